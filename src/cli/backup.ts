@@ -1,0 +1,47 @@
+import { resolve } from 'node:path';
+import { Presets, SingleBar } from 'cli-progress';
+import { backupDatabase, restoreDatabase, type OnProgress } from '../sqlite/backup.ts';
+
+export async function backup(file: string, { database }: { database: string }): Promise<void> {
+  await withProgress('Copying', (onProgress) =>
+    backupDatabase(database, resolve(file), onProgress),
+  );
+  console.log(`${database} is backed up to ${resolve(file)}, and the copy is checked.`);
+}
+
+export async function restore(file: string, { database }: { database: string }): Promise<void> {
+  const kept = await withProgress('Restoring', (onProgress) =>
+    restoreDatabase(resolve(file), database, onProgress),
+  );
+  console.log(`${resolve(file)} is restored to ${database}.`);
+  if (kept !== undefined) console.log(`The database that was there is kept at ${kept}.`);
+}
+
+/** A bar on standard error: a moving one on a terminal, a line now and then elsewhere. */
+async function withProgress<T>(
+  title: string,
+  work: (onProgress: OnProgress) => Promise<T>,
+): Promise<T> {
+  const bar = new SingleBar(
+    {
+      format: `${title} [{bar}] {percentage}% | {value} of {total} pages`,
+      stream: process.stderr,
+      noTTYOutput: true,
+    },
+    Presets.legacy,
+  );
+  const exit = () => process.exit(130); // runs what cleans up on exit
+  process.once('SIGINT', exit);
+  process.once('SIGTERM', exit);
+  bar.start(1, 0);
+  try {
+    return await work((done, total) => {
+      bar.setTotal(total);
+      bar.update(done);
+    });
+  } finally {
+    bar.stop();
+    process.off('SIGINT', exit);
+    process.off('SIGTERM', exit);
+  }
+}

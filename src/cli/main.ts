@@ -1,0 +1,131 @@
+/**
+ * The commands: every one and every option, on one page. What a command does is loaded when it runs.
+ * Exit status: 0 done, 1 failed, 2 misused.
+ */
+import { readFileSync } from 'node:fs';
+import { Argument, Command, CommanderError } from '@commander-js/extra-typings';
+import { roles, scopes } from '../access.ts';
+import { Name, Tag } from '../plant.ts';
+import { Problem } from '../problem.ts';
+import { StorageRefusal } from '../storage.ts';
+import { baseUrl, durationMs, flag, port, scopeList, sqlitePath, textOf } from './options.ts';
+
+const packageFile = new URL('../../package.json', import.meta.url);
+const defaultDatabase = 'sqlite:plant-store.db';
+
+export async function main(argv: readonly string[]): Promise<void> {
+  try {
+    await program().parseAsync(argv);
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      process.exitCode = error.exitCode === 0 ? 0 : 2; // it has told why
+    } else if (error instanceof StorageRefusal) {
+      fail(error.message);
+    } else if (error instanceof Problem) {
+      fail(error.detail);
+    } else {
+      throw error;
+    }
+  }
+}
+
+function fail(message: string): void {
+  console.error(`error: ${message}`);
+  process.exitCode = 1;
+}
+
+function program() {
+  const { version, description } = JSON.parse(readFileSync(packageFile, 'utf8'));
+  const plantStore = new Command('plant-store')
+    .description(description)
+    .version(version)
+    .exitOverride()
+    .showHelpAfterError('(add --help for what there is)');
+
+  plantStore
+    .command('serve')
+    .description('serve the plants of a database over HTTP')
+    .addOption(database())
+    .addOption(flag('--host <host>', 'address to listen on').default('127.0.0.1'))
+    .addOption(flag('--port <number>', 'port; 0 takes a free one').argParser(port).default(8080))
+    .addOption(
+      flag('--base-url <url>', 'public address, where it is another (a path prefix included)')
+        .argParser(baseUrl)
+        .default(''),
+    )
+    .addOption(
+      flag('--log-level <level>', 'least level to log; debug tells each request')
+        .choices(['debug', 'info', 'warn', 'error', 'silent'])
+        .default('info'),
+    )
+    .action(async (options) => (await import('./serve.ts')).serve(options));
+
+  const token = plantStore.command('token').description('make, list and revoke tokens');
+
+  token
+    .command('create')
+    .description('make a token and print it: the only time that it is shown')
+    .addArgument(new Argument('<user>', 'who will send it').argParser(textOf(Name)))
+    .addOption(database())
+    .addOption(storeName().default('main'))
+    .addOption(
+      flag('--role <role>', "the user's role in the store from now on (a new user is a member)") //
+        .choices(roles),
+    )
+    .addOption(
+      flag('--scope <list>', 'what the token is good for, with commas between')
+        .argParser(scopeList)
+        .default([...scopes], scopes.join(',')),
+    )
+    .addOption(
+      flag('--expires <duration>', 'its lifetime, such as 12h or 90d').argParser(durationMs),
+    )
+    .addOption(flag('--label <text>', 'a note to tell it by').argParser(textOf(Tag)).default(''))
+    .action(async (user, options) => (await import('./token.ts')).createToken(user, options));
+
+  token
+    .command('list')
+    .description('list the tokens, ended ones included')
+    .addOption(database())
+    .addOption(storeName())
+    .action(async (options) => (await import('./token.ts')).listTokens(options));
+
+  token
+    .command('revoke')
+    .description('end a token at once')
+    .addArgument(new Argument('<id>', 'its id, as "token list" shows it'))
+    .addOption(database())
+    .action(async (id, options) => (await import('./token.ts')).revokeToken(id, options));
+
+  plantStore
+    .command('migrate')
+    .description('bring a database to the newest schema (serve does so too)')
+    .addOption(database())
+    .action(async (options) => (await import('./migrate.ts')).migrate(options));
+
+  plantStore
+    .command('backup')
+    .description('copy a database while it is in use, and check the copy')
+    .addArgument(new Argument('<file>', 'the copy; must not exist'))
+    .addOption(database())
+    .action(async (file, options) => (await import('./backup.ts')).backup(file, options));
+
+  plantStore
+    .command('restore')
+    .description('put a backup in the place of a database that is not in use')
+    .addArgument(new Argument('<file>', 'the backup'))
+    .addOption(database())
+    .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
+
+  return plantStore;
+}
+
+function database() {
+  return flag('--database <url>', 'where the plants are: sqlite:PATH')
+    .argParser(sqlitePath)
+    .default(sqlitePath(defaultDatabase), defaultDatabase);
+}
+
+function storeName() {
+  return flag('--store <name>', 'the store').argParser(textOf(Name));
+}

@@ -1,0 +1,83 @@
+/**
+ * What the options of the commands have in common: each is also a variable, and says what is wrong.
+ */
+import { resolve } from 'node:path';
+import type { TString } from '@sinclair/typebox';
+import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { scopes, type Scope } from '../access.ts';
+
+/** An option that can also be set as PLANT_STORE_<NAME>. */
+export function flag<const Flags extends string>(flags: Flags, description: string): Option<Flags> {
+  const option = new Option(flags, description);
+  return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);
+}
+
+/** The path of `sqlite:PATH`, made absolute, so that no name means anything special to SQLite. */
+export function sqlitePath(url: string): string {
+  const [, path] = /^sqlite:(.+)$/s.exec(url) ?? [];
+  if (path === undefined) {
+    throw new InvalidArgumentError(
+      /^postgres(ql)?:/.test(url)
+        ? 'This version keeps plants in SQLite only: sqlite:PATH.'
+        : 'Give it as sqlite:PATH.',
+    );
+  }
+  return resolve(path);
+}
+
+export function port(text: string): number {
+  return integer(text, 0, 65_535);
+}
+
+function integer(text: string, min: number, max: number): number {
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= min && value <= max)) {
+    throw new InvalidArgumentError(`Give an integer from ${min} to ${max}.`);
+  }
+  return value;
+}
+
+/** A public address without a slash at its end. */
+export function baseUrl(text: string): string {
+  const url = URL.parse(text);
+  if (!url || !['http:', 'https:'].includes(url.protocol) || /[?#@\s]/.test(text)) {
+    throw new InvalidArgumentError(
+      'Give an http or https address without query, such as https://plants.example/api.',
+    );
+  }
+  return url.href.replace(/\/+$/, '');
+}
+
+/** Milliseconds of a duration such as 90d. */
+export function durationMs(text: string): number {
+  const [, count, unit] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];
+  if (count === undefined || unit === undefined) {
+    throw new InvalidArgumentError('Give a number with s, m, h or d, such as 12h or 90d.');
+  }
+  const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+  return Number(count) * (unitMs[unit] ?? Number.NaN);
+}
+
+export function scopeList(text: string): Scope[] {
+  const wanted = new Set(text.split(',').map((one) => one.trim()));
+  const known = scopes.filter((scope) => wanted.has(scope));
+  if (known.length !== wanted.size) {
+    throw new InvalidArgumentError(
+      `Give one or more of ${scopes.join(', ')}, with commas between.`,
+    );
+  }
+  return known;
+}
+
+/** Text that the schema of a name or a tag lets through. */
+export function textOf(schema: TString): (text: string) => string {
+  const { minLength = 0, maxLength = Infinity, pattern = '' } = schema;
+  const characters = new RegExp(pattern, 'u');
+  return (text) => {
+    const codePoints = Array.from(text).length;
+    if (codePoints < minLength || codePoints > maxLength || !characters.test(text)) {
+      throw new InvalidArgumentError(`Give ${schema.description}.`);
+    }
+    return text;
+  };
+}

@@ -1,0 +1,83 @@
+/**
+ * Builds the service as a Fastify app; it never listens. A request goes: request id and Host,
+ * unknown path or method, token and scope, body, input, storage, answer.
+ */
+import { randomUUID } from 'node:crypto';
+import { fastify, type FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { Problem } from '../problem.ts';
+import type { Storage } from '../storage.ts';
+import { acceptBodies } from './body.ts';
+import { answerBrokenRequest, answerExpectation } from './broken.ts';
+import { docsRoutes } from './docs.ts';
+import { headerCount } from './headers.ts';
+import { healthRoutes } from './health.ts';
+import { answerOtherMethods } from './methods.ts';
+import { plantRoutes } from './plants.ts';
+import { asProblem, bodyBytesMax, problemHandler, sendProblem } from './problems.ts';
+import { validateRequests } from './validation.ts';
+
+/** How long a request may take to arrive whole. */
+const requestTimeoutMs = 30_000;
+
+export interface AppOptions {
+  storage: Storage;
+  log: Logger;
+  /** Public address, a path prefix included, without a slash at its end; empty for none. */
+  baseUrl: string;
+  /** Once aborted, the service is on its way out: not ready, and each connection's answer its last. */
+  stopping: AbortSignal;
+}
+
+/**
+ * Input is checked by validation.ts and answers are written as text. Saying so keeps Fastify from
+ * loading two compilers at each start. Its types know no other validator than Ajv, hence the `never`.
+ */
+const nothingToCompile = {
+  buildValidator: (() => () => () => true) as never,
+  buildSerializer: () => () => JSON.stringify,
+};
+
+export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): FastifyInstance {
+  const app = fastify({
+    bodyLimit: bodyBytesMax,
+    requestTimeout: requestTimeoutMs,
+    return503OnClosing: false, // a request that came in is answered, also on the way out
+    genReqId: () => randomUUID(),
+    // Too long for the router is still an id that validation refuses with a reason.
+    routerOptions: { maxParamLength: 65_536 },
+    http: { requireHostHeader: false }, // checked below, where the answer is a problem
+    clientErrorHandler: answerBrokenRequest,
+    frameworkErrors: (error, _request, reply) => void sendProblem(reply, asProblem(error)),
+    schemaController: { compilersFactory: nothingToCompile },
+  });
+  app.server.on('checkExpectation', answerExpectation);
+  app.setErrorHandler(problemHandler(log));
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    if (stopping.aborted) reply.header('connection', 'close');
+    const hosts = headerCount(request.raw, 'host');
+    if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1')) {
+      throw new Problem('invalid-request', 'Send exactly one Host header (RFC 9112, section 3.2).');
+    }
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    // The route and not the URL: a query may hold plant data.
+    log.debug({
+      requestId: request.id,
+      method: request.method,
+      route: request.routeOptions.url,
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime * 1_000) / 1_000,
+    });
+  });
+  answerOtherMethods(app);
+  acceptBodies(app);
+  validateRequests(app);
+
+  plantRoutes(app, { storage, log, baseUrl });
+  healthRoutes(app, storage, stopping);
+  docsRoutes(app, baseUrl);
+  return app;
+}

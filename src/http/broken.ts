@@ -1,0 +1,52 @@
+/**
+ * Answers for what never becomes a request that a route could see: bytes that are not HTTP, headers
+ * too large, a request too slow, an expectation that is not known.
+ */
+import { randomUUID } from 'node:crypto';
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { Problem } from '../problem.ts';
+import { answers, problemBody, problemMediaType } from './problems.ts';
+
+/** For the event `clientError` of node:http: the connection cannot be used any further. */
+export function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { status, headers, body } = answerOf(problemOf(error.code));
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`;
+  socket.end(head + body, () => socket.destroy());
+}
+
+/** For the event `checkExpectation` of node:http (RFC 9110, section 10.1.1). */
+export function answerExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const { status, headers, body } = answerOf(
+    new Problem('expectation-failed', 'Only "Expect: 100-continue" is known here.'),
+  );
+  response.writeHead(status, headers).end(body);
+}
+
+function problemOf(code: string | undefined): Problem {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new Problem('headers-too-large', 'The URL and the headers may have 16 KiB together.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Problem('request-timeout', 'Send the whole request within 30 seconds.');
+    default:
+      return new Problem('invalid-request', 'This is not a well-formed HTTP/1.1 request.');
+  }
+}
+
+function answerOf(problem: Problem) {
+  const requestId = randomUUID();
+  const body = problemBody(problem, requestId);
+  const headers = {
+    'X-Request-Id': requestId,
+    'Content-Type': problemMediaType,
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+  };
+  return { status: answers[problem.kind].status, headers, body };
+}

@@ -1,0 +1,30 @@
+/**
+ * Ends a server without dropping a request that it accepted.
+ */
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { Server as NetServer } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+
+/** What a client that has just sent a request on an idle connection is given to be heard. */
+const graceMs = 500;
+/** What the requests under way are given to end; then their connections are cut. */
+const deadlineMs = 10_000;
+const sweepMs = 50;
+
+/**
+ * Stops listening at once and resolves when no connection is left. The app asks for the end of each
+ * connection with its next answer; one that stays idle is closed after a grace.
+ */
+export async function drain(server: Server): Promise<void> {
+  const closed = once(server, 'close').then(() => true);
+  // Not the close() of http.Server: that cuts idle connections at once, whose next request may be
+  // on its way already.
+  NetServer.prototype.close.call(server);
+  const startedMs = performance.now();
+  while (!(await Promise.race([closed, wait(sweepMs, false)]))) {
+    const elapsedMs = performance.now() - startedMs;
+    if (elapsedMs > deadlineMs) server.closeAllConnections();
+    else if (elapsedMs > graceMs) server.closeIdleConnections();
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * The operations on plants: from a checked request to the storage, and its answer as JSON.
+ */
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { Logger } from 'pino';
+import { Problem } from '../problem.ts';
+import type { Storage } from '../storage.ts';
+import { requireScope } from './auth.ts';
+import { listPlants, toJson } from './list.ts';
+import * as operations from './operations.ts';
+import { queryOf } from './query.ts';
+
+export interface PlantRoutesOptions {
+  storage: Storage;
+  log: Logger;
+  /** What stands before a path in an address: empty for path-absolute, no slash at its end. */
+  baseUrl: string;
+}
+
+export function plantRoutes(
+  app: FastifyInstance,
+  { storage, log, baseUrl }: PlantRoutesOptions,
+): void {
+  const routes = app.withTypeProvider<operations.CheckedByTypeBox>();
+  const reader = { onRequest: requireScope(storage, 'plants:read') };
+  const writer = { onRequest: requireScope(storage, 'plants:write') };
+  app.decorateRequest('caller');
+
+  routes.post('/plants', { ...writer, schema: operations.createPlant }, async (request, reply) => {
+    const plant = await storage.createPlant(request.caller, request.body);
+    reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
+    return sendJson(reply, toJson(plant, request.query.fields));
+  });
+
+  routes.get('/plants', { ...reader, schema: operations.listOfPlants }, async (request, reply) => {
+    const headOnly = request.method === 'HEAD';
+    const { body, next } = await listPlants(storage, request.caller, request.query, headOnly);
+    if (next !== undefined) {
+      const query = new URLSearchParams(queryOf(request.raw.url ?? ''));
+      query.set('after', String(next));
+      reply.header('link', `<${baseUrl}/plants?${query.toString()}>; rel="next"`);
+    }
+    if (body instanceof Readable) {
+      // The status is sent by then, so breaking off is all that is left to tell the client.
+      body.once('error', (err) => log.error({ requestId: request.id, err }, 'list broken off'));
+    }
+    return sendJson(reply, body);
+  });
+
+  routes.get('/plants/:id', { ...reader, schema: operations.findPlant }, async (request, reply) => {
+    const plant = await storage.findPlant(request.caller, request.params.id);
+    if (plant === undefined) throw noSuchPlant();
+    return sendJson(reply, toJson(plant, request.query.fields));
+  });
+
+  routes.delete(
+    '/plants/:id',
+    { ...writer, schema: operations.deletePlant },
+    async (request, reply) => {
+      const deleted = await storage.deletePlant(request.caller, request.params.id);
+      if (!deleted) throw noSuchPlant();
+      return reply.code(204).send();
+    },
+  );
+}
+
+/** The same for a plant that is not there and for one out of the caller's reach. */
+function noSuchPlant(): Problem {
+  return new Problem(
+    'plant-not-found',
+    'There is no plant with this id among those that you have access to.',
+  );
+}
+
+function sendJson(reply: FastifyReply, json: unknown): FastifyReply {
+  return reply.type('application/json').send(json);
+}

@@ -1,0 +1,107 @@
+/**
+ * Problems as answers: RFC 9457 over HTTP. One table says what each kind is; docs/errors.md
+ * describes each for people.
+ */
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { Problem, type ProblemKind } from '../problem.ts';
+
+export const problemMediaType = 'application/problem+json';
+
+/** Largest body that is read, in bytes. */
+export const bodyBytesMax = 16_384;
+
+interface Answer {
+  status: number;
+  title: string;
+  /** What the client is asked to wait before it tries again (RFC 9110, section 10.2.3). */
+  retryAfterSeconds?: number;
+}
+
+export const answers: Record<ProblemKind, Answer> = {
+  'invalid-request': { status: 400, title: 'The request is not valid' },
+  'invalid-token': { status: 401, title: 'A valid token is needed' },
+  'insufficient-scope': { status: 403, title: 'The token lacks the scope' },
+  'plant-not-found': { status: 404, title: 'No such plant' },
+  'path-not-found': { status: 404, title: 'No such path' },
+  'method-not-allowed': { status: 405, title: 'The path does not know this method' },
+  'request-timeout': { status: 408, title: 'The request took too long to arrive' },
+  'id-taken': { status: 409, title: 'The id is taken' },
+  'ids-exhausted': { status: 409, title: 'No id is left to assign' },
+  'body-too-large': { status: 413, title: 'The body is too large' },
+  'unsupported-media-type': { status: 415, title: 'The body is not JSON' },
+  'expectation-failed': { status: 417, title: 'The expectation cannot be met' },
+  'headers-too-large': { status: 431, title: 'The headers are too large' },
+  'internal-error': { status: 500, title: 'Something went wrong here' },
+  overloaded: { status: 503, title: 'Too busy', retryAfterSeconds: 1 },
+  'storage-full': { status: 503, title: 'The storage is full', retryAfterSeconds: 60 },
+  'storage-unavailable': { status: 503, title: 'The storage is down', retryAfterSeconds: 1 },
+  'outcome-unknown': { status: 503, title: 'The outcome is unknown', retryAfterSeconds: 1 },
+};
+
+/** A stable name, not an address: it means the same on every host. */
+export function problemType(kind: ProblemKind): string {
+  return `urn:plant-store:problem:${kind}`;
+}
+
+/** The body of the answer. A 5xx alone carries the request id, to be found in the log by. */
+export function problemBody(problem: Problem, requestId: string): string {
+  const { status, title } = answers[problem.kind];
+  return JSON.stringify({
+    type: problemType(problem.kind),
+    title,
+    status,
+    detail: status < 500 ? problem.detail : `${problem.detail} The request id is ${requestId}.`,
+    errors: problem.faults,
+  });
+}
+
+export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  const { status, retryAfterSeconds } = answers[problem.kind];
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
+  return reply
+    .code(status)
+    .header('x-request-id', reply.request.id)
+    .type(problemMediaType)
+    .send(problemBody(problem, reply.request.id));
+}
+
+/** The error handler of the app: whatever was thrown becomes a problem, and a 5xx an entry in the log. */
+export function problemHandler(log: Logger) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const problem = asProblem(error);
+    if (answers[problem.kind].status >= 500) {
+      log.error(
+        { requestId: request.id, kind: problem.kind, err: problem.cause ?? problem },
+        'request failed',
+      );
+    }
+    return sendProblem(reply, problem);
+  };
+}
+
+export function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new Problem('body-too-large', `A body may have at most ${bodyBytesMax} bytes.`);
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return unsupportedMediaType();
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new Problem('invalid-request', 'The body is not as long as Content-Length says.');
+    case 'FST_ERR_BAD_URL':
+      return new Problem('invalid-request', 'The path is not valid percent-encoded UTF-8.');
+    default:
+      return new Problem('internal-error', 'Something went wrong here, not with the request.', {
+        cause: error,
+      });
+  }
+}
+
+export function unsupportedMediaType(): Problem {
+  return new Problem(
+    'unsupported-media-type',
+    'Send the body as JSON in UTF-8, uncompressed, with "Content-Type: application/json".',
+  );
+}

@@ -1,0 +1,64 @@
+/**
+ * Reads the query of a URL as HTML forms write it (url.spec.whatwg.org, section 5.1), but strictly:
+ * text that is not percent-encoded UTF-8 and a parameter that comes twice are faults.
+ */
+import { Kind, type TObject, type TSchema } from '@sinclair/typebox';
+import type { Fault } from '../problem.ts';
+
+export interface QueryReading {
+  value: Record<string, unknown>;
+  faults: Fault[];
+}
+
+export function readQuery(schema: TObject, url: string): QueryReading {
+  const value: Record<string, unknown> = Object.create(null); // has no name of its own
+  const faults: Fault[] = [];
+  for (const pair of queryOf(url).split('&')) {
+    if (pair === '') continue;
+    const [encodedName, encodedText] = splitOnce(pair, '=');
+    const name = decode(encodedName);
+    const text = decode(encodedText);
+    if (name === undefined || text === undefined) {
+      const detail = `"${name ?? encodedName}" is not percent-encoded UTF-8.`;
+      faults.push({ parameter: name ?? encodedName, detail });
+    } else if (Object.hasOwn(value, name)) {
+      faults.push({ parameter: name, detail: `"${name}" is sent twice; send it once.` });
+    } else {
+      value[name] = readText(schema.properties[name], text);
+    }
+  }
+  return { value, faults };
+}
+
+/** The text after the first `?`, or none. */
+export function queryOf(url: string): string {
+  return splitOnce(url, '?')[1];
+}
+
+/**
+ * The value that a parameter's text stands for. What cannot stand for the schema's type stays text,
+ * for the schema to refuse: `1e3`, ` 5` and `007` are not integers here.
+ */
+export function readText(schema: TSchema | undefined, text: string): unknown {
+  if (schema?.[Kind] === 'Integer') return /^(0|[1-9]\d{0,15})$/.test(text) ? exact(text) : text;
+  if (schema?.[Kind] === 'Array') return text.split(',');
+  return text;
+}
+
+function exact(digits: string): unknown {
+  const value = Number(digits);
+  return Number.isSafeInteger(value) ? value : digits;
+}
+
+function splitOnce(text: string, separator: string): [string, string] {
+  const at = text.indexOf(separator);
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * The one error that the service answers with. What the client is told (`detail`, `faults`) and what
+ * the log is told (`cause`) are two things: nothing of a cause ever reaches a client.
+ */
+
+export type ProblemKind =
+  | 'invalid-request'
+  | 'invalid-token'
+  | 'insufficient-scope'
+  | 'plant-not-found'
+  | 'path-not-found'
+  | 'method-not-allowed'
+  | 'request-timeout'
+  | 'id-taken'
+  | 'ids-exhausted'
+  | 'body-too-large'
+  | 'unsupported-media-type'
+  | 'expectation-failed'
+  | 'headers-too-large'
+  | 'internal-error'
+  | 'overloaded'
+  | 'storage-full'
+  | 'storage-unavailable'
+  | 'outcome-unknown';
+
+/** A place in the body (a pointer as of RFC 6901), or a query or path parameter by its name. */
+export type FaultPlace = { pointer: string } | { parameter: string };
+
+/** One thing wrong with the input: where it is, and the mend. */
+export type Fault = FaultPlace & { detail: string };
+
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  readonly kind: ProblemKind;
+  /** Plain words for the client that name the mend. */
+  readonly detail: string;
+  readonly faults: readonly Fault[] | undefined;
+
+  constructor(
+    kind: ProblemKind,
+    detail: string,
+    more: { faults?: readonly Fault[]; cause?: unknown } = {},
+  ) {
+    super(`${kind}: ${detail}`, { cause: more.cause });
+    this.kind = kind;
+    this.detail = detail;
+    this.faults = more.faults;
+  }
+}
+
+/** The answer to input with these faults. `faults` holds at least one. */
+export function invalidRequest(faults: readonly Fault[]): Problem {
+  const [first, ...others] = faults;
+  const detail =
+    first !== undefined && others.length === 0
+      ? first.detail
+      : `The request has ${faults.length} faults; "errors" lists each.`;
+  return new Problem('invalid-request', detail, { faults });
+}

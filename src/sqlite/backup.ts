@@ -1,0 +1,175 @@
+/**
+ * Copies of a database: taken while others write to it, put back while nobody uses it. Neither ever
+ * overwrites a file or leaves half of one under the name that was asked for.
+ */
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { backup, DatabaseSync } from 'node:sqlite';
+import { StorageRefusal } from '../storage.ts';
+import { openAsItIs, openDatabase } from './database.ts';
+import { isSqliteError, primaryCode, resultCode } from './errors.ts';
+
+/** Told after each step: pages copied, of how many. */
+export type OnProgress = (done: number, total: number) => void;
+
+/** Pages that are copied between two calls of OnProgress: 16 MiB. */
+const pagesAtOnce = 4_096;
+
+/**
+ * Copies the database as it is at this moment to `file`, which must not exist, and checks the copy.
+ * The copy is one file that only its owner can read.
+ */
+export async function backupDatabase(
+  path: string,
+  file: string,
+  onProgress: OnProgress,
+): Promise<void> {
+  if (existsSync(file)) {
+    throw new StorageRefusal(
+      `${file} exists already, and a backup never overwrites. Name another.`,
+    );
+  }
+  await withPartial(file, async (partial) => {
+    const source = openAsItIs(path);
+    try {
+      await copy(source, partial, onProgress);
+    } finally {
+      source.close();
+    }
+    settle(partial);
+    publish(partial, file);
+  });
+}
+
+/**
+ * Puts the database of `file` in the place of the one at `path`; that one is kept beside it. Returns
+ * the path that it is kept at, or undefined where there was none.
+ * Refuses a database that any process has open.
+ */
+export async function restoreDatabase(
+  file: string,
+  path: string,
+  onProgress: OnProgress,
+): Promise<string | undefined> {
+  const source = openForReading(file);
+  try {
+    return await withPartial(path, async (partial) => {
+      await copy(source, partial, onProgress);
+      openDatabase(partial, { create: false }).close(); // migrates it; refuses what is not ours
+      settle(partial);
+      if (existsSync(path)) return replace(partial, path);
+      publish(partial, path);
+      return undefined;
+    });
+  } finally {
+    source.close();
+  }
+}
+
+function openForReading(file: string): DatabaseSync {
+  if (!existsSync(file)) throw new StorageRefusal(`There is no backup at ${file}.`);
+  return new DatabaseSync(file, { readOnly: true });
+}
+
+/** Works on a file beside `file`, which is gone afterwards, whatever happens. */
+async function withPartial<T>(file: string, work: (partial: string) => Promise<T>): Promise<T> {
+  const partial = `${file}.partial-${process.pid}`;
+  const remove = () => {
+    for (const suffix of ['', '-journal', '-wal', '-shm'])
+      rmSync(partial + suffix, { force: true });
+  };
+  process.once('exit', remove);
+  try {
+    closeSync(openSync(partial, 'wx', 0o600));
+    return await work(partial);
+  } catch (error) {
+    throw refusalFor(error, file);
+  } finally {
+    remove();
+    process.off('exit', remove);
+  }
+}
+
+/**
+ * An open read transaction pins what is copied: without it the copy would begin anew each time that
+ * another process writes.
+ */
+async function copy(source: DatabaseSync, file: string, onProgress: OnProgress): Promise<void> {
+  source.exec('BEGIN');
+  source.prepare('SELECT count(*) FROM sqlite_schema').get();
+  const total = await backup(source, file, {
+    rate: pagesAtOnce,
+    progress: ({ totalPages, remainingPages }) =>
+      onProgress(totalPages - remainingPages, totalPages),
+  });
+  source.exec('ROLLBACK');
+  onProgress(total, total);
+}
+
+/** Makes the copy one file without a WAL, checks it from end to end and puts it on disk. */
+function settle(file: string): void {
+  const database = new DatabaseSync(file);
+  try {
+    database.exec('PRAGMA journal_mode = DELETE');
+    const faults = database.prepare('PRAGMA integrity_check(1)').all();
+    if (faults.length !== 1 || Object.values(faults[0] ?? {})[0] !== 'ok') {
+      throw new StorageRefusal(
+        'The copy is damaged, and so may be the original: integrity_check fails.',
+      );
+    }
+  } finally {
+    database.close();
+  }
+  syncFile(file);
+}
+
+/** Gives the finished file its name, unless something has it by now. */
+function publish(partial: string, file: string): void {
+  linkSync(partial, file);
+  syncFile(dirname(file));
+}
+
+/**
+ * Swaps the file under a lock that no open connection lets through. Who opens `path` meanwhile waits
+ * for the lock, and then finds that the file is another (database.ts).
+ */
+function replace(partial: string, path: string): string {
+  const kept = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
+  const database = new DatabaseSync(path);
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE');
+    database.exec('PRAGMA journal_mode = DELETE'); // needs to be alone, and takes the WAL in
+    database.exec('BEGIN EXCLUSIVE');
+    linkSync(path, kept);
+    renameSync(partial, path);
+    syncFile(dirname(path));
+  } finally {
+    database.close();
+  }
+  return kept;
+}
+
+function syncFile(path: string): void {
+  const descriptor = openSync(path, 'r');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+}
+
+function refusalFor(error: unknown, file: string): unknown {
+  const reason = isSqliteError(error)
+    ? reasons[primaryCode(error)]
+    : reasons[String(error instanceof Error && 'code' in error ? error.code : '')];
+  return reason === undefined ? error : new StorageRefusal(`${file} ${reason}`, { cause: error });
+}
+
+const reasons: Record<number | string, string> = {
+  [resultCode.busy]: 'is in use. Stop every process that has it open, and try again.',
+  [resultCode.corrupt]: 'or its copy is damaged. Move the damaged file away, and try again.',
+  [resultCode.full]: 'does not fit: the disk is full.',
+  [resultCode.notADatabase]: 'or its copy is not an SQLite database. Move it away, and try again.',
+  EEXIST: 'exists by now, and is never overwritten. Name another.',
+  ENOENT: 'cannot be made: there is no such folder.',
+  EACCES: 'cannot be made: permission is denied.',
+  EROFS: 'cannot be made: the file system is read-only.',
+  ENOSPC: 'does not fit: the disk is full.',
+};

@@ -1,0 +1,166 @@
+/**
+ * Opens a database file of ours, or refuses it with a sentence that a person can act on.
+ */
+import { accessSync, closeSync, constants, existsSync, openSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { StorageRefusal } from '../storage.ts';
+import { isSqliteError, primaryCode, resultCode } from './errors.ts';
+import { applicationId, migrate, refuseNewerSchema } from './migrate.ts';
+import { pragma } from './pragma.ts';
+
+/** How long a writer waits for another process to end its transaction, before it gives up. */
+const lockTimeoutMs = 5_000;
+
+/** The WAL file is cut back to this after a checkpoint, however large a burst made it. */
+const walBytesKept = 64 * 1024 * 1024;
+
+export interface OpenOptions {
+  /** Whether a file that does not exist is made. */
+  create: boolean;
+}
+
+/**
+ * Opens the file, brings its schema to the newest and returns the connection.
+ * Throws StorageRefusal for a place or a file that cannot be used.
+ */
+export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
+  return openWith(path, options, (database) => migrate(database, path));
+}
+
+/** Opens the file with the schema that it has, which may be an older one. */
+export function openAsItIs(path: string): DatabaseSync {
+  return openWith(path, { create: false }, (database) => refuseNewerSchema(database, path));
+}
+
+function openWith(
+  path: string,
+  { create }: OpenOptions,
+  prepare: (database: DatabaseSync) => void,
+): DatabaseSync {
+  refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
+  if (!existsSync(path)) {
+    if (!create) throw new StorageRefusal(`There is no database at ${path}.`);
+    claimFile(path);
+  }
+  refuseUnusablePlace(path);
+
+  const { ino: inodeBefore } = statSync(path);
+  const database = new DatabaseSync(path, { timeout: lockTimeoutMs });
+  try {
+    refuseForeignFile(database, path);
+    if (statSync(path).ino !== inodeBefore) {
+      // A restore held the lock until here: what is open now is the file that it has set aside.
+      throw new StorageRefusal(`${path} was replaced by a restore just now. Try again.`);
+    }
+    configure(database);
+    prepare(database);
+    return database;
+  } catch (error) {
+    database.close();
+    throw refusalFor(error, path);
+  }
+}
+
+/**
+ * Before 3.51.3, two connections that write and checkpoint at once can corrupt a WAL database
+ * (sqlite.org/wal.html, "The WAL-Reset Bug"); the commands do just that beside the server.
+ */
+export function refuseUnsafeSqlite(version: string): void {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  if (major * 1_000_000 + minor * 1_000 + patch < 3_051_003) {
+    throw new StorageRefusal(
+      `This Node brings SQLite ${version}, which can corrupt a database that several processes use. ` +
+        'Plant Store needs SQLite 3.51.3 or later: update Node.',
+    );
+  }
+}
+
+/** Made empty before SQLite sees it, so that no moment passes in which others may read it. */
+function claimFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'a', 0o600));
+  } catch (error) {
+    throw new StorageRefusal(
+      `Cannot make a database at ${path}: ${reasonOf(error)}. Choose another place with --database.`,
+      { cause: error },
+    );
+  }
+}
+
+function refuseUnusablePlace(path: string): void {
+  if (!statSync(path).isFile()) {
+    throw new StorageRefusal(`${path} is not a file. Name a database file with --database.`);
+  }
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+    accessSync(dirname(path), constants.W_OK);
+  } catch (error) {
+    throw new StorageRefusal(
+      `Cannot write to ${path} or the folder that it is in (${reasonOf(error)}). ` +
+        'SQLite needs to write both: choose another place with --database, or mend the permissions.',
+      { cause: error },
+    );
+  }
+}
+
+function refuseForeignFile(database: DatabaseSync, path: string): void {
+  const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get();
+  if (tables?.['count'] !== 0 && pragma(database, 'application_id') !== applicationId) {
+    throw new StorageRefusal(
+      `${path} is an SQLite database of another program. Choose another file with --database.`,
+    );
+  }
+}
+
+function configure(database: DatabaseSync): void {
+  database.exec('PRAGMA journal_mode = WAL');
+  database.exec(`PRAGMA journal_size_limit = ${walBytesKept}`);
+  database.exec('PRAGMA trusted_schema = OFF');
+  // What durability and references rest on is asserted, not assumed: all three are compile-time
+  // defaults that a build of Node may change.
+  const expected = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1 };
+  for (const [name, value] of Object.entries(expected)) {
+    const actual = pragma(database, name);
+    if (actual !== value) {
+      throw new StorageRefusal(
+        `SQLite runs with ${name} = ${String(actual)} here, and Plant Store needs ${value} ` +
+          'to keep what it acknowledges. A network file system can cause this: use a local disk.',
+      );
+    }
+  }
+}
+
+/** A driver's error while opening, as a sentence; anything else as it is. */
+function refusalFor(error: unknown, path: string): unknown {
+  if (!isSqliteError(error)) return error;
+  const reason = openingRefusals[primaryCode(error)];
+  return reason === undefined ? error : new StorageRefusal(`${path} ${reason}`, { cause: error });
+}
+
+const openingRefusals: Record<number, string> = {
+  [resultCode.busy]: 'is locked by another process for too long. Try again.',
+  [resultCode.readOnly]: 'is read-only. Mend the permissions, or choose another with --database.',
+  [resultCode.ioError]: 'cannot be read or written: the disk reports an error.',
+  [resultCode.corrupt]: 'is damaged. Restore a backup to another place, and keep this file.',
+  [resultCode.full]: 'is on a disk that is full. Free some room and try again.',
+  [resultCode.cannotOpen]: 'cannot be opened. Check the path and its permissions.',
+  [resultCode.notADatabase]: 'is not an SQLite database. Choose another file with --database.',
+};
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  switch (code) {
+    case 'ENOENT':
+      return 'there is no such folder';
+    case 'EACCES':
+    case 'EPERM':
+      return 'permission is denied';
+    case 'EROFS':
+      return 'the file system is read-only';
+    case 'ENOSPC':
+      return 'the disk is full';
+    default:
+      return String(code);
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * SQLite's errors, told apart by result code (sqlite.org/rescode.html), never by text.
+ */
+import { Problem } from '../problem.ts';
+
+export const resultCode = {
+  busy: 5,
+  locked: 6,
+  readOnly: 8,
+  ioError: 10,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  notADatabase: 26,
+} as const;
+
+/** Extended code: a write was cut short, which is how a limit on the file's size shows. */
+const ioErrorWrite = 778;
+
+export interface SqliteError extends Error {
+  /** Extended result code. */
+  errcode: number;
+}
+
+export function isSqliteError(error: unknown): error is SqliteError {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    error.code === 'ERR_SQLITE_ERROR' &&
+    'errcode' in error
+  );
+}
+
+/** The low byte of an extended code is the primary one. */
+export function primaryCode(error: SqliteError): number {
+  return error.errcode & 0xff;
+}
+
+export const unavailable = 'The storage cannot answer now; nothing was changed.';
+
+export type Stage = 'before-commit' | 'commit';
+
+/**
+ * The Problem that an error of the driver means for the request. An error that is not the driver's
+ * passes through as it is.
+ */
+export function problemOf(error: unknown, stage: Stage): unknown {
+  if (!isSqliteError(error)) return error;
+  const code = primaryCode(error);
+  if (code === resultCode.full || error.errcode === ioErrorWrite) {
+    return new Problem('storage-full', 'There is no room left to store this.', { cause: error });
+  }
+  if (stage === 'commit' && !isLocked(error)) {
+    return new Problem(
+      'outcome-unknown',
+      'The change may or may not have been stored: ask for it before sending it again.',
+      { cause: error },
+    );
+  }
+  return new Problem('storage-unavailable', unavailable, { cause: error });
+}
+
+/** After any error but these the connection is not to be trusted: it is closed, and opened anew. */
+export function leavesConnectionSound(error: unknown): boolean {
+  return isSqliteError(error) && (isLocked(error) || primaryCode(error) === resultCode.full);
+}
+
+function isLocked(error: SqliteError): boolean {
+  const code = primaryCode(error);
+  return code === resultCode.busy || code === resultCode.locked;
+}

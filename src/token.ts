@@ -1,0 +1,53 @@
+/**
+ * The text of a token: `plant_`, 32 random bytes in base62, and the CRC-32 of those base62
+ * characters in base62. The prefix lets a secret scanner find a leak, the checksum lets the service
+ * refuse a typo without asking the storage. No I/O here; only the hash ever reaches a storage.
+ */
+import { hash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const prefix = 'plant_';
+const secretBytes = 32;
+const secretChars = 43; // 62^43 is the first power above 2^256
+const checksumChars = 6; // and 62^6 the first above 2^32
+const shape = new RegExp(`^${prefix}[${alphabet}]{${secretChars + checksumChars}}$`);
+
+/** Bytes of the hash that a token is stored and looked up under. */
+export const tokenHashBytes = 32;
+/** Characters of a token's public id: the first 8 bytes of its hash in hexadecimal. */
+export const tokenIdChars = 16;
+
+/** A new token: 55 characters, 256 random bits. */
+export function makeToken(): string {
+  const secret = base62(BigInt(`0x${randomBytes(secretBytes).toString('hex')}`), secretChars);
+  return prefix + secret + checksum(secret);
+}
+
+/** True where `text` has a token's form and its checksum holds; says nothing about who has it. */
+export function isToken(text: string): boolean {
+  if (!shape.test(text)) return false;
+  return text.endsWith(checksum(text.slice(prefix.length, -checksumChars)));
+}
+
+/** SHA-256 of the token's text: the only thing that is stored of it. */
+export function hashToken(token: string): Buffer {
+  return hash('sha256', token, 'buffer');
+}
+
+/** What people name a token by. It is part of the hash, so it tells nothing about the token. */
+export function tokenId(tokenHash: Uint8Array): string {
+  return Buffer.from(tokenHash).toString('hex', 0, tokenIdChars / 2);
+}
+
+function checksum(secret: string): string {
+  return base62(BigInt(crc32(secret)), checksumChars);
+}
+
+function base62(value: bigint, chars: number): string {
+  let text = '';
+  for (let rest = value; text.length < chars; rest /= 62n) {
+    text = alphabet.charAt(Number(rest % 62n)) + text;
+  }
+  return text;
+}
