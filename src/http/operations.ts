@@ -74,10 +74,10 @@ const ProblemBody = Type.Object(
   { title: 'Problem' },
 );
 
-const header = (description: string, schema: TSchema = Type.String()) => ({ description, schema });
+const header = (description: string, type = 'string') => ({ description, type });
 const requestId = { 'X-Request-Id': header('Names this request in the log of the service') };
 const challenge = { 'WWW-Authenticate': header('What is asked for (RFC 6750, section 3)') };
-const retryAfter = { 'Retry-After': header('Seconds to wait', Type.Integer()) };
+const retryAfter = { 'Retry-After': header('Seconds to wait', 'integer') };
 
 function json(description: string, schema: TSchema, headers: object = {}) {
   return {
@@ -87,41 +87,70 @@ function json(description: string, schema: TSchema, headers: object = {}) {
   };
 }
 
-function problems(description: string, kinds: ProblemKind[], headers: object = {}) {
-  const examples = kinds.map((kind) => {
-    const { status, title } = answers[kind];
-    const value = {
-      type: problemType(kind),
-      title,
-      status,
-      detail: 'What was wrong, and the mend.',
-    };
-    return [kind, { value }];
+/** An answer that is one of these kinds of problem, each with an example. */
+function problems(
+  description: string,
+  examples: Partial<Record<ProblemKind, string>>,
+  headers = {},
+) {
+  const values = Object.entries(examples).map(([kind, detail]) => {
+    const { status, title } = answers[kind as ProblemKind]; // its keys are no others
+    return [kind, { value: { type: problemType(kind as ProblemKind), title, status, detail } }];
   });
   return {
     description,
     headers: { ...requestId, ...headers },
     content: {
-      [problemMediaType]: { schema: ProblemBody, examples: Object.fromEntries(examples) },
+      [problemMediaType]: { schema: ProblemBody, examples: Object.fromEntries(values) },
     },
   };
 }
 
+const headersTooLarge = {
+  431: problems('The headers are too large', {
+    'headers-too-large': 'The URL and the headers may have 16 KiB together.',
+  }),
+};
+
 const alwaysPossible = {
-  400: problems('Something in the request is not valid', ['invalid-request']),
-  401: problems('No token, or not a good one', ['invalid-token'], challenge),
-  403: problems('The token lacks the scope', ['insufficient-scope'], challenge),
-  431: problems('The headers are too large', ['headers-too-large']),
-  500: problems('A defect of the service', ['internal-error']),
+  400: problems('Something in the request is not valid', {
+    'invalid-request': 'The request has 2 faults; "errors" lists each.',
+  }),
+  401: problems(
+    'No token, or not a good one',
+    { 'invalid-token': 'The token is expired; ask for a new one.' },
+    challenge,
+  ),
+  403: problems(
+    'The token lacks the scope',
+    {
+      'insufficient-scope':
+        'This needs a token with the scope plants:write; yours has plants:read.',
+    },
+    challenge,
+  ),
+  ...headersTooLarge,
+  500: problems('A defect of the service', {
+    'internal-error': 'Something went wrong here, not with the request. The request id is 6f0c.',
+  }),
   503: problems(
     'Not now',
-    ['overloaded', 'storage-full', 'storage-unavailable', 'outcome-unknown'],
+    {
+      overloaded: 'The service is stopping. The request id is 6f0c.',
+      'storage-full': 'There is no room left to store this. The request id is 6f0c.',
+      'storage-unavailable':
+        'The storage cannot answer now; nothing was changed. The request id is 6f0c.',
+      'outcome-unknown':
+        'The change may or may not have been stored: ask for it before sending it again. The request id is 6f0c.',
+    },
     retryAfter,
   ),
 };
 
 const noSuchPlant = {
-  404: problems('No such plant for this caller', ['plant-not-found']),
+  404: problems('No such plant for this caller', {
+    'plant-not-found': 'There is no plant with this id among those that you have access to.',
+  }),
 };
 
 export const createPlant = {
@@ -135,9 +164,18 @@ export const createPlant = {
     201: json('The plant as it is stored, on disk', AnsweredPlant, {
       Location: header('Address of the plant'),
     }),
-    409: problems('The id is taken, or none is left to assign', ['id-taken', 'ids-exhausted']),
-    413: problems('The body has more than 16 KiB', ['body-too-large']),
-    415: problems('The body is not plain JSON', ['unsupported-media-type']),
+    409: problems('The id is taken, or none is left to assign', {
+      'id-taken':
+        'The store already has a plant with the id 42. Send another id, or none to be given one.',
+      'ids-exhausted': 'The store has no number left to assign. Send an id of your own.',
+    }),
+    413: problems('The body has more than 16 KiB', {
+      'body-too-large': 'A body may have at most 16384 bytes.',
+    }),
+    415: problems('The body is not plain JSON', {
+      'unsupported-media-type':
+        'Send the body as JSON in UTF-8, uncompressed, with "Content-Type: application/json".',
+    }),
     ...alwaysPossible,
   },
 };
@@ -197,7 +235,7 @@ export const livez = {
   description: 'Answers as long as the process can. Needs no token.',
   tags: ['health'],
   security: [],
-  response: { 200: json('Alive', Health) },
+  response: { 200: json('Alive', Health), ...headersTooLarge },
 };
 
 export const readyz = {
@@ -209,6 +247,11 @@ export const readyz = {
   security: [],
   response: {
     200: json('Ready', Health),
-    503: problems('Not ready', ['overloaded', 'storage-unavailable'], retryAfter),
+    ...headersTooLarge,
+    503: problems(
+      'Not ready',
+      { overloaded: 'The service is stopping. The request id is 6f0c.' },
+      retryAfter,
+    ),
   },
 };
