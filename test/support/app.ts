@@ -1,0 +1,118 @@
+/**
+ * The service in this process on a real socket, with a database of its own.
+ */
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { pino } from 'pino';
+import { scopes, type Role, type Scope } from '../../src/access.ts';
+import { buildApp } from '../../src/http/app.ts';
+import { SqliteStorage } from '../../src/sqlite/storage.ts';
+import type { Storage } from '../../src/storage.ts';
+import { hashToken, makeToken } from '../../src/token.ts';
+import { tempFolder } from './temp.ts';
+
+export interface TestApp {
+  address: string;
+  port: number;
+  storage: Storage;
+  /** Makes a token; the user and the store come into being with it. */
+  token(user: string, options?: TokenOptions): Promise<string>;
+  /** A request; `token` becomes the header, `json` the body. */
+  call(method: string, path: string, options?: CallOptions): Promise<Answer>;
+}
+
+export interface TokenOptions {
+  store?: string;
+  role?: Role;
+  scopes?: readonly Scope[];
+  expiresAtMs?: number;
+}
+
+export interface CallOptions {
+  token?: string;
+  json?: unknown;
+  body?: string | Uint8Array<ArrayBuffer>;
+  headers?: Record<string, string>;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  /** The body read as JSON; undefined where there is none. */
+  json: unknown;
+}
+
+/** Builds the app and closes it with the test. */
+export async function startApp(
+  t: Pick<TestContext, 'after'>,
+  options: { baseUrl?: string; wrap?: (storage: Storage) => Storage } = {},
+): Promise<TestApp> {
+  const sqlite = new SqliteStorage(join(tempFolder(t), 'plants.db'), { create: true });
+  const storage = options.wrap?.(sqlite) ?? sqlite;
+  const app = buildApp({
+    storage,
+    log: pino({ level: 'silent' }),
+    baseUrl: options.baseUrl ?? '',
+    stopping: new AbortController().signal,
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  t.after(async () => {
+    app.server.closeAllConnections();
+    await app.close();
+    await sqlite[Symbol.asyncDispose]();
+  });
+  const { port } = app.server.address() as AddressInfo; // it listens on a port
+  const address = `http://127.0.0.1:${port}`;
+  return {
+    address,
+    port,
+    storage,
+    token: (user, tokenOptions) => addToken(storage, user, tokenOptions),
+    call: (method, path, callOptions) => call(address + path, method, callOptions),
+  };
+}
+
+export async function addToken(
+  storage: Storage,
+  user: string,
+  { store = 'main', role, scopes: wanted = scopes, expiresAtMs }: TokenOptions = {},
+): Promise<string> {
+  const token = makeToken();
+  await storage.createToken({
+    hash: hashToken(token),
+    store,
+    user,
+    role,
+    scopes: wanted,
+    label: '',
+    createdAtMs: Date.now(),
+    expiresAtMs,
+  });
+  return token;
+}
+
+export async function call(
+  url: string,
+  method: string,
+  { token, json, body, headers }: CallOptions = {},
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(json !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    body: json === undefined ? (body ?? null) : JSON.stringify(json),
+  });
+  const text = await response.text();
+  const isJson = text !== '' && /\bjson\b/.test(response.headers.get('content-type') ?? '');
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    json: isJson ? JSON.parse(text) : undefined,
+  };
+}
