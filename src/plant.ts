@@ -47,3 +47,11 @@ export type NewPlant = Static<typeof NewPlant>;
 
 export const plantFields = ['id', 'name', 'tag'] as const;
 export type PlantField = (typeof plantFields)[number];
+
+/** The fields that are answered unless others are asked for. */
+export const defaultFields: readonly PlantField[] = ['name', 'tag'];
+
+/** One plant as JSON with these fields in this order: the bytes that a list has for it. */
+export function plantJson(plant: Plant, fields: readonly PlantField[] = defaultFields): string {
+  return JSON.stringify(Object.fromEntries(fields.map((field) => [field, plant[field]])));
+}

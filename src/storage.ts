@@ -1,5 +1,5 @@
 import type { Caller, Grant, Role, Scope } from './access.ts';
-import type { NewPlant, Plant } from './plant.ts';
+import type { NewPlant, Plant, PlantField } from './plant.ts';
 
 /**
  * Where plants and tokens are kept: what the service promises rests on what stands here, and
@@ -40,7 +40,7 @@ export interface Storage extends AsyncDisposable {
    * The first `limit` plants with an id above `after`, in ascending order of id; only those whose
    * tag is exactly `tag` where one is given. Costs the same at any depth and size of the store.
    */
-  listPlants(caller: Caller, query: PlantQuery): Promise<Plant[]>;
+  listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage>;
 
   /** True where the plant was there for this caller and is now gone. */
   deletePlant(caller: Caller, id: number): Promise<boolean>;
@@ -66,8 +66,24 @@ export interface Storage extends AsyncDisposable {
 
 export interface PlantQuery {
   after: number;
+  /** The largest id that counts; no bound where it is undefined. */
+  upTo?: number | undefined;
   limit: number;
   tag?: string | undefined;
+  /** Which fields of a plant, in the order that they are written in; at least one, none twice. */
+  fields: readonly PlantField[];
+}
+
+/**
+ * A page is text and not plants: every engine can write the JSON itself, and a list of any length
+ * then costs one string a page instead of objects for each plant.
+ */
+export interface PlantPage {
+  /** The plants as JSON.stringify would write them, with commas between and nothing around. */
+  json: string;
+  count: number;
+  /** The id of the last plant; `after` of the query where there is none. */
+  lastId: number;
 }
 
 /** Times are milliseconds since the Unix epoch. */

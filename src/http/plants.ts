@@ -4,10 +4,11 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Logger } from 'pino';
+import { plantJson } from '../plant.ts';
 import { Problem } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { requireScope } from './auth.ts';
-import { listPlants, toJson } from './list.ts';
+import { listPlants } from './list.ts';
 import * as operations from './operations.ts';
 import { queryOf } from './query.ts';
 
@@ -30,7 +31,7 @@ export function plantRoutes(
   routes.post('/plants', { ...writer, schema: operations.createPlant }, async (request, reply) => {
     const plant = await storage.createPlant(request.caller, request.body);
     reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
-    return sendJson(reply, toJson(plant, request.query.fields));
+    return sendJson(reply, plantJson(plant, request.query.fields));
   });
 
   routes.get('/plants', { ...reader, schema: operations.listOfPlants }, async (request, reply) => {
@@ -51,7 +52,7 @@ export function plantRoutes(
   routes.get('/plants/:id', { ...reader, schema: operations.findPlant }, async (request, reply) => {
     const plant = await storage.findPlant(request.caller, request.params.id);
     if (plant === undefined) throw noSuchPlant();
-    return sendJson(reply, toJson(plant, request.query.fields));
+    return sendJson(reply, plantJson(plant, request.query.fields));
   });
 
   routes.delete(

@@ -3,30 +3,38 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { reachesWholeStore, type Caller } from '../access.ts';
-import { idMax, type NewPlant, type Plant } from '../plant.ts';
+import { idMax, type NewPlant, type Plant, type PlantField } from '../plant.ts';
 import { Problem } from '../problem.ts';
-import type { PlantQuery } from '../storage.ts';
+import type { PlantPage, PlantQuery } from '../storage.ts';
 
 // INDEXED BY makes a plan part of the statement: SQLite then refuses one that it could not follow,
 // whatever statistics a file may carry. A manager's list is a range of the primary key itself.
+const lists = {
+  store: 'plants NOT INDEXED WHERE store = :store',
+  storeTag: 'plants INDEXED BY plants_by_tag WHERE store = :store AND tag = :tag',
+  owner: 'plants INDEXED BY plants_by_owner WHERE store = :store AND owner = :owner',
+  ownerTag: `plants INDEXED BY plants_by_owner_tag
+             WHERE store = :store AND owner = :owner AND tag = :tag`,
+};
+type ListKind = keyof typeof lists;
+
+const members: Record<PlantField, string> = {
+  id: `'"id":' || id`,
+  name: `'"name":' || json_quote(name)`,
+  tag: `'"tag":' || json_quote(tag)`,
+};
+
+/** A page in one row: the subquery yields its plants in order, and group_concat keeps that order. */
+export function listSql(kind: ListKind, fields: readonly PlantField[]): string {
+  return `
+    SELECT group_concat('{' || ${fields.map((field) => members[field]).join(` || ',' || `)} || '}', ',') AS json,
+           count(*) AS count, max(id) AS lastId
+    FROM (SELECT id, name, tag FROM ${lists[kind]} AND id > :after AND id <= :upTo
+          ORDER BY id LIMIT :limit)`;
+}
+
 // One plant is found by its key; `:wholeStore` tells whether another's counts.
 export const plantSql = {
-  listStore: `
-    SELECT id, name, tag FROM plants NOT INDEXED
-    WHERE store = :store AND id > :after
-    ORDER BY id LIMIT :limit`,
-  listStoreTag: `
-    SELECT id, name, tag FROM plants INDEXED BY plants_by_tag
-    WHERE store = :store AND tag = :tag AND id > :after
-    ORDER BY id LIMIT :limit`,
-  listOwner: `
-    SELECT id, name, tag FROM plants INDEXED BY plants_by_owner
-    WHERE store = :store AND owner = :owner AND id > :after
-    ORDER BY id LIMIT :limit`,
-  listOwnerTag: `
-    SELECT id, name, tag FROM plants INDEXED BY plants_by_owner_tag
-    WHERE store = :store AND owner = :owner AND tag = :tag AND id > :after
-    ORDER BY id LIMIT :limit`,
   find: `
     SELECT id, name, tag FROM plants
     WHERE store = :store AND id = :id AND (owner = :owner OR :wholeStore)`,
@@ -46,14 +54,14 @@ export const plantSql = {
 type PlantStatements = Record<keyof typeof plantSql, StatementSync>;
 
 export class Plants {
+  readonly #database: DatabaseSync;
   readonly #statements: PlantStatements;
+  /** By kind and fields: there are 4 times 15 of them, and most services see one or two. */
+  readonly #listStatements = new Map<string, StatementSync>();
 
   constructor(database: DatabaseSync) {
+    this.#database = database;
     this.#statements = {
-      listStore: database.prepare(plantSql.listStore),
-      listStoreTag: database.prepare(plantSql.listStoreTag),
-      listOwner: database.prepare(plantSql.listOwner),
-      listOwnerTag: database.prepare(plantSql.listOwnerTag),
       find: database.prepare(plantSql.find),
       delete: database.prepare(plantSql.delete),
       insert: database.prepare(plantSql.insert),
@@ -87,35 +95,38 @@ export class Plants {
   }
 
   find(caller: Caller, id: number): Plant | undefined {
-    const row = this.#statements.find.get(oneOf(caller, id));
-    return row && plantOf(row);
+    const row: unknown = this.#statements.find.get(oneOf(caller, id));
+    return row as Plant | undefined; // STRICT columns: the types are the schema's
   }
 
   delete(caller: Caller, id: number): boolean {
     return this.#statements.delete.run(oneOf(caller, id)).changes !== 0;
   }
 
-  list(caller: Caller, { after, limit, tag }: PlantQuery): Plant[] {
-    const { listStore, listStoreTag, listOwner, listOwnerTag } = this.#statements;
-    const range = { store: caller.store, after, limit };
-    if (reachesWholeStore(caller)) {
-      return tag === undefined
-        ? listStore.all(range).map(plantOf)
-        : listStoreTag.all({ ...range, tag }).map(plantOf);
-    }
-    const own = { ...range, owner: caller.user };
-    return tag === undefined
-      ? listOwner.all(own).map(plantOf)
-      : listOwnerTag.all({ ...own, tag }).map(plantOf);
+  list(caller: Caller, { after, upTo = idMax, limit, tag, fields }: PlantQuery): PlantPage {
+    const whole = reachesWholeStore(caller);
+    const kind = tag === undefined ? (whole ? 'store' : 'owner') : whole ? 'storeTag' : 'ownerTag';
+    const row = this.#listStatement(kind, fields).get({
+      store: caller.store,
+      after,
+      upTo,
+      limit,
+      ...(!whole && { owner: caller.user }),
+      ...(tag !== undefined && { tag }),
+    }) as { json: string | null; count: number; lastId: number | null }; // an aggregate has a row
+    return { json: row.json ?? '', count: row.count, lastId: row.lastId ?? after };
+  }
+
+  #listStatement(kind: ListKind, fields: readonly PlantField[]): StatementSync {
+    const key = `${kind} ${fields.join()}`;
+    const statement =
+      this.#listStatements.get(key) ?? this.#database.prepare(listSql(kind, fields));
+    this.#listStatements.set(key, statement);
+    return statement;
   }
 }
 
 function oneOf(caller: Caller, id: number) {
   const wholeStore = reachesWholeStore(caller) ? 1 : 0;
   return { store: caller.store, owner: caller.user, id, wholeStore };
-}
-
-function plantOf(row: Record<string, unknown>): Plant {
-  // STRICT columns: the types are the schema's.
-  return row as Plant;
 }

@@ -7,7 +7,14 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Caller, Grant } from '../access.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import { Problem } from '../problem.ts';
-import type { NewToken, PlantQuery, Storage, TokenQuery, TokenRecord } from '../storage.ts';
+import type {
+  NewToken,
+  PlantPage,
+  PlantQuery,
+  Storage,
+  TokenQuery,
+  TokenRecord,
+} from '../storage.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { leavesConnectionSound, problemOf, unavailable, type Stage } from './errors.ts';
 import { Plants } from './plants.ts';
@@ -37,7 +44,7 @@ export class SqliteStorage implements Storage {
     return this.#read(({ plants }) => plants.find(caller, id));
   }
 
-  async listPlants(caller: Caller, query: PlantQuery): Promise<Plant[]> {
+  async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
     return this.#read(({ plants }) => plants.list(caller, query));
   }
 
