@@ -95,8 +95,8 @@ export class Plants {
   }
 
   find(caller: Caller, id: number): Plant | undefined {
-    const row: unknown = this.#statements.find.get(oneOf(caller, id));
-    return row as Plant | undefined; // STRICT columns: the types are the schema's
+    const row = this.#statements.find.get(oneOf(caller, id));
+    return row && { ...(row as unknown as Plant) }; // STRICT columns: the types are the schema's
   }
 
   delete(caller: Caller, id: number): boolean {

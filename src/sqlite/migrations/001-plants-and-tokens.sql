@@ -29,6 +29,8 @@ CREATE TABLE tokens (
   FOREIGN KEY (store, user) REFERENCES users
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX tokens_by_user ON tokens (store, user);
+
 -- Each list is a range of one index in the order of its answer. Managers read the table itself.
 -- The owner's index repeats name and tag, so that a member's page is one range as well.
 CREATE TABLE plants (

@@ -1,0 +1,338 @@
+/**
+ * What src/storage.ts promises, as tests that every storage runs.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, it, type TestContext } from 'node:test';
+import type { Caller, Role } from '../src/access.ts';
+import { scopes, stateOf } from '../src/access.ts';
+import { defaultFields, idMax, plantJson, type Plant, type PlantField } from '../src/plant.ts';
+import type { PlantQuery, Storage } from '../src/storage.ts';
+import { tokenHashBytes, tokenId } from '../src/token.ts';
+
+export interface StorageUnderTest {
+  name: string;
+  /** Opens an empty storage that is closed with the test. */
+  open: (t: TestContext) => Promise<Storage>;
+  /** A second opening of the storage that `open` made last, as another process would have it. */
+  openAgain: (t: TestContext) => Promise<Storage>;
+}
+
+export function storageContract({ name, open, openAgain }: StorageUnderTest): void {
+  describe(`${name}: plants`, () => {
+    it('gives the next number above every id that the store has ever held', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      assert.deepEqual(await storage.createPlant(alice, { name: 'a' }), plant(1, 'a'));
+      assert.deepEqual(await storage.createPlant(alice, { name: 'b', id: 7 }), plant(7, 'b'));
+      assert.deepEqual(await storage.createPlant(alice, { name: 'c' }), plant(8, 'c'));
+      assert.equal(await storage.deletePlant(alice, 8), true);
+      assert.equal((await storage.createPlant(alice, { name: 'd' })).id, 9);
+      assert.equal((await storage.createPlant(alice, { name: 'e', id: 3 })).id, 3);
+      assert.equal((await storage.createPlant(alice, { name: 'f' })).id, 10);
+    });
+
+    it('refuses an id that the store holds, whoever owns it, and changes nothing', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      await storage.createPlant(alice, { name: 'first', id: 5 });
+      await rejectsWith('id-taken', storage.createPlant(bob, { name: 'second', id: 5 }));
+      await rejectsWith('id-taken', storage.createPlant(alice, { name: 'second', id: 5 }));
+      assert.deepEqual(await storage.findPlant(alice, 5), plant(5, 'first'));
+      assert.equal((await storage.createPlant(bob, { name: 'third' })).id, 6);
+      await storage.deletePlant(alice, 5);
+      assert.equal((await storage.createPlant(bob, { name: 'second', id: 5 })).id, 5);
+    });
+
+    it('has no number to give once the largest was held, and still takes smaller ones', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      await storage.createPlant(alice, { name: 'last', id: idMax });
+      await rejectsWith('ids-exhausted', storage.createPlant(alice, { name: 'more' }));
+      assert.equal((await storage.createPlant(alice, { name: 'own', id: 1 })).id, 1);
+      assert.deepEqual(await storage.findPlant(alice, idMax), plant(idMax, 'last'));
+    });
+
+    it('keeps text code point for code point', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      const texts = [
+        ' a ',
+        'é',
+        'e\u0301',
+        '𝒳',
+        '\u{10FFFF}',
+        '"\\/',
+        '\u2028\uFEFF\u200B',
+        "';--",
+      ];
+      for (const text of texts) {
+        const { id } = await storage.createPlant(alice, { name: text, tag: text });
+        assert.deepEqual(await storage.findPlant(alice, id), { id, name: text, tag: text });
+        assert.deepEqual(await list(storage, alice, { after: id - 1, tag: text }), [
+          { id, name: text, tag: text },
+        ]);
+      }
+    });
+
+    it('shows and deletes for a member their own plants alone', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      await storage.createPlant(alice, { name: 'hers', id: 1 });
+      await storage.createPlant(bob, { name: 'his', id: 2 });
+      assert.deepEqual(await list(storage, alice), [plant(1, 'hers')]);
+      assert.equal(await storage.findPlant(alice, 2), undefined);
+      assert.equal(await storage.deletePlant(alice, 2), false);
+      assert.deepEqual(await list(storage, bob), [plant(2, 'his')]);
+    });
+
+    it('shows and deletes for a manager every plant of the store, and of no other', async (t) => {
+      const storage = await open(t);
+      const manager = await caller(storage, 'manager', 'manager');
+      const alice = await caller(storage, 'alice');
+      const stranger = await caller(storage, 'alice', 'member', 'elsewhere');
+      await storage.createPlant(alice, { name: 'hers', id: 1 });
+      await storage.createPlant(stranger, { name: 'elsewhere', id: 1 });
+      await storage.createPlant(stranger, { name: 'elsewhere', id: 2 });
+      assert.deepEqual(await list(storage, manager), [plant(1, 'hers')]);
+      assert.deepEqual(await storage.findPlant(manager, 1), plant(1, 'hers'));
+      assert.equal(await storage.findPlant(manager, 2), undefined);
+      assert.equal(await storage.deletePlant(manager, 2), false);
+      assert.equal(await storage.deletePlant(manager, 1), true);
+      assert.equal(await storage.findPlant(alice, 1), undefined);
+      assert.equal((await list(storage, stranger)).length, 2);
+    });
+
+    it('takes a plant out once, and out of every answer', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      await storage.createPlant(alice, { name: 'a', tag: 't' });
+      assert.equal(await storage.deletePlant(alice, 1), true);
+      assert.equal(await storage.deletePlant(alice, 1), false);
+      assert.equal(await storage.findPlant(alice, 1), undefined);
+      assert.deepEqual(await list(storage, alice), []);
+      assert.deepEqual(await list(storage, alice, { tag: 't' }), []);
+    });
+
+    for (const role of ['member', 'manager'] as const) {
+      it(`lists ranges by id and tag in ascending order for a ${role}`, async (t) => {
+        const storage = await open(t);
+        const alice = await caller(storage, 'alice', role);
+        const all: Plant[] = [];
+        for (const id of [40, 7, 300, 12, 2, 90]) {
+          all.push(await storage.createPlant(alice, { id, name: `n${id}`, tag: `t${id % 2}` }));
+        }
+        const sorted = all.toSorted((a, b) => a.id - b.id);
+        const even = sorted.filter(({ tag }) => tag === 't0');
+        assert.deepEqual(await list(storage, alice), sorted);
+        assert.deepEqual(await list(storage, alice, { limit: 2 }), sorted.slice(0, 2));
+        assert.deepEqual(await list(storage, alice, { after: 12 }), sorted.slice(3));
+        assert.deepEqual(await list(storage, alice, { after: 13, limit: 1 }), sorted.slice(3, 4));
+        assert.deepEqual(await list(storage, alice, { upTo: 40 }), sorted.slice(0, 4));
+        assert.deepEqual(await list(storage, alice, { after: 300 }), []);
+        assert.deepEqual(await list(storage, alice, { tag: 't0' }), even);
+        assert.deepEqual(await list(storage, alice, { tag: 't0', after: 2, limit: 1 }), [even[1]]);
+        assert.deepEqual(await list(storage, alice, { tag: 'T0' }), []);
+        assert.deepEqual(await list(storage, alice, { tag: '' }), []);
+      });
+    }
+
+    it('writes the fields asked for in their order, in the bytes of a single plant', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      const first = await storage.createPlant(alice, { name: '"quoted" \\ é 𝒳 \u2028', tag: '/' });
+      const second = await storage.createPlant(alice, { name: 'b' });
+      const orders: PlantField[][] = [
+        ['id'],
+        ['name', 'tag'],
+        ['tag', 'name'],
+        ['id', 'name', 'tag'],
+        ['tag', 'id', 'name'],
+      ];
+      for (const fields of orders) {
+        const page = await storage.listPlants(alice, { after: 0, limit: 10, fields });
+        const expected = [first, second].map((one) => plantJson(one, fields)).join();
+        assert.deepEqual(page, { json: expected, count: 2, lastId: 2 });
+      }
+      const none = await storage.listPlants(alice, { after: 9, limit: 10, fields: defaultFields });
+      assert.deepEqual(none, { json: '', count: 0, lastId: 9 });
+    });
+
+    it('keeps the outcome of each of many writes at once', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      const wanted = Array.from({ length: 200 }, (_, at) => (at % 4 === 0 ? { id: 1_000 } : {}));
+      const outcomes = await Promise.allSettled(
+        wanted.map((one) => storage.createPlant(alice, { name: 'n', ...one })),
+      );
+      const ids = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []));
+      assert.equal(ids.length, 151, 'all without an id, and one with it');
+      assert.equal(new Set(ids).size, 151);
+      assert.deepEqual(
+        (await list(storage, alice)).map(({ id }) => id),
+        ids.toSorted((a, b) => a - b),
+      );
+    });
+
+    it('shows a settled write to another opening at once, and keeps it', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      const other = await openAgain(t);
+      await storage.createPlant(alice, { name: 'a' });
+      assert.deepEqual(await other.findPlant(alice, 1), plant(1, 'a'));
+      await other.deletePlant(alice, 1);
+      assert.equal(await storage.findPlant(alice, 1), undefined);
+      assert.equal((await other.createPlant(alice, { name: 'b' })).id, 2);
+      assert.equal((await storage.createPlant(alice, { name: 'c' })).id, 3);
+    });
+  });
+
+  describe(`${name}: tokens`, () => {
+    it('finds what a token stands for, and nothing for an unknown one', async (t) => {
+      const storage = await open(t);
+      const hash = randomBytes(tokenHashBytes);
+      await storage.createToken({ ...newToken(hash), scopes: ['plants:read'], expiresAtMs: 9_000 });
+      const grant = await storage.findGrant(hash);
+      assert.equal(grant?.caller.role, 'member');
+      assert.deepEqual(grant?.caller.scopes, new Set(['plants:read']));
+      assert.deepEqual([grant?.expiresAtMs, grant?.revokedAtMs], [9_000, undefined]);
+      assert.equal(await storage.findGrant(randomBytes(tokenHashBytes)), undefined);
+    });
+
+    it('gives one user of a store the same identity in every token', async (t) => {
+      const storage = await open(t);
+      const [first, second] = [await caller(storage, 'alice'), await caller(storage, 'alice')];
+      const bob = await caller(storage, 'bob');
+      const elsewhere = await caller(storage, 'alice', undefined, 'elsewhere');
+      assert.deepEqual(first, second);
+      assert.equal(first.store, bob.store);
+      assert.notEqual(first.user, bob.user);
+      assert.notEqual(first.store, elsewhere.store);
+    });
+
+    it('changes the role of the user in that store, with a role and only then', async (t) => {
+      const storage = await open(t);
+      const hash = randomBytes(tokenHashBytes);
+      await storage.createToken(newToken(hash));
+      const roleNow = async () => (await storage.findGrant(hash))?.caller.role;
+      assert.equal(await roleNow(), 'member');
+      await caller(storage, 'alice', 'manager', 'elsewhere');
+      assert.equal(await roleNow(), 'member');
+      await caller(storage, 'alice', 'manager');
+      assert.equal(await roleNow(), 'manager');
+      await caller(storage, 'alice');
+      assert.equal(await roleNow(), 'manager');
+      await caller(storage, 'alice', 'member');
+      assert.equal(await roleNow(), 'member');
+    });
+
+    it('revokes by id, once, and for every opening', async (t) => {
+      const storage = await open(t);
+      const [hash, otherHash] = [randomBytes(tokenHashBytes), randomBytes(tokenHashBytes)];
+      await storage.createToken(newToken(hash));
+      await storage.createToken(newToken(otherHash));
+      const other = await openAgain(t);
+      const revoked = await storage.revokeToken(tokenId(hash), 5_000);
+      assert.deepEqual([revoked?.id, revoked?.revokedAtMs], [tokenId(hash), 5_000]);
+      assert.equal((await storage.revokeToken(tokenId(hash), 6_000))?.revokedAtMs, 5_000);
+      assert.equal((await other.findGrant(hash))?.revokedAtMs, 5_000);
+      assert.equal((await other.findGrant(otherHash))?.revokedAtMs, undefined);
+      for (const unknown of [
+        '0'.repeat(16),
+        'x',
+        '',
+        tokenId(hash).slice(1),
+        `${tokenId(hash)}0`,
+      ]) {
+        assert.equal(await storage.revokeToken(unknown, 1), undefined, unknown);
+      }
+    });
+
+    it('lists tokens by id, of one store or of all, page by page', async (t) => {
+      const storage = await open(t);
+      const hashes = Array.from({ length: 5 }, () => randomBytes(tokenHashBytes));
+      for (const [at, hash] of hashes.entries()) {
+        const store = at < 3 ? 'main' : 'elsewhere';
+        await storage.createToken({ ...newToken(hash), store, label: `no. ${at}` });
+      }
+      const ids = hashes.map(tokenId).toSorted();
+      const seen: string[] = [];
+      for (let after: string | undefined; ; after = seen.at(-1)) {
+        const page = await storage.listTokens({ after, limit: 2 });
+        if (page.length === 0) break;
+        seen.push(...page.map(({ id }) => id));
+      }
+      assert.deepEqual(seen, ids);
+      const [first, ...rest] = await storage.listTokens({ store: 'main', limit: 10 });
+      assert.equal(rest.length, 2);
+      assert.deepEqual(
+        { ...first, id: undefined, label: undefined },
+        { ...record, id: undefined, label: undefined },
+      );
+      assert.deepEqual(await storage.listTokens({ store: 'nowhere', limit: 10 }), []);
+    });
+
+    it('ends a grant at its very millisecond, and before that when it is revoked', () => {
+      assert.equal(stateOf({ expiresAtMs: 10, revokedAtMs: undefined }, 9), 'active');
+      assert.equal(stateOf({ expiresAtMs: 10, revokedAtMs: undefined }, 10), 'expired');
+      assert.equal(stateOf({ expiresAtMs: 10, revokedAtMs: 5 }, 6), 'revoked');
+      assert.equal(stateOf({ expiresAtMs: undefined, revokedAtMs: undefined }, idMax), 'active');
+    });
+  });
+
+  it(`${name}: says that it can answer`, async (t) => {
+    const storage = await open(t);
+    assert.equal(await storage.check(), undefined);
+  });
+}
+
+const plant = (id: number, name: string): Plant => ({ id, name, tag: '' });
+
+const newToken = (hash: Uint8Array) => ({
+  hash,
+  store: 'main',
+  user: 'alice',
+  scopes,
+  label: 'note',
+  createdAtMs: 1_000,
+});
+
+const record = {
+  store: 'main',
+  user: 'alice',
+  role: 'member',
+  scopes: [...scopes],
+  createdAtMs: 1_000,
+  expiresAtMs: undefined,
+  revokedAtMs: undefined,
+};
+
+async function caller(
+  storage: Storage,
+  user: string,
+  role?: Role,
+  store = 'main',
+): Promise<Caller> {
+  const hash = randomBytes(tokenHashBytes);
+  await storage.createToken({ ...newToken(hash), user, role, store });
+  const grant = await storage.findGrant(hash);
+  assert.ok(grant);
+  return grant.caller;
+}
+
+async function list(
+  storage: Storage,
+  who: Caller,
+  query: Partial<PlantQuery> = {},
+): Promise<Plant[]> {
+  const fields: PlantField[] = ['id', 'name', 'tag'];
+  const page = await storage.listPlants(who, { after: 0, limit: 1_000, fields, ...query });
+  const plants: Plant[] = JSON.parse(`[${page.json}]`);
+  assert.equal(page.count, plants.length);
+  assert.equal(page.lastId, plants.at(-1)?.id ?? query.after ?? 0);
+  return plants;
+}
+
+async function rejectsWith(kind: string, promise: Promise<unknown>): Promise<void> {
+  await assert.rejects(promise, { name: 'Problem', kind });
+}
