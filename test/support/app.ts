@@ -16,10 +16,12 @@ export interface TestApp {
   address: string;
   port: number;
   storage: Storage;
+  /** The database file. */
+  path: string;
   /** Makes a token; the user and the store come into being with it. */
-  token(user: string, options?: TokenOptions): Promise<string>;
+  token: (user: string, options?: TokenOptions) => Promise<string>;
   /** A request; `token` becomes the header, `json` the body. */
-  call(method: string, path: string, options?: CallOptions): Promise<Answer>;
+  call: (method: string, target: string, options?: CallOptions) => Promise<Answer>;
 }
 
 export interface TokenOptions {
@@ -49,7 +51,8 @@ export async function startApp(
   t: Pick<TestContext, 'after'>,
   options: { baseUrl?: string; wrap?: (storage: Storage) => Storage } = {},
 ): Promise<TestApp> {
-  const sqlite = new SqliteStorage(join(tempFolder(t), 'plants.db'), { create: true });
+  const path = join(tempFolder(t), 'plants.db');
+  const sqlite = new SqliteStorage(path, { create: true });
   const storage = options.wrap?.(sqlite) ?? sqlite;
   const app = buildApp({
     storage,
@@ -69,8 +72,9 @@ export async function startApp(
     address,
     port,
     storage,
+    path,
     token: (user, tokenOptions) => addToken(storage, user, tokenOptions),
-    call: (method, path, callOptions) => call(address + path, method, callOptions),
+    call: (method, target, callOptions) => call(address + target, method, callOptions),
   };
 }
 

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { hashToken, makeToken, tokenId } from '../../src/token.ts';
+import { startApp } from '../support/app.ts';
+import { exchange, request } from '../support/raw.ts';
+
+const operations = [
+  ['POST', '/plants', 'plants:write'],
+  ['GET', '/plants', 'plants:read'],
+  ['GET', '/plants/1', 'plants:read'],
+  ['HEAD', '/plants', 'plants:read'],
+  ['DELETE', '/plants/1', 'plants:write'],
+] as const;
+
+describe('authentication', () => {
+  it('answers 401 with a bare challenge where no token is sent', async (t) => {
+    const { call } = await startApp(t);
+    for (const [method, path] of operations) {
+      const { status, headers } = await call(method, path);
+      assert.deepEqual([status, headers.get('www-authenticate')], [401, 'Bearer'], method);
+    }
+  });
+
+  it('answers 401 with invalid_token for every token that is not a good one', async (t) => {
+    const { call, token, storage } = await startApp(t);
+    const expired = await token('alice', { expiresAtMs: Date.now() - 1 });
+    const revoked = await token('alice');
+    await storage.revokeToken(tokenId(hashToken(revoked)), Date.now());
+    const good = await token('alice');
+    const bad = [
+      `Bearer ${makeToken()}`,
+      `Bearer ${expired}`,
+      `Bearer ${revoked}`,
+      `Bearer ${good.slice(0, -1)}`,
+      `Bearer ${good}x`,
+      `Bearer ${good} ${good}`,
+      `Basic ${good}`,
+      good,
+      'Bearer',
+      'Bearer ',
+    ];
+    for (const authorization of bad) {
+      const { status, headers, text } = await call('GET', '/plants', {
+        headers: { authorization },
+      });
+      const challenge = headers.get('www-authenticate');
+      assert.deepEqual([status, challenge], [401, 'Bearer error="invalid_token"'], authorization);
+      assert.ok(!text.includes('plant_'), 'no token is echoed');
+    }
+    assert.equal((await call('GET', '/plants', { token: good })).status, 200);
+  });
+
+  it("takes the scheme's name in any case", async (t) => {
+    const { call, token } = await startApp(t);
+    const alice = await token('alice');
+    for (const scheme of ['bearer', 'BEARER', 'bEaReR']) {
+      const headers = { authorization: `${scheme} ${alice}` };
+      assert.equal((await call('GET', '/plants', { headers })).status, 200);
+    }
+  });
+
+  it('never takes a token from the URL', async (t) => {
+    const { call, token } = await startApp(t);
+    const alice = await token('alice');
+    assert.equal((await call('GET', `/plants?access_token=${alice}`)).status, 401);
+    assert.equal((await call('GET', `/plants?token=${alice}`, { token: alice })).status, 400);
+  });
+
+  it('refuses two Authorization headers, even of one token', async (t) => {
+    const { port, token } = await startApp(t);
+    const header = `Authorization: Bearer ${await token('alice')}`;
+    const answer = await exchange(port, request('GET /plants', ['Host: x', header, header]));
+    assert.match(answer, /^HTTP\/1\.1 401 /);
+  });
+
+  it('asks for the token before it looks at the body', async (t) => {
+    const { call } = await startApp(t);
+    const { status } = await call('POST', '/plants', { body: 'x'.repeat(100_000) });
+    assert.equal(status, 401);
+  });
+});
+
+describe('scopes', () => {
+  it('answers 403 naming the scope that the token lacks', async (t) => {
+    const { call, token } = await startApp(t);
+    const readOnly = await token('alice', { scopes: ['plants:read'] });
+    const writeOnly = await token('alice', { scopes: ['plants:write'] });
+    for (const [method, path, scope] of operations) {
+      const lacking = scope === 'plants:read' ? writeOnly : readOnly;
+      const { status, headers } = await call(method, path, { token: lacking });
+      const challenge = `Bearer error="insufficient_scope", scope="${scope}"`;
+      assert.deepEqual([status, headers.get('www-authenticate')], [403, challenge]);
+    }
+    const json = { name: 'a' };
+    assert.equal((await call('POST', '/plants', { token: readOnly, json })).status, 403);
+    assert.equal((await call('GET', '/plants', { token: readOnly })).text, '[]');
+    assert.equal((await call('POST', '/plants', { token: writeOnly, json })).status, 201);
+    assert.equal(
+      (await call('GET', '/plants', { token: readOnly })).text,
+      '[{"name":"a","tag":""}]',
+    );
+  });
+
+  it('follows a change of role with the next request', async (t) => {
+    const { call, token } = await startApp(t);
+    const [alice, bob] = [await token('alice'), await token('bob')];
+    await call('POST', '/plants', { token: alice, json: { name: 'hers' } });
+    assert.equal((await call('GET', '/plants/1', { token: bob })).status, 404);
+    await token('bob', { role: 'manager' });
+    assert.equal((await call('GET', '/plants/1', { token: bob })).status, 200);
+    await token('bob', { role: 'member' });
+    assert.equal((await call('GET', '/plants/1', { token: bob })).status, 404);
+  });
+
+  it('ends with the revocation, from the next request on', async (t) => {
+    const { call, token, storage } = await startApp(t);
+    const alice = await token('alice');
+    assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
+    await storage.revokeToken(tokenId(hashToken(alice)), Date.now());
+    assert.equal((await call('GET', '/plants', { token: alice })).status, 401);
+  });
+});

@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Fault } from '../../src/problem.ts';
+import { startApp, type Answer } from '../support/app.ts';
+
+const largest = '9007199254740991';
+const json = { 'content-type': 'application/json' };
+
+/** The places that the answer names as faulty. */
+function placesOf({ json: body }: Answer): string[] {
+  const { errors } = body as { errors: Fault[] };
+  assert.ok(
+    errors.every(({ detail }) => /[a-z].*[.]$/s.test(detail)),
+    'each fault names its mend',
+  );
+  return errors.map((fault) => ('pointer' in fault ? fault.pointer : fault.parameter));
+}
+
+describe('a body that is refused', () => {
+  const bodies: Record<string, [body: string | Uint8Array<ArrayBuffer>, places: string[]]> = {
+    'no body': ['', ['']],
+    'broken JSON': ['{"name":', ['']],
+    'two values': ['{"name":"a"} {}', ['']],
+    'a comment': ['{"name":"a"/**/}', ['']],
+    'an array': ['[{"name":"a"}]', ['']],
+    'a string': ['"name"', ['']],
+    null: ['null', ['']],
+    'invalid UTF-8': [
+      new Uint8Array([...Buffer.from('{"name":"'), 0xff, ...Buffer.from('"}')]),
+      [''],
+    ],
+    'an overlong encoding': [
+      new Uint8Array([...Buffer.from('{"name":"'), 0xc0, 0xaf, 0x22, 0x7d]),
+      [''],
+    ],
+    'no name': ['{}', ['/name']],
+    'a null name': ['{"name":null}', ['/name']],
+    'a number for a name': ['{"name":5}', ['/name']],
+    'an empty name': ['{"name":""}', ['/name']],
+    'a blank name': ['{"name":" \u00a0\u3000"}', ['/name']],
+    'a long name': [`{"name":"${'𝒳'.repeat(201)}"}`, ['/name']],
+    'a control character': ['{"name":"a\\u0000"}', ['/name']],
+    DEL: ['{"name":"a\\u007f"}', ['/name']],
+    'a C1 control character': ['{"name":"a\\u0085"}', ['/name']],
+    'a lone high surrogate': ['{"name":"a\\ud800"}', ['/name']],
+    'a lone low surrogate': ['{"name":"\\udc00a"}', ['/name']],
+    'a surrogate pair the wrong way': ['{"name":"\\udc00\\ud800"}', ['/name']],
+    'a null tag': ['{"name":"a","tag":null}', ['/tag']],
+    'a long tag': [`{"name":"a","tag":"${'t'.repeat(101)}"}`, ['/tag']],
+    'a control character in a tag': ['{"name":"a","tag":"\\n"}', ['/tag']],
+    'an id as text': ['{"name":"a","id":"1"}', ['/id']],
+    'an id of zero': ['{"name":"a","id":0}', ['/id']],
+    'a negative zero': ['{"name":"a","id":-0}', ['/id']],
+    'a negative id': ['{"name":"a","id":-1}', ['/id']],
+    'a fraction': ['{"name":"a","id":1.5}', ['/id']],
+    'an id as true': ['{"name":"a","id":true}', ['/id']],
+    'an id as null': ['{"name":"a","id":null}', ['/id']],
+    'an id in an array': ['{"name":"a","id":[1]}', ['/id']],
+    'an id above 2^53 - 1': ['{"name":"a","id":9007199254740992}', ['/id']],
+    'an id that a double rounds': ['{"name":"a","id":9007199254740993}', ['/id']],
+    'an id that a double rounds down into range': ['{"name":"a","id":9007199254740991.4}', ['/id']],
+    'an id that a double rounds to one': ['{"name":"a","id":1.00000000000000000001}', ['/id']],
+    'an id that no double carries': ['{"name":"a","id":1e400}', ['/id']],
+    'an id that a double makes zero': ['{"name":"a","id":1e-400}', ['/id']],
+    'an unknown field': ['{"name":"a","nmae":"b"}', ['/nmae']],
+    'a field named __proto__': ['{"name":"a","__proto__":{"id":5}}', ['/__proto__']],
+    'a field with / and ~': ['{"name":"a","a/b~c":1}', ['/a~1b~0c']],
+    'the same field twice': ['{"name":"a","tag":"b","tag":"b"}', ['/tag']],
+    'the same field twice, once escaped': ['{"name":"a","n\\u0061me":"b"}', ['/name']],
+    'every fault at once': [
+      '{"name":1,"name":2,"id":1e999,"tag":{"tag":1,"tag":2},"x":[1e999],"y":0}',
+      ['/name', '/id', '/tag', '/x', '/y'],
+    ],
+  };
+
+  for (const [what, [body, places]] of Object.entries(bodies)) {
+    it(`is ${what}: 400 names ${places.join(' ')}, and nothing is stored`, async (t) => {
+      const { call, token } = await startApp(t);
+      const alice = await token('alice');
+      const answer = await call('POST', '/plants', { token: alice, body, headers: json });
+      assert.equal(answer.status, 400, answer.text);
+      assert.equal(answer.headers.get('content-type')?.split(';')[0], 'application/problem+json');
+      assert.partialDeepStrictEqual(answer.json, {
+        type: 'urn:plant-store:problem:invalid-request',
+        status: 400,
+      });
+      assert.deepEqual(placesOf(answer).toSorted(), places.toSorted());
+      assert.equal((await call('GET', '/plants', { token: alice })).text, '[]');
+    });
+  }
+
+  it('tells the faults of the query and of the body together', async (t) => {
+    const { call, token } = await startApp(t);
+    const path = '/plants?fields=id,nmae&x=1';
+    const answer = await call('POST', path, { token: await token('alice'), json: { id: 0 } });
+    assert.deepEqual(placesOf(answer).toSorted(), ['/id', '/name', 'fields', 'x']);
+  });
+});
+
+describe('a body that is taken', () => {
+  const bodies: Record<string, [body: string, answer: string]> = {
+    'with a long name of astral characters': [
+      `{"name":"${'𝒳'.repeat(200)}"}`,
+      `{"id":1,"name":"${'𝒳'.repeat(200)}","tag":""}`,
+    ],
+    'with an escaped surrogate pair': [
+      '{"name":"\\ud83c\\udf35"}',
+      '{"id":1,"name":"🌵","tag":""}',
+    ],
+    'with spaces around the text': ['{"name":" a "}', '{"id":1,"name":" a ","tag":""}'],
+    'with the largest id': [
+      `{"name":"a","id":${largest}}`,
+      `{"id":${largest},"name":"a","tag":""}`,
+    ],
+    'with an integer written in another way': [
+      '{"name":"a","id":1.20e2}',
+      '{"id":120,"name":"a","tag":""}',
+    ],
+    'with white space between': [
+      ' {\n"name" :\t"a" , "tag" : "" }\r\n',
+      '{"id":1,"name":"a","tag":""}',
+    ],
+    'with brackets and colons inside strings': [
+      '{"name":"{[:,]} \\" \\\\","tag":"\\\\"}',
+      '{"id":1,"name":"{[:,]} \\" \\\\","tag":"\\\\"}',
+    ],
+  };
+
+  for (const [what, [body, expected]] of Object.entries(bodies)) {
+    it(`comes back as sent, ${what}`, async (t) => {
+      const { call, token } = await startApp(t);
+      const path = '/plants?fields=id,name,tag';
+      const alice = await token('alice');
+      const { status, text } = await call('POST', path, { token: alice, body, headers: json });
+      assert.deepEqual([status, text], [201, expected]);
+      assert.equal((await call('GET', path, { token: alice })).text, `[${expected}]`);
+    });
+  }
+});
+
+describe('the media type of a body', () => {
+  it('is JSON in UTF-8 without an encoding, or 415', async (t) => {
+    const { call, token } = await startApp(t);
+    const alice = await token('alice');
+    const refused: Record<string, string>[] = [
+      {},
+      { 'content-type': 'text/plain' },
+      { 'content-type': 'application/merge-patch+json' },
+      { 'content-type': 'application/x-www-form-urlencoded' },
+      { 'content-type': 'application/json; charset=utf-16' },
+      { 'content-type': 'application/json;charset="latin1"' },
+      { 'content-type': 'nonsense' },
+      { ...json, 'content-encoding': 'gzip' },
+      { ...json, 'content-encoding': 'identity' },
+    ];
+    const body = new Uint8Array(Buffer.from('{"name":"a"}')); // fetch adds no type to bytes
+    for (const headers of refused) {
+      const { status } = await call('POST', '/plants', { token: alice, body, headers });
+      assert.equal(status, 415, JSON.stringify(headers));
+    }
+    const taken = [
+      'application/json',
+      'Application/JSON; Charset=UTF-8',
+      'application/json;charset="utf-8"',
+    ];
+    for (const type of taken) {
+      const headers = { 'content-type': type };
+      const { status } = await call('POST', '/plants', { token: alice, body, headers });
+      assert.equal(status, 201, type);
+    }
+    const { json: list } = await call('GET', '/plants', { token: alice });
+    assert.equal((list as unknown[]).length, taken.length);
+  });
+
+  it('does not matter beyond 16 KiB: 413', async (t) => {
+    const { call, token } = await startApp(t);
+    const alice = await token('alice');
+    const padded = (bytes: number) => `{"name":"a"}${' '.repeat(bytes - 12)}`;
+    const post = (bytes: number) =>
+      call('POST', '/plants', { token: alice, body: padded(bytes), headers: json });
+    assert.equal((await post(16_384)).status, 201);
+    assert.equal((await post(16_385)).status, 413);
+    assert.equal((await post(1_000_000)).status, 413);
+    const { json: list } = await call('GET', '/plants', { token: alice });
+    assert.equal((list as unknown[]).length, 1);
+  });
+});
+
+describe('parameters that are refused', () => {
+  const queries: Record<string, string[]> = {
+    'limit=0': ['limit'],
+    'limit=-1': ['limit'],
+    'limit=1.0': ['limit'],
+    'limit=1e3': ['limit'],
+    'limit=007': ['limit'],
+    'limit=+5': ['limit'],
+    'limit=%205': ['limit'],
+    'limit=0x10': ['limit'],
+    'limit=': ['limit'],
+    limit: ['limit'],
+    'limit=2147483648': ['limit'],
+    'limit=all': ['limit'],
+    'limit=1&limit=2': ['limit'],
+    'limit=1&limit=1': ['limit'],
+    'after=-1': ['after'],
+    'after=9007199254740992': ['after'],
+    'after=99999999999999999999': ['after'],
+    'after=x': ['after'],
+    'tag=%00': ['tag'],
+    'tag=%FF': ['tag'],
+    'tag=%ED%A0%80': ['tag'],
+    'tag=%': ['tag'],
+    [`tag=${'t'.repeat(101)}`]: ['tag'],
+    'fields=': ['fields'],
+    'fields=id,,name': ['fields'],
+    'fields=id,id': ['fields'],
+    'fields=owner': ['fields'],
+    'fields=ID': ['fields'],
+    'Limit=1': ['Limit'],
+    'offset=1': ['offset'],
+    '__proto__=1': ['__proto__'],
+    'limit=0&after=x&tag=%00&fields=x&page=2': ['limit', 'after', 'tag', 'fields', 'page'],
+  };
+
+  it('get 400 with the name of each', async (t) => {
+    const { call, token } = await startApp(t);
+    const alice = await token('alice');
+    for (const [query, names] of Object.entries(queries)) {
+      const answer = await call('GET', `/plants?${query}`, { token: alice });
+      assert.equal(answer.status, 400, query);
+      assert.deepEqual(placesOf(answer).toSorted(), names.toSorted(), query);
+    }
+    const unknown = await call('DELETE', '/plants/1?force=1', { token: alice });
+    assert.deepEqual([unknown.status, placesOf(unknown)], [400, ['force']]);
+    const limited = await call('GET', '/plants/1?limit=1', { token: alice });
+    assert.deepEqual([limited.status, placesOf(limited)], [400, ['limit']]);
+  });
+
+  it('are ids that are none, for every method', async (t) => {
+    const { call, token } = await startApp(t);
+    const alice = await token('alice');
+    const ids = [
+      '0',
+      '-1',
+      '1.5',
+      '1e2',
+      '01',
+      'x',
+      '%20',
+      `${largest}0`,
+      '9007199254740992',
+      'a'.repeat(5_000),
+    ];
+    for (const id of ids) {
+      for (const method of ['GET', 'DELETE']) {
+        const answer = await call(method, `/plants/${id}`, { token: alice });
+        assert.deepEqual([answer.status, placesOf(answer)], [400, ['id']], `${method} ${id}`);
+      }
+    }
+    assert.equal((await call('GET', '/plants/%zz', { token: alice })).status, 400);
+    assert.equal((await call('GET', `/plants/${largest}`, { token: alice })).status, 404);
+  });
+});

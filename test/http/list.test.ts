@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, it, type TestContext } from 'node:test';
+import type { PlantPage, PlantQuery, Storage } from '../../src/storage.ts';
+import { hashToken } from '../../src/token.ts';
+import { call, startApp, type TestApp } from '../support/app.ts';
+
+/** More than two batches of the stream, so that it has a first, a middle and a last one. */
+const many = 2_345;
+
+async function startFull(t: TestContext, wrap?: (storage: Storage) => Storage) {
+  const app = await startApp(t, wrap && { wrap });
+  const alice = await app.token('alice');
+  const { caller } = (await app.storage.findGrant(hashToken(alice))) ?? {};
+  assert.ok(caller);
+  fill(app.path, `id * 2, iif(id % 3, 'a', 'b'), 'n' || id`, many);
+  return { ...app, alice, caller };
+}
+
+/** Puts plants into the file in one transaction: `columns` are id, tag and name by a running id. */
+function fill(path: string, columns: string, count: number): void {
+  const database = new DatabaseSync(path);
+  database.exec(`
+    WITH RECURSIVE ids (id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < ${count})
+    INSERT INTO plants (store, owner, id, tag, name) SELECT 1, 1, ${columns} FROM ids`);
+  database.close();
+}
+
+async function idsOf({ call: send }: TestApp, token: string, path: string): Promise<number[]> {
+  const { status, json } = await send('GET', path, { token });
+  assert.equal(status, 200);
+  return (json as { id: number }[]).map(({ id }) => id);
+}
+
+const ids = Array.from({ length: many }, (_, at) => (at + 1) * 2);
+
+describe('list', () => {
+  it('without a limit holds every plant in ascending order, in the bytes of single reads', async (t) => {
+    const app = await startFull(t);
+    const whole = await app.call('GET', '/plants?fields=id,name,tag', { token: app.alice });
+    assert.equal(whole.headers.get('link'), null);
+    const singles: string[] = [];
+    for (const id of ids) {
+      const path = `/plants/${id}?fields=id,name,tag`;
+      singles.push((await app.call('GET', path, { token: app.alice })).text);
+    }
+    assert.equal(whole.text, `[${singles.join()}]`);
+  });
+
+  it('gives at most as many as asked for, and a Link where more follow', async (t) => {
+    const app = await startFull(t);
+    for (const limit of [1, 20, 999, 1_000, 1_001, 2_000, 2_001, many - 1]) {
+      const path = `/plants?fields=id&limit=${limit}`;
+      assert.deepEqual(await idsOf(app, app.alice, path), ids.slice(0, limit));
+      const { headers } = await app.call('HEAD', path, { token: app.alice });
+      const next = `</plants?fields=id&limit=${limit}&after=${limit * 2}>; rel="next"`;
+      assert.equal(headers.get('link'), next);
+    }
+    for (const limit of [many, many + 1, 1_000_000, 2_147_483_647]) {
+      const path = `/plants?fields=id&limit=${limit}`;
+      assert.deepEqual(await idsOf(app, app.alice, path), ids);
+      assert.equal((await app.call('GET', path, { token: app.alice })).headers.get('link'), null);
+    }
+  });
+
+  it('is walked by Link to its end, with every other parameter kept', async (t) => {
+    const app = await startFull(t);
+    for (const limit of [100, 1_100]) {
+      const seen: number[] = [];
+      let next: string | undefined = `/plants?tag=a&limit=${limit}&fields=id,tag`;
+      while (next !== undefined) {
+        const { json, headers } = await app.call('GET', next, { token: app.alice });
+        const page = json as { id: number; tag: string }[];
+        assert.ok(page.length <= limit && page.every(({ tag }) => tag === 'a'));
+        seen.push(...page.map(({ id }) => id));
+        [, next] = /^<(.+)>; rel="next"$/.exec(headers.get('link') ?? '') ?? [];
+      }
+      assert.deepEqual(
+        seen,
+        ids.filter((id) => (id / 2) % 3 !== 0),
+      );
+    }
+  });
+
+  it('begins after the cursor, also one that is no plant', async (t) => {
+    const app = await startFull(t);
+    const path = (after: number) => `/plants?fields=id&after=${after}`;
+    assert.deepEqual(await idsOf(app, app.alice, path(0)), ids);
+    assert.deepEqual(await idsOf(app, app.alice, path(2_001)), ids.slice(1_000));
+    assert.deepEqual(await idsOf(app, app.alice, path(many * 2)), []);
+    assert.deepEqual(await idsOf(app, app.alice, path(9_007_199_254_740_991)), []);
+  });
+
+  it('filters by a tag of any text, exactly', async (t) => {
+    const app = await startApp(t);
+    const alice = await app.token('alice');
+    const tags = ['a b', 'a+b', 'é', 'e\u0301', '&=?#/', '%41', 'A', '', '"'];
+    for (const tag of tags) {
+      await app.call('POST', '/plants', { token: alice, json: { name: `is ${tag}`, tag } });
+    }
+    for (const tag of tags) {
+      const query = new URLSearchParams({ tag }).toString();
+      const { json } = await app.call('GET', `/plants?${query}`, { token: alice });
+      assert.deepEqual(json, [{ name: `is ${tag}`, tag }]);
+    }
+    const { headers } = await app.call('POST', '/plants', {
+      token: alice,
+      json: { name: '2', tag: 'a b' },
+    });
+    assert.equal(headers.get('location'), `/plants/${tags.length + 1}`);
+    const page = await app.call('GET', '/plants?tag=a%20b&limit=1', { token: alice });
+    assert.equal(page.headers.get('link'), '</plants?tag=a+b&limit=1&after=1>; rel="next"');
+  });
+});
+
+describe('list in a stream', () => {
+  it('stops reading when the client goes away, and waits for a slow one', async (t) => {
+    const reads: number[] = [];
+    const app = await startFull(t, (storage) =>
+      observed(storage, (query) => void reads.push(query.after)),
+    );
+    // Long names, so that one batch is more than the buffers between server and client hold.
+    fill(app.path, `10000 + id, '', printf('%200d', id)`, 40_000);
+    reads.length = 0;
+    const socket = connect({ host: '127.0.0.1', port: app.port });
+    socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.alice}\r\n\r\n`);
+    await once(socket, 'readable');
+    socket.pause();
+    // Other requests are answered meanwhile, and the stream gets nowhere without its reader.
+    for (let turn = 0; turn < 50; turn++) await call(`${app.address}/livez`, 'GET');
+    const stalledAt = reads.length;
+    assert.ok(stalledAt < 42, `${stalledAt} batches were read for nobody`);
+    socket.destroy();
+    for (let turn = 0; turn < 50; turn++) await call(`${app.address}/livez`, 'GET');
+    assert.ok(reads.length <= stalledAt + 2, 'it went on without a client');
+  });
+
+  it('breaks off rather than skip a plant when others come in inside a counted page', async (t) => {
+    let walked = false;
+    const app: Awaited<ReturnType<typeof startFull>> = await startFull(t, (storage) =>
+      observed(storage, async (query) => {
+        // The first read for sending comes after the walk that has counted the page.
+        if (walked || query.upTo === undefined) return;
+        walked = true;
+        await storage.createPlant(app.caller, { id: 2_001, name: 'came in between' });
+      }),
+    );
+    const path = `${app.address}/plants?limit=${many}&fields=id`;
+    await assert.rejects(call(path, 'GET', { token: app.alice }), { name: 'TypeError' });
+    assert.equal(walked, true);
+    assert.equal(
+      (await idsOf(app, app.alice, `/plants?limit=${many + 1}&fields=id`)).length,
+      many + 1,
+    );
+  });
+});
+
+/** The real storage, with a look at each list that is read from it. */
+function observed(storage: Storage, look: (query: PlantQuery) => void | Promise<void>): Storage {
+  return new Proxy(storage, {
+    get(target, name) {
+      if (name === 'listPlants') {
+        return async (...args: Parameters<Storage['listPlants']>): Promise<PlantPage> => {
+          await look(args[1]);
+          return target.listPlants(...args);
+        };
+      }
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}

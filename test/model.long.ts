@@ -1,0 +1,18 @@
+/**
+ * The same as model.test.ts, for as long as one likes: PLANT_STORE_TEST_SEED repeats a run,
+ * PLANT_STORE_TEST_REQUESTS says how many requests.
+ */
+import { it } from 'node:test';
+import * as fc from 'fast-check';
+import { agree, steps } from './model.ts';
+import { startApp } from './support/app.ts';
+
+const seed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31);
+const requests = Number(process.env['PLANT_STORE_TEST_REQUESTS'] ?? 100_000);
+const requestsEach = 200;
+
+it(`agrees with the model on ${requests} requests (PLANT_STORE_TEST_SEED=${seed})`, async (t) => {
+  const app = await startApp(t);
+  const agrees = fc.asyncProperty(steps(requestsEach), (all) => agree(app, all));
+  await fc.assert(agrees, { seed, numRuns: requests / requestsEach });
+});
