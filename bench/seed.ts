@@ -7,7 +7,7 @@ import { SqliteStorage } from '../src/sqlite/storage.ts';
 import { scopes } from '../src/access.ts';
 import { hashToken, makeToken } from '../src/token.ts';
 
-const members = 1_000;
+export const members = 1_000;
 
 export interface Seeded {
   /** Token of a member who owns 1 plant in 1,000. */

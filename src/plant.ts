@@ -41,7 +41,12 @@ export type Plant = Static<typeof Plant>;
 /** A plant as it is sent to be created: no `tag` means `""`, no `id` means the next one. */
 export const NewPlant = Type.Object(
   { name: Name, id: Type.Optional(PlantId), tag: Type.Optional(Tag) },
-  { additionalProperties: false, description: 'a JSON object with the fields name, id and tag' },
+  {
+    title: 'NewPlant',
+    additionalProperties: false,
+    description: 'a JSON object with the fields name, id and tag',
+    examples: [{ name: 'Monstera deliciosa', tag: 'indoor' }],
+  },
 );
 export type NewPlant = Static<typeof NewPlant>;
 

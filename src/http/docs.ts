@@ -13,7 +13,7 @@ const documentFile = new URL('../../openapi.json', import.meta.url);
 /** Where the published package keeps its copy of Swagger UI; a checkout has the package itself. */
 const copied = fileURLToPath(new URL('./swagger-ui/', import.meta.url));
 
-const assets = {
+export const assets = {
   'swagger-ui.css': 'text/css',
   'swagger-ui-bundle.js': 'text/javascript',
 } as const;

@@ -49,7 +49,7 @@ const AnsweredPlant = Type.Object(
   { name: Type.Optional(Name), tag: Type.Optional(Tag), id: Type.Optional(PlantId) },
   {
     ...strictly,
-    title: 'AnsweredPlant',
+    title: 'Plant',
     examples: [{ name: 'Monstera deliciosa', tag: 'indoor' }],
   },
 );

@@ -1,0 +1,127 @@
+/**
+ * What is claimed of lists, as one command: `npm run bench:lists [plants]`.
+ *
+ * - A whole list is the same bytes as single reads, and the server's memory stays flat meanwhile.
+ * - A page costs the same at the beginning, in the middle and at the end, for a manager, for a member
+ *   who owns one plant in a thousand, and with a tag. Quote the ratios: the times are this machine's.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { members, seed } from './seed.ts';
+
+const executable = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
+const agent = new Agent({ keepAlive: true });
+const plants = Number(process.argv[2] ?? 100_000);
+const wholeLists = 5;
+const rounds = 300;
+
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
+const path = join(folder, 'plants.db');
+const { member, manager } = await seed(path, plants);
+const { child, address } = await serve();
+try {
+  console.log(`${plants} plants, ${members} members, Node ${process.version}\n`);
+  await wholeList();
+  await pages();
+} finally {
+  child.kill();
+  await once(child, 'close');
+  agent.destroy();
+  rmSync(folder, { recursive: true });
+}
+
+async function wholeList(): Promise<void> {
+  await digestOf('/plants?limit=20', manager);
+  const idle = residentMiB();
+  const digests: string[] = [];
+  let peak = idle;
+  for (let at = 0; at < wholeLists; at++) {
+    digests.push(await digestOf('/plants', manager, () => (peak = Math.max(peak, residentMiB()))));
+  }
+  const singles = createHash('sha256').update('[');
+  for (let id = 1; id <= plants; id++) {
+    if (id > 1) singles.update(',');
+    await get(`/plants/${id}`, manager, (chunk) => singles.update(chunk));
+  }
+  const same = digests.every((digest) => digest === digests[0]);
+  const asSingles = singles.update(']').digest('hex') === digests[0];
+  console.log('| whole list | |\n|---|---:|');
+  console.log(`| idle, MiB | ${idle.toFixed(1)} |`);
+  console.log(`| peak above idle in ${wholeLists} lists, MiB | ${(peak - idle).toFixed(1)} |`);
+  console.log(`| every list the same bytes | ${same ? 'yes' : 'NO'} |`);
+  console.log(`| the same bytes as ${plants} single reads | ${asSingles ? 'yes' : 'NO'} |\n`);
+  if (!same || !asSingles) process.exitCode = 1;
+}
+
+async function pages(): Promise<void> {
+  const middle = Math.floor(plants / 2);
+  const lastOfMember = plants - 20 * members - 1;
+  const urls = {
+    'manager, first': ['/plants?limit=20', manager],
+    'manager, middle': [`/plants?limit=20&after=${middle}`, manager],
+    'manager, last': [`/plants?limit=20&after=${plants - 20}`, manager],
+    'member, first': ['/plants?limit=20', member],
+    'member, middle': [`/plants?limit=20&after=${middle}`, member],
+    'member, last': [`/plants?limit=20&after=${lastOfMember}`, member],
+    'manager, tag, middle': [`/plants?limit=20&after=${middle}&tag=bed%200`, manager],
+    'member, tag, middle': [`/plants?limit=20&after=${middle}&tag=bed%200`, member],
+  } as const;
+  const times = new Map<string, number[]>(Object.keys(urls).map((name) => [name, []]));
+  for (let round = 0; round < rounds; round++) {
+    for (const [name, [url, token]] of Object.entries(urls)) {
+      const startedMs = performance.now();
+      await get(url, token);
+      times.get(name)?.push(performance.now() - startedMs);
+    }
+  }
+  const medians = [...times].map(([name, all]) => [name, median(all)] as const);
+  const [, first] = medians[0] ?? ['', Number.NaN];
+  console.log(`| page of 20, median of ${rounds} | ms | to the first |\n|---|---:|---:|`);
+  for (const [name, ms] of medians) {
+    console.log(`| ${name} | ${ms.toFixed(3)} | ${(ms / first).toFixed(2)} |`);
+  }
+}
+
+async function serve(): Promise<{ child: ChildProcess; address: string }> {
+  const args = [executable, 'serve', '--port', '0', '--database', `sqlite:${path}`];
+  const server = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  for await (const line of createInterface({ input: server.stdout })) {
+    const [, found] = /listens on (\S+)$/.exec(line) ?? [];
+    if (found !== undefined) return { child: server, address: found };
+  }
+  throw new Error('the service did not start');
+}
+
+async function digestOf(url: string, token: string, look = () => {}): Promise<string> {
+  const digest = createHash('sha256');
+  await get(url, token, (chunk) => {
+    digest.update(chunk);
+    look();
+  });
+  return digest.digest('hex');
+}
+
+async function get(url: string, token: string, take = (_chunk: Buffer) => {}): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` };
+  const sent = request(address + url, { agent, headers }).end();
+  const [response] = await once(sent, 'response');
+  if (response.statusCode !== 200) throw new Error(`${url}: ${response.statusCode}`);
+  for await (const chunk of response) take(chunk);
+}
+
+/** Resident memory of the server (proc(5), VmRSS). */
+function residentMiB(): number {
+  const [, kiB] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
+  return Number(kiB) / 1024;
+}
+
+function median(values: number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
