@@ -105,7 +105,8 @@ export class Plants {
 
   list(caller: Caller, { after, upTo = idMax, limit, tag, fields }: PlantQuery): PlantPage {
     const whole = reachesWholeStore(caller);
-    const kind = tag === undefined ? (whole ? 'store' : 'owner') : whole ? 'storeTag' : 'ownerTag';
+    const reach = whole ? 'store' : 'owner';
+    const kind: ListKind = tag === undefined ? reach : `${reach}Tag`;
     const row = this.#listStatement(kind, fields).get({
       store: caller.store,
       after,

@@ -48,11 +48,11 @@ it('answers a full disk with 503, keeps what it acknowledged, and reads on', asy
     if (answer.status === 201) acknowledged.push(id);
     else refused = answer;
   }
-  assert.ok(acknowledged.length > 50);
-  assert.equal(refused?.status, 503, refused?.text);
-  assert.equal(refused?.headers.get('retry-after'), '60');
-  assert.partialDeepStrictEqual(refused?.json, { type: 'urn:plant-store:problem:storage-full' });
-  assert.doesNotMatch(refused?.text ?? '', /sqlite|SQL|disk I\/O|\.db/);
+  assert.ok(refused && acknowledged.length > 50);
+  assert.equal(refused.status, 503, refused.text);
+  assert.equal(refused.headers.get('retry-after'), '60');
+  assert.partialDeepStrictEqual(refused.json, { type: 'urn:plant-store:problem:storage-full' });
+  assert.doesNotMatch(refused.text, /sqlite|SQL|disk I\/O|\.db/);
 
   const list = async (from: string) => {
     const { status, json } = await call(`${from}/plants?fields=id`, 'GET', { token });
