@@ -33,10 +33,10 @@ async function withProgress<T>(
   const exit = () => process.exit(130); // runs what cleans up on exit
   process.once('SIGINT', exit);
   process.once('SIGTERM', exit);
-  bar.start(1, 0);
   try {
     return await work((done, total) => {
-      bar.setTotal(total);
+      if (bar.isActive) bar.setTotal(total);
+      else bar.start(total, done);
       bar.update(done);
     });
   } finally {

@@ -51,7 +51,7 @@ function program() {
     .addOption(
       flag('--base-url <url>', 'public address, where it is another (a path prefix included)')
         .argParser(baseUrl)
-        .default(''),
+        .default('', 'none'),
     )
     .addOption(
       flag('--log-level <level>', 'least level to log; debug tells each request')
@@ -80,7 +80,7 @@ function program() {
     .addOption(
       flag('--expires <duration>', 'its lifetime, such as 12h or 90d').argParser(durationMs),
     )
-    .addOption(flag('--label <text>', 'a note to tell it by').argParser(textOf(Tag)).default(''))
+    .addOption(flag('--label <text>', 'a note to tell it by').argParser(textOf(Tag)).default('', 'none'))
     .action(async (user, options) => (await import('./token.ts')).createToken(user, options));
 
   token

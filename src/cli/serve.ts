@@ -46,7 +46,8 @@ async function welcome(storage: Storage, address: string, options: ServeOptions)
   if ((await storage.listTokens({ limit: 1 })).length > 0) return;
   if (!process.stdout.isTTY) {
     console.log('There is no token yet. Make the first one:');
-    console.log(`  npx plant-store token create alice --database 'sqlite:${options.database}'`);
+    const database = quoted(`sqlite:${options.database}`);
+    console.log(`  npx plant-store token create alice --database ${database}`);
     return;
   }
   const token = await addToken(storage, 'admin', {
@@ -61,6 +62,11 @@ async function welcome(storage: Storage, address: string, options: ServeOptions)
     `  curl ${address}/plants -H 'Authorization: Bearer ${token}' ` +
       `-H 'Content-Type: application/json' -d '{"name": "Monstera", "tag": "indoor"}'`,
   );
+}
+
+/** As one word of a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function nameOf(address: AddressInfo | string | null): string {

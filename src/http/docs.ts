@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
+import { sendText } from './send.ts';
 
 const documentFile = new URL('../../openapi.json', import.meta.url);
 
@@ -55,7 +56,7 @@ export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
 
   app.get('/openapi.json', async (_request, reply) => {
     document ??= documentFor(baseUrl);
-    return reply.type('application/json').send(document);
+    return sendText(reply, 'application/json', document);
   });
 
   app.get('/docs', async (_request, reply) =>

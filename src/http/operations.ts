@@ -167,7 +167,8 @@ export const createPlant = {
     409: problems('The id is taken, or none is left to assign', {
       'id-taken':
         'The store already has a plant with the id 42. Send another id, or none to be given one.',
-      'ids-exhausted': 'The store has no number left to assign. Send an id of your own.',
+      'ids-exhausted':
+        'The store has held a plant with the largest id, 9007199254740991, so there is no next one to assign. Send an id of your own.',
     }),
     413: problems('The body has more than 16 KiB', {
       'body-too-large': 'A body may have at most 16384 bytes.',

@@ -2,7 +2,7 @@
  * The operations on plants: from a checked request to the storage, and its answer as JSON.
  */
 import { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { plantJson } from '../plant.ts';
 import { Problem } from '../problem.ts';
@@ -11,6 +11,9 @@ import { requireScope } from './auth.ts';
 import { listPlants } from './list.ts';
 import * as operations from './operations.ts';
 import { queryOf } from './query.ts';
+import { sendText } from './send.ts';
+
+const jsonMediaType = 'application/json';
 
 export interface PlantRoutesOptions {
   storage: Storage;
@@ -31,7 +34,7 @@ export function plantRoutes(
   routes.post('/plants', { ...writer, schema: operations.createPlant }, async (request, reply) => {
     const plant = await storage.createPlant(request.caller, request.body);
     reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
-    return sendJson(reply, plantJson(plant, request.query.fields));
+    return sendText(reply, jsonMediaType, plantJson(plant, request.query.fields));
   });
 
   routes.get('/plants', { ...reader, schema: operations.listOfPlants }, async (request, reply) => {
@@ -46,13 +49,13 @@ export function plantRoutes(
       // The status is sent by then, so breaking off is all that is left to tell the client.
       body.once('error', (err) => log.error({ requestId: request.id, err }, 'list broken off'));
     }
-    return sendJson(reply, body);
+    return sendText(reply, jsonMediaType, body);
   });
 
   routes.get('/plants/:id', { ...reader, schema: operations.findPlant }, async (request, reply) => {
     const plant = await storage.findPlant(request.caller, request.params.id);
     if (plant === undefined) throw noSuchPlant();
-    return sendJson(reply, plantJson(plant, request.query.fields));
+    return sendText(reply, jsonMediaType, plantJson(plant, request.query.fields));
   });
 
   routes.delete(
@@ -72,8 +75,4 @@ function noSuchPlant(): Problem {
     'plant-not-found',
     'There is no plant with this id among those that you have access to.',
   );
-}
-
-function sendJson(reply: FastifyReply, json: unknown): FastifyReply {
-  return reply.type('application/json').send(json);
 }

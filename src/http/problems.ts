@@ -5,6 +5,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { Problem, type ProblemKind } from '../problem.ts';
+import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
 
@@ -33,7 +34,7 @@ export const answers: Record<ProblemKind, Answer> = {
   'expectation-failed': { status: 417, title: 'The expectation cannot be met' },
   'headers-too-large': { status: 431, title: 'The headers are too large' },
   'internal-error': { status: 500, title: 'Something went wrong here' },
-  overloaded: { status: 503, title: 'Too busy', retryAfterSeconds: 1 },
+  overloaded: { status: 503, title: 'Not taking requests now', retryAfterSeconds: 1 },
   'storage-full': { status: 503, title: 'The storage is full', retryAfterSeconds: 60 },
   'storage-unavailable': { status: 503, title: 'The storage is down', retryAfterSeconds: 1 },
   'outcome-unknown': { status: 503, title: 'The outcome is unknown', retryAfterSeconds: 1 },
@@ -59,11 +60,9 @@ export function problemBody(problem: Problem, requestId: string): string {
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   const { status, retryAfterSeconds } = answers[problem.kind];
   if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
-  return reply
-    .code(status)
-    .header('x-request-id', reply.request.id)
-    .type(problemMediaType)
-    .send(problemBody(problem, reply.request.id));
+  const { id } = reply.request;
+  reply.code(status).header('x-request-id', id);
+  return sendText(reply, problemMediaType, problemBody(problem, id));
 }
 
 /** The error handler of the app: whatever was thrown becomes a problem, and a 5xx an entry in the log. */

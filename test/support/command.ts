@@ -43,6 +43,8 @@ export interface Service {
   child: ChildProcess;
   /** What it has printed so far. */
   output(): string;
+  /** What it has logged so far. */
+  log(): string;
   /** Sends SIGTERM and waits for the end. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
@@ -59,7 +61,8 @@ export async function serve(
     child.kill('SIGKILL');
     await closed;
   });
-  const stderr = collect(child.stderr);
+  let logged = '';
+  child.stderr.setEncoding('utf8').on('data', (chunk) => (logged += String(chunk)));
   let printed = '';
   const address = await new Promise<string>((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
@@ -67,12 +70,13 @@ export async function serve(
       const [, found] = /^Plant Store listens on (\S+)$/.exec(line) ?? [];
       if (found !== undefined) resolve(found);
     });
-    void closed.then(async () => reject(new Error(`serve ended: ${printed}${await stderr}`)));
+    void closed.then(() => reject(new Error(`serve ended: ${printed}${logged}`)));
   });
   return {
     address,
     child,
     output: () => printed,
+    log: () => logged,
     async stop(signal = 'SIGTERM') {
       child.kill(signal);
       const [status] = await closed;
@@ -81,7 +85,8 @@ export async function serve(
   };
 }
 
-function start(args: readonly string[], { cwd, env, uid }: RunOptions) {
+/** Starts a command; the caller waits for its end. */
+export function start(args: readonly string[], { cwd, env, uid }: RunOptions = {}) {
   return spawn(process.execPath, [executable, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...withoutSettings(process.env), ...env },

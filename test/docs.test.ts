@@ -1,0 +1,150 @@
+/**
+ * The documentation is true: its examples run, its tables and sections say what the program has, and
+ * its links lead somewhere.
+ */
+import assert from 'node:assert/strict';
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { answers, problemType } from '../src/http/problems.ts';
+import { run } from './support/command.ts';
+import { blocksOf, normalise, Page, tableOf, tokenIds, type Example } from './support/markdown.ts';
+import { provocations } from './support/provocations.ts';
+import { shownAddress, Terminal } from './support/terminal.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const { name, version, scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+
+const withExamples = ['README.md', ...globSync('docs/*.md', { cwd: root }).toSorted()];
+const all = [...globSync('*.md', { cwd: root }), ...globSync('docs/**/*.md', { cwd: root })];
+
+for (const file of withExamples) {
+  test(`the examples of ${file} print what it shows`, { timeout: 60_000 }, async (t) => {
+    const { examples } = new Page(join(root, file));
+    const terminal = new Terminal(t);
+    const realIds = new Map<string, string>();
+    for (const { command, output, line } of examples) {
+      const real = command.replaceAll(tokenIds, (id) => realIds.get(id) ?? id);
+      const printed = await printedBy(terminal, { command: real, output, line });
+      if (output === undefined || printed === undefined) continue;
+      const where = `${file}, line ${line}: ${command}\n`;
+      assert.equal(where + normalise(printed), where + normalise(output));
+      const ids = printed.match(tokenIds) ?? [];
+      for (const [at, id] of (output.match(tokenIds) ?? []).entries()) {
+        realIds.set(id, ids[at] ?? id);
+      }
+    }
+  });
+}
+
+/** What the example printed; undefined for an npm command that is not run here but checked. */
+async function printedBy(
+  terminal: Terminal,
+  { command, output }: Example,
+): Promise<string | undefined> {
+  const start = /^npm start( 2>plant-store\.log \| cat)?$/.exec(command);
+  if (start && output !== undefined) {
+    const tty = start[1] === undefined;
+    const printed = await terminal.startService({ tty });
+    const byNpm = `\n> ${name}@${version} start\n> ${scripts.start}\n\n`;
+    return byNpm + (tty ? printed : printed.replaceAll(/^\{.*\n/gm, '')); // the log goes elsewhere
+  }
+  if (command.startsWith('npm ')) return undefined;
+  // A page says "stop every process" before it restores.
+  if (/plant-store restore/.test(command)) await terminal.stopService();
+  else if (command.includes(shownAddress) && !terminal.serviceRuns) {
+    await terminal.startService({ tty: false });
+  }
+  return terminal.run(command);
+}
+
+test('every npm command of the documentation is there', () => {
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  assert.equal(lock.version, version, 'package-lock.json is for another version');
+  let commands = 0;
+  for (const file of all) {
+    const { text, blocks } = new Page(join(root, file));
+    const inline = [...text.matchAll(/`(npm [^`\n]+)`/g)].map(([, command = '']) => command);
+    const lines = blocks.flatMap((block) => block.text.split('\n'));
+    for (const line of [...inline, ...lines.map((one) => one.replace(/^\$ /, ''))]) {
+      const [program, verb = '', script = ''] = line.split(' ');
+      if (program !== 'npm' || verb === 'ci') continue;
+      commands++;
+      assert.ok(scripts[verb === 'run' ? script : verb], `${file}: there is no ${line}`);
+    }
+  }
+  assert.ok(commands > 0);
+});
+
+test('the table of settings has every option of every command, and no other', async () => {
+  const table = tableOf(new Page(join(root, 'README.md')).section('Settings'));
+  const documented = table.flatMap(([flag, variable, initial, commands = '']) =>
+    commands.split(', ').map((command) => `${command}: ${flag} ${variable} ${initial}`),
+  );
+  assert.deepEqual(documented.toSorted(), (await settingsOf([])).toSorted());
+});
+
+/** Every option of a command and of those below it, as its help tells it. */
+async function settingsOf(command: readonly string[]): Promise<string[]> {
+  const { stdout, status } = await run([...command, '--help']);
+  assert.equal(status, 0);
+  const unwrapped = stdout.replaceAll(/\n {4,}/g, ' ');
+  const options = [...unwrapped.matchAll(/^ {2}(--\S+ <\S+>) +(.*)$/gm)];
+  const settings = options.map(([, flag, about = '']) => {
+    const [, variable] = /env: (\w+)\)$/.exec(about) ?? [];
+    const [, initial = ''] = /default: (.*?)(?:, env: |\)$)/.exec(about) ?? [];
+    const shown = initial.replaceAll('"', '') || 'none';
+    return `${command.join(' ')}: ${flag} ${variable} ${shown}`;
+  });
+  const [, list = ''] = /^Commands:\n([^]*)/m.exec(unwrapped) ?? [];
+  const children = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, child = '']) => child);
+  for (const child of children) {
+    if (child !== 'help') settings.push(...(await settingsOf([...command, child])));
+  }
+  return settings;
+}
+
+const errors = new Page(join(root, 'docs/errors.md')).sections;
+
+test('docs/errors.md has a section for each kind of problem, with its type and status', () => {
+  assert.deepEqual(
+    errors.map(({ heading }) => heading).toSorted(),
+    Object.keys(answers).toSorted(),
+  );
+  for (const { heading, text } of errors) {
+    const [, type, status] = /^\s*Type `(\S+)`, status (\d+)\./.exec(text) ?? [];
+    const known = Object.entries(answers).find(([kind]) => kind === heading);
+    assert.equal(type, problemType(heading as keyof typeof answers)); // compared with them above
+    assert.equal(Number(status), known?.[1].status, `the status of ${heading}`);
+  }
+});
+
+for (const [kind, provoke] of Object.entries(provocations)) {
+  test(`docs/errors.md shows the answer that the service gives to ${kind}`, async (t) => {
+    const { text = '' } = errors.find(({ heading }) => heading === kind) ?? {};
+    const [example, ...others] = blocksOf(text).filter(({ language }) => language === 'json');
+    assert.ok(example && others.length === 0, `${kind} has one example in JSON`);
+    const { status, body } = await provoke(t);
+    assert.equal(status, answers[kind as keyof typeof answers].status); // its keys are no others
+    assert.deepEqual(JSON.parse(normalise(example.text)), JSON.parse(normalise(body)));
+  });
+}
+
+test('every link inside the documentation leads to a file and a heading that are there', () => {
+  let links = 0;
+  for (const file of all) {
+    for (const link of new Page(join(root, file)).links) {
+      links++;
+      const [path = '', anchor] = link.split('#');
+      const target = path === '' ? join(root, file) : join(root, dirname(file), path);
+      assert.ok(existsSync(target), `${file} links to ${link}, which is not there`);
+      if (anchor === undefined || !statSync(target).isFile()) continue;
+      assert.ok(
+        new Page(target).anchors.includes(anchor),
+        `${file} links to ${link}, and ${basename(target)} has no such heading`,
+      );
+    }
+  }
+  assert.ok(links > 0);
+});

@@ -1,0 +1,152 @@
+/**
+ * What the documentation shows, read from its Markdown: examples, tables, headings and links.
+ */
+import { readFileSync } from 'node:fs';
+
+/**
+ * What varies from run to run, and what stands for it. The same is done to what an example shows and
+ * to what it really prints, so an example may have either.
+ */
+const varying: [pattern: RegExp, placeholder: string][] = [
+  [/plant_[0-9A-Za-z]{49}/g, '<token>'],
+  [/\b[0-9a-f]{16}\b/g, '<token id>'],
+  [/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '<request id>'],
+  [/^Date: .*$/gm, 'Date: <date>'],
+  [/\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g, '<minute>'],
+  [/\b\d{8}T\d{9}Z/g, '<time>'],
+  [/"time":\d+,"pid":\d+,"hostname":"[^"]*"/g, '"time":<time>,"pid":<pid>,"hostname":"<host>"'],
+  [/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8080'],
+  // A terminal shows one progress bar that moves; elsewhere it is a line now and then.
+  [/^(?:(?:Copying|Restoring) \[.*\n)+\n?/gm, ''],
+  [/\r/g, ''],
+];
+
+/** Ids of tokens: an example may use the one that an earlier one has printed. */
+export const tokenIds = /\b[0-9a-f]{16}\b/g;
+
+export function normalise(text: string): string {
+  const normal = varying.reduce(
+    (rest, [pattern, placeholder]) => rest.replaceAll(pattern, placeholder),
+    text,
+  );
+  return normal.trimEnd();
+}
+
+export interface Block {
+  language: string;
+  text: string;
+  /** Line of the file that its first line is. */
+  line: number;
+}
+
+export interface Example {
+  command: string;
+  /** Undefined where the page does not show it. */
+  output: string | undefined;
+  line: number;
+}
+
+export interface Section {
+  heading: string;
+  text: string;
+}
+
+export class Page {
+  readonly text: string;
+  readonly #prose: string;
+
+  constructor(file: string) {
+    this.text = readFileSync(file, 'utf8');
+    this.#prose = this.text.replaceAll(/^```[^]*?^```$/gm, '');
+  }
+
+  get blocks(): Block[] {
+    return blocksOf(this.text);
+  }
+
+  get examples(): Example[] {
+    return this.blocks.flatMap((block) => {
+      if (block.language === 'sh') return commandsOf(block);
+      return block.language === 'console' ? sessionOf(block) : [];
+    });
+  }
+
+  /** Headings of the second level, with what stands below each. */
+  get sections(): Section[] {
+    return this.text
+      .split(/^## /m)
+      .slice(1)
+      .map((section) => {
+        const [heading = ''] = section.split('\n', 1);
+        return { heading, text: section.slice(heading.length) };
+      });
+  }
+
+  section(heading: string): string {
+    const found = this.sections.find((section) => section.heading === heading);
+    if (found === undefined) throw new Error(`There is no heading "${heading}".`);
+    return found.text;
+  }
+
+  /** What a link may name after `#`, in the way that GitHub makes it from a heading. */
+  get anchors(): string[] {
+    return [...this.#prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\-_ ]/gu, '')
+        .replaceAll(' ', '-'),
+    );
+  }
+
+  /** Targets of links inside the repository. */
+  get links(): string[] {
+    return [...this.#prose.matchAll(/\[[^\]]*\]\(([^)\s]+)\)/g)]
+      .map(([, target = '']) => target)
+      .filter((target) => !/^[a-z]+:/.test(target));
+  }
+}
+
+export function blocksOf(text: string): Block[] {
+  return [...text.matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map((match) => {
+    const [, language = '', inner = ''] = match;
+    return { language, text: inner, line: text.slice(0, match.index).split('\n').length + 1 };
+  });
+}
+
+/** The cells of the first table, without its head and without the marks of code. */
+export function tableOf(text: string): string[][] {
+  const [, , ...rows] = text.split('\n').filter((line) => line.startsWith('|'));
+  return rows.map((row) =>
+    row
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim().replaceAll('`', '')),
+  );
+}
+
+function commandsOf({ text, line }: Block): Example[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((command, at) => ({ command, output: undefined, line: line + at }));
+}
+
+/** `$ ` begins a command, a backslash at the end of a line continues it; the rest is output. */
+function sessionOf({ text, line }: Block): Example[] {
+  const found: Example[] = [];
+  let continues = false;
+  for (const [at, content] of text.split('\n').entries()) {
+    const latest = found.at(-1);
+    if (content.startsWith('$ ')) {
+      found.push({ command: content.slice(2), output: '', line: line + at });
+    } else if (latest === undefined) {
+      throw new Error(`Line ${line + at}: a console block begins with "$ ".`);
+    } else if (continues) {
+      latest.command += `\n${content}`;
+    } else {
+      latest.output += `${content}\n`;
+    }
+    continues = content.endsWith('\\');
+  }
+  return found;
+}

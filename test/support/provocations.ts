@@ -1,0 +1,139 @@
+/**
+ * One way to each kind of problem: what a client does wrong, or what breaks below the service.
+ */
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { text } from 'node:stream/consumers';
+import type { TestContext } from 'node:test';
+import { pino } from 'pino';
+import { buildApp } from '../../src/http/app.ts';
+import { answerBrokenRequest } from '../../src/http/broken.ts';
+import { bodyBytesMax } from '../../src/http/problems.ts';
+import { idMax } from '../../src/plant.ts';
+import type { ProblemKind } from '../../src/problem.ts';
+import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
+import { SqliteStorage } from '../../src/sqlite/storage.ts';
+import type { Storage } from '../../src/storage.ts';
+import { startApp, type CallOptions } from './app.ts';
+import { tempFolder } from './temp.ts';
+
+type Cleanup = Pick<TestContext, 'after'>;
+
+export interface Provoked {
+  status: number;
+  body: string;
+}
+
+const plant = { name: 'Monstera', tag: 'indoor' };
+
+export const provocations: Record<ProblemKind, (t: Cleanup) => Promise<Provoked>> = {
+  'invalid-request': (t) => ask(t, 'POST', '/plants', { json: { name: '', tga: 'indoor' } }),
+  'invalid-token': async (t) => {
+    const app = await startApp(t);
+    return answered(await app.call('GET', '/plants'));
+  },
+  'insufficient-scope': async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice', { scopes: ['plants:read'] });
+    return answered(await app.call('POST', '/plants', { token, json: plant }));
+  },
+  'plant-not-found': (t) => ask(t, 'GET', '/plants/42'),
+  'path-not-found': (t) => ask(t, 'GET', '/plant'),
+  'method-not-allowed': (t) => ask(t, 'PUT', '/plants', { json: plant }),
+  // Node tells of it after 30 seconds; what it calls then is called here on a real connection.
+  'request-timeout': async (t) => {
+    const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    const server = createServer((socket) => answerBrokenRequest(late, socket));
+    t.after(() => server.close());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo; // it listens on a port
+    const received = await text(connect({ host: '127.0.0.1', port }));
+    const [head = '', body = ''] = received.split('\r\n\r\n');
+    return { status: Number(head.split(' ')[1]), body };
+  },
+  'id-taken': async (t) => {
+    const app = await startApp(t);
+    const options = { token: await app.token('alice'), json: { ...plant, id: 42 } };
+    await app.call('POST', '/plants', options);
+    return answered(await app.call('POST', '/plants', options));
+  },
+  'ids-exhausted': async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice');
+    await app.call('POST', '/plants', { token, json: { ...plant, id: idMax } });
+    return answered(await app.call('POST', '/plants', { token, json: plant }));
+  },
+  'body-too-large': (t) => ask(t, 'POST', '/plants', { json: ' '.repeat(bodyBytesMax) }),
+  'unsupported-media-type': (t) =>
+    ask(t, 'POST', '/plants', { body: 'name=Monstera', headers: { 'content-type': 'text/plain' } }),
+  // fetch sends no Expect.
+  'expectation-failed': async (t) => {
+    const { address } = await startApp(t);
+    const sent = request(`${address}/plants`, { headers: { expect: 'a pony' } }).end();
+    const [answer] = await once(sent, 'response');
+    return { status: answer.statusCode, body: await text(answer) };
+  },
+  'headers-too-large': (t) =>
+    ask(t, 'GET', '/plants', { headers: { 'x-long': 'a'.repeat(17_000) } }),
+  'internal-error': (t) => failing(t, new TypeError('a defect')),
+  overloaded: async (t) => {
+    const storage = new SqliteStorage(join(tempFolder(t), 'plants.db'), { create: true });
+    const stopping = AbortSignal.abort();
+    const app = buildApp({ storage, log: pino({ level: 'silent' }), baseUrl: '', stopping });
+    t.after(async () => {
+      await app.close();
+      await storage[Symbol.asyncDispose]();
+    });
+    const { statusCode, body } = await app.inject('/readyz');
+    return { status: statusCode, body };
+  },
+  'storage-full': (t) => failing(t, problemOf(sqliteError(resultCode.full), 'before-commit')),
+  'storage-unavailable': async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice');
+    const other = new DatabaseSync(app.path);
+    other.exec('ALTER TABLE plants RENAME TO gone');
+    other.close();
+    return answered(await app.call('GET', '/plants', { token }));
+  },
+  'outcome-unknown': (t) => failing(t, problemOf(sqliteError(resultCode.ioError), 'commit')),
+};
+
+/** The answer to one request of a user with a good token. */
+async function ask(
+  t: Cleanup,
+  method: string,
+  target: string,
+  options: CallOptions = {},
+): Promise<Provoked> {
+  const app = await startApp(t);
+  const token = await app.token('alice');
+  return answered(await app.call(method, target, { token, ...options }));
+}
+
+/** The answer to a plant that the storage fails to create with this error. */
+async function failing(t: Cleanup, error: unknown): Promise<Provoked> {
+  const wrap = (storage: Storage): Storage =>
+    new Proxy(storage, {
+      get(target, name) {
+        if (name === 'createPlant') return () => Promise.reject(error);
+        const member: unknown = Reflect.get(target, name);
+        return typeof member === 'function' ? member.bind(target) : member;
+      },
+    });
+  const app = await startApp(t, { wrap });
+  const token = await app.token('alice');
+  return answered(await app.call('POST', '/plants', { token, json: plant }));
+}
+
+/** An error as the driver makes it. */
+function sqliteError(errcode: number): Error {
+  return Object.assign(new Error('of the driver'), { code: 'ERR_SQLITE_ERROR', errcode });
+}
+
+function answered({ status, text: body }: { status: number; text: string }): Provoked {
+  return { status, body };
+}

@@ -1,0 +1,142 @@
+/**
+ * A shell and a service in an empty folder, to run the examples of the documentation as they stand.
+ */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { executable } from './command.ts';
+import { tempFolder } from './temp.ts';
+
+export const shownAddress = 'http://127.0.0.1:8080';
+export const shownFolder = '/home/you/plant-store';
+
+type Cleanup = Pick<TestContext, 'after'>;
+
+export class Terminal {
+  readonly #test: Cleanup;
+  readonly #folder: string;
+  readonly #env: Record<string, string>;
+  readonly #shell: ChildProcess;
+  readonly #shellClosed: Promise<unknown>;
+  readonly #output: () => string;
+  #service: Service | undefined;
+  #commands = 0;
+
+  constructor(t: Cleanup) {
+    for (const program of ['curl', 'script']) {
+      const { error } = spawnSync(program, ['--version']);
+      assert.equal(error, undefined, `The examples need ${program}: install it.`);
+    }
+    this.#test = t;
+    t.after(() => this.#close()); // before the folders go
+    this.#folder = tempFolder(t);
+    const tools = tempFolder(t);
+    // In a checkout `npx plant-store` is this executable; this is that without the wait for npx.
+    const npx = `#!/bin/sh\n[ "$1" = plant-store ] || exit 127\nshift\nexec '${process.execPath}' '${executable}' "$@"\n`;
+    writeFileSync(join(tools, 'npx'), npx);
+    chmodSync(join(tools, 'npx'), 0o755);
+    // On a terminal curl shows no progress; here its output is a pipe.
+    writeFileSync(join(tools, '.curlrc'), 'silent\nshow-error\n');
+    this.#env = {
+      PATH: `${tools}:${dirname(process.execPath)}:${process.env['PATH']}`,
+      CURL_HOME: tools,
+      HOME: tools,
+      no_proxy: '*',
+      LC_ALL: 'C.UTF-8',
+    };
+    this.#shell = spawn('sh', { cwd: this.#folder, env: this.#env });
+    this.#output = collect(this.#shell);
+    this.#shell.stdin?.write('exec 2>&1\n');
+    this.#shellClosed = once(this.#shell, 'close');
+  }
+
+  /** Runs a command to its end and returns what it printed; it must succeed. */
+  async run(command: string): Promise<string> {
+    const mark = `end of command ${++this.#commands}:`;
+    const begin = this.#output().length;
+    const real = command.replaceAll(shownAddress, this.#service?.address ?? shownAddress);
+    this.#shell.stdin?.write(`${real}\nprintf '\\n%s %s\\n' '${mark}' "$?"\n`);
+    const pattern = new RegExp(`\\n${mark} (\\d+)\\n`);
+    const [printed, status] = await until(this.#shell, this.#output, pattern);
+    const output = printed.slice(begin).replace(pattern, '');
+    assert.equal(status, '0', `${command} ended with ${status}: ${output}`);
+    return this.#shown(output);
+  }
+
+  /** Starts the service on a free port, on a terminal or not, and returns what it printed. */
+  async startService({ tty }: { tty: boolean }): Promise<string> {
+    await this.stopService();
+    const command = `exec '${process.execPath}' '${executable}' serve --port 0 2>&1`;
+    const onTerminal =
+      process.platform === 'darwin'
+        ? ['-q', '/dev/null', 'sh', '-c', command]
+        : ['-qec', command, '/dev/null'];
+    const child = tty
+      ? spawn('script', onTerminal, { cwd: this.#folder, env: this.#env })
+      : spawn('sh', ['-c', command], { cwd: this.#folder, env: this.#env });
+    const closed = once(child, 'close');
+    this.#test.after(() => child.kill('SIGKILL')); // where it never comes to listen
+    const output = collect(child);
+    const [printed, pid] = await until(child, output, /"pid":(\d+).*"msg":"listening"}/);
+    const [, address = ''] = /listens on (\S+)/.exec(printed) ?? [];
+    this.#service = { address, pid: Number(pid), closed };
+    return this.#shown(printed);
+  }
+
+  get serviceRuns(): boolean {
+    return this.#service !== undefined;
+  }
+
+  async stopService(): Promise<void> {
+    if (this.#service === undefined) return;
+    process.kill(this.#service.pid, 'SIGTERM'); // the service itself: a shell may stand before it
+    await this.#service.closed;
+    this.#service = undefined;
+  }
+
+  async #close(): Promise<void> {
+    await this.stopService();
+    this.#shell.kill('SIGKILL');
+    await this.#shellClosed;
+  }
+
+  #shown(text: string): string {
+    return text.replaceAll(this.#folder, shownFolder);
+  }
+}
+
+interface Service {
+  address: string;
+  pid: number;
+  closed: Promise<unknown>;
+}
+
+function collect(child: ChildProcess): () => string {
+  let text = '';
+  child.stdout?.setEncoding('utf8').on('data', (chunk) => (text += String(chunk)));
+  return () => text;
+}
+
+/** Waits until what was printed has the pattern; resolves to all that was, and to its group. */
+function until(
+  child: ChildProcess,
+  output: () => string,
+  pattern: RegExp,
+): Promise<[printed: string, group: string]> {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const [, group] = pattern.exec(output()) ?? [];
+      if (group === undefined) return;
+      child.stdout?.off('data', look);
+      child.off('close', ended);
+      resolve([output(), group]);
+    };
+    const ended = () => reject(new Error(`The process ended: ${output()}`));
+    child.stdout?.on('data', look);
+    child.once('close', ended);
+    look();
+  });
+}
