@@ -80,7 +80,9 @@ function program() {
     .addOption(
       flag('--expires <duration>', 'its lifetime, such as 12h or 90d').argParser(durationMs),
     )
-    .addOption(flag('--label <text>', 'a note to tell it by').argParser(textOf(Tag)).default('', 'none'))
+    .addOption(
+      flag('--label <text>', 'a note to tell it by').argParser(textOf(Tag)).default('', 'none'),
+    )
     .action(async (user, options) => (await import('./token.ts')).createToken(user, options));
 
   token
