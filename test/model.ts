@@ -43,9 +43,7 @@ const id = fc.oneof(
 );
 const text = fc
   .string({ unit: 'grapheme', minLength: 1, maxLength: 8 })
-  .filter(
-    (one) => /\S/.test(one) && !/\p{Cc}/u.test(one) && one.isWellFormed(),
-  );
+  .filter((one) => /\S/.test(one) && !/\p{Cc}/u.test(one) && one.isWellFormed());
 const tag = fc.oneof(fc.constantFrom('', 'a', 'A', 'a b', 'é'), text);
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 const fields = maybe(fc.shuffledSubarray([...plantFields], { minLength: 1 }));

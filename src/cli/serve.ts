@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { buildApp } from '../http/app.ts';
-import { drain } from '../http/drain.ts';
+import { drainOf } from '../http/drain.ts';
 import { scopes } from '../access.ts';
 import { SqliteStorage } from '../sqlite/storage.ts';
 import { StorageRefusal, type Storage } from '../storage.ts';
@@ -26,6 +26,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const log = pino({ level: options.logLevel }, pino.destination(2));
   await using storage = new SqliteStorage(options.database, { create: true });
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
+  const drain = drainOf(app.server);
   await app.listen({ host: options.host, port: options.port }).catch(refuseAddress(options));
 
   const address = `http://${nameOf(app.server.address())}`;
@@ -36,7 +37,7 @@ export async function serve(options: ServeOptions): Promise<void> {
 
   if (!stop.signal.aborted) await once(stop.signal, 'abort');
   log.info('stopping');
-  await drain(app.server);
+  await drain();
   await app.close();
   log.info('stopped');
 }
@@ -81,6 +82,7 @@ function refuseAddress({ host, port }: ServeOptions) {
       EADDRINUSE: 'another process listens there. Choose another --port, or 0 for a free one',
       EACCES: 'the system does not allow it. Choose a --port above 1023',
       EADDRNOTAVAIL: 'this machine does not have that address. Choose another --host',
+      EAI_AGAIN: 'there is no such host. Choose another --host',
       ENOTFOUND: 'there is no such host. Choose another --host',
     };
     const reason = reasons[error.code ?? ''];

@@ -56,11 +56,14 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
-    if (stopping.aborted) reply.header('connection', 'close');
     const hosts = headerCount(request.raw, 'host');
     if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1')) {
       throw new Problem('invalid-request', 'Send exactly one Host header (RFC 9112, section 3.2).');
     }
+  });
+  // Not before: the service may begin to stop while a body is still coming.
+  app.addHook('onSend', async (_request, reply) => {
+    if (stopping.aborted) reply.header('connection', 'close');
   });
   app.addHook('onResponse', async (request, reply) => {
     // The route and not the URL: a query may hold plant data.

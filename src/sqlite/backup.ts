@@ -2,12 +2,23 @@
  * Copies of a database: taken while others write to it, put back while nobody uses it. Neither ever
  * overwrites a file or leaves half of one under the name that was asked for.
  */
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { StorageRefusal } from '../storage.ts';
 import { openAsItIs, openDatabase } from './database.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
+import { applicationId, refuseNewerSchema } from './migrate.ts';
+import { pragma } from './pragma.ts';
 
 /** Told after each step: pages copied, of how many. */
 export type OnProgress = (done: number, total: number) => void;
@@ -32,11 +43,10 @@ export async function backupDatabase(
   await withPartial(file, async (partial) => {
     const source = openAsItIs(path);
     try {
-      await copy(source, partial, onProgress);
+      await copy(source, path, partial, onProgress);
     } finally {
       source.close();
     }
-    settle(partial);
     publish(partial, file);
   });
 }
@@ -51,12 +61,12 @@ export async function restoreDatabase(
   path: string,
   onProgress: OnProgress,
 ): Promise<string | undefined> {
-  const source = openForReading(file);
+  const source = openBackup(file);
   try {
     return await withPartial(path, async (partial) => {
-      await copy(source, partial, onProgress);
-      openDatabase(partial, { create: false }).close(); // migrates it; refuses what is not ours
-      settle(partial);
+      await copy(source, file, partial, onProgress);
+      openDatabase(partial, { create: false }).close(); // brings it to the newest schema
+      makeOneFile(partial);
       if (existsSync(path)) return replace(partial, path);
       publish(partial, path);
       return undefined;
@@ -66,9 +76,41 @@ export async function restoreDatabase(
   }
 }
 
-function openForReading(file: string): DatabaseSync {
+function openBackup(file: string): DatabaseSync {
   if (!existsSync(file)) throw new StorageRefusal(`There is no backup at ${file}.`);
-  return new DatabaseSync(file, { readOnly: true });
+  if (!statSync(file).isFile()) throw noBackup(file);
+  const source = new DatabaseSync(file, { readOnly: true });
+  try {
+    if (pragma(source, 'application_id') !== applicationId) throw noBackup(file);
+    refuseNewerSchema(source, file);
+    return source;
+  } catch (error) {
+    source.close();
+    throw damageOf(error, file);
+  }
+}
+
+function noBackup(file: string): StorageRefusal {
+  return new StorageRefusal(`${file} is no backup of a Plant Store. Name another.`);
+}
+
+/** What is wrong with the original of a copy, where that is what an error tells. */
+function damageOf(error: unknown, original: string): unknown {
+  if (!isSqliteError(error)) return error;
+  switch (primaryCode(error)) {
+    case resultCode.notADatabase:
+      return noBackup(original);
+    case resultCode.corrupt:
+      return damaged(original);
+    default:
+      return error;
+  }
+}
+
+function damaged(original: string): StorageRefusal {
+  return new StorageRefusal(
+    `${original} is damaged: SQLite finds no whole database in it. Keep it, and restore a backup that is whole.`,
+  );
 }
 
 /** Works on a file beside `file`, which is gone afterwards, whatever happens. */
@@ -90,11 +132,31 @@ async function withPartial<T>(file: string, work: (partial: string) => Promise<T
   }
 }
 
+/** Copies the database that was opened from `original`, and checks the copy from end to end. */
+async function copy(
+  source: DatabaseSync,
+  original: string,
+  file: string,
+  onProgress: OnProgress,
+): Promise<void> {
+  try {
+    await copyPages(source, file, onProgress);
+    makeOneFile(file);
+    if (!isWhole(file)) throw damaged(original);
+  } catch (error) {
+    throw damageOf(error, original);
+  }
+}
+
 /**
  * An open read transaction pins what is copied: without it the copy would begin anew each time that
  * another process writes.
  */
-async function copy(source: DatabaseSync, file: string, onProgress: OnProgress): Promise<void> {
+async function copyPages(
+  source: DatabaseSync,
+  file: string,
+  onProgress: OnProgress,
+): Promise<void> {
   source.exec('BEGIN');
   source.prepare('SELECT count(*) FROM sqlite_schema').get();
   const total = await backup(source, file, {
@@ -106,21 +168,24 @@ async function copy(source: DatabaseSync, file: string, onProgress: OnProgress):
   onProgress(total, total);
 }
 
-/** Makes the copy one file without a WAL, checks it from end to end and puts it on disk. */
-function settle(file: string): void {
+/** Makes the copy one file without a WAL and puts it on disk. */
+function makeOneFile(file: string): void {
   const database = new DatabaseSync(file);
   try {
     database.exec('PRAGMA journal_mode = DELETE');
-    const faults = database.prepare('PRAGMA integrity_check(1)').all();
-    if (faults.length !== 1 || Object.values(faults[0] ?? {})[0] !== 'ok') {
-      throw new StorageRefusal(
-        'The copy is damaged, and so may be the original: integrity_check fails.',
-      );
-    }
   } finally {
     database.close();
   }
   syncFile(file);
+}
+
+function isWhole(file: string): boolean {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    return pragma(database, 'integrity_check(1)') === 'ok';
+  } finally {
+    database.close();
+  }
 }
 
 /** Gives the finished file its name, unless something has it by now. */
@@ -164,9 +229,9 @@ function refusalFor(error: unknown, file: string): unknown {
 
 const reasons: Record<number | string, string> = {
   [resultCode.busy]: 'is in use. Stop every process that has it open, and try again.',
-  [resultCode.corrupt]: 'or its copy is damaged. Move the damaged file away, and try again.',
+  [resultCode.corrupt]: 'is damaged. Move it away, and try again.',
   [resultCode.full]: 'does not fit: the disk is full.',
-  [resultCode.notADatabase]: 'or its copy is not an SQLite database. Move it away, and try again.',
+  [resultCode.notADatabase]: 'is not an SQLite database. Move it away, and try again.',
   EEXIST: 'exists by now, and is never overwritten. Name another.',
   ENOENT: 'cannot be made: there is no such folder.',
   EACCES: 'cannot be made: permission is denied.',

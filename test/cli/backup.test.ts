@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, it } from 'node:test';
+import { call } from '../support/app.ts';
+import { run, serve, start, type Service } from '../support/command.ts';
+import { databaseFile, fill, soundIds } from '../support/database.ts';
+import { tempFolder } from '../support/temp.ts';
+import { until } from '../support/until.ts';
+
+describe('backup', { concurrency: 2 }, () => {
+  it('copies all that was acknowledged before, while eight clients write', async (t) => {
+    const { path, url } = databaseFile(t);
+    const token = await fill(path, 20_000); // several steps of the copy
+    const service = await serve(t, ['--database', url]);
+    const acknowledged: number[] = [];
+    const stopped = new AbortController();
+    const writing = Array.from({ length: 8 }, () =>
+      write(service, token, acknowledged, stopped.signal),
+    );
+    await until('all write', () => acknowledged.length >= 50);
+
+    const before = [...acknowledged];
+    const folder = tempFolder(t);
+    const copy = join(folder, 'copy.db');
+    const { status, stdout, stderr } = await run(['backup', copy, '--database', url]);
+    const during = acknowledged.length - before.length;
+    stopped.abort();
+    await Promise.all(writing);
+
+    assert.equal(status, 0, stderr);
+    assert.equal(stdout, `${path} is backed up to ${copy}, and the copy is checked.\n`);
+    assert.ok(during > 0, 'others could write meanwhile');
+    assert.deepEqual(readdirSync(folder), ['copy.db']);
+    assert.equal(statSync(copy).mode & 0o777, 0o600);
+    const copied = new Set(soundIds(copy));
+    const lost = before.filter((id) => !copied.has(id));
+    assert.deepEqual(lost, []);
+    assert.ok(copied.size >= 20_000 + before.length);
+    assert.deepEqual(readdirSync(folder), ['copy.db'], 'it needs no other file to be read');
+  });
+
+  it('shows its progress on standard error', async (t) => {
+    const { path, url } = databaseFile(t);
+    await fill(path, 100);
+    const copy = join(tempFolder(t), 'copy.db');
+    const { stderr } = await run(['backup', copy, '--database', url]);
+    const [, done, total] = /\[=+\] 100% \| (\d+) of (\d+) pages/.exec(stderr) ?? [];
+    using database = new DatabaseSync(copy);
+    const pages = database.prepare('PRAGMA page_count').get()?.['page_count'];
+    assert.deepEqual([Number(done), Number(total)], [pages, pages]);
+  });
+
+  it('never overwrites anything', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    await fill(path, 1);
+    const file = join(folder, 'notes.txt');
+    writeFileSync(file, 'of value');
+    mkdirSync(join(folder, 'folder'));
+    const before = readFileSync(path);
+    for (const target of [file, join(folder, 'folder'), path]) {
+      const { status, stdout, stderr } = await run(['backup', target, '--database', url]);
+      assert.deepEqual([status, stdout], [1, '']);
+      const message = `error: ${target} exists already, and a backup never overwrites. Name another.`;
+      assert.ok(stderr.endsWith(`${message}\n`), stderr);
+    }
+    assert.equal(readFileSync(file, 'utf8'), 'of value');
+    assert.deepEqual(readFileSync(path), before);
+    assert.deepEqual(readdirSync(folder).toSorted(), ['folder', 'notes.txt', 'plants.db']);
+  });
+
+  it('fails with 1 where there is no database, and leaves nothing', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    const { status, stderr } = await run(['backup', join(folder, 'copy.db'), '--database', url]);
+    assert.equal(status, 1);
+    assert.ok(stderr.endsWith(`error: There is no database at ${path}.\n`), stderr);
+    assert.deepEqual(readdirSync(folder), []);
+  });
+
+  it('fails with 1 where there is no folder for the copy', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    await fill(path, 1);
+    const copy = join(folder, 'nowhere', 'copy.db');
+    const { status, stderr } = await run(['backup', copy, '--database', url]);
+    assert.equal(status, 1);
+    assert.ok(stderr.endsWith(`error: ${copy} cannot be made: there is no such folder.\n`), stderr);
+    assert.ok(!existsSync(join(folder, 'nowhere')));
+  });
+
+  it('fails with 1 where the database is damaged, and says so', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    await fill(path, 2_000);
+    const bytes = readFileSync(path);
+    bytes.fill(0xaa, 40 * 4096, 60 * 4096);
+    writeFileSync(path, bytes);
+    const { status, stderr } = await run(['backup', join(folder, 'copy.db'), '--database', url]);
+    assert.equal(status, 1);
+    assert.match(stderr, /^error: .*plants\.db is damaged: .*$/m);
+    assert.ok(!existsSync(join(folder, 'copy.db')));
+    assert.ok(!readdirSync(folder).some((file) => file.includes('partial')));
+  });
+
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    it(`leaves nothing behind when ${signal} ends it`, async (t) => {
+      const { path, url } = databaseFile(t);
+      await fill(path, 20_000);
+      const folder = tempFolder(t);
+      // Locked out until the signal is on its way, it cannot have come to its end by then.
+      using holder = new DatabaseSync(path);
+      holder.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+      const child = start(['backup', join(folder, 'copy.db'), '--database', url]);
+      const closed = once(child, 'close');
+      child.stdout.resume();
+      child.stderr.resume();
+      await until('it has begun', () => readdirSync(folder).length > 0);
+      child.kill(signal);
+      holder.close();
+      assert.deepEqual(await closed, [130, null]);
+      assert.deepEqual(readdirSync(folder), []);
+      assert.equal(soundIds(path).length, 20_000);
+    });
+  }
+});
+
+/** Creates plants until it is told to stop, and notes each that was acknowledged. */
+async function write(
+  { address }: Service,
+  token: string,
+  acknowledged: number[],
+  stopped: AbortSignal,
+): Promise<void> {
+  while (!stopped.aborted) {
+    const json = { name: 'Monstera' };
+    const answer = await call(`${address}/plants?fields=id`, 'POST', { token, json });
+    assert.equal(answer.status, 201, answer.text);
+    acknowledged.push(JSON.parse(answer.text).id);
+  }
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { call } from '../support/app.ts';
+import { serve, type Service } from '../support/command.ts';
+import { databaseFile, fill, soundIds } from '../support/database.ts';
+import { until } from '../support/until.ts';
+
+const clients = 8;
+
+it('kill -9 in the middle of writing loses nothing that was acknowledged', async (t) => {
+  const { path, url } = databaseFile(t);
+  const token = await fill(path, 0);
+  const acknowledged: number[] = [];
+  for (let round = 1; round <= 2; round++) {
+    const service = await serve(t, ['--database', url]);
+    const writing = Array.from({ length: clients }, () => write(service, token, acknowledged));
+    const enough = acknowledged.length + 100;
+    await until('enough is written', () => acknowledged.length >= enough);
+    await service.stop('SIGKILL');
+    await Promise.all(writing);
+
+    const restarted = await serve(t, ['--database', url]);
+    const answered = new Set(await idsOf(restarted, token));
+    const lost = acknowledged.filter((id) => !answered.has(id));
+    assert.deepEqual(lost, []);
+    assert.equal(await restarted.stop(), 0);
+    assert.deepEqual(new Set(soundIds(path)), answered);
+  }
+  assert.equal(new Set(acknowledged).size, acknowledged.length, 'no id was given twice');
+});
+
+/** Creates plants until the service is gone, and notes each that was acknowledged. */
+async function write({ address }: Service, token: string, acknowledged: number[]): Promise<void> {
+  const options = { token, json: { name: 'Monstera' } };
+  for (;;) {
+    const url = `${address}/plants?fields=id`;
+    const answer = await call(url, 'POST', options).catch(() => undefined);
+    if (answer === undefined) return;
+    assert.equal(answer.status, 201, answer.text);
+    acknowledged.push(JSON.parse(answer.text).id);
+  }
+}
+
+async function idsOf({ address }: Service, token: string): Promise<number[]> {
+  const { text } = await call(`${address}/plants?fields=id`, 'GET', { token });
+  const plants: { id: number }[] = JSON.parse(text);
+  return plants.map(({ id }) => id);
+}

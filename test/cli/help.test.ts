@@ -1,0 +1,206 @@
+/**
+ * --help is the reference of the commands, so all that it says is held to here.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { addToken, call } from '../support/app.ts';
+import { run, runOk, serve } from '../support/command.ts';
+import { databaseFile, fill, soundIds } from '../support/database.ts';
+import { tempFolder } from '../support/temp.ts';
+import { SqliteStorage } from '../../src/sqlite/storage.ts';
+
+const database = 'env: PLANT_STORE_DATABASE; default: sqlite:plant-store.db';
+
+/** Every command, and of every flag its variable and its default. */
+const commands: Record<string, Record<string, string>> = {
+  serve: {
+    '--database <url>': database,
+    '--host <host>': 'env: PLANT_STORE_HOST; default: "127.0.0.1"',
+    '--port <number>': 'env: PLANT_STORE_PORT; default: 8080',
+    '--base-url <url>': 'env: PLANT_STORE_BASE_URL; default: none',
+    '--log-level <level>': 'env: PLANT_STORE_LOG_LEVEL; default: "info"',
+  },
+  'token create': {
+    '--database <url>': database,
+    '--store <name>': 'env: PLANT_STORE_STORE; default: "main"',
+    '--role <role>': 'env: PLANT_STORE_ROLE; default: none',
+    '--scope <list>': 'env: PLANT_STORE_SCOPE; default: plants:read,plants:write',
+    '--expires <duration>': 'env: PLANT_STORE_EXPIRES; default: none',
+    '--label <text>': 'env: PLANT_STORE_LABEL; default: none',
+  },
+  'token list': {
+    '--database <url>': database,
+    '--store <name>': 'env: PLANT_STORE_STORE; default: none',
+  },
+  'token revoke': { '--database <url>': database },
+  migrate: { '--database <url>': database },
+  backup: { '--database <url>': database },
+  restore: { '--database <url>': database },
+};
+
+/** The flags of a help page, as `commands` has them. */
+function flagsOf(help: string): Record<string, string> {
+  const [, options = ''] = help.split('\nOptions:\n');
+  const entries = options.split(/\n? {2}(?=-)/).map((entry) => entry.replaceAll(/\s+/g, ' '));
+  const flags = entries.filter((entry) => entry.startsWith('--'));
+  return Object.fromEntries(
+    flags.map((entry) => {
+      const [, flag = ''] = /^(--\S+ <\w+>)/.exec(entry) ?? [];
+      const [, variable] = /\benv: (\w+)\)/.exec(entry) ?? [];
+      const [, preset = 'none'] = /\bdefault: (\S+), env/.exec(entry) ?? [];
+      return [flag, `env: ${variable}; default: ${preset}`];
+    }),
+  );
+}
+
+describe('--help', { concurrency: 2 }, () => {
+  it('names every command', async () => {
+    const help = `${await runOk(['--help'])}\n${await runOk(['token', '--help'])}`;
+    const named = [...help.matchAll(/^ {2}(\w+) .*/gm)].map(([, name = '']) => name);
+    const expected = Object.keys(commands).map((name) => name.split(' ').at(-1) ?? '');
+    assert.deepEqual(new Set(named), new Set([...expected, 'token', 'help']));
+  });
+
+  for (const [command, expected] of Object.entries(commands)) {
+    it(`of ${command} shows every flag with its variable and its default`, async () => {
+      const help = await runOk([...command.split(' '), '--help']);
+      assert.match(help, new RegExp(`^Usage: plant-store ${command} \\[options\\]`));
+      assert.deepEqual(flagsOf(help), expected);
+    });
+  }
+
+  it('is pointed to after a misuse, which ends with 2', async () => {
+    const misuses = {
+      frobnicate: "error: unknown command 'frobnicate'",
+      'token frobnicate': "error: unknown command 'frobnicate'",
+      'serve --frobnicate': "error: unknown option '--frobnicate'",
+      'serve plants': "error: too many arguments for 'serve'",
+      'token create': "error: missing required argument 'user'",
+      'serve --port': "error: option '--port <number>' argument missing",
+    };
+    for (const [args, message] of Object.entries(misuses)) {
+      const { status, stdout, stderr } = await run(args.split(' '));
+      assert.deepEqual([status, stdout], [2, ''], args);
+      assert.ok(stderr.startsWith(message), stderr);
+      assert.match(stderr, /\(add --help for what there is\)/);
+    }
+  });
+
+  it('is shown for want of a command, which ends with 2', async () => {
+    for (const args of [[], ['token']]) {
+      const { status, stdout, stderr } = await run(args);
+      assert.deepEqual([status, stdout], [2, '']);
+      assert.match(stderr, /^Usage: plant-store/);
+    }
+  });
+
+  it('stands beside --version, which says that of the package', async () => {
+    const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+    assert.equal(await runOk(['--version']), JSON.parse(file).version);
+  });
+});
+
+describe('a variable does what its flag does', { concurrency: 2 }, () => {
+  it('for token create', async (t) => {
+    const { url } = databaseFile(t);
+    const env = {
+      PLANT_STORE_DATABASE: url,
+      PLANT_STORE_STORE: 'nursery',
+      PLANT_STORE_ROLE: 'manager',
+      PLANT_STORE_SCOPE: 'plants:read',
+      PLANT_STORE_EXPIRES: '90d',
+      PLANT_STORE_LABEL: 'from the environment',
+    };
+    await runOk(['token', 'create', 'alice'], { env });
+    const list = await runOk(['token', 'list', '--database', url]);
+    assert.match(
+      list,
+      /nursery +alice +manager +plants:read +\S+Z +\S+Z +active +from the environment$/,
+    );
+  });
+
+  it('for token list and token revoke', async (t) => {
+    const { path, url } = databaseFile(t);
+    await fill(path, 0);
+    await using storage = new SqliteStorage(path, { create: false });
+    await addToken(storage, 'bob', { store: 'nursery' });
+    const env = { PLANT_STORE_DATABASE: url, PLANT_STORE_STORE: 'nursery' };
+    const [, row = '', ...others] = (await runOk(['token', 'list'], { env })).split('\n');
+    assert.match(row, / nursery +bob /);
+    assert.deepEqual(others, []);
+    assert.match(await runOk(['token', 'revoke', row.slice(0, 16)], { env }), / is revoked\.$/);
+  });
+
+  it('for migrate, backup and restore', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    await fill(path, 2);
+    const copy = join(folder, 'copy');
+    const env = { PLANT_STORE_DATABASE: url };
+    assert.match(await runOk(['migrate'], { env }), /plants\.db has the newest schema\.$/);
+    await runOk(['backup', copy], { env });
+    assert.deepEqual(soundIds(copy), [1, 2]);
+    await runOk(['restore', copy], { env: { PLANT_STORE_DATABASE: `${url}.new` } });
+    assert.deepEqual(soundIds(`${path}.new`), [1, 2]);
+  });
+
+  it('for serve: where the plants are, the public address and the log', async (t) => {
+    const { path, url } = databaseFile(t);
+    const token = await fill(path, 1);
+    const env = {
+      PLANT_STORE_DATABASE: url,
+      PLANT_STORE_BASE_URL: 'https://plants.example/api',
+      PLANT_STORE_LOG_LEVEL: 'silent',
+    };
+    const service = await serve(t, [], { env });
+    const json = { name: 'Monstera' };
+    const { headers } = await call(`${service.address}/plants`, 'POST', { token, json });
+    assert.equal(headers.get('location'), 'https://plants.example/api/plants/2');
+    assert.equal(await service.stop(), 0);
+    assert.equal(service.log(), '');
+  });
+
+  it('for serve: the address to listen on', async (t) => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    t.after(() => taken.close());
+    await once(taken, 'listening');
+    const port = String((taken.address() as AddressInfo).port); // it listens on a port
+    const env = { PLANT_STORE_DATABASE: databaseFile(t).url, PLANT_STORE_PORT: port };
+    const onPort = await run(['serve'], { env });
+    assert.equal(onPort.status, 1);
+    assert.match(
+      onPort.stderr,
+      new RegExp(`^error: Cannot listen on 127\\.0\\.0\\.1 port ${port}`),
+    );
+    // An address for documentation (RFC 5737), which no machine has.
+    const onHost = await run(['serve'], { env: { ...env, PLANT_STORE_HOST: '192.0.2.1' } });
+    assert.equal(onHost.status, 1);
+    assert.match(
+      onHost.stderr,
+      /^error: Cannot listen on 192\.0\.2\.1 .* Choose another --host\.$/m,
+    );
+  });
+
+  it('unless the flag is there too', async (t) => {
+    const { url } = databaseFile(t);
+    const env = { PLANT_STORE_DATABASE: 'sqlite:/nowhere/plants.db', PLANT_STORE_ROLE: 'manager' };
+    await runOk(['token', 'create', 'alice', '--database', url, '--role', 'member'], { env });
+    assert.match(await runOk(['token', 'list', '--database', url]), / alice +member /);
+  });
+
+  it('also where it is wrong: then the message names it', async () => {
+    const env = { PLANT_STORE_PORT: 'http' };
+    const { status, stderr } = await run(['serve'], { env });
+    assert.equal(status, 2);
+    assert.match(stderr, /PLANT_STORE_PORT.*Give an integer from 0 to 65535\./);
+  });
+});
+
+it('without --database, the database is plant-store.db in the working directory', async (t) => {
+  const cwd = tempFolder(t);
+  await runOk(['migrate'], { cwd });
+  assert.deepEqual(soundIds(join(cwd, 'plant-store.db')), []);
+});

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, it, type TestContext } from 'node:test';
+import { newestVersion } from '../../src/sqlite/migrate.ts';
+import { call } from '../support/app.ts';
+import { run, runOk, serve } from '../support/command.ts';
+import { databaseFile, fill, soundIds, type DatabaseFile } from '../support/database.ts';
+import { tempFolder } from '../support/temp.ts';
+
+/** A backup of a database with this many plants, in a folder of its own. */
+async function backupOf(t: TestContext, plants: number): Promise<string> {
+  const { path, url } = databaseFile(t);
+  await fill(path, plants);
+  const copy = join(tempFolder(t), 'backup.db');
+  await runOk(['backup', copy, '--database', url]);
+  return copy;
+}
+
+/** What is in the folder, to the byte. */
+function contentOf(folder: string): Record<string, string> {
+  const files = readdirSync(folder).toSorted();
+  return Object.fromEntries(
+    files.map((file) => [file, readFileSync(join(folder, file)).toString('base64')]),
+  );
+}
+
+/** Asserts that the backup is refused with these words and that nothing is changed anywhere. */
+async function assertRefused(backup: string, target: DatabaseFile, words: RegExp): Promise<void> {
+  const [before, beforeThere] = [contentOf(target.folder), contentOf(dirname(backup))];
+  const { status, stdout, stderr } = await run(['restore', backup, '--database', target.url]);
+  assert.deepEqual([status, stdout], [1, ''], stderr);
+  const [, message = ''] = /^error: (.*)\n$/ms.exec(stderr) ?? [];
+  assert.match(message, words);
+  assert.ok(message.includes(backup), `it is about the backup: ${message}`);
+  assert.ok(!message.includes(target.path), `and not about the database: ${message}`);
+  assert.deepEqual(contentOf(target.folder), before);
+  assert.deepEqual(contentOf(dirname(backup)), beforeThere);
+}
+
+async function existing(t: TestContext, plants: number): Promise<DatabaseFile> {
+  const target = databaseFile(t);
+  await fill(target.path, plants);
+  return target;
+}
+
+describe('restore', { concurrency: 2 }, () => {
+  it('puts a backup where nothing was', async (t) => {
+    const backup = await backupOf(t, 5);
+    const before = readFileSync(backup);
+    const { folder, path, url } = databaseFile(t);
+    const { status, stdout, stderr } = await run(['restore', backup, '--database', url]);
+    assert.equal(status, 0, stderr);
+    assert.equal(stdout, `${backup} is restored to ${path}.\n`);
+    assert.match(stderr, /\] 100% \| \d+ of \d+ pages/);
+    assert.deepEqual(soundIds(path), [1, 2, 3, 4, 5]);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    assert.deepEqual(readdirSync(folder), ['plants.db']);
+    assert.deepEqual(readFileSync(backup), before, 'the backup stays as it is');
+    assert.deepEqual(readdirSync(dirname(backup)), ['backup.db']);
+  });
+
+  it('puts a backup over a database that is not in use, and keeps that one', async (t) => {
+    const backup = await backupOf(t, 5);
+    const { folder, path, url } = await existing(t, 2);
+    const [first, second = ''] = (await runOk(['restore', backup, '--database', url])).split('\n');
+    assert.equal(first, `${backup} is restored to ${path}.`);
+    const [, kept = ''] = /^The database that was there is kept at (.*)\.$/.exec(second) ?? [];
+    assert.ok(kept.startsWith(`${path}.before-restore-`), second);
+    assert.deepEqual(soundIds(kept), [1, 2]);
+    assert.deepEqual(soundIds(path), [1, 2, 3, 4, 5]);
+    assert.deepEqual(readdirSync(folder).length, 2);
+  });
+
+  it('keeps also what a killed server had left in its WAL', async (t) => {
+    const backup = await backupOf(t, 1);
+    const { path, url } = databaseFile(t);
+    const token = await fill(path, 0);
+    const service = await serve(t, ['--database', url]);
+    for (const id of [10, 20, 30]) {
+      const json = { id, name: 'Monstera' };
+      assert.equal((await call(`${service.address}/plants`, 'POST', { token, json })).status, 201);
+    }
+    await service.stop('SIGKILL');
+    assert.ok(statSync(`${path}-wal`).size > 0);
+    const printed = await runOk(['restore', backup, '--database', url]);
+    const [, kept = ''] = / is kept at (.*)\.$/.exec(printed) ?? [];
+    assert.deepEqual(soundIds(kept), [10, 20, 30]);
+    assert.deepEqual(soundIds(path), [1]);
+  });
+
+  it('brings back what the service answers, tokens included', async (t) => {
+    const { path, url } = databaseFile(t);
+    const token = await fill(path, 3);
+    const backup = join(tempFolder(t), 'backup.db');
+    await runOk(['backup', backup, '--database', url]);
+    const target = databaseFile(t);
+    await runOk(['restore', backup, '--database', target.url]);
+    const { address } = await serve(t, ['--database', target.url]);
+    const { text } = await call(`${address}/plants?fields=id`, 'GET', { token });
+    assert.equal(text, '[{"id":1},{"id":2},{"id":3}]');
+    const json = { name: 'Monstera' };
+    const { headers } = await call(`${address}/plants`, 'POST', { token, json });
+    assert.equal(headers.get('location'), '/plants/4');
+  });
+});
+
+describe('restore is refused', { concurrency: 2 }, () => {
+  it('over the database of a server that runs, which goes on', async (t) => {
+    const backup = await backupOf(t, 5);
+    const { folder, path, url } = databaseFile(t);
+    const token = await fill(path, 1);
+    const service = await serve(t, ['--database', url]);
+    const create = () =>
+      call(`${service.address}/plants`, 'POST', { token, json: { name: 'Monstera' } });
+    for (const ids of ['[{"id":1}]', '[{"id":1},{"id":2}]']) {
+      const { status, stdout, stderr } = await run(['restore', backup, '--database', url]);
+      assert.deepEqual([status, stdout], [1, '']);
+      const message = `${path} is in use. Stop every process that has it open, and try again.`;
+      assert.ok(stderr.endsWith(`error: ${message}\n`), stderr);
+      const { text } = await call(`${service.address}/plants?fields=id`, 'GET', { token });
+      assert.equal(text, ids);
+      assert.equal((await create()).status, 201);
+    }
+    const ours = readdirSync(folder).filter((file) => !/^plants\.db(-wal|-shm)?$/.test(file));
+    assert.deepEqual(ours, []);
+    assert.equal(await service.stop(), 0);
+    assert.deepEqual(soundIds(path), [1, 2, 3]);
+  });
+
+  it('of a file that is not there', async (t) => {
+    const backup = join(tempFolder(t), 'backup.db');
+    await assertRefused(backup, await existing(t, 1), /^There is no backup at /);
+  });
+
+  it('of a folder', async (t) => {
+    const backup = join(tempFolder(t), 'backup.db');
+    const target = await existing(t, 1);
+    mkdirSync(backup);
+    const { status, stderr } = await run(['restore', backup, '--database', target.url]);
+    assert.equal(status, 1);
+    assert.match(stderr, /^error: .*backup\.db/m);
+    assert.ok(!/\n {4}at /.test(stderr), `no stack: ${stderr}`);
+  });
+
+  it("of a text, an empty file and another program's database", async (t) => {
+    const inFolder = (name: string) => join(tempFolder(t), name);
+    const [text, empty, foreign] = [inFolder('text'), inFolder('empty'), inFolder('foreign')];
+    writeFileSync(text, 'Monstera, indoor\n'.repeat(100));
+    writeFileSync(empty, '');
+    using other = new DatabaseSync(foreign);
+    other.exec('CREATE TABLE plants (name); PRAGMA user_version = 1');
+    for (const target of [await existing(t, 1), databaseFile(t)]) {
+      await assertRefused(text, target, /is no backup of a Plant Store/);
+      await assertRefused(empty, target, /is no backup of a Plant Store/);
+      await assertRefused(foreign, target, /is no backup of a Plant Store/);
+    }
+  });
+
+  it('of a backup that a newer Plant Store made', async (t) => {
+    const backup = await backupOf(t, 1);
+    using newer = new DatabaseSync(backup);
+    newer.exec(`PRAGMA user_version = ${newestVersion + 1}`);
+    newer.close();
+    await assertRefused(backup, await existing(t, 1), /was written by a newer Plant Store/);
+  });
+
+  it('of a backup that is damaged or cut short', async (t) => {
+    const damages: ((backup: string, bytes: Buffer) => void)[] = [
+      (backup, bytes) => writeFileSync(backup, bytes.fill(0xaa, 40 * 4096, 60 * 4096)),
+      (backup, bytes) => writeFileSync(backup, bytes.fill(0xaa, 100, 4096)),
+      (backup, bytes) => truncateSync(backup, Math.floor(bytes.length / 2 / 4096) * 4096),
+      (backup, bytes) => truncateSync(backup, bytes.length - 100),
+      (backup) => truncateSync(backup, 1_000),
+    ];
+    const whole = await backupOf(t, 2_000);
+    const target = await existing(t, 1);
+    for (const damage of damages) {
+      const backup = join(tempFolder(t), 'backup.db');
+      const bytes = readFileSync(whole);
+      writeFileSync(backup, bytes);
+      damage(backup, bytes);
+      await assertRefused(backup, target, /is damaged/);
+    }
+  });
+
+  it('into a folder that does not exist', async (t) => {
+    const backup = await backupOf(t, 1);
+    const path = join(tempFolder(t), 'nowhere', 'plants.db');
+    const { status, stderr } = await run(['restore', backup, '--database', `sqlite:${path}`]);
+    assert.equal(status, 1);
+    assert.ok(stderr.endsWith(`error: ${path} cannot be made: there is no such folder.\n`), stderr);
+  });
+});

@@ -1,0 +1,201 @@
+/**
+ * What serve says when it starts, what it refuses, and what it keeps to itself.
+ */
+import assert from 'node:assert/strict';
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { call } from '../support/app.ts';
+import { executable, run, serve } from '../support/command.ts';
+import { databaseFile, fill } from '../support/database.ts';
+import { tempFolder } from '../support/temp.ts';
+import { until } from '../support/until.ts';
+
+const checkout = fileURLToPath(new URL('../../', import.meta.url));
+
+/** What a person would paste into a shell in the checkout. */
+async function shell(t: TestContext, command: string): Promise<string> {
+  const env = { ...process.env, npm_config_cache: tempFolder(t) };
+  return (await promisify(execFile)('sh', ['-c', command], { cwd: checkout, env })).stdout.trim();
+}
+
+describe('serve on an empty database', { concurrency: 2 }, () => {
+  it('says its address, its database and a command that makes the first token', async (t) => {
+    const folder = join(tempFolder(t), "the gardener's plants");
+    mkdirSync(folder);
+    const service = await serve(t, ['--database', 'sqlite:plants.db'], { cwd: folder });
+    const complete =
+      /^Plant Store listens on http:\/\/127\.0\.0\.1:\d+\nDatabase: (.*)\n.*\n {2}(.*)\n$/;
+    await until('it has said all', () => complete.test(service.output()));
+    const [, database = '', command = ''] = complete.exec(service.output()) ?? [];
+    assert.equal(database, join(folder, 'plants.db'));
+    assert.match(service.output(), /^There is no token yet\. Make the first one:$/m);
+    assert.ok(command.startsWith('npx plant-store token create '), command);
+    assert.ok(!/plant_\w{20}/.test(service.output() + service.log()), 'no token comes into a log');
+
+    const token = await shell(t, command);
+    const json = { name: 'Monstera' };
+    const { status } = await call(`${service.address}/plants`, 'POST', { token, json });
+    assert.equal(status, 201);
+  });
+
+  it('on a terminal makes the first token and shows a curl line that works', async (t) => {
+    const service = await serveOnTerminal(t, databaseFile(t).url);
+    if (service === undefined) return;
+    await until('it shows how', () => /^ {2}curl .*\}'$/m.test(service.output()));
+    const [, token = ''] = /^ {2}(plant_\w+)$/m.exec(service.output()) ?? [];
+    const [, line = ''] = /^ {2}(curl .*)$/m.exec(service.output()) ?? [];
+    assert.match(
+      service.output(),
+      /^The first token, for the manager admin; it is not shown again:$/m,
+    );
+
+    assert.equal(await sendAsCurl(t, line), '{"name":"Monstera","tag":"indoor"}');
+    const { text } = await call(`${service.address}/plants`, 'GET', { token });
+    assert.equal(text, '[{"name":"Monstera","tag":"indoor"}]');
+    assert.equal(await service.interrupt(), 0);
+  });
+
+  it('on a terminal makes no token where there is one', async (t) => {
+    const { path, url } = databaseFile(t);
+    await fill(path, 0);
+    const service = await serveOnTerminal(t, url);
+    if (service === undefined) return;
+    assert.equal(await service.interrupt(), 0);
+    assert.ok(!/token|curl/.test(service.output()), service.output());
+    assert.match(service.output(), /"msg":"stopped"/, 'it has said all that it says');
+  });
+});
+
+/** Starts serve on a terminal of its own, where there is a program to make one. */
+async function serveOnTerminal(t: TestContext, url: string) {
+  const isUtilLinux = /util-linux/.test(String(spawnSync('script', ['--version']).stdout));
+  if (!isUtilLinux) return t.skip('script of util-linux is not here to make a terminal');
+  const command = `'${process.execPath}' '${executable}' serve --port 0 --database '${url}'`;
+  const child = spawn('script', ['-qfec', `stty cols 500; exec ${command}`, '/dev/null']);
+  const closed = once(child, 'close') as Promise<[number | null]>;
+  t.after(async () => {
+    child.kill('SIGKILL'); // which takes the terminal away, and with it what runs there
+    await closed;
+  });
+  let printed = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk) => (printed += String(chunk)));
+  const output = () => printed.replaceAll('\r\n', '\n');
+  const listens = /^Plant Store listens on (\S+)\nDatabase: .*\n[^]*"msg":"listening"/m;
+  await until('it listens', () => listens.test(output()));
+  const [, address = ''] = listens.exec(output()) ?? [];
+  return {
+    address,
+    output,
+    async interrupt() {
+      child.stdin.write('\x03'); // Ctrl-C
+      return (await closed)[0];
+    },
+  };
+}
+
+/** Runs the line as it is; where there is no curl, sends what it says. */
+async function sendAsCurl(t: TestContext, line: string): Promise<string> {
+  if (spawnSync('curl', ['--version']).status === 0) return shell(t, `${line} --silent`);
+  const [, url = '', headers = '', body = ''] =
+    /^curl (\S+)((?: -H '[^']+')+) -d '(.*)'$/.exec(line) ?? [];
+  const pairs = [...headers.matchAll(/'([^:]+): ([^']+)'/g)].map(([, name, value]) => [
+    name,
+    value,
+  ]);
+  return (await call(url, 'POST', { body, headers: Object.fromEntries(pairs) })).text;
+}
+
+describe('serve is refused', { concurrency: 2 }, () => {
+  it('with 1 and a mend where the port is taken', async (t) => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    t.after(() => taken.close());
+    await once(taken, 'listening');
+    const port = String((taken.address() as AddressInfo).port); // it listens on a port
+    const args = ['serve', '--port', port, '--database', databaseFile(t).url];
+    const { status, stdout, stderr } = await run(args);
+    assert.deepEqual([status, stdout], [1, '']);
+    assert.equal(
+      stderr,
+      `error: Cannot listen on 127.0.0.1 port ${port}: another process listens there. ` +
+        'Choose another --port, or 0 for a free one.\n',
+    );
+  });
+
+  const bad: [option: string, value: string, mend: RegExp][] = [
+    ['--port', '65536', /Give an integer from 0 to 65535\./],
+    ['--port', '80.5', /Give an integer from 0 to 65535\./],
+    ['--base-url', 'plants.example', /Give an http or https address without query, such as https/],
+    ['--base-url', 'ftp://plants.example', /Give an http or https address without query/],
+    ['--base-url', 'https://plants.example/?a=b', /Give an http or https address without query/],
+    ['--base-url', 'https://me:secret@plants.example', /Give an http or https address/],
+    ['--log-level', 'loud', /Allowed choices are debug, info, warn, error, silent\./],
+    ['--database', 'postgres://localhost/plants', /keeps plants in SQLite only: sqlite:PATH\./],
+  ];
+
+  it('with 2 and a mend where a flag is wrong, and makes no database', async (t) => {
+    const { folder, url } = databaseFile(t);
+    for (const [option, value, mend] of bad) {
+      const { status, stdout, stderr } = await run(['serve', '--database', url, option, value]);
+      assert.deepEqual([status, stdout], [2, ''], `${option} ${value}`);
+      const [line = ''] = stderr.split('\n');
+      assert.ok(line.startsWith(`error: option '${option} <`), stderr);
+      assert.match(line, mend);
+    }
+    assert.deepEqual(readdirSync(folder), []);
+  });
+});
+
+it('--base-url stands in front of Location, Link and the paths of /openapi.json', async (t) => {
+  const { path, url } = databaseFile(t);
+  const token = await fill(path, 2);
+  const baseUrl = 'https://plants.example/api/';
+  const { address } = await serve(t, ['--database', url, '--base-url', baseUrl]);
+  const json = { name: 'Monstera', id: 7 };
+  const created = await call(`${address}/plants`, 'POST', { token, json });
+  assert.equal(created.headers.get('location'), 'https://plants.example/api/plants/7');
+  const { headers } = await call(`${address}/plants?limit=1&fields=id`, 'GET', { token });
+  const next = '<https://plants.example/api/plants?limit=1&fields=id&after=1>; rel="next"';
+  assert.equal(headers.get('link'), next);
+  const { text } = await call(`${address}/openapi.json`, 'GET');
+  assert.deepEqual(JSON.parse(text).servers, [{ url: 'https://plants.example/api' }]);
+});
+
+it('the log tells every request at debug, and never a token or what a plant holds', async (t) => {
+  const { path, url } = databaseFile(t);
+  const token = await fill(path, 0);
+  const service = await serve(t, ['--database', url, '--log-level', 'debug']);
+  const plants = `${service.address}/plants`;
+  const json = { name: 'hidden name', tag: 'hidden-tag' };
+  const answers = [
+    await call(plants, 'POST', { token, json }),
+    await call(`${plants}?tag=hidden-tag&limit=1`, 'GET', { token }),
+    await call(`${plants}/1`, 'DELETE', { token }),
+    await call(`${plants}?access_token=${token}`, 'GET'),
+    await call(`${plants}?hidden-query=1`, 'GET', { token }),
+    await call(plants, 'POST', { token, json: { hidden: 'hidden' } }),
+    await call(plants, 'GET', { token: `${token}x` }),
+    await call(`${service.address}/hidden/${token}`, 'GET', { token }),
+  ];
+  assert.equal(await service.stop(), 0);
+  const entries = service
+    .log()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const told = entries.filter(({ requestId }) => requestId !== undefined);
+  assert.deepEqual(
+    told.map(({ requestId, status }) => [requestId, status]),
+    answers.map(({ headers, status }) => [headers.get('x-request-id'), status]),
+  );
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [201, 200, 204, 401, 400, 400, 401, 404],
+  );
+  assert.ok(!/hidden|plant_/.test(service.log() + service.output()), service.log());
+});

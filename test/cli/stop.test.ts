@@ -1,0 +1,183 @@
+/**
+ * How serve ends: whoever has sent a request over a connection that it accepted gets the answer.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { serve, type Service } from '../support/command.ts';
+import { Connection } from '../support/connection.ts';
+import { databaseFile, fill, soundIds } from '../support/database.ts';
+import { until } from '../support/until.ts';
+
+const manyPlants = 30_000; // 24 MB as JSON: more than the buffers of a connection hold
+
+async function start(t: TestContext, plants = 0) {
+  const { path, url } = databaseFile(t);
+  const token = await fill(path, plants);
+  const service = await serve(t, ['--database', url]);
+  const open = () => {
+    const connection = new Connection(service.address);
+    t.after(() => connection.socket.destroy());
+    return connection;
+  };
+  const head = (first: string, ...more: string[]) =>
+    `${[`${first} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${token}`, ...more].join('\r\n')}\r\n`;
+  return { path, service, open, head };
+}
+
+/** Sends the signal and waits until no connection is accepted any more. */
+async function stopListening(service: Service, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  service.child.kill(signal);
+  const { hostname: host, port } = new URL(service.address);
+  await until('the port is closed', async () => {
+    const socket = connect({ host, port: Number(port) });
+    const isRefused = await once(socket, 'connect').then(
+      () => false,
+      (error: NodeJS.ErrnoException) => error.code === 'ECONNREFUSED',
+    );
+    socket.destroy();
+    return isRefused;
+  });
+}
+
+async function exitStatus({ child }: Service): Promise<number | null> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  return child.exitCode;
+}
+
+describe('serve on its way out', { concurrency: 2 }, () => {
+  // First, so that the others run while it waits.
+  it('waits at most ten seconds for a client that never reads', async (t) => {
+    const { service, open, head } = await start(t, manyPlants);
+    const connection = open();
+    connection.write(`${head('GET /plants')}\r\n`);
+    await once(connection.socket, 'readable');
+    const startedMs = performance.now();
+    assert.equal(await service.stop(), 0);
+    const tookMs = performance.now() - startedMs;
+    assert.ok(tookMs > 9_000, `it was cut off after ${tookMs} ms`);
+    assert.ok(tookMs < 12_000, `it took ${tookMs} ms`);
+  });
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    it(`ends with 0 after ${signal}, and leaves one whole file`, async (t) => {
+      const { path, service, open, head } = await start(t, 3);
+      const connection = open();
+      connection.write(`${head('GET /plants')}\r\n`);
+      assert.equal((await connection.answer())?.status, 200);
+      assert.equal(await service.stop(signal), 0);
+      await connection.closed();
+      assert.match(service.log(), /"msg":"stopping"[^]*"msg":"stopped"/);
+      assert.deepEqual(soundIds(path), [1, 2, 3]);
+    });
+
+    it(`answers a request whose body is still coming at ${signal}`, async (t) => {
+      const { path, service, open, head } = await start(t);
+      const [idle, connection] = [open(), open()];
+      idle.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
+      assert.equal((await idle.answer())?.status, 200);
+      const body = '{"name":"Monstera"}';
+      const headers = ['Content-Type: application/json', `Content-Length: ${body.length}`];
+      connection.write(`${head('POST /plants', ...headers, 'Expect: 100-continue')}\r\n`);
+      assert.equal((await connection.answer())?.status, 100);
+      connection.write(body.slice(0, 5));
+
+      await stopListening(service, signal);
+      await idle.closed(); // so the idle ones are being swept away by now
+      connection.write(body.slice(5));
+      const answer = await connection.answer();
+      assert.equal(answer?.status, 201);
+      assert.ok(answer.isLast, 'the client is told that no more will be answered');
+      assert.equal(await exitStatus(service), 0);
+      assert.deepEqual(soundIds(path), [1]);
+    });
+  }
+
+  it('is not ready, but alive, on a connection that is open', async (t) => {
+    const { service, open } = await start(t);
+    const [ready, alive] = [open(), open()];
+    // A request half sent keeps the connection from being idle.
+    ready.write('GET /readyz HTTP/1.1\r\nHost: x\r\n\r\nGET /readyz HTTP/1.1\r\n');
+    alive.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /livez HTTP/1.1\r\n');
+    assert.deepEqual([(await ready.answer())?.status, (await alive.answer())?.status], [200, 200]);
+    await stopListening(service);
+    for (const [connection, status] of [
+      [ready, 503],
+      [alive, 200],
+    ] as const) {
+      connection.write('Host: x\r\n\r\n');
+      const answer = await connection.answer();
+      assert.deepEqual([answer?.status, answer?.isLast], [status, true]);
+    }
+    assert.equal(await exitStatus(service), 0);
+  });
+
+  it('sends a long list to its end, however late it is read', async (t) => {
+    const { service, open, head } = await start(t, manyPlants);
+    const connection = open();
+    connection.write(`${head('GET /plants?fields=id')}\r\n${head('GET /plants')}\r\n`);
+    assert.equal((await connection.answer())?.status, 200);
+    await once(connection.socket, 'readable'); // the second has begun, and then waits for its reader
+    await stopListening(service);
+    const answer = await connection.answer();
+    assert.equal(JSON.parse(answer?.body ?? '').length, manyPlants);
+    assert.equal(await exitStatus(service), 0);
+  });
+
+  it('sends every answer to its end, however late it is read', async (t) => {
+    const { service, open, head } = await start(t, 2_000);
+    const connection = open();
+    // One after another without reading, of 0.8 MB each: more than the system's buffers hold.
+    connection.write(`${head('GET /plants?limit=1000')}\r\n`.repeat(20));
+    await once(connection.socket, 'readable');
+
+    await stopListening(service);
+    await pause(1_500); // longer than an idle connection is left open
+    for (let request = 1; request <= 20; request++) {
+      const answer = await connection.answer();
+      assert.equal(JSON.parse(answer?.body ?? '""').length, 1_000, `answer ${request}`);
+    }
+    assert.equal(await exitStatus(service), 0);
+  });
+
+  it('drops no request of clients that send one after another', async (t) => {
+    const { path, service, open, head } = await start(t);
+    const created = { count: 0 };
+    const body = '{"name":"Monstera"}';
+    const headers = ['Content-Type: application/json', `Content-Length: ${body.length}`];
+    const requests = [
+      `${head('POST /plants', ...headers)}\r\n${body}`,
+      `${head('GET /plants?limit=10')}\r\n`,
+      'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n',
+    ];
+    const hammer = async () => {
+      const connection = open();
+      for (let sent = 0; ; sent++) {
+        connection.write(requests[sent % requests.length] ?? '');
+        const answer = await connection.answer();
+        assert.ok(answer, `no answer to request ${sent}, and the one before was not the last`);
+        assert.ok([200, 201].includes(answer.status), String(answer.status));
+        if (answer.status === 201) created.count++;
+        if (answer.isLast) return connection.closed();
+      }
+    };
+    const clients = Array.from({ length: 32 }, hammer);
+    await until('all are at it', () => created.count >= 200);
+    await stopListening(service);
+    await Promise.all(clients);
+    assert.equal(await exitStatus(service), 0);
+    assert.equal(soundIds(path).length, created.count);
+  });
+
+  it('does not wait for a connection that nothing was sent over', async (t) => {
+    const { service, open } = await start(t);
+    const unused = open();
+    await once(unused.socket, 'connect');
+    const startedMs = performance.now();
+    assert.equal(await service.stop(), 0);
+    assert.ok(performance.now() - startedMs < 5_000);
+    await unused.closed();
+  });
+});

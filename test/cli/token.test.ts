@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { SqliteStorage } from '../../src/sqlite/storage.ts';
+import { hashToken, isToken, tokenId } from '../../src/token.ts';
+import { addToken, call } from '../support/app.ts';
+import { run, runOk, serve } from '../support/command.ts';
+import { databaseFile } from '../support/database.ts';
+import { until } from '../support/until.ts';
+
+/** The rows that `token list` prints, by column. */
+async function list(url: string, ...args: string[]): Promise<Record<string, string>[]> {
+  const printed = await runOk(['token', 'list', '--database', url, ...args]);
+  const [header = '', ...lines] = printed.split('\n');
+  const columns = [...header.matchAll(/\w+ */g)];
+  return lines.map((line) =>
+    Object.fromEntries(
+      columns.map(({ 0: name, index }, at) => [
+        name.trim(),
+        line.slice(index, columns[at + 1]?.index).trim(),
+      ]),
+    ),
+  );
+}
+
+const minute = /^\d{4}-\d\d-\d\dT\d\d:\d\dZ$/;
+
+describe('token create', { concurrency: 2 }, () => {
+  it('prints the token alone on standard output, and a note on standard error', async (t) => {
+    const { folder, url } = databaseFile(t);
+    const args = ['token', 'create', 'alice', '--database', url];
+    const { status, stdout, stderr } = await run(args);
+    assert.equal(status, 0);
+    assert.match(stdout, /^plant_\w{49}\n$/);
+    const token = stdout.trim();
+    assert.ok(isToken(token));
+    const id = tokenId(hashToken(token));
+    const note = `Token ${id} for alice in the store main. Keep it now: it is not shown again.\n`;
+    assert.equal(stderr, note);
+    for (const file of readdirSync(folder)) {
+      assert.ok(!readFileSync(join(folder, file)).includes(token), `${file} has the token`);
+    }
+  });
+
+  it('makes a member of the store main with both scopes, for good, unless told otherwise', async (t) => {
+    const { url } = databaseFile(t);
+    const token = await runOk(['token', 'create', 'alice', '--database', url]);
+    const [row = {}, ...others] = await list(url);
+    assert.deepEqual(others, []);
+    const { CREATED = '', ...rest } = row;
+    assert.match(CREATED, minute);
+    assert.ok(Math.abs(Date.parse(CREATED) - Date.now()) < 120_000);
+    assert.deepEqual(rest, {
+      ID: tokenId(hashToken(token)),
+      STORE: 'main',
+      USER: 'alice',
+      ROLE: 'member',
+      SCOPES: 'plants:read,plants:write',
+      EXPIRES: 'never',
+      STATE: 'active',
+      LABEL: '',
+    });
+  });
+
+  it('gives the token what the flags say', async (t) => {
+    const { url } = databaseFile(t);
+    const flags = '--store nursery --role manager --scope plants:write --expires 90d'.split(' ');
+    await runOk(['token', 'create', 'Zoë', ...flags, '--label', 'for CI', '--database', url]);
+    const [{ ID: _id, CREATED, EXPIRES = '', ...rest } = {}] = await list(url);
+    assert.match(EXPIRES, minute);
+    const days = (Date.parse(EXPIRES) - Date.parse(CREATED ?? '')) / 86_400_000;
+    assert.equal(Math.round(days * 1_000), 90_000);
+    assert.deepEqual(rest, {
+      STORE: 'nursery',
+      USER: 'Zoë',
+      ROLE: 'manager',
+      SCOPES: 'plants:write',
+      STATE: 'active',
+      LABEL: 'for CI',
+    });
+  });
+
+  it("sets the user's role where --role is given, and leaves it where not", async (t) => {
+    const { url } = databaseFile(t);
+    const create = (...args: string[]) =>
+      runOk(['token', 'create', 'alice', '--database', url, ...args]);
+    const roles = async () => (await list(url)).map(({ ROLE }) => ROLE);
+    await create();
+    assert.deepEqual(await roles(), ['member']);
+    await create('--role', 'manager');
+    assert.deepEqual(await roles(), ['manager', 'manager']);
+    await create();
+    assert.deepEqual(await roles(), ['manager', 'manager', 'manager']);
+    await create('--role', 'member');
+    assert.deepEqual(new Set(await roles()), new Set(['member']));
+  });
+
+  it('takes scopes in any order, with spaces between, and repeated', async (t) => {
+    const { url } = databaseFile(t);
+    const scope = 'plants:write, plants:read,plants:write';
+    await runOk(['token', 'create', 'alice', '--scope', scope, '--database', url]);
+    assert.equal((await list(url))[0]?.['SCOPES'], 'plants:read,plants:write');
+  });
+
+  const bad: [args: string[], mend: RegExp][] = [
+    [['--role', 'admin'], /Allowed choices are member, manager\./],
+    [['--scope', 'plants:admin'], /Give one or more of plants:read, plants:write, with commas/],
+    [['--scope', 'plants:read,'], /Give one or more of plants:read, plants:write, with commas/],
+    [['--expires', '90'], /Give a number with s, m, h or d, such as 12h or 90d\./],
+    [['--expires', '0d'], /Give a number with s, m, h or d, such as 12h or 90d\./],
+    [['--expires', '1y'], /Give a number with s, m, h or d, such as 12h or 90d\./],
+    [['--label', 'x'.repeat(101)], /Give a string of at most 100 Unicode code points/],
+    [['--label', 'two\tlines'], /without control characters/],
+    [['--store', ' '], /at least one of them not white space/],
+    [['--database', 'plants.db'], /Give it as sqlite:PATH\./],
+    [['--database', 'sqlite:'], /Give it as sqlite:PATH\./],
+    [['--database', 'postgres://localhost/plants'], /keeps plants in SQLite only: sqlite:PATH\./],
+  ];
+
+  it('refuses a bad value with 2 and words that name the mend, and makes nothing', async (t) => {
+    const { folder, url } = databaseFile(t);
+    for (const [args, mend] of bad) {
+      const create = ['token', 'create', 'alice', '--database', url, ...args];
+      const { status, stdout, stderr } = await run(create);
+      assert.deepEqual([status, stdout], [2, ''], args.join(' '));
+      const [line = ''] = stderr.split('\n');
+      assert.ok(line.startsWith(`error: option '${args[0]} <`), stderr);
+      assert.match(line, mend);
+    }
+    assert.deepEqual(readdirSync(folder), []);
+  });
+
+  it('refuses a user without a name that can be told', async (t) => {
+    const { url } = databaseFile(t);
+    for (const user of ['', 'a\tb', 'x'.repeat(201)]) {
+      const { status, stderr } = await run(['token', 'create', user, '--database', url]);
+      assert.equal(status, 2, JSON.stringify(user));
+      assert.match(stderr, /argument 'user'.* Give a string of 1 to 200 Unicode code points/);
+    }
+  });
+});
+
+describe('token list', { concurrency: 2 }, () => {
+  it('shows ended tokens too, and what each is', async (t) => {
+    const { path, url } = databaseFile(t);
+    await using storage = new SqliteStorage(path, { create: true });
+    await addToken(storage, 'active');
+    await addToken(storage, 'expired', { expiresAtMs: Date.now() });
+    const revoked = await addToken(storage, 'revoked', { expiresAtMs: Date.now() });
+    await storage.revokeToken(tokenId(hashToken(revoked)), Date.now());
+    const rows = await list(url);
+    for (const { USER, STATE } of rows) assert.equal(USER, STATE);
+    assert.equal(rows.length, 3);
+    const ids = rows.map(({ ID = '' }) => ID);
+    assert.ok(
+      ids.every((id, at) => at === 0 || id > (ids[at - 1] ?? '')),
+      'in the order of ids',
+    );
+  });
+
+  it('shows the tokens of one store where that is asked for, however many', async (t) => {
+    const { path, url } = databaseFile(t);
+    await using storage = new SqliteStorage(path, { create: true });
+    const many = 2_001; // more than are read at once, twice
+    for (let made = 0; made < many; made++) await addToken(storage, 'alice', { store: 'north' });
+    await addToken(storage, 'bob', { store: 'south' });
+    assert.equal((await list(url)).length, many + 1);
+    assert.equal(new Set((await list(url, '--store', 'north')).map(({ ID }) => ID)).size, many);
+    assert.deepEqual(
+      (await list(url, '--store', 'south')).map(({ USER }) => USER),
+      ['bob'],
+    );
+    assert.deepEqual(await list(url, '--store', 'west'), []);
+  });
+
+  it('fails with 1 where there is no database, and makes none', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    for (const args of [['list'], ['revoke', '0123456789abcdef']]) {
+      const { status, stderr } = await run(['token', ...args, '--database', url]);
+      assert.deepEqual([status, stderr], [1, `error: There is no database at ${path}.\n`]);
+    }
+    assert.deepEqual(readdirSync(folder), []);
+  });
+});
+
+describe('a token and the running service', { concurrency: 2 }, () => {
+  it('works from the moment that it is printed until it is revoked', async (t) => {
+    const { url } = databaseFile(t);
+    const { address } = await serve(t, ['--database', url]);
+    const token = await runOk(['token', 'create', 'alice', '--database', url]);
+    const status = async () => (await call(`${address}/plants`, 'GET', { token })).status;
+    assert.equal(await status(), 200);
+
+    const id = tokenId(hashToken(token));
+    const revoke = ['token', 'revoke', id, '--database', url];
+    assert.equal(await runOk(revoke), `Token ${id} of alice in the store main is revoked.`);
+    await until('the token is refused', async () => (await status()) === 401, 1_000);
+    assert.match(await runOk(revoke), /is revoked\.$/, 'a second time does no harm');
+    assert.deepEqual(
+      (await list(url)).map(({ STATE }) => STATE),
+      ['revoked'],
+    );
+  });
+
+  it('is refused once it has expired', async (t) => {
+    const { url } = databaseFile(t);
+    const { address } = await serve(t, ['--database', url]);
+    const create = ['token', 'create', 'alice', '--expires', '1s', '--database', url];
+    const token = await runOk(create);
+    const answer = () => call(`${address}/plants`, 'GET', { token });
+    await until('the token is refused', async () => (await answer()).status === 401, 3_000);
+    assert.match((await answer()).text, /The token is expired; ask for a new one\./);
+  });
+});
+
+it('token revoke fails with 1 for an id that no token has, and says how to find one', async (t) => {
+  const { url } = databaseFile(t);
+  await runOk(['token', 'create', 'alice', '--database', url]);
+  for (const id of ['0123456789abcdef', 'alice', '0123']) {
+    const { status, stdout, stderr } = await run(['token', 'revoke', id, '--database', url]);
+    assert.deepEqual([status, stdout], [1, '']);
+    assert.equal(
+      stderr,
+      `error: There is no token ${id}; "plant-store token list" shows which there are.\n`,
+    );
+  }
+  assert.equal((await list(url))[0]?.['STATE'], 'active');
+});

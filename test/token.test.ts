@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { it } from 'node:test';
+import { crc32 } from 'node:zlib';
+import * as fc from 'fast-check';
+import { hashToken, isToken, makeToken, tokenHashBytes, tokenId } from '../src/token.ts';
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const character = fc.constantFrom(...alphabet.split(''));
+const tokens = fc.constant(undefined).map(() => makeToken());
+
+/** What base62 text stands for, worked out apart from the code under test. */
+function valueOf(text: string): bigint {
+  return Array.from(text).reduce((sum, one) => sum * 62n + BigInt(alphabet.indexOf(one)), 0n);
+}
+
+it('a token is plant_, 43 base62 characters of 32 bytes, and 6 of their CRC-32', () => {
+  for (let round = 0; round < 200; round++) {
+    const [, secret = '', checksum = ''] =
+      /^plant_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/.exec(makeToken()) ?? [];
+    assert.ok(valueOf(secret) < 2n ** 256n);
+    assert.equal(valueOf(checksum), BigInt(crc32(secret)));
+  }
+});
+
+it('tokens differ, and use the whole range of 32 bytes', () => {
+  const made = Array.from({ length: 2_000 }, makeToken);
+  assert.equal(new Set(made).size, made.length);
+  const values = made.map((token) => valueOf(token.slice(6, 49)));
+  assert.ok(
+    values.some((value) => value < 2n ** 251n),
+    'small ones keep their leading zeros',
+  );
+  assert.ok(values.some((value) => value > 2n ** 255n));
+});
+
+it('a token that was made is one', () => {
+  fc.assert(fc.property(tokens, (token) => isToken(token)));
+});
+
+it('every change of a single character is noticed', () => {
+  const token = makeToken();
+  for (let at = 0; at < token.length; at++) {
+    for (const other of `${alphabet}_-. é🌱`) {
+      if (other === token[at]) continue;
+      const typo = token.slice(0, at) + other + token.slice(at + 1);
+      assert.ok(!isToken(typo), typo);
+    }
+  }
+});
+
+it('two neighbours that changed places are noticed', () => {
+  const secretChars = fc.integer({ min: 6, max: 53 });
+  fc.assert(
+    fc.property(tokens, secretChars, (token, at) => {
+      const [one = '', two = ''] = token.slice(at, at + 2);
+      fc.pre(one !== two);
+      return !isToken(token.slice(0, at) + two + one + token.slice(at + 2));
+    }),
+  );
+});
+
+it('a token with a character more or less is none', () => {
+  fc.assert(
+    fc.property(tokens, fc.nat(55), character, (token, at, more) => {
+      assert.ok(!isToken(token.slice(0, at) + more + token.slice(at)));
+      assert.ok(!isToken(token.slice(0, at) + token.slice(at + 1)) || at === 55);
+    }),
+  );
+});
+
+it('no other text is a token', () => {
+  fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (text) => !isToken(text)));
+  const token = makeToken();
+  for (const text of [
+    '',
+    'plant_',
+    ` ${token}`,
+    `${token}\n`,
+    token.toUpperCase(),
+    token + token,
+  ]) {
+    assert.ok(!isToken(text), JSON.stringify(text));
+  }
+});
+
+it('a secret that was made up is refused for its checksum', () => {
+  const secret = fc.string({ unit: character, minLength: 49, maxLength: 49 });
+  fc.assert(fc.property(secret, (text) => !isToken(`plant_${text}`)));
+});
+
+it('the hash is SHA-256 of the text, and the id its first 8 bytes', () => {
+  fc.assert(
+    fc.property(tokens, (token) => {
+      const hex = createHash('sha256').update(token, 'utf8').digest('hex');
+      assert.equal(hashToken(token).toString('hex'), hex);
+      assert.equal(hashToken(token).length, tokenHashBytes);
+      assert.equal(tokenId(hashToken(token)), hex.slice(0, 16));
+    }),
+  );
+});
