@@ -2,6 +2,7 @@
  * The one error that the service answers with. What the client is told (`detail`, `faults`) and what
  * the log is told (`cause`) are two things: nothing of a cause ever reaches a client.
  */
+import { idMax } from './plant.ts';
 
 export type ProblemKind =
   | 'invalid-request'
@@ -56,4 +57,26 @@ export function invalidRequest(faults: readonly Fault[]): Problem {
       ? first.detail
       : `The request has ${faults.length} faults; "errors" lists each.`;
   return new Problem('invalid-request', detail, { faults });
+}
+
+/** The same for a plant that is not there and for one out of the caller's reach. */
+export function plantNotFound(): Problem {
+  return new Problem(
+    'plant-not-found',
+    'There is no plant with this id among those that you have access to.',
+  );
+}
+
+export function idTaken(id: number): Problem {
+  return new Problem(
+    'id-taken',
+    `The store already has a plant with the id ${id}. Send another id, or none to be given one.`,
+  );
+}
+
+export function idsExhausted(): Problem {
+  return new Problem(
+    'ids-exhausted',
+    `The store has held a plant with the largest id, ${idMax}, so there is no next one to assign. Send an id of your own.`,
+  );
 }

@@ -15,7 +15,7 @@ import type { NewPlant, Plant, PlantField } from './plant.ts';
  * Input. Callers pass only what the schemas of plant.ts accept. Text comes back code point for
  * code point.
  *
- * Errors. A method rejects with a Problem and with nothing else:
+ * Errors. A method rejects with a Problem; anything else is a defect:
  *   `storage-unavailable`  the storage cannot answer now, and nothing was changed
  *   `storage-full`         no room for the change, and nothing was changed
  *   `outcome-unknown`      the write may or may not have happened
@@ -116,9 +116,4 @@ export interface TokenRecord {
   createdAtMs: number;
   expiresAtMs: number | undefined;
   revokedAtMs: number | undefined;
-}
-
-/** The storage cannot be used as it is; the message tells a person why and what to do. */
-export class StorageRefusal extends Error {
-  override readonly name = 'StorageRefusal';
 }

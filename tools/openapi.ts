@@ -70,17 +70,20 @@ function withComponents(document: Document): Document {
     if (value === null || typeof value !== 'object') return value;
     const entries = Object.entries(value).map(([key, inner]) => [key, hoist(inner)]);
     const copy: Record<string, unknown> = Object.fromEntries(entries);
-    if (copy['type'] === 'array') {
-      // They belong to the parameter, where the plugin has copied them to.
-      delete copy['style'];
-      delete copy['explode'];
-    }
+    if (copy['in'] === 'query') return parameterOf(copy);
     if (copy['type'] !== 'object' || typeof copy['title'] !== 'string') return copy;
     schemas[copy['title']] = copy;
     return { $ref: `#/components/schemas/${copy['title']}` };
   };
   const hoisted = hoist(document) as Document; // the same shape with other schemas
   return { ...hoisted, components: { ...hoisted.components, schemas } };
+}
+
+/** How a list is written belongs to the parameter; an example would be sent by who tries it out. */
+function parameterOf(parameter: Record<string, unknown>): object {
+  delete parameter['example'];
+  const { style, explode, ...schema } = parameter['schema'] as Record<string, unknown>; // it has one
+  return style === undefined ? parameter : { ...parameter, style, explode, schema };
 }
 
 if (import.meta.main) writeFileSync(openapiFile, await openapiText());

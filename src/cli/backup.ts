@@ -1,19 +1,20 @@
 import { resolve } from 'node:path';
 import { Presets, SingleBar } from 'cli-progress';
+import { fileOf } from './database.ts';
 import { backupDatabase, restoreDatabase, type OnProgress } from '../sqlite/backup.ts';
 
 export async function backup(file: string, { database }: { database: string }): Promise<void> {
-  await withProgress('Copying', (onProgress) =>
-    backupDatabase(database, resolve(file), onProgress),
-  );
-  console.log(`${database} is backed up to ${resolve(file)}, and the copy is checked.`);
+  const path = fileOf(database);
+  await withProgress('Copying', (onProgress) => backupDatabase(path, resolve(file), onProgress));
+  console.log(`${path} is backed up to ${resolve(file)}, and the copy is checked.`);
 }
 
 export async function restore(file: string, { database }: { database: string }): Promise<void> {
+  const path = fileOf(database);
   const kept = await withProgress('Restoring', (onProgress) =>
-    restoreDatabase(resolve(file), database, onProgress),
+    restoreDatabase(resolve(file), path, onProgress),
   );
-  console.log(`${resolve(file)} is restored to ${database}.`);
+  console.log(`${resolve(file)} is restored to ${path}.`);
   if (kept !== undefined) console.log(`The database that was there is kept at ${kept}.`);
 }
 

@@ -7,10 +7,20 @@ import { Argument, Command, CommanderError } from '@commander-js/extra-typings';
 import { roles, scopes } from '../access.ts';
 import { Name, Tag } from '../plant.ts';
 import { Problem } from '../problem.ts';
-import { StorageRefusal } from '../storage.ts';
-import { baseUrl, durationMs, flag, port, scopeList, sqlitePath, textOf } from './options.ts';
+import { Refusal } from '../refusal.ts';
+import {
+  baseUrl,
+  databaseUrl,
+  durationMs,
+  flag,
+  host,
+  port,
+  scopeList,
+  textOf,
+} from './options.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
+
 const defaultDatabase = 'sqlite:plant-store.db';
 
 export async function main(argv: readonly string[]): Promise<void> {
@@ -19,10 +29,12 @@ export async function main(argv: readonly string[]): Promise<void> {
   } catch (error) {
     if (error instanceof CommanderError) {
       process.exitCode = error.exitCode === 0 ? 0 : 2; // it has told why
-    } else if (error instanceof StorageRefusal) {
+    } else if (error instanceof Refusal) {
       fail(error.message);
     } else if (error instanceof Problem) {
       fail(error.detail);
+    } else if (error instanceof Error && 'code' in error) {
+      fail(error.message); // of the system or of SQLite; anything else is a defect and shows its stack
     } else {
       throw error;
     }
@@ -46,7 +58,7 @@ function program() {
     .command('serve')
     .description('serve the plants of a database over HTTP')
     .addOption(database())
-    .addOption(flag('--host <host>', 'address to listen on').default('127.0.0.1'))
+    .addOption(flag('--host <host>', 'address to listen on').argParser(host).default('127.0.0.1'))
     .addOption(flag('--port <number>', 'port; 0 takes a free one').argParser(port).default(8080))
     .addOption(
       flag('--base-url <url>', 'public address, where it is another (a path prefix included)')
@@ -124,8 +136,8 @@ function program() {
 
 function database() {
   return flag('--database <url>', 'where the plants are: sqlite:PATH')
-    .argParser(sqlitePath)
-    .default(sqlitePath(defaultDatabase), defaultDatabase);
+    .argParser(databaseUrl)
+    .default(defaultDatabase, defaultDatabase); // the second time without quotes, for --help
 }
 
 function storeName() {

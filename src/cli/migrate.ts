@@ -1,7 +1,8 @@
-import { SqliteStorage } from '../sqlite/storage.ts';
+import { fileOf, openStorage } from './database.ts';
 
 /** Opening brings the schema to the newest; there is no more to it. */
 export async function migrate({ database }: { database: string }): Promise<void> {
-  await new SqliteStorage(database, { create: true })[Symbol.asyncDispose]();
-  console.log(`${database} has the newest schema.`);
+  const storage = await openStorage(database, { create: true });
+  await storage[Symbol.asyncDispose]();
+  console.log(`${fileOf(database)} has the newest schema.`);
 }

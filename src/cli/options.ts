@@ -1,7 +1,6 @@
 /**
  * What the options of the commands have in common: each is also a variable, and says what is wrong.
  */
-import { resolve } from 'node:path';
 import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
@@ -12,17 +11,19 @@ export function flag<const Flags extends string>(flags: Flags, description: stri
   return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);
 }
 
-/** The path of `sqlite:PATH`, made absolute, so that no name means anything special to SQLite. */
-export function sqlitePath(url: string): string {
-  const [, path] = /^sqlite:(.+)$/s.exec(url) ?? [];
-  if (path === undefined) {
-    throw new InvalidArgumentError(
-      /^postgres(ql)?:/.test(url)
-        ? 'This version keeps plants in SQLite only: sqlite:PATH.'
-        : 'Give it as sqlite:PATH.',
-    );
-  }
-  return resolve(path);
+/** The address of a storage. */
+export function databaseUrl(text: string): string {
+  if (/^sqlite:./s.test(text)) return text;
+  throw new InvalidArgumentError(
+    /^postgres(ql)?:/.test(text)
+      ? 'This version keeps plants in SQLite only: sqlite:PATH.'
+      : 'Give it as sqlite:PATH.',
+  );
+}
+
+export function host(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('Give a name or an address.');
+  return text;
 }
 
 export function port(text: string): number {

@@ -4,12 +4,13 @@ import { pino } from 'pino';
 import { buildApp } from '../http/app.ts';
 import { drainOf } from '../http/drain.ts';
 import { scopes } from '../access.ts';
-import { SqliteStorage } from '../sqlite/storage.ts';
-import { StorageRefusal, type Storage } from '../storage.ts';
+import { Refusal } from '../refusal.ts';
+import type { Storage } from '../storage.ts';
+import { fileOf, openStorage } from './database.ts';
 import { addToken } from './token.ts';
 
 interface ServeOptions {
-  /** Path of the database file. */
+  /** Address of the storage. */
   database: string;
   host: string;
   port: number;
@@ -20,26 +21,43 @@ interface ServeOptions {
 /** Serves until SIGTERM or SIGINT, then answers what it has accepted and returns. */
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
-  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort());
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, stopOrEnd(stop));
 
   // People read standard output; the log goes to standard error, a line of JSON for each entry.
-  const log = pino({ level: options.logLevel }, pino.destination(2));
-  await using storage = new SqliteStorage(options.database, { create: true });
+  process.stderr.on('error', () => {}); // a log that cannot be written must not stop the service
+  const log = pino({ level: options.logLevel }, process.stderr);
+  await using storage = await openStorage(options.database, { create: true });
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
   const drain = drainOf(app.server);
   await app.listen({ host: options.host, port: options.port }).catch(refuseAddress(options));
 
-  const address = `http://${nameOf(app.server.address())}`;
-  console.log(`Plant Store listens on ${address}`);
-  console.log(`Database: ${options.database}`);
-  await welcome(storage, address, options);
-  log.info({ address, database: options.database }, 'listening');
+  try {
+    const address = `http://${nameOf(app.server.address())}`;
+    console.log(`Plant Store listens on ${address}`);
+    console.log(`Database: ${fileOf(options.database)}`);
+    await welcome(storage, address, options);
+    log.info({ address, database: fileOf(options.database) }, 'listening');
+    if (!stop.signal.aborted) await once(stop.signal, 'abort');
+  } finally {
+    log.info('stopping');
+    stop.abort();
+    await drain();
+    await app.close();
+    log.info('stopped');
+  }
+}
 
-  if (!stop.signal.aborted) await once(stop.signal, 'abort');
-  log.info('stopping');
-  await drain();
-  await app.close();
-  log.info('stopped');
+/** npm passes on the signal of a terminal that has reached this process already: that is no second. */
+const sameSignalMs = 1_000;
+
+/** The first signal asks for the end; one that comes later ends the process at once. */
+function stopOrEnd(stop: AbortController): () => void {
+  let firstMs: number | undefined;
+  return () => {
+    firstMs ??= performance.now();
+    if (performance.now() - firstMs > sameSignalMs) process.exit(130);
+    stop.abort();
+  };
 }
 
 /** Without a token nobody can call: makes the first one for who sits there, or says how. */
@@ -47,7 +65,7 @@ async function welcome(storage: Storage, address: string, options: ServeOptions)
   if ((await storage.listTokens({ limit: 1 })).length > 0) return;
   if (!process.stdout.isTTY) {
     console.log('There is no token yet. Make the first one:');
-    const database = quoted(`sqlite:${options.database}`);
+    const database = quoted(`sqlite:${fileOf(options.database)}`);
     console.log(`  npx plant-store token create alice --database ${database}`);
     return;
   }
@@ -87,6 +105,6 @@ function refuseAddress({ host, port }: ServeOptions) {
     };
     const reason = reasons[error.code ?? ''];
     if (reason === undefined) throw error;
-    throw new StorageRefusal(`Cannot listen on ${host} port ${port}: ${reason}.`);
+    throw new Refusal(`Cannot listen on ${host} port ${port}: ${reason}.`);
   };
 }

@@ -1,7 +1,8 @@
 import type { Role, Scope } from '../access.ts';
 import { stateOf } from '../access.ts';
-import { SqliteStorage } from '../sqlite/storage.ts';
-import { StorageRefusal, type Storage, type TokenRecord } from '../storage.ts';
+import { Refusal } from '../refusal.ts';
+import type { Storage, TokenRecord } from '../storage.ts';
+import { openStorage } from './database.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
 
 interface NewTokenOptions {
@@ -17,7 +18,7 @@ export async function createToken(
   user: string,
   options: NewTokenOptions & { database: string },
 ): Promise<void> {
-  await using storage = new SqliteStorage(options.database, { create: true });
+  await using storage = await openStorage(options.database, { create: true });
   const token = await addToken(storage, user, options);
   console.error(
     `Token ${tokenId(hashToken(token))} for ${user} in the store ${options.store}. ` +
@@ -53,7 +54,7 @@ export async function listTokens(options: {
   database: string;
   store?: string | undefined;
 }): Promise<void> {
-  await using storage = new SqliteStorage(options.database, { create: false });
+  await using storage = await openStorage(options.database, { create: false });
   const rows = [['ID', 'STORE', 'USER', 'ROLE', 'SCOPES', 'CREATED', 'EXPIRES', 'STATE', 'LABEL']];
   for (let after: string | undefined; ;) {
     const tokens = await storage.listTokens({ store: options.store, after, limit: tokensAtOnce });
@@ -65,12 +66,10 @@ export async function listTokens(options: {
 }
 
 export async function revokeToken(id: string, options: { database: string }): Promise<void> {
-  await using storage = new SqliteStorage(options.database, { create: false });
+  await using storage = await openStorage(options.database, { create: false });
   const token = await storage.revokeToken(id, Date.now());
   if (token === undefined) {
-    throw new StorageRefusal(
-      `There is no token ${id}; "plant-store token list" shows which there are.`,
-    );
+    throw new Refusal(`There is no token ${id}; "plant-store token list" shows which there are.`);
   }
   console.log(`Token ${id} of ${token.user} in the store ${token.store} is revoked.`);
 }
@@ -87,8 +86,8 @@ function minuteOf(timeMs: number): string {
 }
 
 function table(rows: string[][]): string {
-  const widths =
-    rows[0]?.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0))) ?? [];
+  const columns = rows[0]?.keys().toArray() ?? [];
+  const widths = columns.map((at) => rows.reduce((w, row) => Math.max(w, row[at]?.length ?? 0), 0));
   const lines = rows.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  '));
   return lines.map((line) => line.trimEnd()).join('\n');
 }

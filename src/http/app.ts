@@ -8,17 +8,21 @@ import type { Logger } from 'pino';
 import { Problem } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { acceptBodies } from './body.ts';
-import { answerBrokenRequest, answerExpectation } from './broken.ts';
+import { answerBrokenRequest, answerExpectation, AnswersOwed } from './broken.ts';
 import { docsRoutes } from './docs.ts';
 import { headerCount } from './headers.ts';
 import { healthRoutes } from './health.ts';
 import { answerOtherMethods } from './methods.ts';
 import { plantRoutes } from './plants.ts';
-import { asProblem, bodyBytesMax, problemHandler, sendProblem } from './problems.ts';
+import {
+  bodyBytesMax,
+  connectionsMax,
+  headerBytesMax,
+  requestTimeoutMs,
+  stillTimeoutMs,
+} from './limits.ts';
+import { asProblem, problemHandler, sendProblem } from './problems.ts';
 import { validateRequests } from './validation.ts';
-
-/** How long a request may take to arrive whole. */
-const requestTimeoutMs = 30_000;
 
 export interface AppOptions {
   storage: Storage;
@@ -39,22 +43,27 @@ const nothingToCompile = {
 };
 
 export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): FastifyInstance {
+  const owed = new AnswersOwed();
   const app = fastify({
     bodyLimit: bodyBytesMax,
     requestTimeout: requestTimeoutMs,
+    connectionTimeout: stillTimeoutMs,
     return503OnClosing: false, // a request that came in is answered, also on the way out
     genReqId: () => randomUUID(),
     // Too long for the router is still an id that validation refuses with a reason.
     routerOptions: { maxParamLength: 65_536 },
-    http: { requireHostHeader: false }, // checked below, where the answer is a problem
-    clientErrorHandler: answerBrokenRequest,
+    // Host is checked below, where the answer is a problem.
+    http: { maxHeaderSize: headerBytesMax, requireHostHeader: false },
+    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, owed),
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, asProblem(error)),
     schemaController: { compilersFactory: nothingToCompile },
   });
+  app.server.maxConnections = connectionsMax;
   app.server.on('checkExpectation', answerExpectation);
   app.setErrorHandler(problemHandler(log));
 
   app.addHook('onRequest', async (request, reply) => {
+    owed.begin(request.raw.socket);
     reply.header('x-request-id', request.id);
     const hosts = headerCount(request.raw, 'host');
     if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1')) {
@@ -66,6 +75,7 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
     if (stopping.aborted) reply.header('connection', 'close');
   });
   app.addHook('onResponse', async (request, reply) => {
+    owed.end(request.raw.socket);
     // The route and not the URL: a query may hold plant data.
     log.debug({
       requestId: request.id,

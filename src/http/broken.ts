@@ -6,14 +6,46 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Problem } from '../problem.ts';
+import { headerBytesMax, requestTimeoutMs } from './limits.ts';
 import { answers, problemBody, problemMediaType } from './problems.ts';
 
-/** For the event `clientError` of node:http: the connection cannot be used any further. */
-export function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+/** Which connections still wait for answers to requests that were sound. */
+export class AnswersOwed {
+  readonly #counts = new WeakMap<Socket, number>();
+  readonly #endings = new WeakSet<Socket>();
+
+  begin(socket: Socket): void {
+    this.#counts.set(socket, (this.#counts.get(socket) ?? 0) + 1);
+  }
+
+  end(socket: Socket): void {
+    const left = (this.#counts.get(socket) ?? 1) - 1;
+    this.#counts.set(socket, left);
+    if (left === 0 && this.#endings.has(socket)) socket.end(() => socket.destroy());
+  }
+
+  /** Ends the connection after the last answer; false where there is none to wait for. */
+  endAfterLast(socket: Socket): boolean {
+    if ((this.#counts.get(socket) ?? 0) === 0) return false;
+    this.#endings.add(socket);
+    return true;
+  }
+}
+
+/**
+ * For the event `clientError` of node:http: the connection cannot be used any further. Where it
+ * waits for the answer to another request, that one is its last: this one would be taken for it.
+ */
+export function answerBrokenRequest(
+  error: Error & { code?: string },
+  socket: Socket,
+  owed: AnswersOwed,
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
+  if (owed.endAfterLast(socket)) return;
   const { status, headers, body } = answerOf(problemOf(error.code));
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`;
@@ -31,11 +63,20 @@ export function answerExpectation(_request: IncomingMessage, response: ServerRes
 function problemOf(code: string | undefined): Problem {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new Problem('headers-too-large', 'The URL and the headers may have 16 KiB together.');
+      return new Problem(
+        'headers-too-large',
+        `The URL and the headers may have ${headerBytesMax} bytes together.`,
+      );
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new Problem('request-timeout', 'Send the whole request within 30 seconds.');
+      return new Problem(
+        'request-timeout',
+        `Send the whole request within ${requestTimeoutMs / 1_000} seconds.`,
+      );
     default:
-      return new Problem('invalid-request', 'This is not a well-formed HTTP/1.1 request.');
+      return new Problem(
+        'invalid-request',
+        'This is not a well-formed HTTP/1.1 request; what is not ASCII in a URL must be percent-encoded.',
+      );
   }
 }
 

@@ -70,7 +70,9 @@ function decimal(token: string): string {
   const [, whole = '', fraction = '', exponent = '0'] =
     /^-?(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(token) ?? [];
   const digits = (whole + fraction).replace(/^0+/, '');
-  const significant = digits.replace(/0+$/, '');
+  let end = digits.length;
+  while (digits[end - 1] === '0') end--; // a regular expression would take quadratic time here
+  const significant = digits.slice(0, end);
   if (whole === '' || significant === '') return significant; // not finite, or zero
   const power = Number(exponent) - fraction.length + digits.length - significant.length;
   return `${significant}e${power}`;

@@ -23,12 +23,12 @@ export interface List {
   next: number | undefined;
 }
 
-/** `headOnly`: no more is read than it takes to answer without a body. */
+/** Where nobody waits for the list any more, `isGone` says so, and no more of it is read. */
 export async function listPlants(
   storage: Storage,
   caller: Caller,
   { limit, after = 0, tag, fields = defaultFields }: ListQuery,
-  headOnly: boolean,
+  isGone: () => boolean,
 ): Promise<List> {
   const read = (range: Omit<PlantQuery, 'tag' | 'fields'>, wanted = fields) =>
     storage.listPlants(caller, { ...range, tag, fields: wanted });
@@ -41,9 +41,11 @@ export async function listPlants(
     return { body: `[${first.json}]`, next: moreFollow ? first.lastId : undefined };
   }
 
-  const end = limit === undefined ? undefined : await endOfPage(read, first, limit);
-  const body = headOnly ? '' : Readable.from(jsonOf(read, first, limit, end?.lastId));
-  return { body, next: end?.moreFollow ? end.lastId : undefined };
+  const end = limit === undefined ? undefined : await endOfPage(read, first, limit, isGone);
+  return {
+    body: Readable.from(jsonOf(read, first, limit, end?.lastId)),
+    next: end?.moreFollow ? end.lastId : undefined,
+  };
 }
 
 type Read = (
@@ -55,9 +57,9 @@ type Read = (
  * Where a page too long to hold ends. The answer's Link must be known before its first plant is
  * sent, so the ids are walked once before.
  */
-async function endOfPage(read: Read, first: PlantPage, limit: number) {
+async function endOfPage(read: Read, first: PlantPage, limit: number, isGone: () => boolean) {
   let { lastId, count } = first;
-  while (count < limit) {
+  while (count < limit && !isGone()) {
     await turnOfOthers();
     const wanted = Math.min(limit - count, batchPlants);
     const page = await read({ after: lastId, limit: wanted }, ['id']);

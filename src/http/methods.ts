@@ -10,7 +10,10 @@ export function answerOtherMethods(app: FastifyInstance): void {
   const paths = new Map<string, { pattern: RegExp; methods: Set<string> }>();
 
   app.addHook('onRoute', ({ url, method }) => {
-    const pattern = new RegExp(`^${url.replaceAll(/:[^/]+/g, '[^/]+')}$`);
+    const segments = url
+      .split('/')
+      .map((one) => (one.startsWith(':') ? '[^/]+' : RegExp.escape(one)));
+    const pattern = new RegExp(`^${segments.join('/')}$`);
     const path = paths.get(url) ?? { pattern, methods: new Set(['OPTIONS']) };
     for (const one of [method].flat()) path.methods.add(one);
     paths.set(url, path);
@@ -19,7 +22,8 @@ export function answerOtherMethods(app: FastifyInstance): void {
   // A hook and not a handler: it comes before the body is looked at, which may be of any kind here.
   app.addHook('onRequest', async (request, reply) => {
     if (!request.is404) return undefined;
-    const [path = ''] = request.raw.url?.split('?') ?? [];
+    // A target may be a whole address too (RFC 9112, section 3.2.2).
+    const [path = ''] = request.raw.url?.replace(/^https?:\/\/[^/]*/, '').split('?') ?? [];
     const known = [...paths.values()].filter(({ pattern }) => path === '*' || pattern.test(path));
     if (known.length === 0) {
       throw new Problem(

@@ -6,7 +6,7 @@ import { Type, type Static, type TSchema } from '@sinclair/typebox';
 import type { FastifyTypeProvider } from 'fastify';
 import { idMax, Name, NewPlant, PlantId, plantFields, Tag, type PlantField } from '../plant.ts';
 import { answers, problemMediaType, problemType } from './problems.ts';
-import type { ProblemKind } from '../problem.ts';
+import { idsExhausted, idTaken, plantNotFound, type ProblemKind } from '../problem.ts';
 
 /** Types a checked request by its schemas. Answers are written as text, so they have no type here. */
 export interface CheckedByTypeBox extends FastifyTypeProvider {
@@ -106,9 +106,26 @@ function problems(
   };
 }
 
-const headersTooLarge = {
+const beforeTheRoute = {
+  405: problems(
+    'The path does not know the method',
+    { 'method-not-allowed': 'This path knows GET, HEAD, OPTIONS, POST.' },
+    { Allow: header('The methods that the path knows') },
+  ),
+  408: problems('The request took too long to arrive', {
+    'request-timeout': 'Send the whole request within 30 seconds.',
+  }),
+  417: problems('The expectation cannot be met', {
+    'expectation-failed': 'Only "Expect: 100-continue" is known here.',
+  }),
   431: problems('The headers are too large', {
-    'headers-too-large': 'The URL and the headers may have 16 KiB together.',
+    'headers-too-large': 'The URL and the headers may have 16384 bytes together.',
+  }),
+};
+
+const defect = {
+  500: problems('A defect of the service', {
+    'internal-error': 'Something went wrong here, not with the request. The request id is 6f0c.',
   }),
 };
 
@@ -129,10 +146,8 @@ const alwaysPossible = {
     },
     challenge,
   ),
-  ...headersTooLarge,
-  500: problems('A defect of the service', {
-    'internal-error': 'Something went wrong here, not with the request. The request id is 6f0c.',
-  }),
+  ...beforeTheRoute,
+  ...defect,
   503: problems(
     'Not now',
     {
@@ -149,7 +164,7 @@ const alwaysPossible = {
 
 const noSuchPlant = {
   404: problems('No such plant for this caller', {
-    'plant-not-found': 'There is no plant with this id among those that you have access to.',
+    'plant-not-found': plantNotFound().detail,
   }),
 };
 
@@ -165,10 +180,8 @@ export const createPlant = {
       Location: header('Address of the plant'),
     }),
     409: problems('The id is taken, or none is left to assign', {
-      'id-taken':
-        'The store already has a plant with the id 42. Send another id, or none to be given one.',
-      'ids-exhausted':
-        'The store has held a plant with the largest id, 9007199254740991, so there is no next one to assign. Send an id of your own.',
+      'id-taken': idTaken(42).detail,
+      'ids-exhausted': idsExhausted().detail,
     }),
     413: problems('The body has more than 16 KiB', {
       'body-too-large': 'A body may have at most 16384 bytes.',
@@ -236,7 +249,7 @@ export const livez = {
   description: 'Answers as long as the process can. Needs no token.',
   tags: ['health'],
   security: [],
-  response: { 200: json('Alive', Health), ...headersTooLarge },
+  response: { 200: json('Alive', Health), ...beforeTheRoute },
 };
 
 export const readyz = {
@@ -248,10 +261,15 @@ export const readyz = {
   security: [],
   response: {
     200: json('Ready', Health),
-    ...headersTooLarge,
+    ...beforeTheRoute,
+    ...defect,
     503: problems(
       'Not ready',
-      { overloaded: 'The service is stopping. The request id is 6f0c.' },
+      {
+        overloaded: 'The service is stopping. The request id is 6f0c.',
+        'storage-unavailable':
+          'The storage cannot answer now; nothing was changed. The request id is 6f0c.',
+      },
       retryAfter,
     ),
   },

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { plantJson } from '../plant.ts';
-import { Problem } from '../problem.ts';
+import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { requireScope } from './auth.ts';
 import { listPlants } from './list.ts';
@@ -38,14 +38,15 @@ export function plantRoutes(
   });
 
   routes.get('/plants', { ...reader, schema: operations.listOfPlants }, async (request, reply) => {
-    const headOnly = request.method === 'HEAD';
-    const { body, next } = await listPlants(storage, request.caller, request.query, headOnly);
+    const isGone = () => reply.raw.destroyed;
+    const { body, next } = await listPlants(storage, request.caller, request.query, isGone);
     if (next !== undefined) {
       const query = new URLSearchParams(queryOf(request.raw.url ?? ''));
       query.set('after', String(next));
       reply.header('link', `<${baseUrl}/plants?${query.toString()}>; rel="next"`);
     }
     if (body instanceof Readable) {
+      if (request.method === 'HEAD') return sendText(reply, jsonMediaType, Readable.from([]));
       // The status is sent by then, so breaking off is all that is left to tell the client.
       body.once('error', (err) => log.error({ requestId: request.id, err }, 'list broken off'));
     }
@@ -54,7 +55,7 @@ export function plantRoutes(
 
   routes.get('/plants/:id', { ...reader, schema: operations.findPlant }, async (request, reply) => {
     const plant = await storage.findPlant(request.caller, request.params.id);
-    if (plant === undefined) throw noSuchPlant();
+    if (plant === undefined) throw plantNotFound();
     return sendText(reply, jsonMediaType, plantJson(plant, request.query.fields));
   });
 
@@ -63,16 +64,8 @@ export function plantRoutes(
     { ...writer, schema: operations.deletePlant },
     async (request, reply) => {
       const deleted = await storage.deletePlant(request.caller, request.params.id);
-      if (!deleted) throw noSuchPlant();
+      if (!deleted) throw plantNotFound();
       return reply.code(204).send();
     },
-  );
-}
-
-/** The same for a plant that is not there and for one out of the caller's reach. */
-function noSuchPlant(): Problem {
-  return new Problem(
-    'plant-not-found',
-    'There is no plant with this id among those that you have access to.',
   );
 }

@@ -5,12 +5,10 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { Problem, type ProblemKind } from '../problem.ts';
+import { bodyBytesMax } from './limits.ts';
 import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
-
-/** Largest body that is read, in bytes. */
-export const bodyBytesMax = 16_384;
 
 interface Answer {
   status: number;
@@ -89,6 +87,8 @@ export function asProblem(error: unknown): Problem {
       return unsupportedMediaType();
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
       return new Problem('invalid-request', 'The body is not as long as Content-Length says.');
+    case 'ECONNRESET':
+      return new Problem('invalid-request', 'The body did not arrive whole.');
     case 'FST_ERR_BAD_URL':
       return new Problem('invalid-request', 'The path is not valid percent-encoded UTF-8.');
     default:

@@ -68,7 +68,7 @@ function compile(schema: TObject, placeOf: (name: string) => FaultPlace) {
       for (const error of validate.errors ?? []) {
         const name = memberOf(error);
         const at = name === undefined ? { pointer: '' } : placeOf(name);
-        const fault = { ...at, detail: detailOf(error, name, schema) };
+        const fault = { ...at, detail: detailOf(error, name, schema, 'parameter' in at) };
         if (!told.has(keyOf(fault))) faults.push(fault);
         told.add(keyOf(fault));
       }
@@ -90,7 +90,12 @@ function memberOf(error: ErrorObject): string | undefined {
   return member?.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-function detailOf(error: ErrorObject, name: string | undefined, schema: TObject): string {
+function detailOf(
+  error: ErrorObject,
+  name: string | undefined,
+  schema: TObject,
+  isParameter: boolean,
+): string {
   const known = Object.keys(schema.properties);
   if (name === undefined) return `The body must be ${schema.description}.`;
   if (error.keyword === 'additionalProperties') {
@@ -98,7 +103,9 @@ function detailOf(error: ErrorObject, name: string | undefined, schema: TObject)
   }
   const rule = schema.properties[name]?.description ?? 'something else';
   if (error.keyword === 'required') return `"${name}" is missing; it must be ${rule}.`;
-  return `"${name}" ${wrongs[error.keyword] ?? 'is not valid'}; it must be ${rule}.`;
+  // A parameter is text, so it cannot have a wrong type as a member of the body can.
+  const wrong = isParameter && error.keyword === 'type' ? 'is not valid' : wrongs[error.keyword];
+  return `"${name}" ${wrong ?? 'is not valid'}; it must be ${rule}.`;
 }
 
 const wrongs: Record<string, string> = {

@@ -2,19 +2,25 @@
  * Copies of a database: taken while others write to it, put back while nobody uses it. Neither ever
  * overwrites a file or leaves half of one under the name that was asked for.
  */
+import { randomUUID } from 'node:crypto';
 import {
+  chmodSync,
+  chownSync,
   closeSync,
+  constants,
+  copyFileSync,
   existsSync,
   fsyncSync,
   linkSync,
   openSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
-import { StorageRefusal } from '../storage.ts';
+import { Refusal } from '../refusal.ts';
 import { openAsItIs, openDatabase } from './database.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { applicationId, refuseNewerSchema } from './migrate.ts';
@@ -36,10 +42,9 @@ export async function backupDatabase(
   onProgress: OnProgress,
 ): Promise<void> {
   if (existsSync(file)) {
-    throw new StorageRefusal(
-      `${file} exists already, and a backup never overwrites. Name another.`,
-    );
+    throw new Refusal(`${file} exists already, and a backup never overwrites. Name another.`);
   }
+  refuseLeftovers(file);
   await withPartial(file, async (partial) => {
     const source = openAsItIs(path);
     try {
@@ -58,16 +63,19 @@ export async function backupDatabase(
  */
 export async function restoreDatabase(
   file: string,
-  path: string,
+  target: string,
   onProgress: OnProgress,
 ): Promise<string | undefined> {
+  const isThere = existsSync(target);
+  const path = isThere ? realpathSync(target) : target; // the file itself and not a link to it
+  if (!isThere) refuseLeftovers(path);
   const source = openBackup(file);
   try {
     return await withPartial(path, async (partial) => {
       await copy(source, file, partial, onProgress);
       openDatabase(partial, { create: false }).close(); // brings it to the newest schema
       makeOneFile(partial);
-      if (existsSync(path)) return replace(partial, path);
+      if (isThere) return replace(partial, path);
       publish(partial, path);
       return undefined;
     });
@@ -77,7 +85,7 @@ export async function restoreDatabase(
 }
 
 function openBackup(file: string): DatabaseSync {
-  if (!existsSync(file)) throw new StorageRefusal(`There is no backup at ${file}.`);
+  if (!existsSync(file)) throw new Refusal(`There is no backup at ${file}.`);
   if (!statSync(file).isFile()) throw noBackup(file);
   const source = new DatabaseSync(file, { readOnly: true });
   try {
@@ -90,8 +98,8 @@ function openBackup(file: string): DatabaseSync {
   }
 }
 
-function noBackup(file: string): StorageRefusal {
-  return new StorageRefusal(`${file} is no backup of a Plant Store. Name another.`);
+function noBackup(file: string): Refusal {
+  return new Refusal(`${file} is no backup of a Plant Store. Name another.`);
 }
 
 /** What is wrong with the original of a copy, where that is what an error tells. */
@@ -107,28 +115,43 @@ function damageOf(error: unknown, original: string): unknown {
   }
 }
 
-function damaged(original: string): StorageRefusal {
-  return new StorageRefusal(
+function damaged(original: string): Refusal {
+  return new Refusal(
     `${original} is damaged: SQLite finds no whole database in it. Keep it, and restore a backup that is whole.`,
   );
 }
 
 /** Works on a file beside `file`, which is gone afterwards, whatever happens. */
 async function withPartial<T>(file: string, work: (partial: string) => Promise<T>): Promise<T> {
-  const partial = `${file}.partial-${process.pid}`;
+  const partial = `${file}.partial-${randomUUID()}`;
   const remove = () => {
-    for (const suffix of ['', '-journal', '-wal', '-shm'])
-      rmSync(partial + suffix, { force: true });
+    for (const suffix of ['', ...companions]) rmSync(partial + suffix, { force: true });
   };
-  process.once('exit', remove);
   try {
     closeSync(openSync(partial, 'wx', 0o600));
-    return await work(partial);
+    process.once('exit', remove);
+    try {
+      return await work(partial);
+    } finally {
+      remove();
+      process.off('exit', remove);
+    }
   } catch (error) {
     throw refusalFor(error, file);
-  } finally {
-    remove();
-    process.off('exit', remove);
+  }
+}
+
+/** Files that SQLite keeps beside a database, and takes in when it finds them beside another. */
+const companions = ['-wal', '-shm', '-journal'];
+
+/** What a database that is no longer there has left would be read as part of the new one. */
+function refuseLeftovers(file: string): void {
+  const left = companions.map((suffix) => file + suffix).filter((name) => existsSync(name));
+  if (left.length > 0) {
+    throw new Refusal(
+      `${left.join(' and ')} belong to a database that is no longer at ${file}. ` +
+        'Move them to where it is now, and try again.',
+    );
   }
 }
 
@@ -190,8 +213,20 @@ function isWhole(file: string): boolean {
 
 /** Gives the finished file its name, unless something has it by now. */
 function publish(partial: string, file: string): void {
-  linkSync(partial, file);
+  try {
+    linkSync(partial, file);
+  } catch (error) {
+    if (!hasNoLinks(error)) throw error;
+    copyFileSync(partial, file, constants.COPYFILE_EXCL);
+    syncFile(file);
+  }
   syncFile(dirname(file));
+}
+
+/** True where the file system knows no hard links, as those of many memory cards and shares. */
+function hasNoLinks(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(code);
 }
 
 /**
@@ -205,7 +240,10 @@ function replace(partial: string, path: string): string {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
     database.exec('PRAGMA journal_mode = DELETE'); // needs to be alone, and takes the WAL in
     database.exec('BEGIN EXCLUSIVE');
-    linkSync(path, kept);
+    const { uid, gid, mode } = statSync(path);
+    chownSync(partial, uid, gid);
+    chmodSync(partial, mode);
+    publish(path, kept);
     renameSync(partial, path);
     syncFile(dirname(path));
   } finally {
@@ -224,12 +262,13 @@ function refusalFor(error: unknown, file: string): unknown {
   const reason = isSqliteError(error)
     ? reasons[primaryCode(error)]
     : reasons[String(error instanceof Error && 'code' in error ? error.code : '')];
-  return reason === undefined ? error : new StorageRefusal(`${file} ${reason}`, { cause: error });
+  return reason === undefined ? error : new Refusal(`${file} ${reason}`, { cause: error });
 }
 
 const reasons: Record<number | string, string> = {
   [resultCode.busy]: 'is in use. Stop every process that has it open, and try again.',
-  [resultCode.corrupt]: 'is damaged. Move it away, and try again.',
+  [resultCode.corrupt]:
+    'is damaged. Move it away, with the files -wal and -shm beside it, and try again.',
   [resultCode.full]: 'does not fit: the disk is full.',
   [resultCode.notADatabase]: 'is not an SQLite database. Move it away, and try again.',
   EEXIST: 'exists by now, and is never overwritten. Name another.',

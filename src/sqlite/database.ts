@@ -4,7 +4,7 @@
 import { accessSync, closeSync, constants, existsSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StorageRefusal } from '../storage.ts';
+import { Refusal } from '../refusal.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { applicationId, migrate, refuseNewerSchema } from './migrate.ts';
 import { pragma } from './pragma.ts';
@@ -22,7 +22,7 @@ export interface OpenOptions {
 
 /**
  * Opens the file, brings its schema to the newest and returns the connection.
- * Throws StorageRefusal for a place or a file that cannot be used.
+ * Throws Refusal for a place or a file that cannot be used.
  */
 export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
   return openWith(path, options, (database) => migrate(database, path));
@@ -40,7 +40,7 @@ function openWith(
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
   if (!existsSync(path)) {
-    if (!create) throw new StorageRefusal(`There is no database at ${path}.`);
+    if (!create) throw new Refusal(`There is no database at ${path}.`);
     claimFile(path);
   }
   refuseUnusablePlace(path);
@@ -51,7 +51,7 @@ function openWith(
     refuseForeignFile(database, path);
     if (statSync(path).ino !== inodeBefore) {
       // A restore held the lock until here: what is open now is the file that it has set aside.
-      throw new StorageRefusal(`${path} was replaced by a restore just now. Try again.`);
+      throw new Refusal(`${path} was replaced by a restore just now. Try again.`);
     }
     configure(database);
     prepare(database);
@@ -69,7 +69,7 @@ function openWith(
 export function refuseUnsafeSqlite(version: string): void {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
   if (major * 1_000_000 + minor * 1_000 + patch < 3_051_003) {
-    throw new StorageRefusal(
+    throw new Refusal(
       `This Node brings SQLite ${version}, which can corrupt a database that several processes use. ` +
         'Plant Store needs SQLite 3.51.3 or later: update Node.',
     );
@@ -81,7 +81,7 @@ function claimFile(path: string): void {
   try {
     closeSync(openSync(path, 'a', 0o600));
   } catch (error) {
-    throw new StorageRefusal(
+    throw new Refusal(
       `Cannot make a database at ${path}: ${reasonOf(error)}. Choose another place with --database.`,
       { cause: error },
     );
@@ -90,13 +90,13 @@ function claimFile(path: string): void {
 
 function refuseUnusablePlace(path: string): void {
   if (!statSync(path).isFile()) {
-    throw new StorageRefusal(`${path} is not a file. Name a database file with --database.`);
+    throw new Refusal(`${path} is not a file. Name a database file with --database.`);
   }
   try {
     accessSync(path, constants.R_OK | constants.W_OK);
     accessSync(dirname(path), constants.W_OK);
   } catch (error) {
-    throw new StorageRefusal(
+    throw new Refusal(
       `Cannot write to ${path} or the folder that it is in (${reasonOf(error)}). ` +
         'SQLite needs to write both: choose another place with --database, or mend the permissions.',
       { cause: error },
@@ -107,7 +107,7 @@ function refuseUnusablePlace(path: string): void {
 function refuseForeignFile(database: DatabaseSync, path: string): void {
   const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get();
   if (tables?.['count'] !== 0 && pragma(database, 'application_id') !== applicationId) {
-    throw new StorageRefusal(
+    throw new Refusal(
       `${path} is an SQLite database of another program. Choose another file with --database.`,
     );
   }
@@ -123,7 +123,7 @@ function configure(database: DatabaseSync): void {
   for (const [name, value] of Object.entries(expected)) {
     const actual = pragma(database, name);
     if (actual !== value) {
-      throw new StorageRefusal(
+      throw new Refusal(
         `SQLite runs with ${name} = ${String(actual)} here, and Plant Store needs ${value} ` +
           'to keep what it acknowledges. A network file system can cause this: use a local disk.',
       );
@@ -135,7 +135,7 @@ function configure(database: DatabaseSync): void {
 function refusalFor(error: unknown, path: string): unknown {
   if (!isSqliteError(error)) return error;
   const reason = openingRefusals[primaryCode(error)];
-  return reason === undefined ? error : new StorageRefusal(`${path} ${reason}`, { cause: error });
+  return reason === undefined ? error : new Refusal(`${path} ${reason}`, { cause: error });
 }
 
 const openingRefusals: Record<number, string> = {

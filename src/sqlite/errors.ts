@@ -14,9 +14,6 @@ export const resultCode = {
   notADatabase: 26,
 } as const;
 
-/** Extended code: a write was cut short, which is how a limit on the file's size shows. */
-const ioErrorWrite = 778;
-
 export interface SqliteError extends Error {
   /** Extended result code. */
   errcode: number;
@@ -47,7 +44,7 @@ export type Stage = 'before-commit' | 'commit';
 export function problemOf(error: unknown, stage: Stage): unknown {
   if (!isSqliteError(error)) return error;
   const code = primaryCode(error);
-  if (code === resultCode.full || error.errcode === ioErrorWrite) {
+  if (code === resultCode.full) {
     return new Problem('storage-full', 'There is no room left to store this.', { cause: error });
   }
   if (stage === 'commit' && !isLocked(error)) {

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { StorageRefusal } from '../storage.ts';
+import { Refusal } from '../refusal.ts';
 import { pragma } from './pragma.ts';
 
 /** "Plnt": how SQLite files of ours are told from others (PRAGMA application_id). */
@@ -44,7 +44,7 @@ function apply(database: DatabaseSync, version: number, file: string): void {
 export function refuseNewerSchema(database: DatabaseSync, path: string): void {
   const version = versionOf(database);
   if (version > newestVersion) {
-    throw new StorageRefusal(
+    throw new Refusal(
       `${path} was written by a newer Plant Store (schema ${version}, this one knows ${newestVersion}). ` +
         'Update Plant Store, or choose another file.',
     );

@@ -4,7 +4,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { reachesWholeStore, type Caller } from '../access.ts';
 import { idMax, type NewPlant, type Plant, type PlantField } from '../plant.ts';
-import { Problem } from '../problem.ts';
+import { idsExhausted, idTaken } from '../problem.ts';
 import type { PlantPage, PlantQuery } from '../storage.ts';
 
 // INDEXED BY makes a plan part of the statement: SQLite then refuses one that it could not follow,
@@ -73,24 +73,14 @@ export class Plants {
   create({ store, user: owner }: Caller, { id: wanted, name, tag = '' }: NewPlant): Plant {
     const id = wanted ?? this.#assignId(store);
     const inserted = this.#statements.insert.run({ store, id, owner, tag, name });
-    if (inserted.changes === 0) {
-      throw new Problem(
-        'id-taken',
-        `The store already has a plant with the id ${id}. Send another id, or none to be given one.`,
-      );
-    }
+    if (inserted.changes === 0) throw idTaken(id);
     if (wanted !== undefined) this.#statements.raiseLastId.run({ store, id });
     return { id, name, tag };
   }
 
   #assignId(store: number): number {
     const row = this.#statements.assignId.get({ store });
-    if (row === undefined) {
-      throw new Problem(
-        'ids-exhausted',
-        `The store has held a plant with the largest id, ${idMax}, so there is no next one to assign. Send an id of your own.`,
-      );
-    }
+    if (row === undefined) throw idsExhausted();
     return Number(row['id']);
   }
 

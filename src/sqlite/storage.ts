@@ -30,7 +30,7 @@ export class SqliteStorage implements Storage {
   readonly #path: string;
   #connection: Connection | undefined;
 
-  /** Opens the file. Throws StorageRefusal where it cannot be used. */
+  /** Opens the file. Throws Refusal where it cannot be used. */
   constructor(path: string, options: OpenOptions) {
     this.#path = path;
     this.#connection = connect(path, options);

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
 import {
+  chmodSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import { newestVersion } from '../../src/sqlite/migrate.ts';
@@ -198,5 +202,32 @@ describe('restore is refused', { concurrency: 2 }, () => {
     const { status, stderr } = await run(['restore', backup, '--database', `sqlite:${path}`]);
     assert.equal(status, 1);
     assert.ok(stderr.endsWith(`error: ${path} cannot be made: there is no such folder.\n`), stderr);
+  });
+});
+
+describe('restore beside what other databases have left', () => {
+  it('refuses the log of a database that is gone, which SQLite would take in', async (t) => {
+    const backup = await backupOf(t, 5);
+    const target = databaseFile(t);
+    for (const suffix of ['-wal', '-shm', '-journal']) {
+      writeFileSync(target.path + suffix, 'left');
+      const { status, stderr } = await run(['restore', backup, '--database', target.url]);
+      assert.equal(status, 1);
+      assert.ok(stderr.includes(`${target.path}${suffix} belong`), stderr);
+      assert.deepEqual(readdirSync(target.folder), [`${basename(target.path)}${suffix}`]);
+      rmSync(target.path + suffix);
+    }
+  });
+
+  it('replaces the file that a link names, with its mode, and keeps the link', async (t) => {
+    const backup = await backupOf(t, 5);
+    const real = await existing(t, 2);
+    chmodSync(real.path, 0o640);
+    const link = join(tempFolder(t), 'link.db');
+    symlinkSync(real.path, link);
+    await runOk(['restore', backup, '--database', `sqlite:${link}`]);
+    assert.ok(lstatSync(link).isSymbolicLink());
+    assert.equal(soundIds(real.path).length, 5);
+    assert.equal(statSync(real.path).mode & 0o777, 0o640);
   });
 });

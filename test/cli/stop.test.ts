@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { call } from '../support/app.ts';
 import { serve, type Service } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
@@ -59,6 +60,21 @@ describe('serve on its way out', { concurrency: 2 }, () => {
     const tookMs = performance.now() - startedMs;
     assert.ok(tookMs > 9_000, `it was cut off after ${tookMs} ms`);
     assert.ok(tookMs < 12_000, `it took ${tookMs} ms`);
+  });
+
+  it('takes the same signal twice at once for one, as npm passes it on', async (t) => {
+    const { service, open, head } = await start(t, 3);
+    const connection = open();
+    const body = '{"name":"late"}';
+    connection.write(
+      `${head('POST /plants')}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+    );
+    await call(`${service.address}/livez`, 'GET'); // the head has come by then
+    service.child.kill('SIGINT');
+    await stopListening(service, 'SIGINT');
+    connection.write(body);
+    assert.equal((await connection.answer())?.status, 201);
+    assert.equal(await exitStatus(service), 0);
   });
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import type { PlantPage, PlantQuery, Storage } from '../../src/storage.ts';
 import { hashToken } from '../../src/token.ts';
 import { call, startApp, type TestApp } from '../support/app.ts';
+import { fillPlants } from '../support/fill.ts';
 
 /** More than two batches of the stream, so that it has a first, a middle and a last one. */
 const many = 2_345;
@@ -15,17 +15,8 @@ async function startFull(t: TestContext, wrap?: (storage: Storage) => Storage) {
   const alice = await app.token('alice');
   const { caller } = (await app.storage.findGrant(hashToken(alice))) ?? {};
   assert.ok(caller);
-  fill(app.path, `id * 2, iif(id % 3, 'a', 'b'), 'n' || id`, many);
+  fillPlants(app.path, many, `id * 2, iif(id % 3, 'a', 'b'), 'n' || id`);
   return { ...app, alice, caller };
-}
-
-/** Puts plants into the file in one transaction: `columns` are id, tag and name by a running id. */
-function fill(path: string, columns: string, count: number): void {
-  const database = new DatabaseSync(path);
-  database.exec(`
-    WITH RECURSIVE ids (id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < ${count})
-    INSERT INTO plants (store, owner, id, tag, name) SELECT 1, 1, ${columns} FROM ids`);
-  database.close();
 }
 
 async function idsOf({ call: send }: TestApp, token: string, path: string): Promise<number[]> {
@@ -122,7 +113,7 @@ describe('list in a stream', () => {
       observed(storage, (query) => void reads.push(query.after)),
     );
     // Long names, so that one batch is more than the buffers between server and client hold.
-    fill(app.path, `10000 + id, '', printf('%200d', id)`, 40_000);
+    fillPlants(app.path, 40_000, `10000 + id, '', printf('%200d', id)`);
     reads.length = 0;
     const socket = connect({ host: '127.0.0.1', port: app.port });
     socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.alice}\r\n\r\n`);

@@ -8,6 +8,18 @@ it('openapi.json is what the routes say; run "npm run openapi" after a change', 
   assert.equal(readFileSync(openapiFile, 'utf8'), await openapiText());
 });
 
+it('tells that fields are written with commas, as the service takes them', () => {
+  const { paths } = JSON.parse(readFileSync(openapiFile, 'utf8'));
+  for (const operation of [
+    paths['/plants'].get,
+    paths['/plants'].post,
+    paths['/plants/{id}'].get,
+  ]) {
+    const fields = operation.parameters.find(({ name }: { name: string }) => name === 'fields');
+    assert.deepEqual([fields.style, fields.explode], ['form', false]);
+  }
+});
+
 it('/openapi.json is the document that is committed', async (t) => {
   const { call } = await startApp(t);
   const { json } = await call('GET', '/openapi.json');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { startApp } from '../support/app.ts';
+import { fillPlants } from '../support/fill.ts';
 
 describe('create', () => {
   it('answers 201 with name and tag, and Location tells where the plant is', async (t) => {
@@ -157,6 +158,17 @@ describe('HEAD and OPTIONS', () => {
     }
   });
 
+  it('HEAD of a list that is sent in a stream says no length', async (t) => {
+    const app = await startApp(t);
+    const alice = await app.token('alice');
+    fillPlants(app.path, 1_500);
+    for (const path of ['/plants', '/plants?limit=1200']) {
+      const head = await app.call('HEAD', path, { token: alice });
+      assert.deepEqual([head.status, head.text], [200, '']);
+      assert.equal(head.headers.get('content-length'), null);
+    }
+  });
+
   it('OPTIONS and 405 name the methods of a path, without a token', async (t) => {
     const { call } = await startApp(t);
     const allowed = {
@@ -181,7 +193,14 @@ describe('HEAD and OPTIONS', () => {
   it('answers 404 for a path that is not there, whatever the method', async (t) => {
     const { call } = await startApp(t);
     for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE']) {
-      for (const path of ['/', '/plant', '/plants/1/leaves', '/PLANTS', '//plants']) {
+      for (const path of [
+        '/',
+        '/plant',
+        '/openapiXjson',
+        '/plants/1/leaves',
+        '/PLANTS',
+        '//plants',
+      ]) {
         const answer = await call(method, path, method === 'POST' ? { body: 'x' } : {});
         assert.equal(answer.status, 404, `${method} ${path}`);
       }

@@ -68,3 +68,25 @@ it('goes on after a refused request on the same connection', async (t) => {
   assert.match(answer, /^HTTP\/1\.1 400 /);
   assert.match(answer, /HTTP\/1\.1 200 OK[\s\S]*\[\]$/);
 });
+
+it('answers a sound request, and that one alone, where garbage follows it', async (t) => {
+  const { port, token, call } = await startApp(t);
+  const alice = await token('alice');
+  const headers = ['Host: x', `Authorization: Bearer ${alice}`, 'Content-Type: application/json'];
+  const body = '{"name":"a"}';
+  const sound = `POST /plants HTTP/1.1\r\n${headers.join('\r\n')}\r\nContent-Length: 12\r\n\r\n${body}`;
+  const followers = ['GARBAGE\r\n\r\n', request('GET /', ['Host: x', `X: ${'a'.repeat(20_000)}`])];
+  for (const follower of followers) {
+    const answer = await exchange(port, sound + follower);
+    assert.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1);
+    assert.match(answer, /^HTTP\/1\.1 201 Created\r\n[^]*\{"name":"a","tag":""\}$/);
+  }
+  const { json } = await call('GET', '/plants', { token: alice });
+  assert.equal((json as unknown[]).length, followers.length);
+});
+
+it('knows a path by its whole address too', async (t) => {
+  const { port } = await startApp(t);
+  const answer = await exchange(port, request('PUT http://x/plants', ['Host: x']));
+  assert.match(answer, /^HTTP\/1\.1 405 /);
+});

@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import { openAsItIs, openDatabase, refuseUnsafeSqlite } from '../../src/sqlite/database.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
-import { StorageRefusal } from '../../src/storage.ts';
+import { Refusal } from '../../src/refusal.ts';
 import { run, runOk } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -23,7 +23,7 @@ function assertRefused(path: string, words: RegExp, options = create): void {
   assert.throws(
     () => openDatabase(path, options).close(),
     (error) => {
-      assert.ok(error instanceof StorageRefusal, String(error));
+      assert.ok(error instanceof Refusal, String(error));
       assert.match(error.message, words);
       return error.message.includes(path);
     },
@@ -104,7 +104,7 @@ describe('a database is refused', () => {
   it('where there is none, and none is to be made', (t) => {
     const { folder, path } = databaseFile(t);
     for (const open of [() => openDatabase(path, dontCreate), () => openAsItIs(path)]) {
-      assert.throws(open, { name: 'StorageRefusal', message: `There is no database at ${path}.` });
+      assert.throws(open, { name: 'Refusal', message: `There is no database at ${path}.` });
     }
     assert.deepEqual(readdirSync(folder), []);
   });
@@ -112,7 +112,7 @@ describe('a database is refused', () => {
   it('in a folder that does not exist', (t) => {
     const path = join(tempFolder(t), 'nowhere', 'plants.db');
     assert.throws(() => openDatabase(path, create), {
-      name: 'StorageRefusal',
+      name: 'Refusal',
       message: /there is no such folder\. Choose another place with --database\.$/,
     });
   });
@@ -160,7 +160,7 @@ describe('a database is refused', () => {
     }
     for (const version of ['3.51.2', '3.50.9', '2.99.99', '0']) {
       assert.throws(() => refuseUnsafeSqlite(version), {
-        name: 'StorageRefusal',
+        name: 'Refusal',
         message: /needs SQLite 3\.51\.3 or later: update Node\.$/,
       });
     }
