@@ -1,0 +1,37 @@
+/**
+ * As much of curl as the examples of the documentation use, for a machine without it.
+ */
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { parseArgs } from 'node:util';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    include: { type: 'boolean', short: 'i' },
+    head: { type: 'boolean', short: 'I' },
+    silent: { type: 'boolean', short: 's' },
+    request: { type: 'string', short: 'X' },
+    header: { type: 'string', short: 'H', multiple: true },
+    data: { type: 'string', short: 'd' },
+  },
+});
+const [url = ''] = positionals;
+const fallback = values.head ? 'HEAD' : values.data === undefined ? 'GET' : 'POST';
+const sent = request(url, { method: values.request ?? fallback });
+for (const line of values.header ?? []) {
+  const [, name = '', value = ''] = /^([^:]+): *(.*)$/.exec(line) ?? [];
+  sent.setHeader(name, value);
+}
+sent.end(values.data);
+const [response] = await once(sent, 'response');
+if (values.include || values.head) {
+  const { httpVersion, statusCode, statusMessage, rawHeaders } = response;
+  process.stdout.write(`HTTP/${httpVersion} ${statusCode} ${statusMessage}\r\n`);
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    process.stdout.write(`${rawHeaders[at]}: ${rawHeaders[at + 1]}\r\n`);
+  }
+  process.stdout.write('\r\n');
+}
+for await (const chunk of response) process.stdout.write(chunk);
+process.exit(); // the connection may be kept alive
