@@ -12,10 +12,14 @@ export const scopes = ['plants:read', 'plants:write'] as const;
 export type Scope = (typeof scopes)[number];
 
 /** `store` and `user` are numbers that the storage gave out; they mean nothing outside it. */
-export interface Caller {
+export interface Identity {
   readonly store: number;
   readonly user: number;
   readonly role: Role;
+}
+
+/** Who is calling, with what their token is good for. */
+export interface Caller extends Identity {
   readonly scopes: ReadonlySet<Scope>;
 }
 
@@ -38,6 +42,6 @@ export function stateOf(
 }
 
 /** True where the caller reaches every plant of the store, false where only their own. */
-export function reachesWholeStore(caller: Caller): boolean {
+export function reachesWholeStore(caller: Identity): boolean {
   return caller.role === 'manager';
 }

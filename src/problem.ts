@@ -59,6 +59,21 @@ export function invalidRequest(faults: readonly Fault[]): Problem {
   return new Problem('invalid-request', detail, { faults });
 }
 
+/** The answer to what is no fault of the client and not foreseen here. */
+export function defect(cause: unknown): Problem {
+  return new Problem('internal-error', 'Something went wrong here, not with the request.', {
+    cause,
+  });
+}
+
+export function outcomeUnknown(cause: unknown): Problem {
+  return new Problem(
+    'outcome-unknown',
+    'The change may or may not have been stored: ask for it before sending it again.',
+    { cause },
+  );
+}
+
 /** The same for a plant that is not there and for one out of the caller's reach. */
 export function plantNotFound(): Problem {
   return new Problem(

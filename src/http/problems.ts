@@ -4,7 +4,7 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { Problem, type ProblemKind } from '../problem.ts';
+import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { bodyBytesMax } from './limits.ts';
 import { sendText } from './send.ts';
 
@@ -92,9 +92,7 @@ export function asProblem(error: unknown): Problem {
     case 'FST_ERR_BAD_URL':
       return new Problem('invalid-request', 'The path is not valid percent-encoded UTF-8.');
     default:
-      return new Problem('internal-error', 'Something went wrong here, not with the request.', {
-        cause: error,
-      });
+      return defect(error);
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * SQLite's errors, told apart by result code (sqlite.org/rescode.html), never by text.
  */
-import { Problem } from '../problem.ts';
+import { outcomeUnknown, Problem } from '../problem.ts';
 
 export const resultCode = {
   busy: 5,
@@ -48,11 +48,7 @@ export function problemOf(error: unknown, stage: Stage): unknown {
     return new Problem('storage-full', 'There is no room left to store this.', { cause: error });
   }
   if (stage === 'commit' && !isLocked(error)) {
-    return new Problem(
-      'outcome-unknown',
-      'The change may or may not have been stored: ask for it before sending it again.',
-      { cause: error },
-    );
+    return outcomeUnknown(error);
   }
   return new Problem('storage-unavailable', unavailable, { cause: error });
 }

@@ -2,7 +2,7 @@
  * Plants in SQLite: the statements, and what runs them. Transactions are begun by the caller.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { reachesWholeStore, type Caller } from '../access.ts';
+import { reachesWholeStore, type Identity } from '../access.ts';
 import { idMax, type NewPlant, type Plant, type PlantField } from '../plant.ts';
 import { idsExhausted, idTaken } from '../problem.ts';
 import type { PlantPage, PlantQuery } from '../storage.ts';
@@ -70,7 +70,7 @@ export class Plants {
     };
   }
 
-  create({ store, user: owner }: Caller, { id: wanted, name, tag = '' }: NewPlant): Plant {
+  create({ store, user: owner }: Identity, { id: wanted, name, tag = '' }: NewPlant): Plant {
     const id = wanted ?? this.#assignId(store);
     const inserted = this.#statements.insert.run({ store, id, owner, tag, name });
     if (inserted.changes === 0) throw idTaken(id);
@@ -84,16 +84,16 @@ export class Plants {
     return Number(row['id']);
   }
 
-  find(caller: Caller, id: number): Plant | undefined {
+  find(caller: Identity, id: number): Plant | undefined {
     const row = this.#statements.find.get(oneOf(caller, id));
     return row && { ...(row as unknown as Plant) }; // STRICT columns: the types are the schema's
   }
 
-  delete(caller: Caller, id: number): boolean {
+  delete(caller: Identity, id: number): boolean {
     return this.#statements.delete.run(oneOf(caller, id)).changes !== 0;
   }
 
-  list(caller: Caller, { after, upTo = idMax, limit, tag, fields }: PlantQuery): PlantPage {
+  list(caller: Identity, { after, upTo = idMax, limit, tag, fields }: PlantQuery): PlantPage {
     const whole = reachesWholeStore(caller);
     const reach = whole ? 'store' : 'owner';
     const kind: ListKind = tag === undefined ? reach : `${reach}Tag`;
@@ -117,7 +117,7 @@ export class Plants {
   }
 }
 
-function oneOf(caller: Caller, id: number) {
+function oneOf(caller: Identity, id: number) {
   const wholeStore = reachesWholeStore(caller) ? 1 : 0;
   return { store: caller.store, owner: caller.user, id, wholeStore };
 }

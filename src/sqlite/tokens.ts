@@ -83,6 +83,11 @@ export class Tokens {
     );
   }
 
+  /** Reads something, whatever it is. */
+  check(): void {
+    this.#statements.findGrant.get({ hash: lastHashOf('') });
+  }
+
   list({ store, after = '', limit }: TokenQuery): TokenRecord[] {
     const range = { after: lastHashOf(after), limit };
     const rows =

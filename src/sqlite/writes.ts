@@ -1,0 +1,40 @@
+/**
+ * The writes of the storage as messages: what travels to the thread that does them, and what comes
+ * back. Everything here is plain data, because it is copied from one thread to the other.
+ */
+import type { Identity } from '../access.ts';
+import type { NewPlant, Plant } from '../plant.ts';
+import type { ProblemKind } from '../problem.ts';
+import type { NewToken, TokenRecord } from '../storage.ts';
+import type { Tables } from './connection.ts';
+
+export type Write =
+  | { kind: 'createPlant'; caller: Identity; plant: NewPlant }
+  | { kind: 'deletePlant'; caller: Identity; id: number }
+  | { kind: 'createToken'; token: NewToken }
+  | { kind: 'revokeToken'; id: string; revokedAtMs: number };
+
+/** What a write of a kind resolves to. */
+export interface WriteResults {
+  createPlant: Plant;
+  deletePlant: boolean;
+  createToken: void;
+  revokeToken: TokenRecord | undefined;
+}
+
+export type Outcome =
+  { value: unknown } | { problem: { kind: ProblemKind; detail: string; cause?: unknown } };
+
+/** Does the write inside the transaction that is open. A refusal has changed nothing. */
+export function apply({ plants, tokens }: Tables, write: Write): WriteResults[Write['kind']] {
+  switch (write.kind) {
+    case 'createPlant':
+      return plants.create(write.caller, write.plant);
+    case 'deletePlant':
+      return plants.delete(write.caller, write.id);
+    case 'createToken':
+      return tokens.create(write.token);
+    case 'revokeToken':
+      return tokens.revoke(write.id, write.revokedAtMs);
+  }
+}
