@@ -20,7 +20,9 @@ const checkout = fileURLToPath(new URL('../../', import.meta.url));
 
 /** What a person would paste into a shell in the checkout. */
 async function shell(t: TestContext, command: string): Promise<string> {
-  const env = { ...process.env, npm_config_cache: tempFolder(t) };
+  // As from a shell of its own: what npx was told that runs these tests must not reach this one.
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_'));
+  const env = { ...Object.fromEntries(own), npm_config_cache: tempFolder(t) };
   return (await promisify(execFile)('sh', ['-c', command], { cwd: checkout, env })).stdout.trim();
 }
 
