@@ -21,7 +21,8 @@ interface ServeOptions {
 /** Serves until SIGTERM or SIGINT, then answers what it has accepted and returns. */
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
-  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, stopOrEnd(stop));
+  const stopOrEnd = onSignal(stop);
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, stopOrEnd);
 
   // People read standard output; the log goes to standard error, a line of JSON for each entry.
   process.stderr.on('error', () => {}); // a log that cannot be written must not stop the service
@@ -51,12 +52,14 @@ export async function serve(options: ServeOptions): Promise<void> {
 const sameSignalMs = 1_000;
 
 /** The first signal asks for the end; one that comes later ends the process at once. */
-function stopOrEnd(stop: AbortController): () => void {
+function onSignal(stop: AbortController): (signal: NodeJS.Signals) => void {
   let firstMs: number | undefined;
-  return () => {
+  return (signal) => {
     firstMs ??= performance.now();
-    if (performance.now() - firstMs > sameSignalMs) process.exit(130);
     stop.abort();
+    if (performance.now() - firstMs <= sameSignalMs) return;
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal); // process.exit() would wait for the thread that writes
   };
 }
 

@@ -63,19 +63,20 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
   app.setErrorHandler(problemHandler(log));
 
   app.addHook('onRequest', async (request, reply) => {
-    owed.begin(request.raw.socket);
+    owed.begin(request.raw, reply.raw);
     reply.header('x-request-id', request.id);
     const hosts = headerCount(request.raw, 'host');
     if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1')) {
       throw new Problem('invalid-request', 'Send exactly one Host header (RFC 9112, section 3.2).');
     }
   });
-  // Not before: the service may begin to stop while a body is still coming.
-  app.addHook('onSend', async (_request, reply) => {
-    if (stopping.aborted) reply.header('connection', 'close');
+  // Not before: the service may begin to stop while a body is still coming. And with the last of the
+  // requests that came over a connection alone: Node ends it with the first answer that says so.
+  app.addHook('onSend', async (request, reply) => {
+    if (stopping.aborted && owed.isLatest(request.raw)) reply.header('connection', 'close');
   });
   app.addHook('onResponse', async (request, reply) => {
-    owed.end(request.raw.socket);
+    owed.end(request.raw);
     // The route and not the URL: a query may hold plant data.
     log.debug({
       requestId: request.id,

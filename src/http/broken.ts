@@ -9,26 +9,40 @@ import { Problem } from '../problem.ts';
 import { headerBytesMax, requestTimeoutMs } from './limits.ts';
 import { answers, problemBody, problemMediaType } from './problems.ts';
 
-/** Which connections still wait for answers to requests that were sound. */
+/** Which connections still wait for answers to requests that came whole. */
 export class AnswersOwed {
   readonly #counts = new WeakMap<Socket, number>();
+  readonly #latest = new WeakMap<Socket, { request: IncomingMessage; response: ServerResponse }>();
   readonly #endings = new WeakSet<Socket>();
 
-  begin(socket: Socket): void {
+  begin(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
     this.#counts.set(socket, (this.#counts.get(socket) ?? 0) + 1);
+    this.#latest.set(socket, { request, response });
   }
 
-  end(socket: Socket): void {
-    const left = (this.#counts.get(socket) ?? 1) - 1;
-    this.#counts.set(socket, left);
-    if (left === 0 && this.#endings.has(socket)) socket.end(() => socket.destroy());
+  end({ socket }: IncomingMessage): void {
+    this.#counts.set(socket, (this.#counts.get(socket) ?? 1) - 1);
+    if (this.#endings.has(socket) && this.#owed(socket) === 0) socket.end(() => socket.destroy());
   }
 
   /** Ends the connection after the last answer; false where there is none to wait for. */
   endAfterLast(socket: Socket): boolean {
-    if ((this.#counts.get(socket) ?? 0) === 0) return false;
+    if (this.#owed(socket) === 0) return false;
     this.#endings.add(socket);
     return true;
+  }
+
+  /** True where no other request has come over the connection since. */
+  isLatest(request: IncomingMessage): boolean {
+    return this.#latest.get(request.socket)?.request === request;
+  }
+
+  /** A request whose body broke off gets no answer from its route, unless that has begun one. */
+  #owed(socket: Socket): number {
+    const { request, response } = this.#latest.get(socket) ?? {};
+    const isBroken = request?.complete === false && response?.headersSent === false;
+    return (this.#counts.get(socket) ?? 0) - (isBroken ? 1 : 0);
   }
 }
 

@@ -6,13 +6,14 @@ import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { outcomeUnknown, Problem } from '../problem.ts';
+import { unavailable } from './errors.ts';
 import type { Outcome, Write, WriteResults } from './writes.ts';
 
 /** Writes that may wait for their turn; one more is refused at once. */
 export const waitingMax = 4_096;
 /** Writes of one transaction: a commit of so many takes a few milliseconds. */
 const togetherMax = 512;
-/** How long a write may wait for its turn; then it is refused, and was never begun. */
+/** A write that has waited for longer when its turn comes is refused: nobody waits for it any more. */
 const waitMsMax = 5_000;
 
 interface Waiting {
@@ -52,7 +53,8 @@ export class Writer {
   async close(): Promise<void> {
     while (this.#thread !== undefined && this.#underWay.length > 0) {
       // Its death is an outcome too, and #start has told whom it concerns.
-      await once(this.#thread, 'message').catch(() => {});
+      const thread = this.#thread;
+      await Promise.race([once(thread, 'message'), once(thread, 'exit')]).catch(() => {});
     }
     if (this.#thread === undefined) return;
     this.#thread.postMessage('close');
@@ -62,29 +64,33 @@ export class Writer {
   #send(): void {
     const next = this.#waiting.splice(0, togetherMax);
     const tooLateMs = performance.now() - waitMsMax;
-    for (const { sinceMs, settle } of next) {
-      if (sinceMs < tooLateMs) settle({ problem: tooMany() });
-    }
     this.#underWay = next.filter(({ sinceMs }) => sinceMs >= tooLateMs);
-    if (this.#underWay.length > 0) {
+    refuse(next.filter(({ sinceMs }) => sinceMs < tooLateMs));
+    if (this.#underWay.length === 0) {
+      if (this.#waiting.length > 0) this.#send();
+      return;
+    }
+    try {
       this.#thread ??= this.#start();
       this.#thread.postMessage(this.#underWay.map(({ write }) => write));
-    } else if (this.#waiting.length > 0) {
-      this.#send();
+    } catch (error) {
+      // The system has no room for a thread now; nothing was sent.
+      refuse([...this.#underWay, ...this.#waiting.splice(0)], error);
+      this.#underWay = [];
     }
   }
 
   #start(): Worker {
     const thread = new Worker(threadFile, { workerData: this.#path });
-    thread.on('message', (outcomes: readonly Outcome[]) => this.#settle(outcomes));
-    thread.on('exit', () => {
-      if (this.#thread === thread) this.#thread = undefined;
-    });
-    thread.on('error', (error) => {
+    const lost = (cause: unknown) => {
+      if (this.#thread !== thread) return;
       // It has died with writes in its hands: whether they are stored, nobody can tell.
       this.#thread = undefined;
-      this.#settle(this.#underWay.map(() => ({ problem: outcomeUnknown(error) })));
-    });
+      this.#settle(this.#underWay.map(() => ({ problem: outcomeUnknown(cause) })));
+    };
+    thread.on('message', (outcomes: readonly Outcome[]) => this.#settle(outcomes));
+    thread.on('error', lost);
+    thread.on('exit', (code) => lost(new Error(`the writing thread ended with ${code}`)));
     return thread;
   }
 
@@ -96,6 +102,12 @@ export class Writer {
       if (outcome !== undefined) settle(outcome);
     }
   }
+}
+
+/** Tells writes that were never begun so. */
+function refuse(writes: readonly Waiting[], cause?: unknown): void {
+  const problem = new Problem('storage-unavailable', unavailable, { cause });
+  for (const { settle } of writes) settle({ problem });
 }
 
 function tooMany(): Problem {

@@ -90,3 +90,13 @@ it('knows a path by its whole address too', async (t) => {
   const answer = await exchange(port, request('PUT http://x/plants', ['Host: x']));
   assert.match(answer, /^HTTP\/1\.1 405 /);
 });
+
+it('answers a request whose body breaks off, and does not wait for it', async (t) => {
+  const { port, token, call } = await startApp(t);
+  const alice = await token('alice');
+  const headers = ['Host: x', `Authorization: Bearer ${alice}`, 'Content-Type: application/json'];
+  const chunked = [...headers, 'Transfer-Encoding: chunked'];
+  const answer = await exchange(port, request('POST /plants', chunked, 'ZZ\r\n{}\r\n'));
+  assert.match(answer, /^HTTP\/1\.1 400 /);
+  assert.equal((await call('GET', '/plants', { token: alice })).text, '[]');
+});
