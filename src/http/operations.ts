@@ -5,6 +5,7 @@
 import { Type, type Static, type TSchema } from '@sinclair/typebox';
 import type { FastifyTypeProvider } from 'fastify';
 import { idMax, Name, NewPlant, PlantId, plantFields, Tag, type PlantField } from '../plant.ts';
+import { bodyBytesMax, headerBytesMax, requestTimeoutMs } from './limits.ts';
 import { answers, problemMediaType, problemType } from './problems.ts';
 import { idsExhausted, idTaken, plantNotFound, type ProblemKind } from '../problem.ts';
 
@@ -113,13 +114,13 @@ const beforeTheRoute = {
     { Allow: header('The methods that the path knows') },
   ),
   408: problems('The request took too long to arrive', {
-    'request-timeout': 'Send the whole request within 30 seconds.',
+    'request-timeout': `Send the whole request within ${requestTimeoutMs / 1_000} seconds.`,
   }),
   417: problems('The expectation cannot be met', {
     'expectation-failed': 'Only "Expect: 100-continue" is known here.',
   }),
   431: problems('The headers are too large', {
-    'headers-too-large': 'The URL and the headers may have 16384 bytes together.',
+    'headers-too-large': `The URL and the headers may have ${headerBytesMax} bytes together.`,
   }),
 };
 
@@ -184,7 +185,7 @@ export const createPlant = {
       'ids-exhausted': idsExhausted().detail,
     }),
     413: problems('The body has more than 16 KiB', {
-      'body-too-large': 'A body may have at most 16384 bytes.',
+      'body-too-large': `A body may have at most ${bodyBytesMax} bytes.`,
     }),
     415: problems('The body is not plain JSON', {
       'unsupported-media-type':
