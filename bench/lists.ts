@@ -3,52 +3,52 @@
  *
  * - A whole list is the same bytes as single reads, and the server's memory stays flat meanwhile.
  * - A page costs the same at the beginning, in the middle and at the end, for a manager, for a member
- *   who owns one plant in a thousand, and with a tag. Quote the ratios: the times are this machine's.
+ *   whose plants lie all over the store, and with a tag. Quote the ratios: the times are this
+ *   machine's.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { Agent, request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { members, seed } from './seed.ts';
+import { median } from './figures.ts';
+import { plantsPerUser } from './plants.ts';
+import { residentMiB } from './proc.ts';
+import { seed } from './seed.ts';
+import { serviceAt, start, type Running } from './systems.ts';
+import { run, temporaryFolder } from './workspace.ts';
 
 const executable = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
 const agent = new Agent({ keepAlive: true });
 const plants = Number(process.argv[2] ?? 100_000);
+const members = plants / plantsPerUser;
 const wholeLists = 5;
 const rounds = 300;
 
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
-const path = join(folder, 'plants.db');
-const { member, manager } = await seed(path, plants);
-const { child, address } = await serve();
-try {
+const seeded = seed(temporaryFolder(), 'plants', { plants, users: members });
+const [member = ''] = seeded.tokens;
+const manager = await managerToken();
+{
+  await using service = await start(serviceAt(executable), seeded);
   console.log(`${plants} plants, ${members} members, Node ${process.version}\n`);
-  await wholeList();
-  await pages();
-} finally {
-  child.kill();
-  await once(child, 'close');
+  await wholeList(service);
+  await pages(service);
   agent.destroy();
-  rmSync(folder, { recursive: true });
 }
 
-async function wholeList(): Promise<void> {
-  await digestOf('/plants?limit=20', manager);
-  const idle = residentMiB();
+async function wholeList({ address, pid }: Running): Promise<void> {
+  await digestOf(`${address}/plants?limit=20`, manager);
+  const idle = residentMiB(pid);
   const digests: string[] = [];
   let peak = idle;
   for (let at = 0; at < wholeLists; at++) {
-    digests.push(await digestOf('/plants', manager, () => (peak = Math.max(peak, residentMiB()))));
+    digests.push(
+      await digestOf(`${address}/plants`, manager, () => (peak = Math.max(peak, residentMiB(pid)))),
+    );
   }
   const singles = createHash('sha256').update('[');
   for (let id = 1; id <= plants; id++) {
     if (id > 1) singles.update(',');
-    await get(`/plants/${id}`, manager, (chunk) => singles.update(chunk));
+    await get(`${address}/plants/${id}`, manager, (chunk) => singles.update(chunk));
   }
   const same = digests.every((digest) => digest === digests[0]);
   const asSingles = singles.update(']').digest('hex') === digests[0];
@@ -60,7 +60,7 @@ async function wholeList(): Promise<void> {
   if (!same || !asSingles) process.exitCode = 1;
 }
 
-async function pages(): Promise<void> {
+async function pages({ address }: Running): Promise<void> {
   const middle = Math.floor(plants / 2);
   const lastOfMember = plants - 20 * members - 1;
   const urls = {
@@ -77,7 +77,7 @@ async function pages(): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     for (const [name, [url, token]] of Object.entries(urls)) {
       const startedMs = performance.now();
-      await get(url, token);
+      await get(address + url, token);
       times.get(name)?.push(performance.now() - startedMs);
     }
   }
@@ -89,14 +89,10 @@ async function pages(): Promise<void> {
   }
 }
 
-async function serve(): Promise<{ child: ChildProcess; address: string }> {
-  const args = [executable, 'serve', '--port', '0', '--database', `sqlite:${path}`];
-  const server = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] });
-  for await (const line of createInterface({ input: server.stdout })) {
-    const [, found] = /listens on (\S+)$/.exec(line) ?? [];
-    if (found !== undefined) return { child: server, address: found };
-  }
-  throw new Error('the service did not start');
+async function managerToken(): Promise<string> {
+  const database = `sqlite:${seeded.service.path}`;
+  const args = ['token', 'create', 'manager', '--role', 'manager', '--database', database];
+  return (await run(process.execPath, [executable, ...args])).trim();
 }
 
 async function digestOf(url: string, token: string, look = () => {}): Promise<string> {
@@ -110,18 +106,8 @@ async function digestOf(url: string, token: string, look = () => {}): Promise<st
 
 async function get(url: string, token: string, take = (_chunk: Buffer) => {}): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
-  const sent = request(address + url, { agent, headers }).end();
+  const sent = request(url, { agent, headers }).end();
   const [response] = await once(sent, 'response');
   if (response.statusCode !== 200) throw new Error(`${url}: ${response.statusCode}`);
   for await (const chunk of response) take(chunk);
-}
-
-/** Resident memory of the server (proc(5), VmRSS). */
-function residentMiB(): number {
-  const [, kiB] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
-  return Number(kiB) / 1024;
-}
-
-function median(values: number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

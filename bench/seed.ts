@@ -1,49 +1,107 @@
 /**
- * Fills a database file without the service in between: 1,000 members, each of them owning one plant
- * in a thousand, and a manager.
+ * Fills databases without a server in between, from rules that every system shares, so that all of
+ * them hold the same plants under the same tokens.
  */
-import { openDatabase } from '../src/sqlite/database.ts';
-import { SqliteStorage } from '../src/sqlite/storage.ts';
-import { scopes } from '../src/access.ts';
-import { hashToken, makeToken } from '../src/token.ts';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { makeToken } from '../src/token.ts';
+import { fodderFirstId, madeSql } from './plants.ts';
+import { schemas, type Schema } from './schemas.ts';
 
-export const members = 1_000;
+/** What SQLite may keep in memory while it fills a file, in KiB. */
+const fillCacheKiB = 1_000_000;
 
-export interface Seeded {
-  /** Token of a member who owns 1 plant in 1,000. */
-  member: string;
-  manager: string;
+export interface Population {
+  /** Plants, with the ids from 1 on. */
+  plants: number;
+  users: number;
 }
 
-export async function seed(path: string, plants: number): Promise<Seeded> {
-  await using storage = new SqliteStorage(path, { create: true });
-  const token = async (user: string, role: 'member' | 'manager') => {
-    const text = makeToken();
-    const hash = hashToken(text);
-    await storage.createToken({
-      hash,
-      store: 'main',
-      user,
-      role,
-      scopes,
-      label: '',
-      createdAtMs: 0,
-    });
-    return text;
-  };
-  const tokens: string[] = [];
-  for (let user = 1; user <= members; user++) tokens.push(await token(`member ${user}`, 'member'));
-  const manager = await token('manager', 'manager');
+/** The stores of all systems with one population. */
+export interface Seeded extends Population {
+  /** Of the users 1, 2, 3, ... */
+  tokens: readonly string[];
+  /** A file with a token in each line. */
+  tokensFile: string;
+  service: Store;
+  typical: Store;
+}
 
-  const database = openDatabase(path, { create: false });
-  database.exec(`
-    BEGIN IMMEDIATE;
-    WITH RECURSIVE ids (id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < ${plants})
-    INSERT INTO plants (store, id, owner, tag, name)
-    SELECT 1, id, id % ${members} + 1, 'bed ' || (id % 20), 'Monstera deliciosa ' || id FROM ids;
-    UPDATE stores SET last_id = ${plants};
-    COMMIT;
-    PRAGMA wal_checkpoint(TRUNCATE);`);
-  database.close();
-  return { member: tokens[0] ?? '', manager };
+/** Makes the files in the folder; `name` tells them from those of other populations. */
+export function seed(folder: string, name: string, population: Population): Seeded {
+  const tokens = Array.from({ length: population.users }, makeToken);
+  const tokensFile = join(folder, `${name}.tokens`);
+  writeFileSync(tokensFile, tokens.join('\n'));
+  const store = (system: keyof typeof schemas) => {
+    const made = new Store(join(folder, `${name}-${system}.db`), schemas[system], population);
+    made.fill(tokens);
+    return made;
+  };
+  return {
+    ...population,
+    tokens,
+    tokensFile,
+    service: store('service'),
+    typical: store('typical'),
+  };
+}
+
+/** A database file of one system; its server may run meanwhile. */
+export class Store {
+  readonly path: string;
+  readonly #schema: Schema;
+  readonly #population: Population;
+
+  constructor(path: string, schema: Schema, population: Population) {
+    this.path = path;
+    this.#schema = schema;
+    this.#population = population;
+  }
+
+  fill(tokens: readonly string[]): void {
+    const { plants, users } = this.#population;
+    const { insertMade, raiseLastId } = this.#schema;
+    this.#write((database) => {
+      database.exec(`PRAGMA cache_size = -${fillCacheKiB}`);
+      this.#schema.addUsers(database, tokens);
+      withoutIndexes(database, () => {
+        database.exec(madeSql(1, plants, users) + insertMade);
+      });
+      if (raiseLastId !== undefined) database.prepare(raiseLastId).run({ id: plants });
+    });
+  }
+
+  /** Adds plants that are there to be deleted. */
+  addFodder(count: number): void {
+    const made = madeSql(fodderFirstId, count, this.#population.users);
+    this.#write((database) => database.exec(made + this.#schema.insertMade));
+  }
+
+  /** Takes out what was created since it was filled, fodder included. */
+  trim(): void {
+    const { plants: id } = this.#population;
+    this.#write((database) => database.prepare(this.#schema.deleteAbove).run({ id }));
+  }
+
+  /** In one transaction, and with the WAL empty again afterwards: no system has to pay for it. */
+  #write(work: (database: DatabaseSync) => void): void {
+    const database = this.#schema.open(this.path);
+    database.exec('BEGIN IMMEDIATE');
+    work(database);
+    database.exec('COMMIT');
+    database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    database.close();
+  }
+}
+
+/** Sorting an index once, when its rows are there, is much faster than placing each row in it. */
+function withoutIndexes(database: DatabaseSync, fill: () => void): void {
+  const indexes = database
+    .prepare(`SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'plants'`)
+    .all()
+    .filter(({ sql }) => sql !== null); // one of a primary key has none, and stays
+  for (const { name } of indexes) database.exec(`DROP INDEX ${String(name)}`);
+  fill();
+  for (const { sql } of indexes) database.exec(String(sql));
 }

@@ -6,7 +6,8 @@ import type { NewPlant, Plant, PlantField } from './plant.ts';
  * `test/storage.contract.ts` holds every storage to it.
  *
  * Durability. A write's promise settles only after the change is on disk. Every read that starts
- * after that, in any process, sees it.
+ * after that sees it; in another process, every read of a caller that was found (findGrant) after
+ * that. A request begins with finding its caller, so it sees all that was acknowledged before it.
  *
  * Isolation. Every method that takes a caller stays inside the caller's store and inside what the
  * caller reaches (access.ts): a plant out of reach is answered like one that does not exist.
@@ -85,6 +86,8 @@ export interface PlantPage {
   count: number;
   /** The id of the last plant; `after` of the query where there is none. */
   lastId: number;
+  /** True where `limit` ended the page and others of the query follow. */
+  moreFollow: boolean;
 }
 
 /** Times are milliseconds since the Unix epoch. */

@@ -20,14 +20,14 @@ export const tokenIdChars = 16;
 
 /** A new token: 55 characters, 256 random bits. */
 export function makeToken(): string {
-  const secret = base62(BigInt(`0x${randomBytes(secretBytes).toString('hex')}`), secretChars);
-  return prefix + secret + checksum(secret);
+  const secret = secretOf(BigInt(`0x${randomBytes(secretBytes).toString('hex')}`));
+  return prefix + secret + checksumOf(secret);
 }
 
 /** True where `text` has a token's form and its checksum holds; says nothing about who has it. */
 export function isToken(text: string): boolean {
   if (!shape.test(text)) return false;
-  return text.endsWith(checksum(text.slice(prefix.length, -checksumChars)));
+  return text.endsWith(checksumOf(text.slice(prefix.length, -checksumChars)));
 }
 
 /** SHA-256 of the token's text: the only thing that is stored of it. */
@@ -40,14 +40,19 @@ export function tokenId(tokenHash: Uint8Array): string {
   return Buffer.from(tokenHash).toString('hex', 0, tokenIdChars / 2);
 }
 
-function checksum(secret: string): string {
-  return base62(BigInt(crc32(secret)), checksumChars);
+function secretOf(value: bigint): string {
+  let text = '';
+  for (let rest = value; text.length < secretChars; rest /= 62n) {
+    text = alphabet.charAt(Number(rest % 62n)) + text;
+  }
+  return text;
 }
 
-function base62(value: bigint, chars: number): string {
+// Not the same code: every request with a token comes here, and BigInt would triple its cost.
+function checksumOf(secret: string): string {
   let text = '';
-  for (let rest = value; text.length < chars; rest /= 62n) {
-    text = alphabet.charAt(Number(rest % 62n)) + text;
+  for (let rest = crc32(secret); text.length < checksumChars; rest = Math.floor(rest / 62)) {
+    text = alphabet.charAt(rest % 62) + text;
   }
   return text;
 }

@@ -152,10 +152,10 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       for (const fields of orders) {
         const page = await storage.listPlants(alice, { after: 0, limit: 10, fields });
         const expected = [first, second].map((one) => plantJson(one, fields)).join();
-        assert.deepEqual(page, { json: expected, count: 2, lastId: 2 });
+        assert.deepEqual(page, { json: expected, count: 2, lastId: 2, moreFollow: false });
       }
       const none = await storage.listPlants(alice, { after: 9, limit: 10, fields: defaultFields });
-      assert.deepEqual(none, { json: '', count: 0, lastId: 9 });
+      assert.deepEqual(none, { json: '', count: 0, lastId: 9, moreFollow: false });
     });
 
     it('keeps the outcome of each of many writes at once', async (t) => {

@@ -62,30 +62,20 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
   app.server.on('checkExpectation', answerExpectation);
   app.setErrorHandler(problemHandler(log));
 
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     owed.begin(request.raw, reply.raw);
     reply.header('x-request-id', request.id);
     const hosts = headerCount(request.raw, 'host');
-    if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1')) {
-      throw new Problem('invalid-request', 'Send exactly one Host header (RFC 9112, section 3.2).');
-    }
+    const isWrong = hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1');
+    done(isWrong ? oneHost() : undefined);
   });
   // Not before: the service may begin to stop while a body is still coming. And with the last of the
   // requests that came over a connection alone: Node ends it with the first answer that says so.
-  app.addHook('onSend', async (request, reply) => {
+  app.addHook('onSend', (request, reply, _payload, done) => {
     if (stopping.aborted && owed.isLatest(request.raw)) reply.header('connection', 'close');
+    done();
   });
-  app.addHook('onResponse', async (request, reply) => {
-    owed.end(request.raw);
-    // The route and not the URL: a query may hold plant data.
-    log.debug({
-      requestId: request.id,
-      method: request.method,
-      route: request.routeOptions.url,
-      status: reply.statusCode,
-      ms: Math.round(reply.elapsedTime * 1_000) / 1_000,
-    });
-  });
+  if (log.isLevelEnabled('debug')) logRequests(app, log);
   answerOtherMethods(app);
   acceptBodies(app);
   validateRequests(app);
@@ -94,4 +84,22 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
   return app;
+}
+
+function oneHost(): Problem {
+  return new Problem('invalid-request', 'Send exactly one Host header (RFC 9112, section 3.2).');
+}
+
+function logRequests(app: FastifyInstance, log: Logger): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    // The route and not the URL: a query may hold plant data.
+    log.debug({
+      requestId: request.id,
+      method: request.method,
+      route: request.routeOptions.url,
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime * 1_000) / 1_000,
+    });
+    done();
+  });
 }

@@ -12,16 +12,21 @@ export function acceptBodies(app: FastifyInstance): void {
     done(null, body),
   );
 
-  app.addHook('preParsing', async (request) => {
-    if (!hasBody(request)) {
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    if (hasBody(request)) done(refusalOf(request), payload);
+    else {
       // Many clients send a content type with every request; without a body it means nothing.
-      delete request.headers['content-type'];
-    } else if (request.method !== 'POST') {
-      throw new Problem('invalid-request', `${request.method} takes no body here; send none.`);
-    } else if (!isPlainJson(request)) {
-      throw unsupportedMediaType();
+      if (request.headers['content-type'] !== undefined) delete request.headers['content-type'];
+      done(null, payload);
     }
   });
+}
+
+function refusalOf(request: FastifyRequest): Problem | null {
+  if (request.method !== 'POST') {
+    return new Problem('invalid-request', `${request.method} takes no body here; send none.`);
+  }
+  return isPlainJson(request) ? null : unsupportedMediaType();
 }
 
 /** RFC 9112, section 6: these two headers and nothing else tell that there is a body. */

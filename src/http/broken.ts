@@ -9,40 +9,40 @@ import { Problem } from '../problem.ts';
 import { headerBytesMax, requestTimeoutMs } from './limits.ts';
 import { answers, problemBody, problemMediaType } from './problems.ts';
 
-/** Which connections still wait for answers to requests that came whole. */
+/**
+ * Which connections still wait for answers to requests that came whole. Answers are sent in the
+ * order of their requests, so the last two tell of all: nothing is counted.
+ */
 export class AnswersOwed {
-  readonly #counts = new WeakMap<Socket, number>();
-  readonly #latest = new WeakMap<Socket, { request: IncomingMessage; response: ServerResponse }>();
-  readonly #endings = new WeakSet<Socket>();
+  readonly #connections = new WeakMap<
+    Socket,
+    { latest: ServerResponse; before?: ServerResponse }
+  >();
 
   begin(request: IncomingMessage, response: ServerResponse): void {
-    const { socket } = request;
-    this.#counts.set(socket, (this.#counts.get(socket) ?? 0) + 1);
-    this.#latest.set(socket, { request, response });
-  }
-
-  end({ socket }: IncomingMessage): void {
-    this.#counts.set(socket, (this.#counts.get(socket) ?? 1) - 1);
-    if (this.#endings.has(socket) && this.#owed(socket) === 0) socket.end(() => socket.destroy());
+    const connection = this.#connections.get(request.socket);
+    if (connection === undefined) {
+      this.#connections.set(request.socket, { latest: response });
+    } else {
+      connection.before = connection.latest;
+      connection.latest = response;
+    }
   }
 
   /** Ends the connection after the last answer; false where there is none to wait for. */
   endAfterLast(socket: Socket): boolean {
-    if (this.#owed(socket) === 0) return false;
-    this.#endings.add(socket);
+    const { latest, before } = this.#connections.get(socket) ?? {};
+    // A request whose body broke off gets no answer from its route, unless that has begun one.
+    const isBroken = latest?.req.complete === false && !latest.headersSent;
+    const last = isBroken ? before : latest;
+    if (last === undefined || last.writableFinished) return false;
+    last.once('finish', () => socket.end(() => socket.destroy()));
     return true;
   }
 
   /** True where no other request has come over the connection since. */
   isLatest(request: IncomingMessage): boolean {
-    return this.#latest.get(request.socket)?.request === request;
-  }
-
-  /** A request whose body broke off gets no answer from its route, unless that has begun one. */
-  #owed(socket: Socket): number {
-    const { request, response } = this.#latest.get(socket) ?? {};
-    const isBroken = request?.complete === false && response?.headersSent === false;
-    return (this.#counts.get(socket) ?? 0) - (isBroken ? 1 : 0);
+    return this.#connections.get(request.socket)?.latest.req === request;
   }
 }
 

@@ -34,11 +34,8 @@ export async function listPlants(
     storage.listPlants(caller, { ...range, tag, fields: wanted });
 
   const first = await read({ after, limit: Math.min(limit ?? Infinity, batchPlants) });
-  const isWhole = first.count < batchPlants;
-  if (isWhole || limit === first.count) {
-    const isFull = first.count === limit;
-    const moreFollow = isFull && (await read({ after: first.lastId, limit: 1 })).count > 0;
-    return { body: `[${first.json}]`, next: moreFollow ? first.lastId : undefined };
+  if (!first.moreFollow || limit === first.count) {
+    return { body: `[${first.json}]`, next: first.moreFollow ? first.lastId : undefined };
   }
 
   const end = limit === undefined ? undefined : await endOfPage(read, first, limit, isGone);
@@ -58,16 +55,15 @@ type Read = (
  * sent, so the ids are walked once before.
  */
 async function endOfPage(read: Read, first: PlantPage, limit: number, isGone: () => boolean) {
-  let { lastId, count } = first;
-  while (count < limit && !isGone()) {
+  let { lastId, count, moreFollow } = first;
+  while (moreFollow && count < limit && !isGone()) {
     await turnOfOthers();
     const wanted = Math.min(limit - count, batchPlants);
     const page = await read({ after: lastId, limit: wanted }, ['id']);
-    lastId = page.lastId;
+    ({ lastId, moreFollow } = page);
     count += page.count;
-    if (page.count < wanted) return { lastId, moreFollow: false };
   }
-  return { lastId, moreFollow: (await read({ after: lastId, limit: 1 }, ['id'])).count > 0 };
+  return { lastId, moreFollow };
 }
 
 /** The JSON of a list in batches: `first`, which is read already, and what follows up to `upTo`. */
@@ -78,11 +74,11 @@ async function* jsonOf(
   upTo: number | undefined,
 ): AsyncGenerator<string> {
   yield `[${first.json}`;
-  let { lastId, count } = first;
-  for (let isLast = false; !isLast;) {
+  let { lastId, count, moreFollow } = first;
+  while (moreFollow) {
     await turnOfOthers();
     const page = await read({ after: lastId, upTo, limit: batchPlants });
-    lastId = page.lastId;
+    ({ lastId, moreFollow } = page);
     count += page.count;
     // Plants with ids of their own came in among those that were counted. To leave out any could
     // leave out one that the next page skips, so the transfer breaks off, for the client to repeat.
@@ -90,7 +86,6 @@ async function* jsonOf(
       throw new Error('plants were created inside a page while it was being sent');
     }
     if (page.count > 0) yield `,${page.json}`;
-    isLast = page.count < batchPlants;
   }
   yield ']';
 }

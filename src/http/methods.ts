@@ -20,20 +20,19 @@ export function answerOtherMethods(app: FastifyInstance): void {
   });
 
   // A hook and not a handler: it comes before the body is looked at, which may be of any kind here.
-  app.addHook('onRequest', async (request, reply) => {
-    if (!request.is404) return undefined;
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!request.is404) return done();
     // A target may be a whole address too (RFC 9112, section 3.2.2).
     const [path = ''] = request.raw.url?.replace(/^https?:\/\/[^/]*/, '').split('?') ?? [];
     const known = [...paths.values()].filter(({ pattern }) => path === '*' || pattern.test(path));
     if (known.length === 0) {
-      throw new Problem(
-        'path-not-found',
-        'There is nothing at this path; /docs tells what there is.',
+      return done(
+        new Problem('path-not-found', 'There is nothing at this path; /docs tells what there is.'),
       );
     }
     const allow = [...new Set(known.flatMap(({ methods }) => [...methods]))].toSorted().join(', ');
     reply.header('allow', allow);
-    if (request.method === 'OPTIONS') return reply.code(204).send();
-    throw new Problem('method-not-allowed', `This path knows ${allow}.`);
+    if (request.method === 'OPTIONS') return void reply.code(204).send();
+    return done(new Problem('method-not-allowed', `This path knows ${allow}.`));
   });
 }

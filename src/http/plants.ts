@@ -8,9 +8,8 @@ import { plantJson } from '../plant.ts';
 import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { requireScope } from './auth.ts';
-import { listPlants } from './list.ts';
+import { listPlants, type ListQuery } from './list.ts';
 import * as operations from './operations.ts';
-import { queryOf } from './query.ts';
 import { sendText } from './send.ts';
 
 const jsonMediaType = 'application/json';
@@ -41,9 +40,7 @@ export function plantRoutes(
     const isGone = () => reply.raw.destroyed;
     const { body, next } = await listPlants(storage, request.caller, request.query, isGone);
     if (next !== undefined) {
-      const query = new URLSearchParams(queryOf(request.raw.url ?? ''));
-      query.set('after', String(next));
-      reply.header('link', `<${baseUrl}/plants?${query.toString()}>; rel="next"`);
+      reply.header('link', `<${baseUrl}/plants?${queryWith(request.query, next)}>; rel="next"`);
     }
     if (body instanceof Readable) {
       if (request.method === 'HEAD') return sendText(reply, jsonMediaType, Readable.from([]));
@@ -68,4 +65,12 @@ export function plantRoutes(
       return reply.code(204).send();
     },
   );
+}
+
+/** The query of the next page: every other parameter is kept. */
+function queryWith({ limit, tag, fields }: ListQuery, after: number): string {
+  let query = `limit=${limit}&after=${after}`;
+  if (tag !== undefined) query += `&tag=${encodeURIComponent(tag)}`;
+  if (fields !== undefined) query += `&fields=${fields.join()}`;
+  return query;
 }

@@ -6,7 +6,7 @@
  */
 import type { TObject } from '@sinclair/typebox';
 import { Ajv, type ErrorObject } from 'ajv';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { invalidRequest, type Fault, type FaultPlace } from '../problem.ts';
 import { pointerTo, readJson } from './json.ts';
 import { readQuery, readText } from './query.ts';
@@ -34,7 +34,7 @@ export function validateRequests(app: FastifyInstance): void {
     const checkQuery = querystring && compile(querystring, toParameter);
     const checkBody = body && compile(body, toMember);
 
-    route.preValidation = async (request: FastifyRequest) => {
+    route.preValidation = (request, _reply, done) => {
       const faults: Fault[] = [];
       if (params && checkParams) {
         request.params = checkParams(readParams(params, request.params), faults);
@@ -43,7 +43,7 @@ export function validateRequests(app: FastifyInstance): void {
         request.query = checkQuery(readQuery(querystring, request.raw.url ?? ''), faults);
       }
       if (checkBody) request.body = checkBody(readBody(request.body), faults);
-      if (faults.length > 0) throw invalidRequest(faults);
+      done(faults.length > 0 ? invalidRequest(faults) : undefined);
     };
   });
 }

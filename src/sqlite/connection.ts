@@ -3,11 +3,15 @@
  * and the next use opens another. Each thread has its own.
  */
 import type { DatabaseSync } from 'node:sqlite';
+import type { Grant } from '../access.ts';
+import { Memory } from '../memory.ts';
 import { Problem } from '../problem.ts';
+import type { PlantPage } from '../storage.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { leavesConnectionSound, problemOf, unavailable, type Stage } from './errors.ts';
 import { Plants } from './plants.ts';
 import { Tokens } from './tokens.ts';
+import { Watch } from './watch.ts';
 
 export interface Tables {
   plants: Plants;
@@ -16,7 +20,14 @@ export interface Tables {
 
 interface Open extends Tables {
   database: DatabaseSync;
+  grants: Memory<Grant>;
+  firstPages: Memory<PlantPage>;
+  watch: Watch;
 }
+
+/** Grants that are kept, and characters of first pages. */
+const grantsMax = 10_000;
+const firstPagesCharsMax = 8 * 1024 * 1024;
 
 export class Connection {
   readonly #path: string;
@@ -32,7 +43,7 @@ export class Connection {
   }
 
   /** Runs reads, each a statement of its own. */
-  read<T>(work: (tables: Tables) => T): T {
+  read<T>(work: (open: Open) => T): T {
     try {
       return work(this.#opened());
     } catch (error) {
@@ -54,6 +65,11 @@ export class Connection {
     } catch (error) {
       throw this.#failed(error, stage);
     }
+  }
+
+  /** Forgets what was read before, because it is no longer so. */
+  forget(): void {
+    this.#open?.watch.forget();
   }
 
   close(): void {
@@ -89,5 +105,14 @@ export class Connection {
 
 function open(path: string, options: OpenOptions): Open {
   const database = openDatabase(path, options);
-  return { database, plants: new Plants(database), tokens: new Tokens(database) };
+  const grants = new Memory<Grant>(grantsMax);
+  const firstPages = new Memory<PlantPage>(firstPagesCharsMax, ({ json }) => json.length);
+  return {
+    database,
+    plants: new Plants(database),
+    tokens: new Tokens(database),
+    grants,
+    firstPages,
+    watch: new Watch(database, [grants, firstPages]),
+  };
 }

@@ -117,6 +117,7 @@ function configure(database: DatabaseSync): void {
   database.exec('PRAGMA journal_mode = WAL');
   database.exec(`PRAGMA journal_size_limit = ${walBytesKept}`);
   database.exec('PRAGMA trusted_schema = OFF');
+  database.exec('PRAGMA cache_size = -16384');
   // What durability and references rest on is asserted, not assumed: all three are compile-time
   // defaults that a build of Node may change.
   const expected = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1 };

@@ -10,28 +10,29 @@ import type { PlantPage, PlantQuery } from '../storage.ts';
 // INDEXED BY makes a plan part of the statement: SQLite then refuses one that it could not follow,
 // whatever statistics a file may carry. A manager's list is a range of the primary key itself.
 const lists = {
-  store: 'plants NOT INDEXED WHERE store = :store',
-  storeTag: 'plants INDEXED BY plants_by_tag WHERE store = :store AND tag = :tag',
-  owner: 'plants INDEXED BY plants_by_owner WHERE store = :store AND owner = :owner',
-  ownerTag: `plants INDEXED BY plants_by_owner_tag
-             WHERE store = :store AND owner = :owner AND tag = :tag`,
+  store: 'plants NOT INDEXED WHERE store = ?1',
+  storeTag: 'plants INDEXED BY plants_by_tag WHERE store = ?1 AND tag = ?5',
+  owner: 'plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?5',
+  ownerTag: 'plants INDEXED BY plants_by_owner_tag WHERE store = ?1 AND owner = ?5 AND tag = ?6',
 };
 type ListKind = keyof typeof lists;
 
-const members: Record<PlantField, string> = {
-  id: `'"id":' || id`,
-  name: `'"name":' || json_quote(name)`,
-  tag: `'"tag":' || json_quote(tag)`,
-};
-
-/** A page in one row: the subquery yields its plants in order, and group_concat keeps that order. */
+/**
+ * A page in one row: the innermost query yields its plants in order, and group_concat keeps that
+ * order. `?4 + 0`, because SQLite plans a statement anew at each run when its LIMIT is a parameter
+ * alone, which takes longer than the page itself.
+ */
 export function listSql(kind: ListKind, fields: readonly PlantField[]): string {
+  const members = fields.map((field) => `'${field}', ${field}`).join();
+  const range = `${lists[kind]} AND id <= ?3`;
   return `
-    SELECT group_concat('{' || ${fields.map((field) => members[field]).join(` || ',' || `)} || '}', ',') AS json,
-           count(*) AS count, max(id) AS lastId
-    FROM (SELECT id, name, tag FROM ${lists[kind]} AND id > :after AND id <= :upTo
-          ORDER BY id LIMIT :limit)`;
+    SELECT json, count, lastId, count = ?4 AND EXISTS (SELECT 1 FROM ${range} AND id > lastId)
+    FROM (SELECT group_concat(json_object(${members}), ',') AS json, count(*) AS count, max(id) AS lastId
+          FROM (SELECT id, name, tag FROM ${range} AND id > ?2 ORDER BY id LIMIT ?4 + 0))`;
 }
+
+/** What a row of it holds. */
+type PageRow = [json: string | null, count: number, lastId: number | null, moreFollow: number];
 
 // One plant is found by its key; `:wholeStore` tells whether another's counts.
 export const plantSql = {
@@ -97,22 +98,22 @@ export class Plants {
     const whole = reachesWholeStore(caller);
     const reach = whole ? 'store' : 'owner';
     const kind: ListKind = tag === undefined ? reach : `${reach}Tag`;
-    const row = this.#listStatement(kind, fields).get({
-      store: caller.store,
-      after,
-      upTo,
-      limit,
-      ...(!whole && { owner: caller.user }),
-      ...(tag !== undefined && { tag }),
-    }) as { json: string | null; count: number; lastId: number | null }; // an aggregate has a row
-    return { json: row.json ?? '', count: row.count, lastId: row.lastId ?? after };
+    const values: (number | string)[] = [caller.store, after, upTo, limit];
+    if (!whole) values.push(caller.user);
+    if (tag !== undefined) values.push(tag);
+    const row = this.#listStatement(kind, fields).get(...values) as unknown;
+    const [json, count, lastId, moreFollow] = row as PageRow; // an aggregate has a row
+    return { json: json ?? '', count, lastId: lastId ?? after, moreFollow: moreFollow === 1 };
   }
 
   #listStatement(kind: ListKind, fields: readonly PlantField[]): StatementSync {
     const key = `${kind} ${fields.join()}`;
-    const statement =
-      this.#listStatements.get(key) ?? this.#database.prepare(listSql(kind, fields));
-    this.#listStatements.set(key, statement);
+    let statement = this.#listStatements.get(key);
+    if (statement === undefined) {
+      statement = this.#database.prepare(listSql(kind, fields));
+      statement.setReturnArrays(true); // an object for each row costs as much as reading it
+      this.#listStatements.set(key, statement);
+    }
     return statement;
   }
 }

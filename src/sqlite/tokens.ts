@@ -14,7 +14,7 @@ const record = `
 export const tokenSql = {
   findGrant: `
     SELECT tokens.store, tokens.user, users.role, tokens.scopes, tokens.expires_at, tokens.revoked_at
-    FROM tokens JOIN users USING (store, user) WHERE tokens.hash = :hash`,
+    FROM tokens JOIN users USING (store, user) WHERE tokens.hash = ?`,
   listAll: `${record} WHERE tokens.hash > :after ORDER BY tokens.hash LIMIT :limit`,
   listStore: `${record} WHERE tokens.hash > :after AND stores.name = :store
     ORDER BY tokens.hash LIMIT :limit`,
@@ -51,6 +51,7 @@ export class Tokens {
       addUser: database.prepare(tokenSql.addUser),
       addToken: database.prepare(tokenSql.addToken),
     };
+    this.#statements.findGrant.setReturnArrays(true); // it runs with each request
   }
 
   create({ hash, store, user, role, scopes, label, createdAtMs, expiresAtMs }: NewToken): void {
@@ -68,24 +69,19 @@ export class Tokens {
   }
 
   findGrant(hash: Uint8Array): Grant | undefined {
-    const row = this.#statements.findGrant.get({ hash }) as GrantRow | undefined;
-    return (
-      row && {
-        caller: {
-          store: row.store,
-          user: row.user,
-          role: row.role,
-          scopes: new Set(scopesOf(row)),
-        },
-        expiresAtMs: row.expires_at ?? undefined,
-        revokedAtMs: row.revoked_at ?? undefined,
-      }
-    );
+    const row = this.#statements.findGrant.get(hash) as unknown as GrantRow | undefined;
+    if (row === undefined) return undefined;
+    const [store, user, role, scopes, expiresAt, revokedAt] = row;
+    return {
+      caller: { store, user, role, scopes: new Set(scopesOf(scopes)) },
+      expiresAtMs: expiresAt ?? undefined,
+      revokedAtMs: revokedAt ?? undefined,
+    };
   }
 
   /** Reads something, whatever it is. */
   check(): void {
-    this.#statements.findGrant.get({ hash: lastHashOf('') });
+    this.#statements.findGrant.get(lastHashOf(''));
   }
 
   list({ store, after = '', limit }: TokenQuery): TokenRecord[] {
@@ -107,21 +103,25 @@ export class Tokens {
 }
 
 // Rows of STRICT tables: the types are the schema's.
-interface GrantRow {
-  store: number;
-  user: number;
-  role: Role;
-  scopes: string;
-  expires_at: number | null;
-  revoked_at: number | null;
-}
+type GrantRow = [
+  store: number,
+  user: number,
+  role: Role,
+  scopes: string,
+  expiresAt: number | null,
+  revokedAt: number | null,
+];
 
-interface RecordRow extends Omit<GrantRow, 'store' | 'user'> {
+interface RecordRow {
   hash: Uint8Array;
   store: string;
   user: string;
+  role: Role;
+  scopes: string;
   label: string;
   created_at: number;
+  expires_at: number | null;
+  revoked_at: number | null;
 }
 
 function recordOf(untyped: Record<string, unknown>): TokenRecord {
@@ -131,7 +131,7 @@ function recordOf(untyped: Record<string, unknown>): TokenRecord {
     store: row.store,
     user: row.user,
     role: row.role,
-    scopes: scopesOf(row),
+    scopes: scopesOf(row.scopes),
     label: row.label,
     createdAtMs: row.created_at,
     expiresAtMs: row.expires_at ?? undefined,
@@ -139,8 +139,8 @@ function recordOf(untyped: Record<string, unknown>): TokenRecord {
   };
 }
 
-function scopesOf({ scopes }: { scopes: string }): Scope[] {
-  return scopes.split(' ') as Scope[]; // written by create() alone
+function scopesOf(text: string): Scope[] {
+  return text.split(' ') as Scope[]; // written by create() alone
 }
 
 /** The last hash that begins with `id`; before every hash for an empty id. */

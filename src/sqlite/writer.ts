@@ -37,7 +37,7 @@ export class Writer {
 
   /** Resolves once the write is on disk; rejects with a Problem that says what became of it. */
   async write<Kind extends Write['kind']>(
-    write: Write & { kind: Kind },
+    write: Extract<Write, { kind: Kind }>,
   ): Promise<WriteResults[Kind]> {
     if (this.#waiting.length >= waitingMax) throw tooMany();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
@@ -106,6 +106,7 @@ export class Writer {
 
 /** Tells writes that were never begun so. */
 function refuse(writes: readonly Waiting[], cause?: unknown): void {
+  if (writes.length === 0) return;
   const problem = new Problem('storage-unavailable', unavailable, { cause });
   for (const { settle } of writes) settle({ problem });
 }

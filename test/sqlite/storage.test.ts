@@ -52,13 +52,20 @@ it('SQLite: a list reads the index that is made for it, to its bounds', async (t
   const expected = {
     store: 'SEARCH plants USING PRIMARY KEY (store=? AND id>? AND id<?)',
     storeTag: 'SEARCH plants USING INDEX plants_by_tag (store=? AND tag=? AND id>? AND id<?)',
-    owner:
-      'SEARCH plants USING COVERING INDEX plants_by_owner (store=? AND owner=? AND id>? AND id<?)',
+    owner: 'SEARCH plants USING INDEX plants_by_owner (store=? AND owner=? AND id>? AND id<?)',
     ownerTag:
       'SEARCH plants USING INDEX plants_by_owner_tag (store=? AND owner=? AND tag=? AND id>? AND id<?)',
   } as const;
   for (const kind of ['store', 'storeTag', 'owner', 'ownerTag'] as const) {
     const plan = database.prepare(`EXPLAIN QUERY PLAN ${listSql(kind, ['name', 'tag'])}`).all();
-    assert.equal(plan[1]?.['detail'], expected[kind]);
+    const searches = plan
+      .map(({ detail }) => String(detail))
+      .filter((one) => one.includes('plants'));
+    // The page itself, and the look at whether another plant follows it.
+    assert.equal(searches.length, 2);
+    for (const search of searches) {
+      assert.equal(search.replace('COVERING ', ''), expected[kind]);
+    }
+    if (kind === 'owner') assert.ok(searches.every((one) => one.includes('COVERING')));
   }
 });

@@ -1,0 +1,42 @@
+/**
+ * From many figures to one, and to a table that people read.
+ */
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length / 2;
+  const below = sorted[Math.ceil(middle) - 1] ?? Number.NaN;
+  const above = sorted[Math.floor(middle)] ?? Number.NaN;
+  return (below + above) / 2;
+}
+
+/** The median of one figure of each. */
+export function medianOf<T>(all: readonly T[], figure: (each: T) => number): number {
+  return median(all.map(figure));
+}
+
+/**
+ * The median of the ratios of each round. Those that are compared ran within the same seconds, so
+ * what slows the machine down for a while slows both, and the ratio stays.
+ */
+export function medianRatio(above: readonly number[], below: readonly number[]): number {
+  return median(above.map((value, round) => value / (below[round] ?? Number.NaN)));
+}
+
+/** A Markdown table: text to the left, numbers to the right. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const isNumber = (column: number) => /^[\d,.]+$/.test(rows[0]?.[column] ?? '');
+  const rule = header.map((_, column) => (isNumber(column) ? '---:' : '---'));
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
+  return [header, rule, ...rows].map(line).join('');
+}
+
+/** A number with about three significant digits, and every digit before the point. */
+export function shown(value: number): string {
+  const digits = Math.min(3, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value) || 1))));
+  return value.toLocaleString('en-US', {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+}

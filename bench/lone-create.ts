@@ -1,0 +1,83 @@
+/**
+ * What a create costs where nobody else asks: one client, one create at a time. It can hardly be
+ * faster than a synced commit without HTTP and HTTP without a storage, one after the other.
+ */
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { openDatabase } from '../src/sqlite/database.ts';
+import { makeToken } from '../src/token.ts';
+import { median, medianRatio, shown, table } from './figures.ts';
+import type { Pace } from './load.ts';
+import { plantOf } from './plants.ts';
+import { schemas } from './schemas.ts';
+import { Store, type Seeded } from './seed.ts';
+import { withRunning, type SystemName, type Systems } from './systems.ts';
+import { wrk } from './wrk.ts';
+
+const create = { requests: 'create', connections: 1 } as const;
+const commitsEachRound = 1_000;
+const floor = { plants: 100_000, users: 1_000 };
+
+export async function loneCreate(
+  { service, bare, typical }: Systems,
+  folder: string,
+  seeded: Seeded,
+  { rounds, seconds }: Pace,
+): Promise<string> {
+  using database = floorDatabase(folder);
+  const commits: number[] = [];
+  const creates: Record<SystemName, number[]> = { service: [], bare: [], typical: [] };
+  await withRunning([service, bare, typical], seeded, async (systems) => {
+    for (const system of systems) await wrk(system, { ...create, seconds: 1, seed: 0 }, seeded);
+    for (let seed = 1; seed <= rounds; seed++) {
+      commits.push(commitMs(database, seed));
+      for (const system of systems) {
+        const { p50Ms } = await wrk(system, { ...create, seconds, seed }, seeded);
+        creates[system.name].push(p50Ms);
+        system.store?.trim();
+      }
+    }
+  });
+
+  const sums = commits.map((ms, round) => ms + (creates.bare[round] ?? Number.NaN));
+  const row = (what: string, ms: readonly number[]) => [
+    what,
+    shown(median(ms)),
+    medianRatio(ms, sums).toFixed(2),
+  ];
+  return table(
+    ['Lone create', 'p50 ms', 'To commit + bare'],
+    [
+      row('synced commit without HTTP', commits),
+      row('bare', creates.bare),
+      row('service', creates.service),
+      row('typical', creates.typical),
+    ],
+  );
+}
+
+/** A file of its own with the service's schema, on the same disk. */
+function floorDatabase(folder: string): DatabaseSync {
+  const path = join(mkdtempSync(join(folder, 'floor-')), 'floor.db');
+  new Store(path, schemas.service, floor).fill(Array.from({ length: floor.users }, makeToken));
+  return openDatabase(path, { create: false });
+}
+
+/** The median of single inserts, each with a synced commit. */
+function commitMs(database: DatabaseSync, round: number): number {
+  const insert = database.prepare(
+    'INSERT INTO plants (store, id, owner, tag, name) VALUES (1, :id, :owner, :tag, :name)',
+  );
+  const firstId = floor.plants + round * commitsEachRound;
+  const times = Array.from({ length: commitsEachRound }, (_, at) => {
+    const owner = 1 + Math.floor(Math.random() * floor.users);
+    const plant = { id: firstId + at, owner, ...plantOf(firstId + at) };
+    const sinceMs = performance.now();
+    database.exec('BEGIN IMMEDIATE');
+    insert.run(plant);
+    database.exec('COMMIT');
+    return performance.now() - sinceMs;
+  });
+  return median(times);
+}

@@ -1,0 +1,66 @@
+/**
+ * The two databases that are filled: how each of them writes users, tokens and plants down.
+ */
+import { readFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { scopes } from '../src/access.ts';
+import { openDatabase } from '../src/sqlite/database.ts';
+import { Tokens } from '../src/sqlite/tokens.ts';
+import { hashToken } from '../src/token.ts';
+
+export interface Schema {
+  /** Opens the file, or makes it with all its tables. */
+  open(path: string): DatabaseSync;
+  /** Makes the users 1, 2, 3, ..., each with one of the tokens. */
+  addUsers(database: DatabaseSync, tokens: readonly string[]): void;
+  /** Takes the rows of plants.ts over. */
+  insertMade: string;
+  /** Says that ids up to `:id` have been in use, where that is written down. */
+  raiseLastId?: string;
+  /** Takes every plant above `:id` out. */
+  deleteAbove: string;
+}
+
+/** The store that a token belongs to unless another is named, and the first that a file has. */
+const store = 'main';
+const storeNumber = 1;
+
+const service: Schema = {
+  open: (path) => openDatabase(path, { create: true }),
+  addUsers(database, tokens) {
+    const table = new Tokens(database);
+    for (const [at, token] of tokens.entries()) {
+      const user = `member ${at + 1}`;
+      table.create({ hash: hashToken(token), store, user, scopes, label: '', createdAtMs: 0 });
+    }
+  },
+  insertMade: `
+    INSERT INTO plants (store, id, owner, tag, name)
+    SELECT ${storeNumber}, id, owner, tag, name FROM made`,
+  raiseLastId: `UPDATE stores SET last_id = :id WHERE store = ${storeNumber}`,
+  deleteAbove: `DELETE FROM plants WHERE store = ${storeNumber} AND id > :id`,
+};
+
+const typicalSchema = new URL('./typical/schema.sql', import.meta.url);
+
+const typical: Schema = {
+  open(path) {
+    const database = new DatabaseSync(path, { timeout: 5_000 });
+    database.exec('PRAGMA journal_mode = WAL');
+    database.exec(readFileSync(typicalSchema, 'utf8'));
+    return database;
+  },
+  addUsers(database, tokens) {
+    const addUser = database.prepare('INSERT INTO users (id, name) VALUES (?, ?)');
+    const addToken = database.prepare('INSERT INTO tokens (hash, user_id) VALUES (?, ?)');
+    for (const [at, token] of tokens.entries()) {
+      addUser.run(at + 1, `member ${at + 1}`);
+      addToken.run(hashToken(token), at + 1);
+    }
+  },
+  insertMade: `
+    INSERT INTO plants (id, owner_id, tag, name) SELECT id, owner, tag, name FROM made`,
+  deleteAbove: 'DELETE FROM plants WHERE id > :id',
+};
+
+export const schemas = { service, typical };

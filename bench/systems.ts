@@ -1,0 +1,144 @@
+/**
+ * The systems that are compared, each a process of its own, started by its command:
+ *
+ * - service: the package as production installs it
+ * - bare: node:http and nothing behind it (bare.ts)
+ * - typical: the same interface the usual way (typical/)
+ */
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Seeded, Store } from './seed.ts';
+import { launch, run } from './workspace.ts';
+
+export type SystemName = 'service' | 'bare' | 'typical';
+
+export interface System {
+  name: SystemName;
+  /** Arguments of node that start it. */
+  args(seeded: Seeded): readonly string[];
+  /** What it keeps on disk; a system without that stores nothing. */
+  store(seeded: Seeded): Store | undefined;
+}
+
+export interface Running extends AsyncDisposable {
+  name: SystemName;
+  address: string;
+  pid: number;
+  store: Store | undefined;
+}
+
+export interface Systems extends Record<SystemName, System> {
+  /** What the service takes where it is installed. */
+  footprint: { bytes: number; packages: number };
+}
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const typicalFolder = join(import.meta.dirname, 'typical');
+const quietly = '--loglevel=error';
+
+const bare: System = {
+  name: 'bare',
+  args: () => [join(import.meta.dirname, 'bare.ts')],
+  store: () => undefined,
+};
+
+const typical: System = {
+  name: 'typical',
+  args: ({ typical: { path } }) => [join(typicalFolder, 'server.js'), path],
+  store: (seeded) => seeded.typical,
+};
+
+/** The service by the file of its command. */
+export function serviceAt(executable: string): System {
+  return {
+    name: 'service',
+    args: ({ service: { path } }) => [
+      executable,
+      'serve',
+      '--port=0',
+      '--log-level=warn',
+      `--database=sqlite:${path}`,
+    ],
+    store: (seeded) => seeded.service,
+  };
+}
+
+/** Installs what has to be: the service into the folder, the typical one where it stands. */
+export async function install(folder: string): Promise<Systems> {
+  await run('npm', ['pack', quietly, '--pack-destination', folder], root);
+  const [tarball = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
+  await run('npm', ['install', quietly, '--omit=dev', '--prefix', folder, join(folder, tarball)]);
+  await installTypical();
+
+  const modules = join(folder, 'node_modules');
+  const lock = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8'));
+  const service = serviceAt(join(modules, 'plant-store', 'bin', 'plant-store.js'));
+  const packages = Object.keys(lock.packages).length;
+  return { service, bare, typical, footprint: { bytes: bytesIn(modules), packages } };
+}
+
+async function installTypical(): Promise<void> {
+  const wanted = join(typicalFolder, 'package-lock.json');
+  const installed = join(typicalFolder, 'node_modules', '.package-lock.json');
+  const isCurrent = existsSync(installed) && statSync(installed).mtimeMs > statSync(wanted).mtimeMs;
+  if (!isCurrent) await run('npm', ['ci', quietly, '--prefix', typicalFolder]);
+}
+
+function bytesIn(folder: string): number {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return files
+    .filter((file) => file.isFile())
+    .reduce((bytes, { parentPath, name }) => bytes + statSync(join(parentPath, name)).size, 0);
+}
+
+/** Starts it and waits until it says where it listens; disposal stops it as an operator would. */
+export async function start(
+  system: System,
+  seeded: Seeded,
+  flags: readonly string[] = [],
+): Promise<Running> {
+  const child = launch(process.execPath, [...flags, ...system.args(seeded)]);
+  const closed = once(child, 'close');
+  const { pid } = child;
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, address] = /listens on (\S+)$/.exec(line) ?? [];
+    if (address === undefined || pid === undefined) continue;
+    return {
+      name: system.name,
+      address,
+      pid,
+      store: system.store(seeded),
+      async [Symbol.asyncDispose]() {
+        child.kill();
+        await closed;
+      },
+    };
+  }
+  throw new Error(`${system.name} ended before it listened`);
+}
+
+/** Runs `work` while the systems run. */
+export async function withRunning<T>(
+  systems: readonly System[],
+  seeded: Seeded,
+  work: (running: readonly Running[]) => Promise<T>,
+): Promise<T> {
+  await using stack = new AsyncDisposableStack();
+  const running: Running[] = [];
+  for (const system of systems) running.push(stack.use(await start(system, seeded)));
+  return await work(running);
+}
+
+/** Asks for a list and throws away what comes; a connection of its own. */
+export async function get({ address }: Running, path: string, token = ''): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` };
+  const sent = request(address + path, { agent: false, headers }).end();
+  const [response] = await once(sent, 'response');
+  response.resume();
+  await once(response, 'end');
+  if (response.statusCode !== 200) throw new Error(`${path}: ${response.statusCode}`);
+}

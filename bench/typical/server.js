@@ -1,0 +1,91 @@
+/**
+ * The yardstick for effort: the same interface the way it is usually written, on Express and
+ * better-sqlite3, with nothing left out that makes it correct: each request looks its token up, and
+ * each commit is synced. `node server.js FILE` prints its address.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import express from 'express';
+
+const database = new Database(process.argv[2]);
+database.pragma('journal_mode = WAL');
+database.pragma('synchronous = FULL');
+database.pragma('foreign_keys = ON');
+database.exec(readFileSync(new URL('schema.sql', import.meta.url), 'utf8'));
+
+const findUser = database.prepare('SELECT user_id FROM tokens WHERE hash = ?').pluck();
+const listAll = database.prepare(
+  'SELECT name, tag FROM plants WHERE owner_id = ? AND id > ? ORDER BY id',
+);
+const listPage = database.prepare(
+  'SELECT name, tag FROM plants WHERE owner_id = ? AND id > ? ORDER BY id LIMIT ?',
+);
+const insertPlant = database.prepare(
+  'INSERT INTO plants (id, owner_id, name, tag) VALUES (?, ?, ?, ?)',
+);
+const deletePlant = database.prepare('DELETE FROM plants WHERE id = ? AND owner_id = ?');
+
+const app = express();
+app.use(authenticate);
+app.use(express.json({ limit: '16kb' }));
+
+app.get('/plants', (request, response) => {
+  const { limit, after = '0' } = request.query;
+  if (limit !== undefined && !isCount(limit)) return refuse(response, 400, 'invalid limit');
+  if (!isCount(after)) return refuse(response, 400, 'invalid after');
+  const plants =
+    limit === undefined
+      ? listAll.all(request.userId, Number(after))
+      : listPage.all(request.userId, Number(after), Number(limit));
+  response.json(plants);
+});
+
+app.post('/plants', (request, response) => {
+  const { id, name, tag = '' } = request.body ?? {};
+  if (!isText(name, 200) || name.trim() === '') return refuse(response, 400, 'invalid name');
+  if (!isText(tag, 100)) return refuse(response, 400, 'invalid tag');
+  if (id !== undefined && !(Number.isSafeInteger(id) && id > 0)) {
+    return refuse(response, 400, 'invalid id');
+  }
+  try {
+    const { lastInsertRowid } = insertPlant.run(id ?? null, request.userId, name, tag);
+    response.status(201).location(`/plants/${lastInsertRowid}`).json({ name, tag });
+  } catch (error) {
+    if (error.code !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw error;
+    refuse(response, 409, 'id is taken');
+  }
+});
+
+app.delete('/plants/:id', (request, response) => {
+  const { id } = request.params;
+  if (!isCount(id)) return refuse(response, 400, 'invalid id');
+  const { changes } = deletePlant.run(Number(id), request.userId);
+  if (changes === 0) return refuse(response, 404, 'no such plant');
+  response.status(204).end();
+});
+
+const server = app.listen(0, '127.0.0.1', () => {
+  console.log(`typical listens on http://127.0.0.1:${server.address().port}`);
+});
+
+function authenticate(request, response, next) {
+  const [scheme, token] = (request.get('authorization') ?? '').split(' ');
+  const isBearer = scheme?.toLowerCase() === 'bearer' && token !== undefined;
+  const userId = isBearer ? findUser.get(createHash('sha256').update(token).digest()) : undefined;
+  if (userId === undefined) return refuse(response, 401, 'invalid token');
+  request.userId = userId;
+  next();
+}
+
+function isCount(text) {
+  return typeof text === 'string' && /^\d{1,15}$/.test(text);
+}
+
+function isText(value, charsMax) {
+  return typeof value === 'string' && value.length <= charsMax;
+}
+
+function refuse(response, status, error) {
+  response.status(status).json({ error });
+}
