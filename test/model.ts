@@ -129,12 +129,14 @@ class Model {
       .filter((plant) => request.tag === undefined || plant.tag === request.tag)
       .toSorted((a, b) => a.id - b.id);
     const page = all.slice(0, request.limit);
-    const next = new URLSearchParams(queryOf(request));
-    next.set('after', String(page.at(-1)?.id));
+    const { limit, tag: label, fields } = request;
+    let next = `/plants?limit=${limit}&after=${page.at(-1)?.id}`;
+    if (label !== undefined) next += `&tag=${encodeURIComponent(label)}`;
+    if (fields !== undefined) next += `&fields=${fields.join()}`;
     return {
       status: 200,
       text: `[${page.map((plant) => json(plant, request.fields)).join()}]`,
-      link: page.length < all.length ? `</plants?${next.toString()}>; rel="next"` : null,
+      link: page.length < all.length ? `<${next}>; rel="next"` : null,
     };
   }
 

@@ -154,6 +154,8 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         const expected = [first, second].map((one) => plantJson(one, fields)).join();
         assert.deepEqual(page, { json: expected, count: 2, lastId: 2, moreFollow: false });
       }
+      const page = await storage.listPlants(alice, { after: 0, limit: 1, fields: ['id'] });
+      assert.deepEqual(page, { json: '{"id":1}', count: 1, lastId: 1, moreFollow: true });
       const none = await storage.listPlants(alice, { after: 9, limit: 10, fields: defaultFields });
       assert.deepEqual(none, { json: '', count: 0, lastId: 9, moreFollow: false });
     });
@@ -224,6 +226,66 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.equal(await roleNow(), 'manager');
       await caller(storage, 'alice', 'member');
       assert.equal(await roleNow(), 'member');
+    });
+
+    it('tells a caller who is asked for again what has changed, whoever changed it', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const hash = randomBytes(tokenHashBytes);
+      await storage.createToken(newToken(hash));
+      for (const [writing, reading] of [
+        [storage, storage],
+        [storage, other],
+        [other, storage],
+      ] as const) {
+        // Asked twice before and twice after, so that whatever is kept in between is in use.
+        const page = async () => {
+          const who = (await reading.findGrant(hash))?.caller;
+          assert.ok(who);
+          return list(reading, who, { limit: 20 });
+        };
+        const before = await page();
+        assert.deepEqual(await page(), before);
+        const alice = (await writing.findGrant(hash))?.caller;
+        assert.ok(alice);
+        const added = await writing.createPlant(alice, { name: 'new' });
+        assert.deepEqual(await page(), [...before, added]);
+        await writing.deletePlant(alice, added.id);
+        assert.deepEqual(await page(), before);
+
+        const role = async () => (await reading.findGrant(hash))?.caller.role;
+        assert.equal(await role(), 'member');
+        await caller(writing, 'alice', 'manager');
+        assert.equal(await role(), 'manager');
+        await caller(writing, 'alice', 'member');
+        assert.equal(await role(), 'member');
+      }
+      await other.revokeToken(tokenId(hash), 5_000);
+      assert.equal((await other.findGrant(hash))?.revokedAtMs, 5_000);
+      assert.equal((await storage.findGrant(hash))?.revokedAtMs, 5_000);
+    });
+
+    it('keeps the first pages of users, roles, fields and limits apart', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      const manager = await caller(storage, 'eve', 'manager');
+      const [first, second] = [
+        await storage.createPlant(alice, { name: 'a' }),
+        await storage.createPlant(bob, { name: 'b' }),
+      ];
+      for (let round = 0; round < 2; round++) {
+        assert.deepEqual(await list(storage, alice), [first]);
+        assert.deepEqual(await list(storage, bob), [second]);
+        assert.deepEqual(await list(storage, manager, { limit: 20 }), [first, second]);
+        assert.deepEqual(await list(storage, manager, { limit: 1 }), [first]);
+        assert.deepEqual(await list(storage, manager, { limit: 20, upTo: first.id }), [first]);
+        assert.deepEqual(await list(storage, manager, { limit: 20, tag: 'none' }), []);
+        const page = { after: 0, limit: 20 };
+        const ids = await storage.listPlants(manager, { ...page, fields: ['id'] });
+        assert.equal(ids.json, '{"id":1},{"id":2}');
+        const names = await storage.listPlants(manager, { ...page, fields: ['name'] });
+        assert.equal(names.json, '{"name":"a"},{"name":"b"}');
+      }
     });
 
     it('revokes by id, once, and for every opening', async (t) => {

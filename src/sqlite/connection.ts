@@ -3,10 +3,7 @@
  * and the next use opens another. Each thread has its own.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Grant } from '../access.ts';
-import { Memory } from '../memory.ts';
 import { Problem } from '../problem.ts';
-import type { PlantPage } from '../storage.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { leavesConnectionSound, problemOf, unavailable, type Stage } from './errors.ts';
 import { Plants } from './plants.ts';
@@ -20,14 +17,8 @@ export interface Tables {
 
 interface Open extends Tables {
   database: DatabaseSync;
-  grants: Memory<Grant>;
-  firstPages: Memory<PlantPage>;
   watch: Watch;
 }
-
-/** Grants that are kept, and characters of first pages. */
-const grantsMax = 10_000;
-const firstPagesCharsMax = 8 * 1024 * 1024;
 
 export class Connection {
   readonly #path: string;
@@ -67,9 +58,9 @@ export class Connection {
     }
   }
 
-  /** Forgets what was read before, because it is no longer so. */
-  forget(): void {
-    this.#open?.watch.forget();
+  /** Forgets the pages that were read before: another connection has changed what is in them. */
+  forgetPages(): void {
+    this.#open?.watch.pages.forget();
   }
 
   close(): void {
@@ -105,14 +96,10 @@ export class Connection {
 
 function open(path: string, options: OpenOptions): Open {
   const database = openDatabase(path, options);
-  const grants = new Memory<Grant>(grantsMax);
-  const firstPages = new Memory<PlantPage>(firstPagesCharsMax, ({ json }) => json.length);
   return {
     database,
     plants: new Plants(database),
     tokens: new Tokens(database),
-    grants,
-    firstPages,
-    watch: new Watch(database, [grants, firstPages]),
+    watch: new Watch(database),
   };
 }

@@ -34,22 +34,22 @@ export function listSql(kind: ListKind, fields: readonly PlantField[]): string {
 /** What a row of it holds. */
 type PageRow = [json: string | null, count: number, lastId: number | null, moreFollow: number];
 
-// One plant is found by its key; `:wholeStore` tells whether another's counts.
+// One plant is found by its key; `?4` tells whether another's counts.
 export const plantSql = {
   find: `
     SELECT id, name, tag FROM plants
-    WHERE store = :store AND id = :id AND (owner = :owner OR :wholeStore)`,
+    WHERE store = ?1 AND id = ?2 AND (owner = ?3 OR ?4)`,
   delete: `
     DELETE FROM plants
-    WHERE store = :store AND id = :id AND (owner = :owner OR :wholeStore)`,
+    WHERE store = ?1 AND id = ?2 AND (owner = ?3 OR ?4)`,
   insert: `
-    INSERT INTO plants (store, id, owner, tag, name) VALUES (:store, :id, :owner, :tag, :name)
+    INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING`,
   assignId: `
-    UPDATE stores SET last_id = last_id + 1 WHERE store = :store AND last_id < ${idMax}
+    UPDATE stores SET last_id = last_id + 1 WHERE store = ? AND last_id < ${idMax}
     RETURNING last_id AS id`,
   raiseLastId: `
-    UPDATE stores SET last_id = :id WHERE store = :store AND last_id < :id`,
+    UPDATE stores SET last_id = ?2 WHERE store = ?1 AND last_id < ?2`,
 };
 
 type PlantStatements = Record<keyof typeof plantSql, StatementSync>;
@@ -73,25 +73,25 @@ export class Plants {
 
   create({ store, user: owner }: Identity, { id: wanted, name, tag = '' }: NewPlant): Plant {
     const id = wanted ?? this.#assignId(store);
-    const inserted = this.#statements.insert.run({ store, id, owner, tag, name });
+    const inserted = this.#statements.insert.run(store, id, owner, tag, name);
     if (inserted.changes === 0) throw idTaken(id);
-    if (wanted !== undefined) this.#statements.raiseLastId.run({ store, id });
+    if (wanted !== undefined) this.#statements.raiseLastId.run(store, id);
     return { id, name, tag };
   }
 
   #assignId(store: number): number {
-    const row = this.#statements.assignId.get({ store });
+    const row = this.#statements.assignId.get(store);
     if (row === undefined) throw idsExhausted();
     return Number(row['id']);
   }
 
   find(caller: Identity, id: number): Plant | undefined {
-    const row = this.#statements.find.get(oneOf(caller, id));
+    const row = this.#statements.find.get(...oneOf(caller, id));
     return row && { ...(row as unknown as Plant) }; // STRICT columns: the types are the schema's
   }
 
   delete(caller: Identity, id: number): boolean {
-    return this.#statements.delete.run(oneOf(caller, id)).changes !== 0;
+    return this.#statements.delete.run(...oneOf(caller, id)).changes !== 0;
   }
 
   list(caller: Identity, { after, upTo = idMax, limit, tag, fields }: PlantQuery): PlantPage {
@@ -118,7 +118,6 @@ export class Plants {
   }
 }
 
-function oneOf(caller: Identity, id: number) {
-  const wholeStore = reachesWholeStore(caller) ? 1 : 0;
-  return { store: caller.store, owner: caller.user, id, wholeStore };
+function oneOf(caller: Identity, id: number): [number, number, number, number] {
+  return [caller.store, id, caller.user, reachesWholeStore(caller) ? 1 : 0];
 }

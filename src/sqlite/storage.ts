@@ -15,7 +15,6 @@ import type {
 import { Connection } from './connection.ts';
 import type { OpenOptions } from './database.ts';
 import { Writer } from './writer.ts';
-import type { Write, WriteResults } from './writes.ts';
 
 /** Plants of a first page that is kept. */
 const firstPagePlantsMax = 100;
@@ -28,11 +27,11 @@ export class SqliteStorage implements Storage {
   constructor(path: string, options: OpenOptions) {
     this.#connection = new Connection(path);
     this.#connection.open(options);
-    this.#writer = new Writer(path);
+    this.#writer = new Writer(path, () => this.#connection.forgetPages());
   }
 
   async createPlant({ store, user, role }: Caller, plant: NewPlant): Promise<Plant> {
-    return this.#write({ kind: 'createPlant', caller: { store, user, role }, plant });
+    return this.#writer.write({ kind: 'createPlant', caller: { store, user, role }, plant });
   }
 
   async findPlant(caller: Caller, id: number): Promise<Plant | undefined> {
@@ -40,25 +39,26 @@ export class SqliteStorage implements Storage {
   }
 
   async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
-    return this.#connection.read(({ firstPages, plants }) => {
+    return this.#connection.read(({ watch, plants }) => {
       const read = () => plants.list(caller, query);
-      return isFirstPage(query) ? firstPages.recall(firstPageKey(caller, query), read) : read();
+      return isFirstPage(query) ? watch.pages.recall(firstPageKey(caller, query), read) : read();
     });
   }
 
   async deletePlant({ store, user, role }: Caller, id: number): Promise<boolean> {
-    return this.#write({ kind: 'deletePlant', caller: { store, user, role }, id });
+    return this.#writer.write({ kind: 'deletePlant', caller: { store, user, role }, id });
   }
 
   async createToken(token: NewToken): Promise<void> {
-    return this.#write({ kind: 'createToken', token });
+    return this.#writer.write({ kind: 'createToken', token });
   }
 
   async findGrant(tokenHash: Uint8Array): Promise<Grant | undefined> {
-    const key = Buffer.from(tokenHash).toString('latin1');
-    return this.#connection.read(({ watch, grants, tokens }) => {
+    const { buffer, byteOffset, byteLength } = tokenHash;
+    const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
+    return this.#connection.read(({ watch, tokens }) => {
       watch.look();
-      return grants.recall(key, () => tokens.findGrant(tokenHash));
+      return watch.grants.recall(key, () => tokens.findGrant(tokenHash));
     });
   }
 
@@ -67,21 +67,11 @@ export class SqliteStorage implements Storage {
   }
 
   async revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
-    return this.#write({ kind: 'revokeToken', id, revokedAtMs });
+    return this.#writer.write({ kind: 'revokeToken', id, revokedAtMs });
   }
 
   async check(): Promise<void> {
     this.#connection.read(({ tokens }) => tokens.check());
-  }
-
-  async #write<Kind extends Write['kind']>(
-    write: Extract<Write, { kind: Kind }>,
-  ): Promise<WriteResults[Kind]> {
-    try {
-      return await this.#writer.write<Kind>(write);
-    } finally {
-      this.#connection.forget();
-    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

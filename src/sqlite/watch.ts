@@ -3,39 +3,51 @@
  * as long as nobody has.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Grant } from '../access.ts';
+import { Memory } from '../memory.ts';
+import type { PlantPage } from '../storage.ts';
 
-interface Forgetful {
-  forget(): void;
-}
+/** Grants that are kept, and characters of pages. */
+const grantsMax = 10_000;
+const pageCharsMax = 8 * 1024 * 1024;
 
 export class Watch {
+  /** Hold until a token or a user changes. */
+  readonly grants = new Memory<Grant>(grantsMax);
+  /** Hold until anything changes. */
+  readonly pages = new Memory<PlantPage>(pageCharsMax, ({ json }) => json.length);
   /**
    * A number that SQLite changes with each commit of another connection, in whatever process
    * (sqlite.org/pragma.html#pragma_data_version). Asking takes a read transaction, so the answer
    * is true after the question was put, and costs a fraction of any other read.
    */
   readonly #dataVersion: StatementSync;
-  readonly #memories: readonly Forgetful[];
-  #version: number | undefined;
+  readonly #grantChanges: StatementSync;
+  #version: unknown;
+  #changes: unknown;
 
-  /**
-   * `memories` hold what was read over `database`, which must never write: a
-   * connection is not told of commits of its own.
-   */
-  constructor(database: DatabaseSync, memories: readonly Forgetful[]) {
+  /** `database` must never write: a connection is not told of commits of its own. */
+  constructor(database: DatabaseSync) {
     this.#dataVersion = database.prepare('PRAGMA data_version');
-    this.#dataVersion.setReturnArrays(true);
-    this.#memories = memories;
+    this.#grantChanges = database.prepare('SELECT count FROM grant_changes');
+    for (const statement of [this.#dataVersion, this.#grantChanges]) {
+      statement.setReturnArrays(true);
+    }
   }
 
-  /** Forgets what was read before a change. */
+  /** Forgets what no longer holds. */
   look(): void {
-    const [version] = this.#dataVersion.get() as unknown as [number]; // a pragma with one value
-    if (version !== this.#version) this.forget();
+    const version = valueOf(this.#dataVersion);
+    if (version === this.#version) return;
     this.#version = version;
+    this.pages.forget();
+    const changes = valueOf(this.#grantChanges);
+    if (changes !== this.#changes) this.grants.forget();
+    this.#changes = changes;
   }
+}
 
-  forget(): void {
-    for (const memory of this.#memories) memory.forget();
-  }
+/** Of a statement that yields one row with one column. */
+function valueOf(statement: StatementSync): unknown {
+  return (statement.get() as unknown as [unknown])[0];
 }

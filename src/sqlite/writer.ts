@@ -1,20 +1,21 @@
 /**
- * Group commit: writes that come while a commit is under way wait for each other and share the next
- * one. A lone write goes at once.
+ * Group commit: writes go to a thread that takes all that have come whenever it is done with a
+ * commit, and makes the next one of them. The event loop and the disk never wait for each other.
  */
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import { unavailable } from './errors.ts';
-import type { Outcome, Write, WriteResults } from './writes.ts';
+import { nowMs, type Outcome, type Parcel, type Write, type WriteResults } from './writes.ts';
 
-/** Writes that may wait for their turn; one more is refused at once. */
-export const waitingMax = 4_096;
-/** Writes of one transaction: a commit of so many takes a few milliseconds. */
-const togetherMax = 512;
-/** A write that has waited for longer when its turn comes is refused: nobody waits for it any more. */
-const waitMsMax = 5_000;
+/** Writes that may be under way at a time; one more is refused at once. */
+export const underWayMax = 4_096;
+/** Writes that are handed over together; those of one turn of the event loop are, up to so many. */
+const parcelMax = 8;
+/** What a write may take, a lock's wait included; then its outcome is given up as unknown. */
+const outcomeMsMax = 20_000;
+const sweepMs = 1_000;
 
 interface Waiting {
   write: Write;
@@ -27,22 +28,29 @@ const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, im
 
 export class Writer {
   readonly #path: string;
+  readonly #onCommit: () => void;
   #thread: Worker | undefined;
-  readonly #waiting: Waiting[] = [];
-  #underWay: Waiting[] = [];
+  /** Those of this turn of the event loop. */
+  #unsent: Waiting[] = [];
+  /** Those that the thread has, in the order that it answers in. */
+  #sent: Waiting[] = [];
 
-  constructor(path: string) {
+  /** `onCommit` is called after a commit, before anybody is told of it. */
+  constructor(path: string, onCommit: () => void) {
     this.#path = path;
+    this.#onCommit = onCommit;
   }
 
   /** Resolves once the write is on disk; rejects with a Problem that says what became of it. */
   async write<Kind extends Write['kind']>(
     write: Extract<Write, { kind: Kind }>,
   ): Promise<WriteResults[Kind]> {
-    if (this.#waiting.length >= waitingMax) throw tooMany();
+    if (this.#unsent.length + this.#sent.length >= underWayMax) throw tooMany();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
-    this.#waiting.push({ write, sinceMs: performance.now(), settle: resolve });
-    if (this.#underWay.length === 0) this.#send();
+    this.#unsent.push({ write, sinceMs: nowMs(), settle: resolve });
+    if (this.#unsent.length === 1) setImmediate(() => this.#send());
+    if (this.#unsent.length === parcelMax) this.#send();
+
     const outcome = await promise;
     if ('value' in outcome) return outcome.value as WriteResults[Kind]; // of this very write
     const { kind, detail, cause } = outcome.problem;
@@ -51,42 +59,40 @@ export class Writer {
 
   /** Waits for every write that was taken, and ends the thread. */
   async close(): Promise<void> {
-    while (this.#thread !== undefined && this.#underWay.length > 0) {
-      // Its death is an outcome too, and #start has told whom it concerns.
-      const thread = this.#thread;
-      await Promise.race([once(thread, 'message'), once(thread, 'exit')]).catch(() => {});
-    }
-    if (this.#thread === undefined) return;
-    this.#thread.postMessage('close');
-    await once(this.#thread, 'exit');
+    this.#send();
+    const thread = this.#thread;
+    if (thread === undefined) return;
+    thread.postMessage('close'); // it does all that it was sent before
+    await once(thread, 'exit');
   }
 
   #send(): void {
-    const next = this.#waiting.splice(0, togetherMax);
-    const tooLateMs = performance.now() - waitMsMax;
-    this.#underWay = next.filter(({ sinceMs }) => sinceMs >= tooLateMs);
-    refuse(next.filter(({ sinceMs }) => sinceMs < tooLateMs));
-    if (this.#underWay.length === 0) {
-      if (this.#waiting.length > 0) this.#send();
-      return;
-    }
+    if (this.#unsent.length === 0) return;
+    const parcel: Parcel = {
+      sinceMs: this.#unsent[0]?.sinceMs ?? nowMs(),
+      writes: this.#unsent.map(({ write }) => write),
+    };
     try {
       this.#thread ??= this.#start();
-      this.#thread.postMessage(this.#underWay.map(({ write }) => write));
+      this.#thread.postMessage(parcel);
+      this.#sent.push(...this.#unsent);
     } catch (error) {
       // The system has no room for a thread now; nothing was sent.
-      refuse([...this.#underWay, ...this.#waiting.splice(0)], error);
-      this.#underWay = [];
+      const problem = new Problem('storage-unavailable', unavailable, { cause: error });
+      for (const { settle } of this.#unsent) settle({ problem });
     }
+    this.#unsent = [];
   }
 
   #start(): Worker {
     const thread = new Worker(threadFile, { workerData: this.#path });
+    const sweep = setInterval(() => this.#giveUp(nowMs() - outcomeMsMax), sweepMs).unref();
     const lost = (cause: unknown) => {
+      clearInterval(sweep);
       if (this.#thread !== thread) return;
       // It has died with writes in its hands: whether they are stored, nobody can tell.
       this.#thread = undefined;
-      this.#settle(this.#underWay.map(() => ({ problem: outcomeUnknown(cause) })));
+      this.#settle(this.#sent.map(() => ({ problem: outcomeUnknown(cause) })));
     };
     thread.on('message', (outcomes: readonly Outcome[]) => this.#settle(outcomes));
     thread.on('error', lost);
@@ -94,21 +100,23 @@ export class Writer {
     return thread;
   }
 
+  /** In the order that the writes were sent in. */
   #settle(outcomes: readonly Outcome[]): void {
-    const settled = this.#underWay;
-    this.#send(); // first, so that the disk works while the answers are written
+    this.#onCommit();
+    const settled = this.#sent.splice(0, outcomes.length);
     for (const [at, { settle }] of settled.entries()) {
       const outcome = outcomes[at];
       if (outcome !== undefined) settle(outcome);
     }
   }
-}
 
-/** Tells writes that were never begun so. */
-function refuse(writes: readonly Waiting[], cause?: unknown): void {
-  if (writes.length === 0) return;
-  const problem = new Problem('storage-unavailable', unavailable, { cause });
-  for (const { settle } of writes) settle({ problem });
+  /** A disk that hangs must not hang who waits for it. A later outcome finds nobody who waits. */
+  #giveUp(beforeMs: number): void {
+    for (const { sinceMs, settle } of this.#sent) {
+      if (sinceMs >= beforeMs) return;
+      settle({ problem: outcomeUnknown(new Error('the disk takes too long')) });
+    }
+  }
 }
 
 function tooMany(): Problem {

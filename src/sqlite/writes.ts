@@ -14,6 +14,18 @@ export type Write =
   | { kind: 'createToken'; token: NewToken }
   | { kind: 'revokeToken'; id: string; revokedAtMs: number };
 
+/** Writes that travel together. `sinceMs` is when the first of them came, by nowMs(). */
+export interface Parcel {
+  sinceMs: number;
+  writes: readonly Write[];
+}
+
+/** A clock that all threads share and nobody sets: performance.now() has a zero of its own in each. */
+export function nowMs(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1_000 + nanoseconds / 1_000_000;
+}
+
 /** What a write of a kind resolves to. */
 export interface WriteResults {
   createPlant: Plant;

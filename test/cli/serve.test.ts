@@ -162,7 +162,7 @@ it('--base-url stands in front of Location, Link and the paths of /openapi.json'
   const created = await call(`${address}/plants`, 'POST', { token, json });
   assert.equal(created.headers.get('location'), 'https://plants.example/api/plants/7');
   const { headers } = await call(`${address}/plants?limit=1&fields=id`, 'GET', { token });
-  const next = '<https://plants.example/api/plants?limit=1&fields=id&after=1>; rel="next"';
+  const next = '<https://plants.example/api/plants?limit=1&after=1&fields=id>; rel="next"';
   assert.equal(headers.get('link'), next);
   const { text } = await call(`${address}/openapi.json`, 'GET');
   assert.deepEqual(JSON.parse(text).servers, [{ url: 'https://plants.example/api' }]);
