@@ -17,6 +17,7 @@ import {
   port,
   scopeList,
   textOf,
+  workers,
 } from './options.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
@@ -64,6 +65,11 @@ function program() {
       flag('--base-url <url>', 'public address, where it is another (a path prefix included)')
         .argParser(baseUrl)
         .default('', 'none'),
+    )
+    .addOption(
+      flag('--workers <number>', 'processes that answer; auto takes one for each core')
+        .argParser(workers)
+        .default(1),
     )
     .addOption(
       flag('--log-level <level>', 'least level to log; debug tells each request')

@@ -1,9 +1,13 @@
 /**
  * What the options of the commands have in common: each is also a variable, and says what is wrong.
  */
+import { availableParallelism } from 'node:os';
 import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
+
+/** More than any machine pays back. */
+const workersMax = 256;
 
 /** An option that can also be set as PLANT_STORE_<NAME>. */
 export function flag<const Flags extends string>(flags: Flags, description: string): Option<Flags> {
@@ -30,10 +34,16 @@ export function port(text: string): number {
   return integer(text, 0, 65_535);
 }
 
-function integer(text: string, min: number, max: number): number {
+export function workers(text: string): number {
+  return text === 'auto'
+    ? availableParallelism()
+    : integer(text, 1, workersMax, 'auto or an integer');
+}
+
+function integer(text: string, min: number, max: number, what = 'an integer'): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= min && value <= max)) {
-    throw new InvalidArgumentError(`Give an integer from ${min} to ${max}.`);
+    throw new InvalidArgumentError(`Give ${what} from ${min} to ${max}.`);
   }
   return value;
 }

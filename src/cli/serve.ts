@@ -1,6 +1,7 @@
+import cluster from 'node:cluster';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { pino } from 'pino';
+import { isIPv6 } from 'node:net';
+import { pino, type Logger } from 'pino';
 import { buildApp } from '../http/app.ts';
 import { drainOf } from '../http/drain.ts';
 import { scopes } from '../access.ts';
@@ -8,6 +9,7 @@ import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { fileOf, openStorage } from './database.ts';
 import { addToken } from './token.ts';
+import { Workers } from './workers.ts';
 
 interface ServeOptions {
   /** Address of the storage. */
@@ -15,6 +17,8 @@ interface ServeOptions {
   host: string;
   port: number;
   baseUrl: string;
+  /** Processes that answer requests. */
+  workers: number;
   logLevel: string;
 }
 
@@ -27,17 +31,22 @@ export async function serve(options: ServeOptions): Promise<void> {
   // People read standard output; the log goes to standard error, a line of JSON for each entry.
   process.stderr.on('error', () => {}); // a log that cannot be written must not stop the service
   const log = pino({ level: options.logLevel }, process.stderr);
+  try {
+    if (cluster.isPrimary && options.workers > 1) await serveByWorkers(options, stop, log);
+    else await serveHere(options, stop, log);
+  } finally {
+    cluster.worker?.disconnect(); // its channel to the first process would keep a worker alive
+  }
+}
+
+async function serveHere(options: ServeOptions, stop: AbortController, log: Logger): Promise<void> {
   await using storage = await openStorage(options.database, { create: true });
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
   const drain = drainOf(app.server);
   await app.listen({ host: options.host, port: options.port }).catch(refuseAddress(options));
 
   try {
-    const address = `http://${nameOf(app.server.address())}`;
-    console.log(`Plant Store listens on ${address}`);
-    console.log(`Database: ${fileOf(options.database)}`);
-    await welcome(storage, address, options);
-    log.info({ address, database: fileOf(options.database) }, 'listening');
+    if (cluster.isPrimary) await announce(storage, nameOf(app.server.address()), options, log);
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     log.info('stopping');
@@ -46,6 +55,40 @@ export async function serve(options: ServeOptions): Promise<void> {
     await app.close();
     log.info('stopped');
   }
+}
+
+async function serveByWorkers(
+  options: ServeOptions,
+  stop: AbortController,
+  log: Logger,
+): Promise<void> {
+  const workers = new Workers(log, stop.signal);
+  {
+    // A file that cannot be used is refused once, and an old schema brought up by one process.
+    await using storage = await openStorage(options.database, { create: true });
+    const address = await workers.start(options.workers);
+    if (address === undefined) {
+      process.exitCode = 1;
+      return;
+    }
+    await announce(storage, nameOf(address), options, log);
+  }
+  if (!stop.signal.aborted) await once(stop.signal, 'abort');
+  await workers.stop();
+}
+
+async function announce(
+  storage: Storage,
+  name: string,
+  options: ServeOptions,
+  log: Logger,
+): Promise<void> {
+  const address = `http://${name}`;
+  console.log(`Plant Store listens on ${address}`);
+  console.log(`Database: ${fileOf(options.database)}`);
+  await welcome(storage, address, options);
+  const { workers } = options;
+  log.info({ address, database: fileOf(options.database), workers }, 'listening');
 }
 
 /** npm passes on the signal of a terminal that has reached this process already: that is no second. */
@@ -91,9 +134,9 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-function nameOf(address: AddressInfo | string | null): string {
+function nameOf(address: { address: string; port: number } | string | null): string {
   if (address === null || typeof address === 'string') return String(address);
-  const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+  const host = isIPv6(address.address) ? `[${address.address}]` : address.address;
   return `${host}:${address.port}`;
 }
 

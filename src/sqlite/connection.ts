@@ -4,8 +4,8 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { Problem } from '../problem.ts';
-import { openDatabase, type OpenOptions } from './database.ts';
-import { leavesConnectionSound, problemOf, unavailable, type Stage } from './errors.ts';
+import { lockTimeoutMs, openDatabase, type OpenOptions } from './database.ts';
+import { isLocked, leavesConnectionSound, problemOf, unavailable, type Stage } from './errors.ts';
 import { Plants } from './plants.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
@@ -19,6 +19,10 @@ interface Open extends Tables {
   database: DatabaseSync;
   watch: Watch;
 }
+
+/** How often a writer asks for the lock that another process holds. */
+const lockPollMs = 0.25;
+const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
 
 export class Connection {
   readonly #path: string;
@@ -47,8 +51,7 @@ export class Connection {
     let stage: Stage = 'before-commit';
     try {
       const opened = this.#opened();
-      // IMMEDIATE: a read that turns into a write later is refused whatever the timeout.
-      opened.database.exec('BEGIN IMMEDIATE');
+      begin(opened.database);
       const result = work(opened);
       stage = 'commit';
       opened.database.exec('COMMIT');
@@ -91,6 +94,26 @@ export class Connection {
     this.#open = undefined;
     database?.close();
     return problem;
+  }
+}
+
+/**
+ * Waits for the lock that other processes hold. SQLite would wait too, but in sleeps of up to 100 ms,
+ * in which the others take the lock again and again: with several workers that write at full load,
+ * one would starve. Blocks the thread that it is called on.
+ */
+function begin(database: DatabaseSync): void {
+  database.exec('PRAGMA busy_timeout = 0');
+  const untilMs = performance.now() + lockTimeoutMs;
+  for (;;) {
+    try {
+      // IMMEDIATE: a read that turns into a write later is refused whatever the timeout.
+      database.exec('BEGIN IMMEDIATE');
+      return;
+    } catch (error) {
+      if (!isLocked(error) || performance.now() > untilMs) throw error;
+      Atomics.wait(nobodyWakes, 0, 0, lockPollMs);
+    }
   }
 }
 

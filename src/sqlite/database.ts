@@ -10,7 +10,7 @@ import { applicationId, migrate, refuseNewerSchema } from './migrate.ts';
 import { pragma } from './pragma.ts';
 
 /** How long a writer waits for another process to end its transaction, before it gives up. */
-const lockTimeoutMs = 5_000;
+export const lockTimeoutMs = 5_000;
 
 /** The WAL file is cut back to this after a checkpoint, however large a burst made it. */
 const walBytesKept = 64 * 1024 * 1024;

@@ -55,10 +55,12 @@ export function problemOf(error: unknown, stage: Stage): unknown {
 
 /** After any error but these the connection is not to be trusted: it is closed, and opened anew. */
 export function leavesConnectionSound(error: unknown): boolean {
-  return isSqliteError(error) && (isLocked(error) || primaryCode(error) === resultCode.full);
+  return isLocked(error) || (isSqliteError(error) && primaryCode(error) === resultCode.full);
 }
 
-function isLocked(error: SqliteError): boolean {
+/** True where another connection holds a lock that this one needs. */
+export function isLocked(error: unknown): boolean {
+  if (!isSqliteError(error)) return false;
   const code = primaryCode(error);
   return code === resultCode.busy || code === resultCode.locked;
 }

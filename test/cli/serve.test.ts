@@ -132,6 +132,8 @@ describe('serve is refused', { concurrency: 2 }, () => {
   const bad: [option: string, value: string, mend: RegExp][] = [
     ['--port', '65536', /Give an integer from 0 to 65535\./],
     ['--port', '80.5', /Give an integer from 0 to 65535\./],
+    ['--workers', '0', /Give auto or an integer from 1 to 256\./],
+    ['--workers', 'many', /Give auto or an integer from 1 to 256\./],
     ['--base-url', 'plants.example', /Give an http or https address without query, such as https/],
     ['--base-url', 'ftp://plants.example', /Give an http or https address without query/],
     ['--base-url', 'https://plants.example/?a=b', /Give an http or https address without query/],

@@ -1,0 +1,165 @@
+/**
+ * serve --workers: several processes behind one address that nobody can tell from one.
+ */
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { run, runOk, serve, type Service } from '../support/command.ts';
+import { Connection, type RawAnswer } from '../support/connection.ts';
+import { databaseFile, fill, soundIds } from '../support/database.ts';
+import { until } from '../support/until.ts';
+
+const workers = 3;
+
+async function start(t: TestContext) {
+  const { path, url } = databaseFile(t);
+  const token = await fill(path, 0);
+  const args = ['--workers', String(workers), '--log-level', 'debug', '--database', url];
+  const service = await serve(t, args);
+  const open = () => {
+    const connection = new Connection(service.address);
+    t.after(() => connection.socket.destroy());
+    return connection;
+  };
+  return { path, url, token, service, open };
+}
+
+function send(connection: Connection, token: string, first: string, body?: object) {
+  const json = body === undefined ? '' : JSON.stringify(body);
+  const lines = [`${first} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${token}`];
+  if (body !== undefined) {
+    lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(json)}`);
+  }
+  connection.write(`${lines.join('\r\n')}\r\n\r\n${json}`);
+  return connection.answer();
+}
+
+/** The process that gave the answer: the log of requests tells. */
+async function processOf(service: Service, answer: RawAnswer | undefined): Promise<number> {
+  const id = answer?.headers.find((line) => line.startsWith('x-request-id: '))?.split(': ')[1];
+  assert.ok(id);
+  const entry = () =>
+    service
+      .log()
+      .split('\n')
+      .find((line) => line.includes(`"requestId":"${id}"`) && line.endsWith('}'));
+  await until('the request is logged', () => entry() !== undefined);
+  return JSON.parse(entry() ?? '').pid;
+}
+
+/** One connection to each worker, as they come. */
+async function connectionToEach(service: Service, open: () => Connection, token: string) {
+  const found = new Map<number, Connection>();
+  await until('there is a connection to each worker', async () => {
+    const connection = open();
+    const pid = await processOf(service, await send(connection, token, 'GET /plants'));
+    if (found.has(pid)) connection.socket.destroy();
+    else found.set(pid, connection);
+    return found.size === workers;
+  });
+  return found;
+}
+
+describe('serve --workers', { concurrency: 2 }, () => {
+  it('answers from every process with what any of them has acknowledged', async (t) => {
+    const { path, token, service, open } = await start(t);
+    const connections = [...(await connectionToEach(service, open, token)).values()];
+    const ids: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      for (const writer of connections) {
+        const name = `plant ${ids.length + 1}`;
+        const created = await send(writer, token, 'POST /plants', { name });
+        assert.equal(created?.status, 201);
+        ids.push(ids.length + 1);
+        for (const reader of connections) {
+          const list = await send(reader, token, 'GET /plants?fields=id&limit=100');
+          assert.deepEqual(
+            JSON.parse(list?.body ?? ''),
+            ids.map((id) => ({ id })),
+          );
+        }
+      }
+    }
+    assert.equal(await service.stop(), 0);
+    assert.deepEqual(soundIds(path), ids);
+  });
+
+  it('loses no write of many at once in all processes, and refuses none', async (t) => {
+    const { path, token, service, open } = await start(t);
+    const connections = [...(await connectionToEach(service, open, token)).values()];
+    const statuses = await Promise.all(
+      connections.map(async (connection) => {
+        const seen: (number | undefined)[] = [];
+        for (let at = 0; at < 100; at++) {
+          seen.push((await send(connection, token, 'POST /plants', { name: 'a' }))?.status);
+        }
+        return seen;
+      }),
+    );
+    assert.deepEqual([...new Set(statuses.flat())], [201]);
+    assert.equal(await service.stop(), 0);
+    assert.equal(soundIds(path).length, 100 * workers);
+  });
+
+  it('refuses a token in every process as soon as it is revoked', async (t) => {
+    const { url, token, service, open } = await start(t);
+    const connections = await connectionToEach(service, open, token);
+    const [id = ''] = (await runOk(['token', 'list', '--database', url]))
+      .split('\n')
+      .map((line) => line.split(/\s/)[0])
+      .filter((first) => /^[0-9a-f]{16}$/.test(first ?? ''));
+    await runOk(['token', 'revoke', id, '--database', url]);
+    for (const connection of connections.values()) {
+      assert.equal((await send(connection, token, 'GET /plants'))?.status, 401);
+    }
+  });
+
+  it('puts another in the place of one that dies, whose connections alone are lost', async (t) => {
+    const { token, service, open } = await start(t);
+    const connections = await connectionToEach(service, open, token);
+    const [[victim, lost] = assert.fail(), ...others] = connections;
+    process.kill(victim, 'SIGKILL');
+    await lost.closed();
+    for (const [, connection] of others) {
+      assert.equal((await send(connection, token, 'GET /plants'))?.status, 200);
+      connection.socket.destroy();
+    }
+    const now = await connectionToEach(service, open, token);
+    assert.equal(now.has(victim), false);
+    assert.match(service.log(), /"level":50[^\n]+"signal":"SIGKILL"[^\n]+"worker ended"/);
+  });
+
+  it('answers in every process what has come before it stops', async (t) => {
+    const { token, service, open } = await start(t);
+    const connections = [...(await connectionToEach(service, open, token)).values()];
+    const body = JSON.stringify({ name: 'last' });
+    for (const { socket } of connections) {
+      const head = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`;
+      socket.write(
+        `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+      );
+    }
+    // Each has the head of a request when the signal comes, and its body only after that.
+    await Promise.all(connections.map(() => send(open(), token, 'GET /plants')));
+    service.child.kill('SIGTERM');
+    await until('all are stopping', () => service.log().split('"stopping"').length > workers);
+    for (const connection of connections) connection.write(body);
+    const answers = await Promise.all(connections.map((connection) => connection.answer()));
+    assert.deepEqual(
+      answers.map((answer) => [answer?.status, answer?.isLast]),
+      connections.map(() => [201, true]),
+    );
+    assert.equal(await service.stop(), 0);
+  });
+
+  it('says once why it cannot start, and ends with 1', async (t) => {
+    const { url, service } = await start(t);
+    const { port } = new URL(service.address);
+    const args = ['serve', '--workers', '2', '--port', port, '--database', url];
+    const { status, stdout, stderr } = await run(args);
+    assert.deepEqual([status, stdout], [1, '']);
+    const lines = stderr.split('\n').filter((line) => line.startsWith('error: '));
+    assert.deepEqual(lines, [
+      `error: Cannot listen on 127.0.0.1 port ${port}: another process listens there. Choose another --port, or 0 for a free one.`,
+    ]);
+  });
+});
