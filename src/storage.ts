@@ -83,11 +83,11 @@ export interface PlantQuery {
 export interface PlantPage {
   /** The plants as JSON.stringify would write them, with commas between and nothing around. */
   json: string;
-  count: number;
-  /** The id of the last plant; `after` of the query where there is none. */
-  lastId: number;
-  /** True where `limit` ended the page and others of the query follow. */
-  moreFollow: boolean;
+  /**
+   * Where `limit` ended the page and others of the query follow: the id of its last plant, after which
+   * the next page begins. Undefined where the list ends.
+   */
+  next: number | undefined;
 }
 
 /** Times are milliseconds since the Unix epoch. */

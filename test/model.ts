@@ -129,10 +129,10 @@ class Model {
       .filter((plant) => request.tag === undefined || plant.tag === request.tag)
       .toSorted((a, b) => a.id - b.id);
     const page = all.slice(0, request.limit);
-    const { limit, tag: label, fields } = request;
+    const { limit, tag: label, fields: asked } = request;
     let next = `/plants?limit=${limit}&after=${page.at(-1)?.id}`;
     if (label !== undefined) next += `&tag=${encodeURIComponent(label)}`;
-    if (fields !== undefined) next += `&fields=${fields.join()}`;
+    if (asked !== undefined) next += `&fields=${asked.join()}`;
     return {
       status: 200,
       text: `[${page.map((plant) => json(plant, request.fields)).join()}]`,

@@ -152,12 +152,12 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       for (const fields of orders) {
         const page = await storage.listPlants(alice, { after: 0, limit: 10, fields });
         const expected = [first, second].map((one) => plantJson(one, fields)).join();
-        assert.deepEqual(page, { json: expected, count: 2, lastId: 2, moreFollow: false });
+        assert.deepEqual(page, { json: expected, next: undefined });
       }
       const page = await storage.listPlants(alice, { after: 0, limit: 1, fields: ['id'] });
-      assert.deepEqual(page, { json: '{"id":1}', count: 1, lastId: 1, moreFollow: true });
+      assert.deepEqual(page, { json: '{"id":1}', next: 1 });
       const none = await storage.listPlants(alice, { after: 9, limit: 10, fields: defaultFields });
-      assert.deepEqual(none, { json: '', count: 0, lastId: 9, moreFollow: false });
+      assert.deepEqual(none, { json: '', next: undefined });
     });
 
     it('keeps the outcome of each of many writes at once', async (t) => {
@@ -390,8 +390,7 @@ async function list(
   const fields: PlantField[] = ['id', 'name', 'tag'];
   const page = await storage.listPlants(who, { after: 0, limit: 1_000, fields, ...query });
   const plants: Plant[] = JSON.parse(`[${page.json}]`);
-  assert.equal(page.count, plants.length);
-  assert.equal(page.lastId, plants.at(-1)?.id ?? query.after ?? 0);
+  if (page.next !== undefined) assert.equal(page.next, plants.at(-1)?.id);
   return plants;
 }
 

@@ -4,7 +4,6 @@
  */
 import cluster, { type Address, type Worker } from 'node:cluster';
 import { once } from 'node:events';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 
 /** One that dies sooner is not replaced at once: it would die again, as fast as the machine allows. */
@@ -53,14 +52,16 @@ export class Workers {
     );
   }
 
+  #replace(): void {
+    if (!this.#stopping.aborted) this.#keep(cluster.fork());
+  }
+
   #keep(worker: Worker): void {
     const startedMs = performance.now();
     worker.once('exit', () => {
       if (this.#stopping.aborted) return;
       const livedMs = performance.now() - startedMs;
-      void wait(livedMs < soonMs ? soonMs : 0, undefined, { ref: false }).then(() => {
-        if (!this.#stopping.aborted) this.#keep(cluster.fork());
-      });
+      setTimeout(() => this.#replace(), livedMs < soonMs ? soonMs : 0).unref();
     });
   }
 }

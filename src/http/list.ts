@@ -34,15 +34,11 @@ export async function listPlants(
     storage.listPlants(caller, { ...range, tag, fields: wanted });
 
   const first = await read({ after, limit: Math.min(limit ?? Infinity, batchPlants) });
-  if (!first.moreFollow || limit === first.count) {
-    return { body: `[${first.json}]`, next: first.moreFollow ? first.lastId : undefined };
+  if (first.next === undefined || (limit !== undefined && limit <= batchPlants)) {
+    return { body: `[${first.json}]`, next: first.next };
   }
-
-  const end = limit === undefined ? undefined : await endOfPage(read, first, limit, isGone);
-  return {
-    body: Readable.from(jsonOf(read, first, limit, end?.lastId)),
-    next: end?.moreFollow ? end.lastId : undefined,
-  };
+  const end = limit === undefined ? undefined : await endOfPage(read, first.next, limit, isGone);
+  return { body: Readable.from(jsonOf(read, first, limit, end?.lastId)), next: end?.next };
 }
 
 type Read = (
@@ -51,19 +47,21 @@ type Read = (
 ) => Promise<PlantPage>;
 
 /**
- * Where a page too long to hold ends. The answer's Link must be known before its first plant is
- * sent, so the ids are walked once before.
+ * Where a page too long to hold ends and others follow; `after` is where its first batch ends. The
+ * answer's Link must be known before its first plant is sent, so the ids are walked once before.
  */
-async function endOfPage(read: Read, first: PlantPage, limit: number, isGone: () => boolean) {
-  let { lastId, count, moreFollow } = first;
-  while (moreFollow && count < limit && !isGone()) {
+async function endOfPage(read: Read, after: number, limit: number, isGone: () => boolean) {
+  let lastId = after;
+  let next: number | undefined = after;
+  for (let left = limit - batchPlants; left > 0 && next !== undefined && !isGone();) {
     await turnOfOthers();
-    const wanted = Math.min(limit - count, batchPlants);
-    const page = await read({ after: lastId, limit: wanted }, ['id']);
-    ({ lastId, moreFollow } = page);
-    count += page.count;
+    const batch = Math.min(left, batchPlants);
+    const page: PlantPage = await read({ after: next, limit: batch }, ['id']);
+    ({ next } = page);
+    lastId = next ?? Number(/\d+(?=\}$)/.exec(page.json)?.[0] ?? lastId);
+    left -= batch;
   }
-  return { lastId, moreFollow };
+  return { lastId, next };
 }
 
 /** The JSON of a list in batches: `first`, which is read already, and what follows up to `upTo`. */
@@ -74,18 +72,19 @@ async function* jsonOf(
   upTo: number | undefined,
 ): AsyncGenerator<string> {
   yield `[${first.json}`;
-  let { lastId, count, moreFollow } = first;
-  while (moreFollow) {
+  let { next } = first;
+  for (let left = (limit ?? Infinity) - batchPlants; next !== undefined && left > 0;) {
     await turnOfOthers();
-    const page = await read({ after: lastId, upTo, limit: batchPlants });
-    ({ lastId, moreFollow } = page);
-    count += page.count;
-    // Plants with ids of their own came in among those that were counted. To leave out any could
-    // leave out one that the next page skips, so the transfer breaks off, for the client to repeat.
-    if (limit !== undefined && count > limit) {
-      throw new Error('plants were created inside a page while it was being sent');
-    }
-    if (page.count > 0) yield `,${page.json}`;
+    const batch = Math.min(left, batchPlants);
+    const page: PlantPage = await read({ after: next, upTo, limit: batch });
+    if (page.json !== '') yield `,${page.json}`;
+    ({ next } = page);
+    left -= batch;
+  }
+  // Plants with ids of their own came in among those that were counted. To leave out any could leave
+  // out one that the next page skips, so the transfer breaks off, for the client to repeat.
+  if (next !== undefined && limit !== undefined) {
+    throw new Error('plants were created inside a page while it was being sent');
   }
   yield ']';
 }

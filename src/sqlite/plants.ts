@@ -18,21 +18,23 @@ const lists = {
 type ListKind = keyof typeof lists;
 
 /**
- * A page in one row: the innermost query yields its plants in order, and group_concat keeps that
- * order. `?4 + 0`, because SQLite plans a statement anew at each run when its LIMIT is a parameter
- * alone, which takes longer than the page itself.
+ * A page in one row. First the id of its last plant is looked for, which is none where the list ends
+ * before; then the range up to it is read in the order of its index; then one look beyond. `?4 - 1`,
+ * because SQLite plans a statement anew at each run when its LIMIT or OFFSET is a parameter alone, which
+ * takes longer than the page itself.
  */
 export function listSql(kind: ListKind, fields: readonly PlantField[]): string {
   const members = fields.map((field) => `'${field}', ${field}`).join();
   const range = `${lists[kind]} AND id <= ?3`;
   return `
-    SELECT json, count, lastId, count = ?4 AND EXISTS (SELECT 1 FROM ${range} AND id > lastId)
-    FROM (SELECT group_concat(json_object(${members}), ',') AS json, count(*) AS count, max(id) AS lastId
-          FROM (SELECT id, name, tag FROM ${range} AND id > ?2 ORDER BY id LIMIT ?4 + 0))`;
+    SELECT json_group_array(json_object(${members})), last,
+           EXISTS (SELECT 1 FROM ${range} AND id > last)
+    FROM (SELECT (SELECT id FROM ${range} AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?4 - 1) AS last)
+         CROSS JOIN ${range} AND id > ?2 AND id <= coalesce(last, ?3)`;
 }
 
 /** What a row of it holds. */
-type PageRow = [json: string | null, count: number, lastId: number | null, moreFollow: number];
+type PageRow = [array: string, last: number | null, moreFollow: number];
 
 // One plant is found by its key; `?4` tells whether another's counts.
 export const plantSql = {
@@ -102,8 +104,8 @@ export class Plants {
     if (!whole) values.push(caller.user);
     if (tag !== undefined) values.push(tag);
     const row = this.#listStatement(kind, fields).get(...values) as unknown;
-    const [json, count, lastId, moreFollow] = row as PageRow; // an aggregate has a row
-    return { json: json ?? '', count, lastId: lastId ?? after, moreFollow: moreFollow === 1 };
+    const [array, last, moreFollow] = row as PageRow; // an aggregate has a row
+    return { json: array.slice(1, -1), next: moreFollow === 1 ? (last ?? undefined) : undefined };
   }
 
   #listStatement(kind: ListKind, fields: readonly PlantField[]): StatementSync {

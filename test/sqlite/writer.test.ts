@@ -61,8 +61,8 @@ it('refuses what is beyond its bound at once, and does all that it took', async 
   release();
   await Promise.all(writes);
   assert.equal(outcomes.filter((outcome) => outcome === 'done').length, underWayMax);
-  const { count } = await storage.listPlants(alice, { after: 0, limit: 10_000, fields: ['id'] });
-  assert.equal(count, underWayMax);
+  const { json } = await storage.listPlants(alice, { after: 0, limit: 10_000, fields: ['id'] });
+  assert.equal(json.split(',').length, underWayMax);
 });
 
 it('does what it took before it is closed', async (t) => {
