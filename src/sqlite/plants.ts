@@ -21,7 +21,8 @@ type ListKind = keyof typeof lists;
  * A page in one row. First the id of its last plant is looked for, which is none where the list ends
  * before; then the range up to it is read in the order of its index; then one look beyond. `?4 - 1`,
  * because SQLite plans a statement anew at each run when its LIMIT or OFFSET is a parameter alone, which
- * takes longer than the page itself.
+ * takes longer than the page itself. Of two upper bounds on an id SQLite uses one and reads on to it,
+ * so the range of the page has no more than its own.
  */
 export function listSql(kind: ListKind, fields: readonly PlantField[]): string {
   const members = fields.map((field) => `'${field}', ${field}`).join();
@@ -30,7 +31,7 @@ export function listSql(kind: ListKind, fields: readonly PlantField[]): string {
     SELECT json_group_array(json_object(${members})), last,
            EXISTS (SELECT 1 FROM ${range} AND id > last)
     FROM (SELECT (SELECT id FROM ${range} AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?4 - 1) AS last)
-         CROSS JOIN ${range} AND id > ?2 AND id <= coalesce(last, ?3)`;
+         CROSS JOIN ${lists[kind]} AND id > ?2 AND id <= coalesce(last, ?3)`;
 }
 
 /** What a row of it holds. */
