@@ -18,6 +18,7 @@ import { seed, type Seeded } from './seed.ts';
 import { starts } from './start.ts';
 import { install, withRunning, type Systems } from './systems.ts';
 import { wholeList } from './whole-list.ts';
+import { workers } from './workers.ts';
 import { refuseMissingTools, temporaryFolder } from './workspace.ts';
 
 interface Bench {
@@ -32,6 +33,7 @@ interface Bench {
 const studies: Record<string, (bench: Bench, seeded: Seeded) => Promise<string>> = {
   'reads-under-writes': ({ systems, pace }, seeded) => readsUnderWrites(systems, seeded, pace),
   'whole-list': ({ systems, folder }, seeded) => wholeList(systems, folder, seeded),
+  workers: ({ systems, pace }, seeded) => workers(systems, seeded, pace),
   start: ({ systems }, seeded) => starts(systems, seeded),
   'lone-create': ({ systems, folder, pace }, seeded) => loneCreate(systems, folder, seeded, pace),
 };

@@ -9,22 +9,30 @@ local fodder_id = 0
 local created = 0
 
 local page_plants = 20
+local active_users = 1000 -- who sends the requests, however many more have plants
+
+local function someone()
+  return heads[math.random(math.min(users, active_users))]
+end
 
 local function list()
+  return "GET /plants?limit=" .. page_plants .. someone() .. "\r\n"
+end
+
+local function list_of_any()
   return "GET /plants?limit=" .. page_plants .. heads[math.random(users)] .. "\r\n"
 end
 
 -- After this id follow `page_plants` times as many plants as there are users: a full page of each.
 local function page()
   local after = math.random(0, plants - page_plants * users)
-  local head = heads[math.random(users)]
-  return "GET /plants?limit=" .. page_plants .. "&after=" .. after .. head .. "\r\n"
+  return "GET /plants?limit=" .. page_plants .. "&after=" .. after .. someone() .. "\r\n"
 end
 
 local function create()
   created = created + 1
   local body = '{"name":"Monstera deliciosa ' .. created .. '","tag":"bed ' .. created % 20 .. '"}'
-  return "POST /plants" .. heads[math.random(users)]
+  return "POST /plants" .. someone()
     .. "Content-Type: application/json\r\nContent-Length: " .. #body .. "\r\n\r\n" .. body
 end
 
@@ -42,7 +50,7 @@ local function mix()
   return delete()
 end
 
-local makers = { list = list, page = page, create = create, delete = delete, mix = mix }
+local makers = { list = list, list_of_any = list_of_any, page = page, create = create, delete = delete, mix = mix }
 
 function init(args)
   request = makers[args[1]]

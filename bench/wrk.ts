@@ -14,7 +14,7 @@ const lastCore = cpus().length - 1;
 
 export interface Load {
   /** Which of the requests of wrk.lua. */
-  requests: 'list' | 'page' | 'create' | 'delete' | 'mix';
+  requests: 'list' | 'list_of_any' | 'page' | 'create' | 'delete' | 'mix';
   connections: number;
   seconds: number;
   /** Of the random users and cursors; the same for all systems of a round. */

@@ -1,0 +1,48 @@
+/**
+ * What more processes give: the service with one worker and with one for each core, in turn. The load
+ * keeps to the last core here too, which the last worker then shares with it.
+ */
+import { availableParallelism } from 'node:os';
+import { medianOf, medianRatio, shown, table } from './figures.ts';
+import { loaded, workloads, type Pace } from './load.ts';
+import type { Seeded } from './seed.ts';
+import { withRunning, type Systems } from './systems.ts';
+
+const counts = [1, availableParallelism()];
+const chosen = ['list-20', 'random-page', 'create-32'];
+
+export async function workers(
+  { service }: Systems,
+  seeded: Seeded,
+  { rounds, seconds }: Pace,
+): Promise<string> {
+  const rows: string[][] = [];
+  for (const workload of workloads.filter(({ name }) => chosen.includes(name))) {
+    const results = counts.map((count) => ({
+      count,
+      all: [] as { requestsPerSecond: number; p99Ms: number }[],
+    }));
+    for (let seed = 1; seed <= rounds; seed++) {
+      for (const { count, all } of results) {
+        const args = (those: Seeded) => [...service.args(those), `--workers=${count}`];
+        await withRunning([{ ...service, args }], seeded, async (running) => {
+          for (const system of running) {
+            await loaded(system, workload, seeded, 1, 0);
+            all.push(await loaded(system, workload, seeded, seconds, seed));
+          }
+        });
+      }
+    }
+    const rates = (at: number) => results[at]?.all.map((each) => each.requestsPerSecond) ?? [];
+    for (const [at, { count, all }] of results.entries()) {
+      rows.push([
+        workload.name,
+        String(count),
+        shown(medianOf(all, (each) => each.requestsPerSecond)),
+        shown(medianOf(all, (each) => each.p99Ms)),
+        medianRatio(rates(at), rates(0)).toFixed(2),
+      ]);
+    }
+  }
+  return table(['Workload', 'Workers', 'Requests/s', 'p99 ms', 'To one worker'], rows);
+}
