@@ -16,7 +16,9 @@ export function readJson(bytes: Buffer): JsonReading {
   try {
     if (isUtf8(bytes)) {
       const value: unknown = JSON.parse(text);
-      return { value, faults: isObject(value) ? lossesOf(text) : [] };
+      // A text that comes out again as it went in has lost nothing, and most clients write it so.
+      const isWhole = !isObject(value) || JSON.stringify(value) === text;
+      return { value, faults: isWhole ? [] : lossesOf(text) };
     }
   } catch {
     // Not well-formed. What the parser says quotes the body, so it stays here.

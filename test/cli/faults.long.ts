@@ -17,7 +17,8 @@ it('answers that an outcome is unknown where the disk hangs, and reads meanwhile
   const token = await runOk(['token', 'create', 'alice', ...database]);
   const hanging = ['strace', '-D', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fsync,fdatasync'];
   const inject = ['-e', `inject=fsync,fdatasync:delay_enter=${hangSeconds}s:when=2`];
-  const { address, stop } = await serve(t, database, { under: [...hanging, ...inject] });
+  const service = await serve(t, database, { under: [...hanging, ...inject] });
+  const { address } = service;
   const create = (name: string) => call(`${address}/plants`, 'POST', { token, json: { name } });
 
   const answers = [];
@@ -41,5 +42,5 @@ it('answers that an outcome is unknown where the disk hangs, and reads meanwhile
   for (const plant of [...acknowledged, last.json]) {
     assert.ok(names.includes((plant as { name: string }).name));
   }
-  assert.equal(await stop(), 0);
+  assert.equal(await service.stop(), 0);
 });
