@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 // Picks the entry, nothing else: the sources in a checkout, the compiled files in what is published.
 // Plain old syntax, so that a Node that is too old gets a sentence and not a stack.
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
+import module from 'node:module';
+import { fileURLToPath } from 'node:url';
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 24 || (major === 24 && minor < 15)) {
@@ -12,6 +14,19 @@ if (major < 24 || (major === 24 && minor < 15)) {
   );
   process.exit(1);
 }
+
+// What Node has compiled is kept for the next start, which it makes a quarter faster; it also keeps
+// the types of a checkout from being stripped anew. It stands in this installation, where only who
+// may change the program may change it, and not in the system's temporary folder, where anybody
+// could leave code for us to run. Where it cannot be written, starts are as slow as the first one.
+const compiledCode = fileURLToPath(new URL('../node_modules/.cache/plant-store', import.meta.url));
+try {
+  mkdirSync(compiledCode, { recursive: true, mode: 0o700 }); // whatever the umask
+} catch {
+  // Node finds that out too, and goes on without.
+}
+module.enableCompileCache(compiledCode);
+if (!process.env.NODE_COMPILE_CACHE) process.env.NODE_COMPILE_CACHE = compiledCode; // for threads and workers
 
 const source = new URL('../src/cli/main.ts', import.meta.url);
 const compiled = new URL('../dist/cli/main.js', import.meta.url);

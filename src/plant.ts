@@ -1,7 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox';
+import { idMax } from './ids.ts';
 
-/** Largest id: 2^53 - 1, the largest integer that JSON carries exactly everywhere (RFC 8259, section 6). */
-export const idMax = Number.MAX_SAFE_INTEGER;
 export const nameCodePointsMax = 200;
 export const tagCodePointsMax = 100;
 

@@ -2,7 +2,7 @@
  * The one error that the service answers with. What the client is told (`detail`, `faults`) and what
  * the log is told (`cause`) are two things: nothing of a cause ever reaches a client.
  */
-import { idMax } from './plant.ts';
+import { idMax } from './ids.ts';
 
 export type ProblemKind =
   | 'invalid-request'

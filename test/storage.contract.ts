@@ -6,7 +6,8 @@ import { randomBytes } from 'node:crypto';
 import { describe, it, type TestContext } from 'node:test';
 import type { Caller, Role } from '../src/access.ts';
 import { scopes, stateOf } from '../src/access.ts';
-import { defaultFields, idMax, plantJson, type Plant, type PlantField } from '../src/plant.ts';
+import { idMax } from '../src/ids.ts';
+import { defaultFields, plantJson, type Plant, type PlantField } from '../src/plant.ts';
 import type { PlantQuery, Storage } from '../src/storage.ts';
 import { tokenHashBytes, tokenId } from '../src/token.ts';
 

@@ -2,12 +2,15 @@
  * Answers for what never becomes a request that a route could see: bytes that are not HTTP, headers
  * too large, a request too slow, an expectation that is not known.
  */
-import { randomUUID } from 'node:crypto';
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { randomUUID } from '../crypto.ts';
 import { Problem } from '../problem.ts';
 import { headerBytesMax, requestTimeoutMs } from './limits.ts';
 import { answers, problemBody, problemMediaType } from './problems.ts';
+
+// An import would read all that node:http exports, and with WebSocket a whole HTTP client is loaded.
+const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /**
  * Which connections still wait for answers to requests that came whole. Answers are sent in the

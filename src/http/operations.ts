@@ -4,7 +4,8 @@
  */
 import { Type, type Static, type TSchema } from '@sinclair/typebox';
 import type { FastifyTypeProvider } from 'fastify';
-import { idMax, Name, NewPlant, PlantId, plantFields, Tag, type PlantField } from '../plant.ts';
+import { idMax } from '../ids.ts';
+import { Name, NewPlant, PlantId, plantFields, Tag, type PlantField } from '../plant.ts';
 import { bodyBytesMax, headerBytesMax, requestTimeoutMs } from './limits.ts';
 import { answers, problemMediaType, problemType } from './problems.ts';
 import { idsExhausted, idTaken, plantNotFound, type ProblemKind } from '../problem.ts';

@@ -3,7 +3,8 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { reachesWholeStore, type Identity } from '../access.ts';
-import { idMax, type NewPlant, type Plant, type PlantField } from '../plant.ts';
+import { idMax } from '../ids.ts';
+import type { NewPlant, Plant, PlantField } from '../plant.ts';
 import { idsExhausted, idTaken } from '../problem.ts';
 import type { PlantPage, PlantQuery } from '../storage.ts';
 

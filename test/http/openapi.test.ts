@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
+import type { TSchema } from '@sinclair/typebox';
+import { Ajv } from 'ajv';
+import * as operations from '../../src/http/operations.ts';
 import { openapiFile, openapiText } from '../../tools/openapi.ts';
 import { startApp } from '../support/app.ts';
+
+interface RouteSchemas {
+  params?: TSchema;
+  querystring?: TSchema;
+  body?: TSchema;
+}
 
 it('openapi.json is what the routes say; run "npm run openapi" after a change', async () => {
   assert.equal(readFileSync(openapiFile, 'utf8'), await openapiText());
@@ -17,6 +26,15 @@ it('tells that fields are written with commas, as the service takes them', () =>
   ]) {
     const fields = operation.parameters.find(({ name }: { name: string }) => name === 'fields');
     assert.deepEqual([fields.style, fields.explode], ['form', false]);
+  }
+});
+
+it('the schemas of the operations are schemas', () => {
+  const ajv = new Ajv({ strict: true, keywords: ['style', 'explode'] });
+  for (const { params, querystring, body } of Object.values(operations) as RouteSchemas[]) {
+    for (const schema of [params, querystring, body]) {
+      if (schema !== undefined) assert.ok(ajv.validateSchema(schema), ajv.errorsText());
+    }
   }
 });
 

@@ -12,7 +12,7 @@ import { pino } from 'pino';
 import { buildApp } from '../../src/http/app.ts';
 import { answerBrokenRequest, AnswersOwed } from '../../src/http/broken.ts';
 import { bodyBytesMax } from '../../src/http/limits.ts';
-import { idMax } from '../../src/plant.ts';
+import { idMax } from '../../src/ids.ts';
 import type { ProblemKind } from '../../src/problem.ts';
 import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
