@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Picks the entry, nothing else: the sources in a checkout, the compiled files in what is published.
+// Picks the entry: the sources in a checkout, the compiled files in what is published. And keeps what
+// Node compiles of it.
 // Plain old syntax, so that a Node that is too old gets a sentence and not a stack.
 import { existsSync, mkdirSync } from 'node:fs';
 import module from 'node:module';
@@ -15,15 +16,15 @@ if (major < 24 || (major === 24 && minor < 15)) {
   process.exit(1);
 }
 
-// What Node has compiled is kept for the next start, which it makes a quarter faster; it also keeps
-// the types of a checkout from being stripped anew. It stands in this installation, where only who
-// may change the program may change it, and not in the system's temporary folder, where anybody
-// could leave code for us to run. Where it cannot be written, starts are as slow as the first one.
-const compiledCode = fileURLToPath(new URL('../node_modules/.cache/plant-store', import.meta.url));
+// What Node has compiled is kept for the next start: that one is faster, and in a checkout it need not
+// load what strips types. It is kept in this installation, where only who may change the program may
+// change it, and not in the system's temporary folder, where anybody could leave code for us to run.
+// Where it cannot be kept, every start is like the first.
+const compiledCode = fileURLToPath(new URL('../.cache', import.meta.url));
 try {
-  mkdirSync(compiledCode, { recursive: true, mode: 0o700 }); // whatever the umask
+  mkdirSync(compiledCode, { mode: 0o700 }); // whatever the umask
 } catch {
-  // Node finds that out too, and goes on without.
+  // It is there already, or Node finds out that it cannot be.
 }
 module.enableCompileCache(compiledCode);
 if (!process.env.NODE_COMPILE_CACHE) process.env.NODE_COMPILE_CACHE = compiledCode; // for threads and workers

@@ -1,5 +1,6 @@
-import { Type, type Static } from '@sinclair/typebox';
+import type { Static } from '@sinclair/typebox';
 import { idMax } from './ids.ts';
+import { Type } from './typebox.ts';
 
 export const nameCodePointsMax = 200;
 export const tagCodePointsMax = 100;

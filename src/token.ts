@@ -3,8 +3,8 @@
  * characters in base62. The prefix lets a secret scanner find a leak, the checksum lets the service
  * refuse a typo without asking the storage. No I/O here; only the hash ever reaches a storage.
  */
-import { crc32 } from './crc32.ts';
-import { hash, randomBytes } from './crypto.ts';
+import { hash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const prefix = 'plant_';

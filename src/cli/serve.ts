@@ -2,7 +2,6 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import { isIPv6 } from 'node:net';
 import { pino, type Logger } from 'pino';
-import { buildApp } from '../http/app.ts';
 import { drainOf } from '../http/drain.ts';
 import { scopes } from '../access.ts';
 import { Refusal } from '../refusal.ts';
@@ -41,6 +40,7 @@ export async function serve(options: ServeOptions): Promise<void> {
 
 async function serveHere(options: ServeOptions, stop: AbortController, log: Logger): Promise<void> {
   await using storage = await openStorage(options.database, { create: true });
+  const { buildApp } = await import('../http/app.ts'); // the first of several processes needs none
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
   const drain = drainOf(app.server);
   await app.listen({ host: options.host, port: options.port }).catch(refuseAddress(options));

@@ -2,9 +2,9 @@
  * Builds the service as a Fastify app; it never listens. A request goes: request id and Host,
  * unknown path or method, token and scope, body, input, storage, answer.
  */
+import { randomUUID } from 'node:crypto';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { randomUUID } from '../crypto.ts';
 import { Problem } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { acceptBodies } from './body.ts';

@@ -2,9 +2,9 @@
  * Answers for what never becomes a request that a route could see: bytes that are not HTTP, headers
  * too large, a request too slow, an expectation that is not known.
  */
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { randomUUID } from '../crypto.ts';
 import { Problem } from '../problem.ts';
 import { headerBytesMax, requestTimeoutMs } from './limits.ts';
 import { answers, problemBody, problemMediaType } from './problems.ts';

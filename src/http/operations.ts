@@ -2,13 +2,14 @@
  * The operations on plants as schemas: the only source of what a request may say, of its type and
  * of the OpenAPI document.
  */
-import { Type, type Static, type TSchema } from '@sinclair/typebox';
+import type { Static, TSchema } from '@sinclair/typebox';
 import type { FastifyTypeProvider } from 'fastify';
 import { idMax } from '../ids.ts';
 import { Name, NewPlant, PlantId, plantFields, Tag, type PlantField } from '../plant.ts';
 import { bodyBytesMax, headerBytesMax, requestTimeoutMs } from './limits.ts';
 import { answers, problemMediaType, problemType } from './problems.ts';
 import { idsExhausted, idTaken, plantNotFound, type ProblemKind } from '../problem.ts';
+import { Type } from '../typebox.ts';
 
 /** Types a checked request by its schemas. Answers are written as text, so they have no type here. */
 export interface CheckedByTypeBox extends FastifyTypeProvider {

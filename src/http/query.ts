@@ -2,7 +2,7 @@
  * Reads the query of a URL as HTML forms write it (url.spec.whatwg.org, section 5.1), but strictly:
  * text that is not percent-encoded UTF-8 and a parameter that comes twice are faults.
  */
-import { Kind, type TObject, type TSchema } from '@sinclair/typebox';
+import type { TObject, TSchema } from '@sinclair/typebox';
 import type { Fault } from '../problem.ts';
 
 export interface QueryReading {
@@ -48,8 +48,8 @@ export function queryOf(url: string): string {
  * for the schema to refuse: `1e3`, ` 5` and `007` are not integers here.
  */
 export function readText(schema: TSchema | undefined, text: string): unknown {
-  if (schema?.[Kind] === 'Integer') return /^(0|[1-9]\d{0,15})$/.test(text) ? exact(text) : text;
-  if (schema?.[Kind] === 'Array') return text.split(',');
+  if (schema?.['type'] === 'integer') return /^(0|[1-9]\d{0,15})$/.test(text) ? exact(text) : text;
+  if (schema?.['type'] === 'array') return text.split(',');
   return text;
 }
 

@@ -2,6 +2,7 @@
  * Copies of a database: taken while others write to it, put back while nobody uses it. Neither ever
  * overwrites a file or leaves half of one under the name that was asked for.
  */
+import { randomUUID } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
@@ -19,7 +20,6 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
-import { randomUUID } from '../crypto.ts';
 import { Refusal } from '../refusal.ts';
 import { openAsItIs, openDatabase } from './database.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';

@@ -2,15 +2,16 @@
  * The thread that writes: one transaction and one synced commit for all that has come, so that the
  * event loop of the service never waits for the disk or for a lock.
  */
-import type { MessagePort } from 'node:worker_threads';
+import {
+  parentPort,
+  receiveMessageOnPort,
+  workerData,
+  type MessagePort,
+} from 'node:worker_threads';
 import { defect, Problem } from '../problem.ts';
 import { Connection, type Tables } from './connection.ts';
 import { unavailable } from './errors.ts';
 import { apply, nowMs, type Outcome, type Parcel, type Write } from './writes.ts';
-
-// Not imported by name, as in writer.ts.
-const { parentPort, receiveMessageOnPort, workerData } =
-  process.getBuiltinModule('node:worker_threads');
 
 /** Writes of one transaction, give or take a parcel: a commit of so many takes some milliseconds. */
 const togetherMax = 512;

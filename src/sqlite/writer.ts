@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { extname } from 'node:path';
-import type { Worker as Thread } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import { unavailable } from './errors.ts';
 import { nowMs, type Outcome, type Parcel, type Write, type WriteResults } from './writes.ts';
@@ -16,9 +16,6 @@ const parcelMax = 8;
 /** What a write may take, a lock's wait included; then its outcome is given up as unknown. */
 const outcomeMsMax = 20_000;
 const sweepMs = 1_000;
-
-// An import by name would read all that the module exports, and 3 MiB of channels come with it.
-const { Worker } = process.getBuiltinModule('node:worker_threads');
 
 interface Waiting {
   write: Write;
@@ -32,7 +29,7 @@ const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, im
 export class Writer {
   readonly #path: string;
   readonly #onCommit: () => void;
-  #thread: Thread | undefined;
+  #thread: Worker | undefined;
   /** Those of this turn of the event loop. */
   #unsent: Waiting[] = [];
   /** Those that the thread has, in the order that it answers in. */
@@ -87,7 +84,7 @@ export class Writer {
     this.#unsent = [];
   }
 
-  #start(): Thread {
+  #start(): Worker {
     const thread = new Worker(threadFile, { workerData: this.#path });
     const sweep = setInterval(() => this.#giveUp(nowMs() - outcomeMsMax), sweepMs).unref();
     const lost = (cause: unknown) => {
