@@ -14,11 +14,15 @@ export class Memory<Value extends object> {
 
   /** What `read` gave for this key before, or gives now. That there is nothing is not kept. */
   recall<Read extends Value | undefined>(key: string, read: () => Read): Value | Read {
-    const known = this.#values.get(key);
+    const known = this.get(key);
     if (known !== undefined) return known;
     const value = read();
-    if (value !== undefined) this.#keep(key, value);
+    if (value !== undefined) this.keep(key, value);
     return value;
+  }
+
+  get(key: string): Value | undefined {
+    return this.#values.get(key);
   }
 
   forget(): void {
@@ -26,7 +30,8 @@ export class Memory<Value extends object> {
     this.#weight = 0;
   }
 
-  #keep(key: string, value: Value): void {
+  /** `key` has no value yet. */
+  keep(key: string, value: Value): void {
     this.#values.set(key, value);
     this.#weight += this.#weightOf(value);
     for (const [oldest, its] of this.#values) {

@@ -18,7 +18,7 @@ import type { NewPlant, Plant, PlantField } from './plant.ts';
  *
  * Errors. A method rejects with a Problem; anything else is a defect:
  *   `storage-unavailable`  the storage cannot answer now, and nothing was changed
- *   `overloaded`           too many writes wait already, and nothing was changed
+ *   `overloaded`           too many writes are under way already, and nothing was changed
  *   `storage-full`         no room for the change, and nothing was changed
  *   `outcome-unknown`      the write may or may not have happened
  * The methods name what else they reject with. No method waits without a bound.

@@ -254,6 +254,13 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         await writing.deletePlant(alice, added.id);
         assert.deepEqual(await page(), before);
 
+        // Also for a caller who was found before, where the write was made.
+        await list(writing, alice, { limit: 20 });
+        const own = await writing.createPlant(alice, { name: 'own' });
+        assert.deepEqual(await list(writing, alice, { limit: 20 }), [...before, own]);
+        await writing.deletePlant(alice, own.id);
+        assert.deepEqual(await list(writing, alice, { limit: 20 }), before);
+
         const role = async () => (await reading.findGrant(hash))?.caller.role;
         assert.equal(await role(), 'member');
         await caller(writing, 'alice', 'manager');

@@ -63,18 +63,23 @@ async function serveByWorkers(
   log: Logger,
 ): Promise<void> {
   const workers = new Workers(log, stop.signal);
-  {
-    // A file that cannot be used is refused once, and an old schema brought up by one process.
-    await using storage = await openStorage(options.database, { create: true });
-    const address = await workers.start(options.workers);
-    if (address === undefined) {
-      process.exitCode = 1;
-      return;
-    }
-    await announce(storage, nameOf(address), options, log);
+  try {
+    await startWorkers(workers, options, log);
+    if (!stop.signal.aborted && workers.isRunning) await once(stop.signal, 'abort');
+  } finally {
+    stop.abort();
+    await workers.stop();
   }
-  if (!stop.signal.aborted) await once(stop.signal, 'abort');
-  await workers.stop();
+}
+
+async function startWorkers(workers: Workers, options: ServeOptions, log: Logger): Promise<void> {
+  // A file that cannot be used is refused once, and an old schema brought up by one process.
+  await using storage = await openStorage(options.database, { create: true });
+  const address = await workers
+    .start(options.workers, options.host, options.port)
+    .catch(refuseAddress(options));
+  if (address === undefined) process.exitCode = 1;
+  else await announce(storage, nameOf(address), options, log);
 }
 
 async function announce(

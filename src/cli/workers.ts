@@ -4,6 +4,7 @@
  */
 import cluster, { type Address, type Worker } from 'node:cluster';
 import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 
 /** One that dies sooner is not replaced at once: it would die again, as fast as the machine allows. */
@@ -12,56 +13,90 @@ const soonMs = 1_000;
 export class Workers {
   readonly #log: Logger;
   readonly #stopping: AbortSignal;
+  #isRunning = false;
 
   constructor(log: Logger, stopping: AbortSignal) {
     this.#log = log;
     this.#stopping = stopping;
+    cluster.on('exit', (worker, code, signal) => {
+      const level = stopping.aborted ? 'info' : 'error';
+      log[level]({ worker: worker.process.pid, code, signal }, 'worker ended');
+    });
+  }
+
+  get isRunning(): boolean {
+    return this.#isRunning;
   }
 
   /**
    * Starts this very command as so many workers. Resolves once the first one listens, to where; to
    * undefined where it could not, and has said why.
    */
-  async start(count: number): Promise<Address | undefined> {
-    cluster.on('exit', (worker, code, signal) => {
-      this.#log[this.#stopping.aborted ? 'info' : 'error'](
-        { worker: worker.process.pid, code, signal },
-        'worker ended',
-      );
-    });
+  async start(count: number, host: string, port: number): Promise<Address | undefined> {
+    // Not 0 for each: where all workers die at once, those after them would listen elsewhere.
+    const chosen = port === 0 ? await freePort(host) : port;
+    cluster.setupPrimary({ args: [...process.argv.slice(2), `--port=${chosen}`] });
     const first = cluster.fork();
     const address = await Promise.race([
       once(first, 'listening').then(([listening]) => listening as Address), // as documented
       once(first, 'exit').then(() => undefined),
     ]);
     if (address === undefined) return undefined;
+    this.#isRunning = true;
     this.#keep(first);
-    for (let more = 1; more < count; more++) this.#keep(cluster.fork());
+    for (let more = 1; more < count; more++) this.#add();
     return address;
   }
 
   /** Lets every worker end what it has begun. Resolves when none is left. */
   async stop(): Promise<void> {
-    const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+    const workers = Object.values(cluster.workers ?? {}).filter(
+      (worker) => worker?.process.pid !== undefined && !worker.isDead(),
+    );
     await Promise.all(
       workers.map(async (worker) => {
-        const ended = once(worker, 'exit');
-        worker.process.kill('SIGTERM');
+        const ended = new Promise((resolve) => worker?.once('exit', resolve));
+        worker?.process.kill('SIGTERM');
         await ended;
       }),
     );
   }
 
-  #replace(): void {
-    if (!this.#stopping.aborted) this.#keep(cluster.fork());
+  #add(): void {
+    if (this.#stopping.aborted) return;
+    try {
+      this.#keep(cluster.fork());
+    } catch (err) {
+      this.#failed(err);
+    }
   }
 
   #keep(worker: Worker): void {
     const startedMs = performance.now();
     worker.once('exit', () => {
-      if (this.#stopping.aborted) return;
-      const livedMs = performance.now() - startedMs;
-      setTimeout(() => this.#replace(), livedMs < soonMs ? soonMs : 0).unref();
+      const isSoon = performance.now() - startedMs < soonMs;
+      // Not a timer that lets the process end: where all workers have died, nothing else holds it.
+      setTimeout(() => this.#add(), isSoon ? soonMs : 0);
+    });
+    worker.on('error', (err) => {
+      if (worker.process.pid === undefined)
+        this.#failed(err); // it has never been, so it does not exit
+      else this.#log.error({ err, worker: worker.process.pid }, 'worker failed');
     });
   }
+
+  #failed(err: unknown): void {
+    this.#log.error({ err }, 'worker not started');
+    setTimeout(() => this.#add(), soonMs);
+  }
+}
+
+/** A port that nobody listens on now. */
+async function freePort(host: string): Promise<number> {
+  const server = createServer().listen(0, host);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // it listens on a port
+  server.close();
+  await once(server, 'close');
+  return port;
 }

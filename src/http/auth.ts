@@ -1,5 +1,5 @@
 /**
- * Bearer tokens (RFC 6750): who is calling, asked of the storage anew for each request, so that a
+ * Bearer tokens (RFC 6750): who is calling. The storage is asked with each request, so that a
  * revocation holds from the next one on.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -17,8 +17,13 @@ declare module 'fastify' {
   }
 }
 
-/** Hashes of the tokens that came, by the header they came in: hashing is a tenth of a short request. */
+/**
+ * Hashes of tokens that the storage knew, by the header they came in: to check and hash a token is a
+ * tenth of a short request. What anybody can send without a token is not kept, nor a header with more in
+ * it than a token.
+ */
 const hashes = new Memory<Uint8Array>(10_000);
+const keptHeaderChars = 100;
 
 /** An onRequest hook: lets a request pass whose token is good and carries the scope. */
 export function requireScope(storage: Storage, scope: Scope) {
@@ -56,17 +61,22 @@ async function authenticate(
   if (headerCount(request.raw, 'authorization') > 1) {
     return refuse('There are two Authorization headers; send one.');
   }
-  const tokenHash = hashes.recall(authorization, () => {
-    const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? [];
-    if (token === undefined) return refuse('The header must have the form "Bearer <token>".');
-    if (!isToken(token)) return refuse('This is not a token of Plant Store: is it copied whole?');
-    return hashToken(token);
-  });
-
+  const known = hashes.get(authorization);
+  const tokenHash = known ?? hashOf(authorization, refuse);
   const grant = await storage.findGrant(tokenHash);
   if (grant === undefined) return refuse('The token is not known here.');
+  if (known === undefined && authorization.length <= keptHeaderChars) {
+    if (hashes.get(authorization) === undefined) hashes.keep(authorization, tokenHash);
+  }
   const state = stateOf(grant, Date.now());
   return state === 'active' ? grant.caller : refuse(`The token is ${state}; ask for a new one.`);
+}
+
+function hashOf(authorization: string, refuse: (detail: string) => never): Uint8Array {
+  const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? [];
+  if (token === undefined) return refuse('The header must have the form "Bearer <token>".');
+  if (!isToken(token)) return refuse('This is not a token of Plant Store: is it copied whole?');
+  return hashToken(token);
 }
 
 function challenge(reply: FastifyReply, parameters?: string): void {

@@ -14,7 +14,7 @@ const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /**
  * Which connections still wait for answers to requests that came whole. Answers are sent in the
- * order of their requests, so the last two tell of all: nothing is counted.
+ * order of their requests, so the last two tell of all.
  */
 export class AnswersOwed {
   readonly #connections = new WeakMap<
@@ -30,6 +30,14 @@ export class AnswersOwed {
       connection.before = connection.latest;
       connection.latest = response;
     }
+    response.once('finish', () => this.#end(response));
+  }
+
+  /** Lets go of what is answered: a connection may stay idle for long, with all its headers in memory. */
+  #end(response: ServerResponse): void {
+    const connection = this.#connections.get(response.req.socket);
+    if (connection?.latest === response) this.#connections.delete(response.req.socket);
+    else if (connection?.before === response) delete connection.before;
   }
 
   /** Ends the connection after the last answer; false where there is none to wait for. */
@@ -38,7 +46,7 @@ export class AnswersOwed {
     // A request whose body broke off gets no answer from its route, unless that has begun one.
     const isBroken = latest?.req.complete === false && !latest.headersSent;
     const last = isBroken ? before : latest;
-    if (last === undefined || last.writableFinished) return false;
+    if (last === undefined) return false;
     last.once('finish', () => socket.end(() => socket.destroy()));
     return true;
   }

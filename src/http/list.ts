@@ -66,21 +66,21 @@ async function endOfPage(read: Read, after: number, limit: number, isGone: () =>
 
 /**
  * The JSON of a list in batches: `first`, which is read already, and what follows up to `upTo`. As
- * bytes: Node writes a long text piece by piece, which makes a long list a tenth slower.
+ * text: bytes would be a tenth faster, and twice the memory until they are collected.
  */
 async function* jsonOf(
   read: Read,
   first: PlantPage,
   limit: number | undefined,
   upTo: number | undefined,
-): AsyncGenerator<Buffer> {
-  yield Buffer.from(`[${first.json}`);
+): AsyncGenerator<string> {
+  yield `[${first.json}`;
   let { next } = first;
   for (let left = (limit ?? Infinity) - batchPlants; next !== undefined && left > 0;) {
     await turnOfOthers();
     const batch = Math.min(left, batchPlants);
     const page: PlantPage = await read({ after: next, upTo, limit: batch });
-    if (page.json !== '') yield Buffer.from(`,${page.json}`);
+    if (page.json !== '') yield `,${page.json}`;
     ({ next } = page);
     left -= batch;
   }
@@ -89,7 +89,7 @@ async function* jsonOf(
   if (next !== undefined && limit !== undefined) {
     throw new Error('plants were created inside a page while it was being sent');
   }
-  yield Buffer.from(']');
+  yield ']';
 }
 
 /** A storage may answer without ever leaving the event loop's turn; other requests want theirs. */

@@ -75,8 +75,11 @@ export class SqliteStorage implements Storage {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#writer.close();
-    this.#connection.close();
+    try {
+      await this.#writer.close();
+    } finally {
+      this.#connection.close();
+    }
   }
 }
 

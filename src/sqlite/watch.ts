@@ -10,12 +10,14 @@ import type { PlantPage } from '../storage.ts';
 /** Grants that are kept, and characters of pages. */
 const grantsMax = 10_000;
 const pageCharsMax = 8 * 1024 * 1024;
+/** What an entry takes besides its text, be it empty. */
+const entryChars = 200;
 
 export class Watch {
   /** Hold until a token or a user changes. */
   readonly grants = new Memory<Grant>(grantsMax);
   /** Hold until anything changes. */
-  readonly pages = new Memory<PlantPage>(pageCharsMax, ({ json }) => json.length);
+  readonly pages = new Memory<PlantPage>(pageCharsMax, ({ json }) => json.length + entryChars);
   /**
    * A number that SQLite changes with each commit of another connection, in whatever process
    * (sqlite.org/pragma.html#pragma_data_version). Asking takes a read transaction, so the answer
@@ -39,10 +41,11 @@ export class Watch {
   look(): void {
     const version = valueOf(this.#dataVersion);
     if (version === this.#version) return;
-    this.#version = version;
-    this.pages.forget();
     const changes = valueOf(this.#grantChanges);
+    this.pages.forget();
     if (changes !== this.#changes) this.grants.forget();
+    // Last: where a question cannot be answered, it is put again.
+    this.#version = version;
     this.#changes = changes;
   }
 }

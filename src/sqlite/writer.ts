@@ -2,7 +2,6 @@
  * Group commit: writes go to a thread that takes all that have come whenever it is done with a
  * commit, and makes the next one of them. The event loop and the disk never wait for each other.
  */
-import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { outcomeUnknown, Problem } from '../problem.ts';
@@ -62,8 +61,9 @@ export class Writer {
     this.#send();
     const thread = this.#thread;
     if (thread === undefined) return;
+    const ended = new Promise((resolve) => thread.once('exit', resolve));
     thread.postMessage('close'); // it does all that it was sent before
-    await once(thread, 'exit');
+    await ended;
   }
 
   #send(): void {
@@ -94,7 +94,9 @@ export class Writer {
       this.#thread = undefined;
       this.#settle(this.#sent.map(() => ({ problem: outcomeUnknown(cause) })));
     };
-    thread.on('message', (outcomes: readonly Outcome[]) => this.#settle(outcomes));
+    thread.on('message', (outcomes: readonly Outcome[]) => {
+      if (this.#thread === thread) this.#settle(outcomes); // else they were settled as lost
+    });
     thread.on('error', lost);
     thread.on('exit', (code) => lost(new Error(`the writing thread ended with ${code}`)));
     return thread;
@@ -112,9 +114,10 @@ export class Writer {
 
   /** A disk that hangs must not hang who waits for it. A later outcome finds nobody who waits. */
   #giveUp(beforeMs: number): void {
+    const problem = outcomeUnknown(new Error('the disk takes too long'));
     for (const { sinceMs, settle } of this.#sent) {
       if (sinceMs >= beforeMs) return;
-      settle({ problem: outcomeUnknown(new Error('the disk takes too long')) });
+      settle({ problem });
     }
   }
 }

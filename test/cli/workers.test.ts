@@ -128,6 +128,21 @@ describe('serve --workers', { concurrency: 2 }, () => {
     assert.match(service.log(), /"level":50[^\n]+"signal":"SIGKILL"[^\n]+"worker ended"/);
   });
 
+  it('starts anew where all die at once, and as soon as they have started', async (t) => {
+    const { token, service, open } = await start(t);
+    for (let round = 0; round < 2; round++) {
+      const before = await connectionToEach(service, open, token);
+      for (const pid of before.keys()) process.kill(pid, 'SIGKILL');
+      for (const connection of before.values()) await connection.closed();
+    }
+    await until('a worker is there again', () => {
+      const ended = service.log().split('"worker ended"').length - 1;
+      return ended === 2 * workers;
+    });
+    assert.equal(service.child.exitCode, null);
+    assert.equal(await service.stop(), 0);
+  });
+
   it('answers in every process what has come before it stops', async (t) => {
     const { token, service, open } = await start(t);
     const connections = [...(await connectionToEach(service, open, token)).values()];
