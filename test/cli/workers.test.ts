@@ -51,7 +51,12 @@ async function connectionToEach(service: Service, open: () => Connection, token:
   const found = new Map<number, Connection>();
   await until('there is a connection to each worker', async () => {
     const connection = open();
-    const pid = await processOf(service, await send(connection, token, 'GET /plants'));
+    // What is handed to a worker in the instant of its death may stay without an answer.
+    const patience = setTimeout(() => connection.socket.destroy(), 1_000);
+    const answer = await send(connection, token, 'GET /plants');
+    clearTimeout(patience);
+    if (answer === undefined) return false; // or nobody listens just now
+    const pid = await processOf(service, answer);
     if (found.has(pid)) connection.socket.destroy();
     else found.set(pid, connection);
     return found.size === workers;
