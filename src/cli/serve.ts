@@ -64,7 +64,7 @@ async function serveByWorkers(
 ): Promise<void> {
   const workers = new Workers(log, stop.signal);
   try {
-    await startWorkers(workers, options, log);
+    await startWorkers(workers, options, log, () => stop.signal.aborted);
     if (!stop.signal.aborted && workers.isRunning) await once(stop.signal, 'abort');
   } finally {
     stop.abort();
@@ -72,14 +72,19 @@ async function serveByWorkers(
   }
 }
 
-async function startWorkers(workers: Workers, options: ServeOptions, log: Logger): Promise<void> {
+async function startWorkers(
+  workers: Workers,
+  options: ServeOptions,
+  log: Logger,
+  isStopping: () => boolean,
+): Promise<void> {
   // A file that cannot be used is refused once, and an old schema brought up by one process.
   await using storage = await openStorage(options.database, { create: true });
   const address = await workers
     .start(options.workers, options.host, options.port)
     .catch(refuseAddress(options));
-  if (address === undefined) process.exitCode = 1;
-  else await announce(storage, nameOf(address), options, log);
+  if (address !== undefined) await announce(storage, nameOf(address), options, log);
+  else if (!isStopping()) process.exitCode = 1;
 }
 
 async function announce(

@@ -19,6 +19,7 @@ export class Workers {
     this.#log = log;
     this.#stopping = stopping;
     cluster.on('exit', (worker, code, signal) => {
+      if (!this.#isRunning) return; // the first has told itself why it cannot start
       const level = stopping.aborted ? 'info' : 'error';
       log[level]({ worker: worker.process.pid, code, signal }, 'worker ended');
     });

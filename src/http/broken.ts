@@ -12,32 +12,38 @@ import { answers, problemBody, problemMediaType } from './problems.ts';
 // An import would read all that node:http exports, and with WebSocket a whole HTTP client is loaded.
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
+interface Owed {
+  latest: ServerResponse | undefined;
+  before: ServerResponse | undefined;
+}
+
 /**
  * Which connections still wait for answers to requests that came whole. Answers are sent in the
  * order of their requests, so the last two tell of all.
  */
 export class AnswersOwed {
-  readonly #connections = new WeakMap<
-    Socket,
-    { latest: ServerResponse; before?: ServerResponse }
-  >();
+  readonly #connections = new WeakMap<Socket, Owed>();
+  /** Lets go of what is answered: a connection may stay idle for long, with all its headers in memory. */
+  readonly #onFinish: (this: ServerResponse) => void;
 
-  begin(request: IncomingMessage, response: ServerResponse): void {
-    const connection = this.#connections.get(request.socket);
-    if (connection === undefined) {
-      this.#connections.set(request.socket, { latest: response });
-    } else {
-      connection.before = connection.latest;
-      connection.latest = response;
-    }
-    response.once('finish', () => this.#end(response));
+  constructor() {
+    const connections = this.#connections;
+    this.#onFinish = function onFinish() {
+      const owed = connections.get(this.req.socket);
+      if (owed?.latest === this) owed.latest = undefined;
+      if (owed?.before === this) owed.before = undefined;
+    };
   }
 
-  /** Lets go of what is answered: a connection may stay idle for long, with all its headers in memory. */
-  #end(response: ServerResponse): void {
-    const connection = this.#connections.get(response.req.socket);
-    if (connection?.latest === response) this.#connections.delete(response.req.socket);
-    else if (connection?.before === response) delete connection.before;
+  begin(request: IncomingMessage, response: ServerResponse): void {
+    const owed = this.#connections.get(request.socket);
+    if (owed === undefined) {
+      this.#connections.set(request.socket, { latest: response, before: undefined });
+    } else {
+      owed.before = owed.latest;
+      owed.latest = response;
+    }
+    response.on('finish', this.#onFinish);
   }
 
   /** Ends the connection after the last answer; false where there is none to wait for. */
@@ -53,7 +59,7 @@ export class AnswersOwed {
 
   /** True where no other request has come over the connection since. */
   isLatest(request: IncomingMessage): boolean {
-    return this.#connections.get(request.socket)?.latest.req === request;
+    return this.#connections.get(request.socket)?.latest?.req === request;
   }
 }
 
