@@ -30,8 +30,9 @@ export class Memory<Value extends object> {
     this.#weight = 0;
   }
 
-  /** `key` has no value yet. */
+  /** A key that has a value keeps it. */
   keep(key: string, value: Value): void {
+    if (this.#values.has(key)) return;
     this.#values.set(key, value);
     this.#weight += this.#weightOf(value);
     for (const [oldest, its] of this.#values) {

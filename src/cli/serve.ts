@@ -64,27 +64,30 @@ async function serveByWorkers(
 ): Promise<void> {
   const workers = new Workers(log, stop.signal);
   try {
-    await startWorkers(workers, options, log, () => stop.signal.aborted);
-    if (!stop.signal.aborted && workers.isRunning) await once(stop.signal, 'abort');
+    const areRunning = await startWorkers(workers, options, log);
+    if (!stop.signal.aborted) {
+      if (areRunning) await once(stop.signal, 'abort');
+      else process.exitCode = 1; // the first has said why
+    }
   } finally {
     stop.abort();
     await workers.stop();
   }
 }
 
+/** False where they could not start. */
 async function startWorkers(
   workers: Workers,
   options: ServeOptions,
   log: Logger,
-  isStopping: () => boolean,
-): Promise<void> {
+): Promise<boolean> {
   // A file that cannot be used is refused once, and an old schema brought up by one process.
   await using storage = await openStorage(options.database, { create: true });
   const address = await workers
     .start(options.workers, options.host, options.port)
     .catch(refuseAddress(options));
   if (address !== undefined) await announce(storage, nameOf(address), options, log);
-  else if (!isStopping()) process.exitCode = 1;
+  return address !== undefined;
 }
 
 async function announce(

@@ -13,20 +13,10 @@ const soonMs = 1_000;
 export class Workers {
   readonly #log: Logger;
   readonly #stopping: AbortSignal;
-  #isRunning = false;
 
   constructor(log: Logger, stopping: AbortSignal) {
     this.#log = log;
     this.#stopping = stopping;
-    cluster.on('exit', (worker, code, signal) => {
-      if (!this.#isRunning) return; // the first has told itself why it cannot start
-      const level = stopping.aborted ? 'info' : 'error';
-      log[level]({ worker: worker.process.pid, code, signal }, 'worker ended');
-    });
-  }
-
-  get isRunning(): boolean {
-    return this.#isRunning;
   }
 
   /**
@@ -43,7 +33,6 @@ export class Workers {
       once(first, 'exit').then(() => undefined),
     ]);
     if (address === undefined) return undefined;
-    this.#isRunning = true;
     this.#keep(first);
     for (let more = 1; more < count; more++) this.#add();
     return address;
@@ -74,7 +63,9 @@ export class Workers {
 
   #keep(worker: Worker): void {
     const startedMs = performance.now();
-    worker.once('exit', () => {
+    worker.once('exit', (code, signal) => {
+      const level = this.#stopping.aborted ? 'info' : 'error';
+      this.#log[level]({ worker: worker.process.pid, code, signal }, 'worker ended');
       const isSoon = performance.now() - startedMs < soonMs;
       // Not a timer that lets the process end: where all workers have died, nothing else holds it.
       setTimeout(() => this.#add(), isSoon ? soonMs : 0);

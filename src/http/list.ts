@@ -66,7 +66,7 @@ async function endOfPage(read: Read, after: number, limit: number, isGone: () =>
 
 /**
  * The JSON of a list in batches: `first`, which is read already, and what follows up to `upTo`. As
- * text: bytes would be a tenth faster, and twice the memory until they are collected.
+ * text: bytes would be a tenth faster, and take more memory until they are collected.
  */
 async function* jsonOf(
   read: Read,
