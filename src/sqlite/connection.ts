@@ -26,15 +26,18 @@ const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
 
 export class Connection {
   readonly #path: string;
+  readonly #cacheKiB: number;
   #open: Open | undefined;
 
-  constructor(path: string) {
+  /** `cacheKiB` is what it may keep of the file in memory; it takes no more than it reads. */
+  constructor(path: string, cacheKiB: number) {
     this.#path = path;
+    this.#cacheKiB = cacheKiB;
   }
 
   /** Opens the file now and not with the first use. Throws Refusal where it cannot be used. */
   open(options: OpenOptions): void {
-    this.#open = open(this.#path, options);
+    this.#open = this.#openWith(options);
   }
 
   /** Runs reads, each a statement of its own. */
@@ -73,11 +76,22 @@ export class Connection {
 
   #opened(): Open {
     try {
-      this.#open ??= open(this.#path, { create: false });
+      this.#open ??= this.#openWith({ create: false });
       return this.#open;
     } catch (error) {
       throw new Problem('storage-unavailable', unavailable, { cause: error });
     }
+  }
+
+  #openWith(options: OpenOptions): Open {
+    const database = openDatabase(this.#path, options);
+    database.exec(`PRAGMA cache_size = -${this.#cacheKiB}`);
+    return {
+      database,
+      plants: new Plants(database),
+      tokens: new Tokens(database),
+      watch: new Watch(database),
+    };
   }
 
   /** What to throw for `error`, once the connection is sound again or gone. */
@@ -115,14 +129,4 @@ function begin(database: DatabaseSync): void {
       Atomics.wait(nobodyWakes, 0, 0, lockPollMs);
     }
   }
-}
-
-function open(path: string, options: OpenOptions): Open {
-  const database = openDatabase(path, options);
-  return {
-    database,
-    plants: new Plants(database),
-    tokens: new Tokens(database),
-    watch: new Watch(database),
-  };
 }

@@ -21,9 +21,6 @@ const walBytesKept = 64 * 1024 * 1024;
  */
 const walPagesMax = 4_000;
 
-/** What a connection may keep of the file in memory; it takes no more of it than it reads. */
-const cacheKiB = 16_384;
-
 export interface OpenOptions {
   /** Whether a file that does not exist is made. */
   create: boolean;
@@ -126,7 +123,6 @@ function configure(database: DatabaseSync): void {
   database.exec('PRAGMA journal_mode = WAL');
   database.exec(`PRAGMA journal_size_limit = ${walBytesKept}`);
   database.exec(`PRAGMA wal_autocheckpoint = ${walPagesMax}`);
-  database.exec(`PRAGMA cache_size = -${cacheKiB}`);
   database.exec('PRAGMA trusted_schema = OFF');
   // What durability and references rest on is asserted, not assumed: all three are compile-time
   // defaults that a build of Node may change.

@@ -16,6 +16,9 @@ import { Connection } from './connection.ts';
 import type { OpenOptions } from './database.ts';
 import { Writer } from './writer.ts';
 
+/** A list of any length fills it, so it is part of what a list costs in memory. */
+const cacheKiB = 5_120;
+
 /** Plants of a first page that is kept. */
 const firstPagePlantsMax = 100;
 
@@ -25,7 +28,7 @@ export class SqliteStorage implements Storage {
 
   /** Opens the file. Throws Refusal where it cannot be used. */
   constructor(path: string, options: OpenOptions) {
-    this.#connection = new Connection(path);
+    this.#connection = new Connection(path, cacheKiB);
     this.#connection.open(options);
     this.#writer = new Writer(path, () => this.#connection.forgetPages());
   }

@@ -18,7 +18,10 @@ const togetherMax = 512;
 /** Writes that have waited for longer are not begun: nobody waits for them any more. */
 const waitMsMax = 5_000;
 
-const connection = new Connection(String(workerData));
+/** Writes touch every tree of the schema, two of them at random. */
+const cacheKiB = 16_384;
+
+const connection = new Connection(String(workerData), cacheKiB);
 
 if (parentPort !== null) serve(parentPort);
 
