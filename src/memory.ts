@@ -30,9 +30,10 @@ export class Memory<Value extends object> {
     this.#weight = 0;
   }
 
-  /** A key that has a value keeps it. */
+  /** Takes the place of the value that the key had. */
   keep(key: string, value: Value): void {
-    if (this.#values.has(key)) return;
+    const before = this.#values.get(key);
+    if (before !== undefined) this.#weight -= this.#weightOf(before);
     this.#values.set(key, value);
     this.#weight += this.#weightOf(value);
     for (const [oldest, its] of this.#values) {

@@ -74,6 +74,20 @@ export function outcomeUnknown(cause: unknown): Problem {
   );
 }
 
+export function storageUnavailable(cause: unknown): Problem {
+  return new Problem('storage-unavailable', 'The storage cannot answer now; nothing was changed.', {
+    cause,
+  });
+}
+
+export function storageFull(cause: unknown): Problem {
+  return new Problem('storage-full', 'There is no room left to store this.', { cause });
+}
+
+export function tooManyWrites(): Problem {
+  return new Problem('overloaded', 'Too many writes wait for their turn; nothing was changed.');
+}
+
 /** The same for a plant that is not there and for one out of the caller's reach. */
 export function plantNotFound(): Problem {
   return new Problem(

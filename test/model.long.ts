@@ -2,10 +2,10 @@
  * The same as model.test.ts, for as long as one likes: PLANT_STORE_TEST_SEED repeats a run,
  * PLANT_STORE_TEST_REQUESTS says how many requests.
  */
-import { it } from 'node:test';
 import * as fc from 'fast-check';
 import { agree, steps } from './model.ts';
 import { startApp } from './support/app.ts';
+import { it } from './support/storages.ts';
 
 const seed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31);
 const requests = Number(process.env['PLANT_STORE_TEST_REQUESTS'] ?? 100_000);

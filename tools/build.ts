@@ -15,7 +15,9 @@ const swaggerUi = dirname(createRequire(import.meta.url).resolve('swagger-ui-dis
 process.chdir(root);
 rmSync('dist', { recursive: true, force: true });
 execFileSync('tsc', ['--project', 'tsconfig.build.json'], { stdio: 'inherit' });
-cpSync('src/sqlite/migrations', 'dist/sqlite/migrations', { recursive: true });
+for (const storage of ['sqlite', 'postgres']) {
+  cpSync(`src/${storage}/migrations`, `dist/${storage}/migrations`, { recursive: true });
+}
 mkdirSync('dist/http/swagger-ui');
 for (const file of [...Object.keys(assets), 'LICENSE', 'NOTICE']) {
   cpSync(join(swaggerUi, file), join('dist/http/swagger-ui', file));

@@ -2,15 +2,63 @@
  * Which storage an address means: the one place that knows them all.
  */
 import { resolve } from 'node:path';
-import { SqliteStorage } from '../sqlite/storage.ts';
+import { Problem } from '../problem.ts';
+import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 
+export interface OpenOptions {
+  /** Whether a file that does not exist is made. A server's database has to be there. */
+  create: boolean;
+  /** Whether a server that does not answer yet is left for later. */
+  mayBeDown?: boolean;
+}
+
 /** Opens the storage at an address that options.ts let through. Throws Refusal where it cannot. */
-export async function openStorage(url: string, options: { create: boolean }): Promise<Storage> {
-  return new SqliteStorage(fileOf(url), options);
+export async function openStorage(
+  url: string,
+  { create, mayBeDown = false }: OpenOptions,
+): Promise<Storage> {
+  if (isFile(url)) {
+    const { SqliteStorage } = await import('../sqlite/storage.ts');
+    return new SqliteStorage(fileOf(url), { create });
+  }
+  const { PostgresStorage } = await import('../postgres/storage.ts');
+  const storage = new PostgresStorage(url);
+  try {
+    await storage.open();
+  } catch (error) {
+    if (!(mayBeDown && error instanceof Problem)) {
+      await storage[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+  return storage;
+}
+
+/** The address as people may see it: a whole path, and no password. */
+export function shownDatabase(url: string): string {
+  return isFile(url) ? fileOf(url) : withoutPassword(url);
+}
+
+/** The same as an option of a command. */
+export function databaseOption(url: string): string {
+  return isFile(url) ? `sqlite:${fileOf(url)}` : withoutPassword(url);
 }
 
 /** The file of `sqlite:PATH`. It is made absolute, so that no name means anything special to SQLite. */
 export function fileOf(url: string): string {
+  if (!isFile(url)) {
+    throw new Refusal(
+      'This is for files, sqlite:PATH. A PostgreSQL server brings pg_dump and pg_restore for that.',
+    );
+  }
   return resolve(url.slice('sqlite:'.length));
+}
+
+function isFile(url: string): boolean {
+  return url.startsWith('sqlite:');
+}
+
+function withoutPassword(url: string): string {
+  return url.replace(/^(postgres(?:ql)?:\/\/[^:@/?]*):[^@/?]*@/, '$1@');
 }

@@ -141,7 +141,7 @@ function program() {
 }
 
 function database() {
-  return flag('--database <url>', 'where the plants are: sqlite:PATH')
+  return flag('--database <url>', 'where the plants are: sqlite:PATH or postgres://...')
     .argParser(databaseUrl)
     .default(defaultDatabase, defaultDatabase); // the second time without quotes, for --help
 }

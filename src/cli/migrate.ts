@@ -1,8 +1,8 @@
-import { fileOf, openStorage } from './database.ts';
+import { openStorage, shownDatabase } from './database.ts';
 
 /** Opening brings the schema to the newest; there is no more to it. */
 export async function migrate({ database }: { database: string }): Promise<void> {
   const storage = await openStorage(database, { create: true });
   await storage[Symbol.asyncDispose]();
-  console.log(`${fileOf(database)} has the newest schema.`);
+  console.log(`${shownDatabase(database)} has the newest schema.`);
 }

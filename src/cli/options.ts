@@ -17,11 +17,9 @@ export function flag<const Flags extends string>(flags: Flags, description: stri
 
 /** The address of a storage. */
 export function databaseUrl(text: string): string {
-  if (/^sqlite:./s.test(text)) return text;
+  if (/^(?:sqlite:|postgres(?:ql)?:\/\/)./s.test(text)) return text;
   throw new InvalidArgumentError(
-    /^postgres(ql)?:/.test(text)
-      ? 'This version keeps plants in SQLite only: sqlite:PATH.'
-      : 'Give it as sqlite:PATH.',
+    'Give it as sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE.',
   );
 }
 

@@ -4,9 +4,10 @@ import { isIPv6 } from 'node:net';
 import { pino, type Logger } from 'pino';
 import { drainOf } from '../http/drain.ts';
 import { scopes } from '../access.ts';
+import { Problem } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
-import { fileOf, openStorage } from './database.ts';
+import { databaseOption, openStorage, shownDatabase } from './database.ts';
 import { addToken } from './token.ts';
 import { Workers } from './workers.ts';
 
@@ -39,7 +40,7 @@ export async function serve(options: ServeOptions): Promise<void> {
 }
 
 async function serveHere(options: ServeOptions, stop: AbortController, log: Logger): Promise<void> {
-  await using storage = await openStorage(options.database, { create: true });
+  await using storage = await opened(options);
   const { buildApp } = await import('../http/app.ts'); // the first of several processes needs none
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
   const drain = drainOf(app.server);
@@ -82,7 +83,7 @@ async function startWorkers(
   log: Logger,
 ): Promise<boolean> {
   // A file that cannot be used is refused once, and an old schema brought up by one process.
-  await using storage = await openStorage(options.database, { create: true });
+  await using storage = await opened(options);
   const address = await workers
     .start(options.workers, options.host, options.port)
     .catch(refuseAddress(options));
@@ -98,10 +99,19 @@ async function announce(
 ): Promise<void> {
   const address = `http://${name}`;
   console.log(`Plant Store listens on ${address}`);
-  console.log(`Database: ${fileOf(options.database)}`);
-  await welcome(storage, address, options);
+  const database = shownDatabase(options.database);
+  console.log(`Database: ${database}`);
+  await welcome(storage, address, options).catch((error: unknown) => {
+    if (!(error instanceof Problem)) throw error;
+    console.log('The database does not answer yet; until it does, so will each request be told.');
+  });
   const { workers } = options;
-  log.info({ address, database: fileOf(options.database), workers }, 'listening');
+  log.info({ address, database, workers }, 'listening');
+}
+
+/** A database server may still be on its way up: the service does not wait for it. */
+function opened({ database }: ServeOptions): Promise<Storage> {
+  return openStorage(database, { create: true, mayBeDown: true });
 }
 
 /** npm passes on the signal of a terminal that has reached this process already: that is no second. */
@@ -124,7 +134,7 @@ async function welcome(storage: Storage, address: string, options: ServeOptions)
   if ((await storage.listTokens({ limit: 1 })).length > 0) return;
   if (!process.stdout.isTTY) {
     console.log('There is no token yet. Make the first one:');
-    const database = quoted(`sqlite:${fileOf(options.database)}`);
+    const database = quoted(databaseOption(options.database));
     console.log(`  npx plant-store token create alice --database ${database}`);
     return;
   }

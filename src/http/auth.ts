@@ -61,10 +61,13 @@ async function authenticate(
   if (headerCount(request.raw, 'authorization') > 1) {
     return refuse('There are two Authorization headers; send one.');
   }
-  const tokenHash = hashes.get(authorization) ?? hashOf(authorization, refuse);
+  const known = hashes.get(authorization);
+  const tokenHash = known ?? hashOf(authorization, refuse);
   const grant = await storage.findGrant(tokenHash);
   if (grant === undefined) return refuse('The token is not known here.');
-  if (authorization.length <= keptHeaderChars) hashes.keep(authorization, tokenHash);
+  if (known === undefined && authorization.length <= keptHeaderChars) {
+    hashes.keep(authorization, tokenHash);
+  }
   const state = stateOf(grant, Date.now());
   return state === 'active' ? grant.caller : refuse(`The token is ${state}; ask for a new one.`);
 }

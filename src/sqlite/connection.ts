@@ -3,9 +3,9 @@
  * and the next use opens another. Each thread has its own.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { Problem } from '../problem.ts';
+import { storageUnavailable } from '../problem.ts';
 import { lockTimeoutMs, openDatabase, type OpenOptions } from './database.ts';
-import { isLocked, leavesConnectionSound, problemOf, unavailable, type Stage } from './errors.ts';
+import { isLocked, leavesConnectionSound, problemOf, type Stage } from './errors.ts';
 import { Plants } from './plants.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
@@ -79,7 +79,7 @@ export class Connection {
       this.#open ??= this.#openWith({ create: false });
       return this.#open;
     } catch (error) {
-      throw new Problem('storage-unavailable', unavailable, { cause: error });
+      throw storageUnavailable(error);
     }
   }
 

@@ -1,7 +1,7 @@
 /**
  * SQLite's errors, told apart by result code (sqlite.org/rescode.html), never by text.
  */
-import { outcomeUnknown, Problem } from '../problem.ts';
+import { outcomeUnknown, storageFull, storageUnavailable } from '../problem.ts';
 
 export const resultCode = {
   busy: 5,
@@ -33,8 +33,6 @@ export function primaryCode(error: SqliteError): number {
   return error.errcode & 0xff;
 }
 
-export const unavailable = 'The storage cannot answer now; nothing was changed.';
-
 export type Stage = 'before-commit' | 'commit';
 
 /**
@@ -45,12 +43,12 @@ export function problemOf(error: unknown, stage: Stage): unknown {
   if (!isSqliteError(error)) return error;
   const code = primaryCode(error);
   if (code === resultCode.full) {
-    return new Problem('storage-full', 'There is no room left to store this.', { cause: error });
+    return storageFull(error);
   }
   if (stage === 'commit' && !isLocked(error)) {
     return outcomeUnknown(error);
   }
-  return new Problem('storage-unavailable', unavailable, { cause: error });
+  return storageUnavailable(error);
 }
 
 /** After any error but these the connection is not to be trusted: it is closed, and opened anew. */

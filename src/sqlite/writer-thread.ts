@@ -8,9 +8,8 @@ import {
   workerData,
   type MessagePort,
 } from 'node:worker_threads';
-import { defect, Problem } from '../problem.ts';
+import { defect, Problem, storageUnavailable } from '../problem.ts';
 import { Connection, type Tables } from './connection.ts';
-import { unavailable } from './errors.ts';
 import { apply, nowMs, type Outcome, type Parcel, type Write } from './writes.ts';
 
 /** Writes of one transaction, give or take a parcel: a commit of so many takes some milliseconds. */
@@ -60,7 +59,7 @@ function outcomesOf(parcels: readonly Parcel[]): Outcome[] {
   return [...late.map(() => tooLate), ...(timely.length > 0 ? commit(timely) : [])];
 }
 
-const tooLate: Outcome = { problem: { kind: 'storage-unavailable', detail: unavailable } };
+const tooLate = failure(storageUnavailable(undefined));
 
 function commit(writes: readonly Write[]): Outcome[] {
   try {

@@ -4,8 +4,7 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { outcomeUnknown, Problem } from '../problem.ts';
-import { unavailable } from './errors.ts';
+import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../problem.ts';
 import { nowMs, type Outcome, type Parcel, type Write, type WriteResults } from './writes.ts';
 
 /** Writes that may be under way at a time; one more is refused at once. */
@@ -44,7 +43,7 @@ export class Writer {
   async write<Kind extends Write['kind']>(
     write: Extract<Write, { kind: Kind }>,
   ): Promise<WriteResults[Kind]> {
-    if (this.#unsent.length + this.#sent.length >= underWayMax) throw tooMany();
+    if (this.#unsent.length + this.#sent.length >= underWayMax) throw tooManyWrites();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     this.#unsent.push({ write, sinceMs: nowMs(), settle: resolve });
     if (this.#unsent.length === 1) setImmediate(() => this.#send());
@@ -78,7 +77,7 @@ export class Writer {
       this.#sent.push(...this.#unsent);
     } catch (error) {
       // The system has no room for a thread now; nothing was sent.
-      const problem = new Problem('storage-unavailable', unavailable, { cause: error });
+      const problem = storageUnavailable(error);
       for (const { settle } of this.#unsent) settle({ problem });
     }
     this.#unsent = [];
@@ -120,8 +119,4 @@ export class Writer {
       settle({ problem });
     }
   }
-}
-
-function tooMany(): Problem {
-  return new Problem('overloaded', 'Too many writes wait for their turn; nothing was changed.');
 }

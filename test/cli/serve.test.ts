@@ -139,7 +139,7 @@ describe('serve is refused', { concurrency: 2 }, () => {
     ['--base-url', 'https://plants.example/?a=b', /Give an http or https address without query/],
     ['--base-url', 'https://me:secret@plants.example', /Give an http or https address/],
     ['--log-level', 'loud', /Allowed choices are debug, info, warn, error, silent\./],
-    ['--database', 'postgres://localhost/plants', /keeps plants in SQLite only: sqlite:PATH\./],
+    ['--database', 'mysql://localhost/plants', /Give it as sqlite:PATH or postgres:/],
   ];
 
   it('with 2 and a mend where a flag is wrong, and makes no database', async (t) => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe } from 'node:test';
 import { hashToken, makeToken, tokenId } from '../../src/token.ts';
 import { startApp } from '../support/app.ts';
+import { it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
 
 const operations = [

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { describe, it, type TestContext } from 'node:test';
+import { describe, type TestContext } from 'node:test';
 import type { PlantPage, PlantQuery, Storage } from '../../src/storage.ts';
 import { hashToken } from '../../src/token.ts';
 import { call, startApp, type TestApp } from '../support/app.ts';
-import { fillPlants } from '../support/fill.ts';
+import { it } from '../support/storages.ts';
 
 /** More than two batches of the stream, so that it has a first, a middle and a last one. */
 const many = 2_345;
@@ -15,7 +15,8 @@ async function startFull(t: TestContext, wrap?: (storage: Storage) => Storage) {
   const alice = await app.token('alice');
   const { caller } = (await app.storage.findGrant(hashToken(alice))) ?? {};
   assert.ok(caller);
-  fillPlants(app.path, many, `id * 2, iif(id % 3, 'a', 'b'), 'n' || id`);
+  const plant = (id: number) => ({ id, tag: id % 6 === 0 ? 'b' : 'a', name: `n${id / 2}` });
+  await app.database.fill(ids.map(plant));
   return { ...app, alice, caller };
 }
 
@@ -113,7 +114,13 @@ describe('list in a stream', () => {
       observed(storage, (query) => void reads.push(query.after)),
     );
     // Long names, so that one batch is more than the buffers between server and client hold.
-    fillPlants(app.path, 40_000, `10000 + id, '', printf('%200d', id)`);
+    await app.database.fill(
+      Array.from({ length: 40_000 }, (_, at) => ({
+        id: 10_001 + at,
+        tag: '',
+        name: `${at}`.padStart(200),
+      })),
+    );
     reads.length = 0;
     const socket = connect({ host: '127.0.0.1', port: app.port });
     socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.alice}\r\n\r\n`);

@@ -2,8 +2,8 @@
  * What only bytes can say: broken requests, missing and repeated headers.
  */
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
 import { startApp } from '../support/app.ts';
+import { it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
 
 /** Status, headers in lower case and problem of an answer. */

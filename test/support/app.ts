@@ -2,22 +2,19 @@
  * The service in this process on a real socket, with a database of its own.
  */
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { pino } from 'pino';
 import { scopes, type Role, type Scope } from '../../src/access.ts';
 import { buildApp } from '../../src/http/app.ts';
-import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
 import { hashToken, makeToken } from '../../src/token.ts';
-import { tempFolder } from './temp.ts';
+import { testDatabase, type TestDatabase } from './storages.ts';
 
 export interface TestApp {
   address: string;
   port: number;
   storage: Storage;
-  /** The database file. */
-  path: string;
+  database: TestDatabase;
   /** Makes a token; the user and the store come into being with it. */
   token: (user: string, options?: TokenOptions) => Promise<string>;
   /** A request; `token` becomes the header, `json` the body. */
@@ -51,9 +48,9 @@ export async function startApp(
   t: Pick<TestContext, 'after'>,
   options: { baseUrl?: string; wrap?: (storage: Storage) => Storage } = {},
 ): Promise<TestApp> {
-  const path = join(tempFolder(t), 'plants.db');
-  const sqlite = new SqliteStorage(path, { create: true });
-  const storage = options.wrap?.(sqlite) ?? sqlite;
+  const database = await testDatabase(t);
+  const real = await database.open();
+  const storage = options.wrap?.(real) ?? real;
   const app = buildApp({
     storage,
     log: pino({ level: 'silent' }),
@@ -64,7 +61,7 @@ export async function startApp(
   t.after(async () => {
     app.server.closeAllConnections();
     await app.close();
-    await sqlite[Symbol.asyncDispose]();
+    await real[Symbol.asyncDispose]();
   });
   const { port } = app.server.address() as AddressInfo; // it listens on a port
   const address = `http://127.0.0.1:${port}`;
@@ -72,7 +69,7 @@ export async function startApp(
     address,
     port,
     storage,
-    path,
+    database,
     token: (user, tokenOptions) => addToken(storage, user, tokenOptions),
     call: (method, target, callOptions) => call(address + target, method, callOptions),
   };

@@ -94,7 +94,7 @@ export const provocations: Record<ProblemKind, (t: Cleanup) => Promise<Provoked>
   'storage-unavailable': async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice');
-    const other = new DatabaseSync(app.path);
+    const other = new DatabaseSync(app.database.url.slice('sqlite:'.length));
     other.exec('ALTER TABLE plants RENAME TO gone');
     other.close();
     return answered(await app.call('GET', '/plants', { token }));

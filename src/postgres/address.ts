@@ -1,0 +1,120 @@
+/**
+ * Where a PostgreSQL server is, from its address: postgres://USER:PASSWORD@HOST:PORT/DATABASE, with
+ * several hosts where another takes over when one fails, as libpq has it (PostgreSQL documentation,
+ * section 32.1.1.2).
+ */
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { Refusal } from '../refusal.ts';
+
+export interface Address {
+  hosts: readonly Host[];
+  /** What is left out is taken from PGUSER and so on. */
+  user: string | undefined;
+  password: string | undefined;
+  database: string | undefined;
+  tls: Tls;
+}
+
+export interface Host {
+  /** A name, an address, or the folder of a Unix socket. */
+  host: string;
+  port: number;
+}
+
+/** Whether each host is asked for TLS, and what its certificate is held against. */
+export type Tls =
+  | { mode: 'disable' }
+  | { mode: 'no-verify' }
+  | { mode: 'verify-full'; ca: string | undefined }
+  /** As far as nothing is said: verified, except on this machine. */
+  | { mode: 'default'; ca: string | undefined };
+
+const defaultPort = 5_432;
+const parameters = ['sslmode', 'sslrootcert'];
+const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
+
+/** Throws Refusal for what is not an address, and for what it asks that is not known here. */
+export function addressOf(url: string): Address {
+  const [, user, password, hosts = '', database, query] =
+    /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@]*)(?:\/([^/?]*))?(?:\?(.*))?$/.exec(
+      url,
+    ) ?? [];
+  if (hosts === '')
+    throw new Refusal(`This is not the address of a PostgreSQL server: use ${form}.`);
+  return {
+    hosts: hosts.split(',').map(hostOf),
+    user: decoded(user),
+    password: decoded(password),
+    database: decoded(database),
+    tls: tlsOf(new URLSearchParams(query)),
+  };
+}
+
+/** What tls.connect is to be told for this host; false where TLS is not used. */
+export function tlsOptions({ host }: Host, tls: Tls) {
+  const mode = tls.mode === 'default' && isThisMachine(host) ? 'disable' : tls.mode;
+  if (mode === 'disable') return false;
+  const ca = 'ca' in tls ? tls.ca : undefined;
+  return { rejectUnauthorized: mode !== 'no-verify', ...(ca !== undefined && { ca }) };
+}
+
+function isThisMachine(host: string): boolean {
+  return host.startsWith('/') || host === 'localhost' || host === '::1' || host.startsWith('127.');
+}
+
+function hostOf(text: string): Host {
+  const [, bracketed, plain = '', port] = /^(?:\[(.*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const host = bracketed ?? decoded(plain) ?? '';
+  const isGood = bracketed === undefined ? host !== '' : isIP(bracketed) === 6;
+  if (!isGood) throw new Refusal(`"${text}" is not a host with a port: use ${form}.`);
+  return { host, port: port === undefined ? defaultPort : Number(port) };
+}
+
+function tlsOf(query: URLSearchParams): Tls {
+  for (const name of query.keys()) {
+    if (!parameters.includes(name)) {
+      throw new Refusal(
+        `"${name}" is not known in the address of a database: there are ${parameters.join(' and ')}. Leave it out.`,
+      );
+    }
+  }
+  const mode = query.get('sslmode') ?? 'default';
+  const caFile = query.get('sslrootcert');
+  const ca = caFile === null ? undefined : certificatesIn(caFile);
+  switch (mode) {
+    case 'default':
+      return { mode, ca };
+    case 'disable':
+    case 'no-verify':
+      return { mode };
+    // Encryption to whoever answers keeps nobody out, so these get what they stand for as well.
+    case 'require':
+    case 'verify-ca':
+    case 'verify-full':
+      return { mode: 'verify-full', ca };
+    default:
+      throw new Refusal(
+        `"${mode}" is not known as sslmode: use verify-full, no-verify or disable.`,
+      );
+  }
+}
+
+function certificatesIn(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Refusal(`The certificates of sslrootcert cannot be read at ${file}.`, {
+      cause: error,
+    });
+  }
+}
+
+function decoded(text: string | undefined): string | undefined {
+  if (text === undefined || text === '') return undefined;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Refusal(`The address of the database has a % that is not percent-encoding: ${form}.`);
+  }
+}

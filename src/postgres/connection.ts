@@ -1,0 +1,194 @@
+/**
+ * One connection. Statements are sent without waiting for the answers of those before; answers come
+ * in the same order. It does not mend itself: once it is lost, another takes its place (pool.ts).
+ */
+import { Client, types, type QueryResult } from 'pg';
+import { tlsOptions, type Address, type Host } from './address.ts';
+import { Refusal } from '../refusal.ts';
+import { ReadOnlyServer, TooSlow } from './errors.ts';
+
+/** A statement that is prepared once for each connection. */
+export interface Statement {
+  name: string;
+  text: string;
+}
+
+/** Columns in the order of the statement: null, text, number, boolean or bytes. */
+export type Row = readonly unknown[];
+
+/** What a connection may take to be made, and an answer to come. The server gives up before that. */
+export const connectMsMax = 3_000;
+export const answerMsMax = 5_000;
+
+/**
+ * A server that nobody waits for any more must not go on, nor hold the row of a store locked: not while
+ * it works, nor while it waits for us.
+ */
+const settings = `
+  SET statement_timeout = 4000;
+  SET lock_timeout = 3000;
+  SET idle_in_transaction_session_timeout = 5000`;
+
+/**
+ * Each statement has one good plan: the index that is made for it. PostgreSQL keeps the plan that it
+ * made when the tables were small, and another plan may look as good then.
+ */
+const plans = ['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin']
+  .map((plan) => `SET enable_${plan} = off`)
+  .join(';');
+
+// As numbers, because ids and times have at most 53 bits; everything else the way that pg has it.
+const int8 = 20;
+const columnTypes = {
+  getTypeParser: ((oid: number, format: 'text' | 'binary') =>
+    oid === int8 ? Number : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
+};
+
+export class Connection {
+  readonly #client: Client;
+  readonly #loss = Promise.withResolvers<void>();
+  #underWay = 0;
+  #lastAnswerMs = 0;
+  #isLost = false;
+
+  private constructor(client: Client) {
+    this.#client = client;
+    client.on('error', () => this.#lose());
+    client.on('end', () => this.#lose());
+  }
+
+  /** Connects and sets the connection up. Throws Refusal where the server is not one to rely on. */
+  static async open(address: Address, host: Host): Promise<Connection> {
+    const { user, password, database, tls } = address;
+    const client = new Client({
+      ...host,
+      ...(user !== undefined && { user }),
+      ...(password !== undefined && { password }),
+      ...(database !== undefined && { database }),
+      ssl: tlsOptions(host, tls),
+      application_name: 'plant-store',
+      connectionTimeoutMillis: connectMsMax,
+      keepAlive: true,
+      types: columnTypes,
+      pipeline: true,
+    });
+    const connection = new Connection(client);
+    try {
+      await client.connect();
+      await connection.#simple(settings);
+      const [server = []] = await connection.query(whatItIs, []);
+      refuseUnsafe(server);
+      if (isPostgresItself(server)) await connection.#simple(plans);
+      return connection;
+    } catch (error) {
+      connection.destroy();
+      throw error;
+    }
+  }
+
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  /** Resolves when it is gone, however it ends. */
+  get loss(): Promise<void> {
+    return this.#loss.promise;
+  }
+
+  /** Statements whose answer has not come. */
+  get underWay(): number {
+    return this.#underWay;
+  }
+
+  async query(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    const { rows } = await this.#timed(
+      this.#client.query<unknown[]>({ ...statement, values: [...values], rowMode: 'array' }),
+    );
+    return rows;
+  }
+
+  /** A statement that is not prepared, and what the server says that it did: `COMMIT`, say. */
+  async command(text: string): Promise<string> {
+    return (await this.#simple(text)).command;
+  }
+
+  /** Waits for what is under way. */
+  async close(): Promise<void> {
+    await this.#client.end();
+  }
+
+  /** Ends it now; what is under way is rejected. */
+  destroy(): void {
+    this.#lose();
+    socketOf(this.#client).destroy();
+  }
+
+  async #simple(text: string): Promise<QueryResult> {
+    return this.#timed(this.#client.query(text));
+  }
+
+  async #timed<T>(answer: Promise<T>): Promise<T> {
+    if (this.#underWay === 0) this.#lastAnswerMs = performance.now();
+    this.#underWay++;
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      reject(new TooSlow());
+      // Others may have been answered meanwhile, and this one waits behind many.
+      if (performance.now() - this.#lastAnswerMs >= answerMsMax) this.destroy();
+    }, answerMsMax);
+    try {
+      return await Promise.race([answer.finally(() => this.#answered()), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #answered(): void {
+    this.#underWay--;
+    this.#lastAnswerMs = performance.now();
+  }
+
+  #lose(): void {
+    this.#isLost = true;
+    this.#loss.resolve();
+  }
+}
+
+const whatItIs: Statement = {
+  name: 'what_it_is',
+  text: `
+    SELECT version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
+           current_setting('fsync', true), current_setting('synchronous_commit', true)`,
+};
+
+/** What durability and text rest on is asserted, not assumed. Engines without a setting have it no other way. */
+function refuseUnsafe(row: Row): void {
+  const [, readOnly, encoding, fsync, synchronousCommit] = row as readonly (string | null)[];
+  if (readOnly === 'on') throw new ReadOnlyServer();
+  const needed = [
+    ['server_encoding', encoding, encoding === 'UTF8', 'UTF8, so that it can hold any name'],
+    ['fsync', fsync, fsync !== 'off', 'on, to keep what is acknowledged'],
+    [
+      'synchronous_commit',
+      synchronousCommit,
+      synchronousCommit !== 'off',
+      'on, to keep what is acknowledged',
+    ],
+  ] as const;
+  for (const [setting, value, isGood, wanted] of needed) {
+    if (isGood || value === null) continue;
+    throw new Refusal(
+      `The database server runs with ${setting} = ${value}; Plant Store needs it ${wanted}.`,
+    );
+  }
+}
+
+/** Not another engine that speaks its protocol: those have planners and settings of their own. */
+function isPostgresItself([version]: Row): boolean {
+  return /^PostgreSQL (?!.*-YB-)/.test(String(version));
+}
+
+/** pg has no other way to end a connection that does not answer. */
+function socketOf(client: Client): { destroy(): void } {
+  return (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream;
+}

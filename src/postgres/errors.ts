@@ -1,0 +1,110 @@
+/**
+ * Errors of the server by SQLSTATE (PostgreSQL documentation, appendix A), never by text or by the
+ * name of a constraint, which engines that span machines change.
+ */
+import { DatabaseError } from 'pg';
+import { outcomeUnknown, Problem, storageFull, storageUnavailable } from '../problem.ts';
+import { Refusal } from '../refusal.ts';
+
+/** No answer in time. The connection may still be good, and the server still at it. */
+export class TooSlow extends Error {
+  override readonly name = 'TooSlow';
+  override readonly message = 'the database takes too long to answer';
+}
+
+/** A server that answers, and cannot be written to: a standby, or one that has become one. */
+export class ReadOnlyServer extends Error {
+  override readonly name = 'ReadOnlyServer';
+  override readonly message = 'the server takes reads alone';
+}
+
+export const sqlState = {
+  serializationFailure: '40001',
+  statementCompletionUnknown: '40003',
+  deadlockDetected: '40P01',
+  readOnlyTransaction: '25006',
+  uniqueViolation: '23505',
+  duplicateSchema: '42P06',
+  duplicateTable: '42P07',
+  duplicateObject: '42710',
+  undefinedTable: '42P01',
+  invalidSchema: '3F000',
+  invalidDatabase: '3D000',
+  insufficientPrivilege: '42501',
+  diskFull: '53100',
+  lockNotAvailable: '55P03',
+  queryCanceled: '57014',
+} as const;
+
+/** The code of an error that the server answered with; undefined where it did not. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof DatabaseError ? error.code : undefined;
+}
+
+/** True where the same transaction may succeed when it is tried again; it has changed nothing. */
+export function isWorthRetrying(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === sqlState.serializationFailure || code === sqlState.deadlockDetected;
+}
+
+/**
+ * True where the server refused one statement and is there for the next; false where the connection is
+ * gone, and what became of the last statement is not known from the error.
+ */
+export function isAnswer(error: unknown): boolean {
+  return (
+    error instanceof DatabaseError &&
+    error.severity === 'ERROR' &&
+    error.code !== sqlState.statementCompletionUnknown &&
+    error.code !== sqlState.readOnlyTransaction
+  );
+}
+
+/** Codes, and classes of them, of a server that cannot do it now: no defect of the statement. */
+const passing = /^(?:08|25006|40001|40P01|40003|53|55P03|57|58|F0)/;
+
+/** The Problem that an error means where nothing was changed. Others pass through as they are. */
+export function problemOf(error: unknown): unknown {
+  if (error instanceof Problem) return error;
+  const code = codeOf(error);
+  if (code === sqlState.diskFull) return storageFull(error);
+  if (code === undefined ? isOfConnection(error) : passing.test(code)) {
+    return storageUnavailable(error);
+  }
+  return error;
+}
+
+/** The Problem that an error means where a commit was under way. */
+export function commitProblemOf(error: unknown): unknown {
+  return isAnswer(error) ? problemOf(error) : outcomeUnknown(error);
+}
+
+/** What a person has to mend: waiting for the server does not help. Undefined for everything else. */
+export function refusalFor(error: unknown): Refusal | undefined {
+  const code = codeOf(error) ?? systemCodeOf(error);
+  const [, reason] = refusals.find(([codes]) => codes.test(code)) ?? [];
+  return reason === undefined ? undefined : new Refusal(reason, { cause: error });
+}
+
+const refusals: readonly (readonly [codes: RegExp, reason: string])[] = [
+  [/^28/, 'The database server refuses the user or the password in --database.'],
+  [/^3D000$/, 'The server has no database of the name in --database. Make it with createdb.'],
+  [
+    /^42501$/,
+    'The user in --database may not create what Plant Store needs. Grant CREATE on the database.',
+  ],
+  [
+    /CERT|SIGNATURE|ISSUER/,
+    "The database server's certificate cannot be verified: name the authority that signed it with " +
+      '?sslrootcert=FILE in --database.',
+  ],
+];
+
+function systemCodeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** What pg and the system report of a connection: those errors have no class and no common code. */
+function isOfConnection(error: unknown): boolean {
+  return error instanceof Error && !(error instanceof TypeError || error instanceof RangeError);
+}

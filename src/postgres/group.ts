@@ -1,0 +1,174 @@
+/**
+ * One transaction of changes to the plants of a store, and what became of each of them.
+ */
+import { idMax } from '../ids.ts';
+import type { NewPlant, Plant } from '../plant.ts';
+import { defect, idsExhausted, idTaken, outcomeUnknown } from '../problem.ts';
+import type { Connection, Row, Statement } from './connection.ts';
+import { isAnswer, problemOf } from './errors.ts';
+
+export const groupSql = {
+  // First of all, because it locks the row of the store: groups of several replicas take turns.
+  begin: {
+    name: 'begin_group',
+    text: `
+      UPDATE plant_store.stores
+      SET last_id = least(greatest(last_id, $2), ${idMax}) + $3, version = version + 1, writer = $4
+      WHERE store = $1
+      RETURNING last_id - $3 AS last_id, version`,
+  },
+  delete: {
+    name: 'delete_plants',
+    text: `
+      DELETE FROM plant_store.plants AS plants
+      USING unnest($2::bigint[], $3::bigint[]) AS gone (id, owner)
+      WHERE plants.store = $1 AND plants.id = gone.id
+        AND (gone.owner IS NULL OR plants.owner = gone.owner)
+      RETURNING plants.id`,
+  },
+  insert: {
+    name: 'insert_plants',
+    text: `
+      INSERT INTO plant_store.plants (store, id, owner, tag, name)
+      SELECT $1, id, owner, tag, name
+      FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[]) AS new (id, owner, tag, name)
+      ON CONFLICT DO NOTHING
+      RETURNING id`,
+  },
+  // Locked, so that the answer comes only when the group that may still be under way is over.
+  askLast: {
+    name: 'ask_last',
+    text: 'SELECT version, writer FROM plant_store.stores WHERE store = $1 FOR UPDATE',
+  },
+} as const satisfies Record<string, Statement>;
+
+export type Write =
+  | { kind: 'create'; owner: number; plant: NewPlant }
+  /** An owner that is null does not count. */
+  | { kind: 'delete'; owner: number | null; id: number };
+
+/** A write, and who waits for it. */
+export interface Waiting {
+  write: Write;
+  sinceMs: number;
+  resolve: (value: Plant | boolean) => void;
+  reject: (error: unknown) => void;
+}
+
+type Create = Waiting & { write: Write & { kind: 'create' } };
+type Delete = Waiting & { write: Write & { kind: 'delete' } };
+
+export class Group {
+  readonly store: number;
+  /** The version that the store has with this group, once it is known. */
+  version = 0;
+  /** Whether the last attempt came so far that its outcome is in doubt when no answer comes. */
+  isCommitSent = false;
+  readonly #creates: readonly Create[];
+  readonly #deletes: readonly Delete[];
+  /** Ids of the creates, in their order. */
+  #ids: readonly number[] = [];
+  /** What the server said that it did; undefined as long as it has not. */
+  #created: ReadonlySet<number> | undefined;
+  #deleted: ReadonlySet<number> | undefined;
+
+  /** No two of the writes name the same id. */
+  constructor(store: number, writes: readonly Waiting[]) {
+    this.store = store;
+    this.#creates = writes.filter((one): one is Create => one.write.kind === 'create');
+    this.#deletes = writes.filter((one): one is Delete => one.write.kind === 'delete');
+  }
+
+  /** Two round trips: the ids are needed for the second. Rejects with the error of the server. */
+  async commit(connection: Connection, writer: string): Promise<void> {
+    const own = this.#creates.flatMap(({ write }) => write.plant.id ?? []);
+    const assigned = this.#creates.length - own.length;
+    const values = [this.store, Math.max(0, ...own), assigned, writer];
+    const [, [row]] = await all([
+      connection.command('BEGIN'),
+      connection.query(groupSql.begin, values),
+    ]).catch(async (error) => {
+      if (isAnswer(error)) await connection.command('ROLLBACK');
+      throw error;
+    });
+    if (row === undefined) throw defect(new Error(`there is no store ${this.store}`));
+    const [lastId, version] = row as readonly [number, number];
+    this.version = version;
+    let next = lastId;
+    this.#ids = this.#creates.map(({ write }) => write.plant.id ?? ++next);
+
+    [this.#created, this.#deleted] = [undefined, undefined];
+    const changes = [this.#delete(connection), this.#insert(connection)];
+    this.isCommitSent = true;
+    const [done] = await all([connection.command('COMMIT'), ...changes]);
+    if (done !== 'COMMIT') throw defect(new Error(`the server answered COMMIT with ${done}`));
+  }
+
+  /** Settles each write, the group being committed. */
+  tell(): void {
+    const lost = () => outcomeUnknown(new Error('the answer of the server was lost'));
+    for (const [at, { write, resolve, reject }] of this.#creates.entries()) {
+      const { id: wanted, name, tag = '' } = write.plant;
+      const id = this.#ids[at] ?? Number.NaN;
+      if (id > idMax) reject(idsExhausted());
+      else if (this.#created?.has(id) ?? wanted === undefined) resolve({ id, name, tag });
+      else reject(this.#created === undefined ? lost() : idTaken(id));
+    }
+    for (const { write, resolve, reject } of this.#deletes) {
+      if (this.#deleted === undefined) reject(lost());
+      else resolve(this.#deleted.has(write.id));
+    }
+  }
+
+  /** Rejects all: nothing was changed. */
+  tellNothing(error: unknown): void {
+    this.#reject(problemOf(error));
+  }
+
+  /** Rejects all: nobody knows. */
+  tellUnknown(error: unknown): void {
+    this.#reject(outcomeUnknown(error));
+  }
+
+  #reject(error: unknown): void {
+    for (const { reject } of [...this.#creates, ...this.#deletes]) reject(error);
+  }
+
+  async #delete(connection: Connection): Promise<void> {
+    const writes = this.#deletes.map(({ write }) => write);
+    if (writes.length === 0) return;
+    const [ids, owners] = [writes.map(({ id }) => id), writes.map(({ owner }) => owner)];
+    this.#deleted = idsOf(await connection.query(groupSql.delete, [this.store, ids, owners]));
+  }
+
+  async #insert(connection: Connection): Promise<void> {
+    const writes = this.#creates.flatMap(({ write }, at) => {
+      const id = this.#ids[at] ?? Number.NaN;
+      return id > idMax ? [] : [{ id, ...write }];
+    });
+    this.#created = new Set();
+    if (writes.length === 0) return;
+    this.#created = undefined;
+    const rows = await connection.query(groupSql.insert, [
+      this.store,
+      writes.map(({ id }) => id),
+      writes.map(({ owner }) => owner),
+      writes.map(({ plant }) => plant.tag ?? ''),
+      writes.map(({ plant }) => plant.name),
+    ]);
+    this.#created = idsOf(rows);
+  }
+}
+
+function idsOf(rows: readonly Row[]): ReadonlySet<number> {
+  return new Set(rows.map(([id]) => id as number)); // the column is a bigint
+}
+
+/** Waits for all answers, so that the connection is free, and then rejects with the first error. */
+async function all<const T extends readonly Promise<unknown>[]>(
+  answers: T,
+): Promise<{ -readonly [at in keyof T]: Awaited<T[at]> }> {
+  const settled = await Promise.allSettled(answers);
+  for (const one of settled) if (one.status === 'rejected') throw one.reason;
+  return Promise.all(answers);
+}

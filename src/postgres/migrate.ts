@@ -1,0 +1,166 @@
+/**
+ * Brings a database to the newest schema: the numbered files of migrations/, each statement a
+ * transaction of its own that may be repeated. A row is the lock, so that ten replicas that start at
+ * once do it once; it is a lease, so that one that dies does not lock the others out.
+ */
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Refusal } from '../refusal.ts';
+import type { Connection, Statement } from './connection.ts';
+import { codeOf, sqlState } from './errors.ts';
+
+/** How long the lock holds without being renewed: longer than a statement may take. */
+const leaseSeconds = 10;
+const pollMs = 100;
+
+const folder = new URL('./migrations/', import.meta.url);
+const files = readdirSync(folder)
+  .filter((file) => file.endsWith('.sql'))
+  .toSorted();
+
+/** The schema that this program knows. */
+export const newestVersion = files.length;
+
+/** Made before anything else, and by whoever comes first. */
+const ledger = [
+  'CREATE SCHEMA IF NOT EXISTS plant_store',
+  `CREATE TABLE IF NOT EXISTS plant_store.migrations (
+     id      integer NOT NULL PRIMARY KEY CHECK (id = 1),
+     version integer NOT NULL,
+     holder  text    NOT NULL,
+     held_until timestamptz NOT NULL
+   )`,
+  `INSERT INTO plant_store.migrations (id, version, holder, held_until)
+   VALUES (1, 0, '', '-infinity') ON CONFLICT DO NOTHING`,
+];
+
+const versionSql: Statement = {
+  name: 'schema_version',
+  text: 'SELECT version FROM plant_store.migrations WHERE id = 1',
+};
+
+const takeLock: Statement = {
+  name: 'take_lock',
+  text: `
+    UPDATE plant_store.migrations
+    SET holder = $1, held_until = now() + interval '${leaseSeconds} seconds'
+    WHERE id = 1 AND (held_until < now() OR holder = $1)
+    RETURNING version`,
+};
+
+const raiseVersion: Statement = {
+  name: 'raise_version',
+  text: 'UPDATE plant_store.migrations SET version = $2 WHERE id = 1 AND holder = $1 RETURNING id',
+};
+
+const releaseLock: Statement = {
+  name: 'release_lock',
+  text: `
+    UPDATE plant_store.migrations SET holder = '', held_until = '-infinity'
+    WHERE id = 1 AND holder = $1`,
+};
+
+/** Returns once the schema is the newest, whoever brought it there. Throws Refusal for a newer one. */
+export async function migrate(connection: Connection): Promise<void> {
+  const holder = randomUUID();
+  for (;;) {
+    const version = await versionOf(connection);
+    if (version > newestVersion) {
+      throw new Refusal(
+        `The database was written by a newer Plant Store (schema ${version}, this one knows ${newestVersion}). ` +
+          'Update Plant Store, or choose another database.',
+      );
+    }
+    if (version === newestVersion) return;
+    const [held] = await connection.query(takeLock, [holder]);
+    if (held === undefined) await pause(pollMs);
+    else await bringUp(connection, holder, Number(held[0]));
+  }
+}
+
+async function bringUp(connection: Connection, holder: string, version: number): Promise<void> {
+  const isCitus = await hasCitus(connection);
+  for (const [at, file] of files.entries()) {
+    if (at < version) continue;
+    for (const statement of statementsOf(readFileSync(new URL(file, folder), 'utf8'))) {
+      const [held] = await connection.query(takeLock, [holder]);
+      if (held === undefined) return; // it took so long that another has taken over
+      await connection.command(statement);
+    }
+    if (isCitus) await distribute(connection);
+    await connection.query(raiseVersion, [holder, at + 1]);
+  }
+  await connection.query(releaseLock, [holder]);
+}
+
+/** 0 where there is no schema yet; then what it is kept in is made. */
+async function versionOf(connection: Connection): Promise<number> {
+  try {
+    const [row] = await connection.query(versionSql, []);
+    if (row !== undefined) return Number(row[0]);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code !== sqlState.undefinedTable && code !== sqlState.invalidSchema) throw error;
+  }
+  for (const statement of ledger) {
+    await connection.command(statement).catch((error: unknown) => {
+      // Two that make the same at once meet in the catalogue, whatever IF NOT EXISTS says.
+      if (!metInCatalogue.has(codeOf(error))) throw error;
+    });
+  }
+  return 0;
+}
+
+const metInCatalogue = new Set<string | undefined>([
+  sqlState.uniqueViolation,
+  sqlState.duplicateSchema,
+  sqlState.duplicateTable,
+  sqlState.duplicateObject,
+]);
+
+/** The statements of a file, without the comments between them; no text in one has a semicolon. */
+function statementsOf(sql: string): string[] {
+  return sql
+    .replace(/^\s*--.*$/gm, '')
+    .split(';')
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '');
+}
+
+async function hasCitus(connection: Connection): Promise<boolean> {
+  const rows = await connection.query(citusSql, []);
+  return rows.length > 0;
+}
+
+const citusSql: Statement = {
+  name: 'has_citus',
+  text: `SELECT 1 FROM pg_extension WHERE extname = 'citus'`,
+};
+
+/** Tables and what they are distributed by, referenced ones first; those after `stores` lie beside it. */
+const distribution = [
+  ['migrations', undefined],
+  ['store_names', 'name'],
+  ['tokens', 'hash'],
+  ['stores', 'store'],
+  ['users', 'store'],
+  ['plants', 'store'],
+] as const;
+
+/** Through the coordinator: other nodes refuse it. */
+async function distribute(connection: Connection): Promise<void> {
+  for (const [table, column] of distribution) {
+    const name = `plant_store.${table}`;
+    const listed = `SELECT 1 FROM citus_tables WHERE table_name = '${name}'::regclass`;
+    const rows = await connection.query({ name: `is_distributed_${table}`, text: listed }, []);
+    if (rows.length > 0) continue;
+    const beside =
+      column === 'store' && table !== 'stores' ? `, colocate_with => 'plant_store.stores'` : '';
+    await connection.command(
+      column === undefined
+        ? `SELECT create_reference_table('${name}')`
+        : `SELECT create_distributed_table('${name}', '${column}'${beside})`,
+    );
+  }
+}

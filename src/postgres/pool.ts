@@ -1,0 +1,211 @@
+/**
+ * The connections of this process: some that all reads share, and some that a transaction has for
+ * itself. They are made when they are needed; one that is lost is replaced by the next use.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { Problem } from '../problem.ts';
+import type { Address } from './address.ts';
+import { answerMsMax, Connection, type Row, type Statement } from './connection.ts';
+import {
+  commitProblemOf,
+  isAnswer,
+  isWorthRetrying,
+  problemOf,
+  ReadOnlyServer,
+  TooSlow,
+} from './errors.ts';
+
+/** Connections of each process: no more than these, and fewer where there is less to do. */
+const sharedMax = 4;
+const ownMax = 4;
+/** Reads under way on a connection that make it worth to have another one. */
+const busyReads = 8;
+/** Reads that may be under way at a time; one more is refused at once. */
+const readsMax = 2_048;
+/** How often something is tried that failed for a passing reason, and the longest pause in between. */
+const attemptsMax = 4;
+const pauseMsMax = 50;
+/** After a connection could not be made, others are not even tried for so long. */
+const restMs = 100;
+
+export class Pool {
+  readonly #address: Address;
+  readonly #onLost: () => void;
+  readonly #all = new Set<Connection>();
+  readonly #own: Connection[] = [];
+  #shared: Connection[] = [];
+  #dialing: Promise<void> | undefined;
+  #reads = 0;
+  readonly #turns = new Turns(ownMax);
+  #failure: { error: unknown; untilMs: number } | undefined;
+  #isClosed = false;
+
+  /** `onLost` is called when a connection is lost: what was read before may not hold any more. */
+  constructor(address: Address, onLost: () => void) {
+    this.#address = address;
+    this.#onLost = onLost;
+  }
+
+  /** Runs a statement that only reads. Rejects with a Problem where the database cannot answer. */
+  async read(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    if (this.#reads >= readsMax) {
+      throw new Problem('overloaded', 'Too many reads wait for their turn.');
+    }
+    this.#reads++;
+    try {
+      return await repeatedly(async () => (await this.#sharedOne()).query(statement, values));
+    } catch (error) {
+      throw problemOf(error);
+    } finally {
+      this.#reads--;
+    }
+  }
+
+  /** Runs a statement that changes the same, be it once or twice. */
+  async write(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    let isSent = false;
+    try {
+      return await repeatedly(() =>
+        this.lend((connection) => {
+          isSent = true;
+          return connection.query(statement, values);
+        }),
+      );
+    } catch (error) {
+      throw isSent ? commitProblemOf(error) : problemOf(error);
+    }
+  }
+
+  /** Lends a connection that nobody else uses meanwhile. One that fails is not used again. */
+  async lend<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    await this.#turns.take();
+    try {
+      let connection = this.#own.pop();
+      while (connection?.isLost === true) connection = this.#own.pop();
+      connection ??= await this.#dial();
+      try {
+        const result = await work(connection);
+        this.#own.push(connection);
+        return result;
+      } catch (error) {
+        if (isAnswer(error)) this.#own.push(connection);
+        else connection.destroy();
+        throw error;
+      }
+    } finally {
+      this.#turns.giveBack();
+    }
+  }
+
+  /** Waits for what is under way and ends all connections. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#all].map((connection) => connection.close()));
+  }
+
+  /** The one with the least to do; another is made where all have much to do. */
+  async #sharedOne(): Promise<Connection> {
+    let least = this.#leastBusy();
+    const isEnough =
+      least !== undefined && (least.underWay < busyReads || this.#shared.length >= sharedMax);
+    if (!isEnough) {
+      this.#dialing ??= this.#dial()
+        .then((connection) => void this.#shared.push(connection))
+        .finally(() => (this.#dialing = undefined));
+      if (least === undefined) await this.#dialing;
+      else this.#dialing.catch(() => {}); // those that are there will do
+      least ??= this.#leastBusy();
+    }
+    if (least === undefined) throw new TooSlow(); // it is lost again already
+    return least;
+  }
+
+  #leastBusy(): Connection | undefined {
+    let least: Connection | undefined;
+    for (const connection of this.#shared) {
+      if (connection.isLost) continue;
+      if (least === undefined || connection.underWay < least.underWay) least = connection;
+    }
+    return least;
+  }
+
+  /** Connects to the first host that takes writes. */
+  async #dial(): Promise<Connection> {
+    if (this.#failure !== undefined && performance.now() < this.#failure.untilMs) {
+      throw this.#failure.error;
+    }
+    let failure: unknown;
+    for (const host of this.#address.hosts) {
+      try {
+        const connection = await Connection.open(this.#address, host);
+        this.#all.add(connection);
+        void connection.loss.then(() => this.#forget(connection));
+        this.#failure = undefined;
+        if (this.#isClosed) connection.destroy();
+        return connection;
+      } catch (error) {
+        if (failure === undefined || failure instanceof ReadOnlyServer) failure = error;
+      }
+    }
+    this.#failure = { error: failure, untilMs: performance.now() + restMs };
+    throw failure;
+  }
+
+  #forget(connection: Connection): void {
+    this.#all.delete(connection);
+    this.#shared = this.#shared.filter((one) => one !== connection);
+    this.#onLost();
+  }
+}
+
+/** Tries again what failed for a passing reason: a lost connection, a conflict with others. */
+async function repeatedly<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      const isPassing = isWorthRetrying(error) || !(isAnswer(error) || error instanceof Problem);
+      if (!isPassing || error instanceof TooSlow || attempt === attemptsMax) throw error;
+      await jitter();
+    }
+  }
+}
+
+/** A short pause of random length, so that those who met do not meet again. */
+export function jitter(): Promise<void> {
+  return pause(Math.random() * pauseMsMax);
+}
+
+/** So many at a time; others wait for their turn, in order and not for ever. */
+class Turns {
+  #left: number;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(count: number) {
+    this.#left = count;
+  }
+
+  async take(): Promise<void> {
+    if (this.#left > 0) {
+      this.#left--;
+      return;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.add(resolve);
+    const timer = setTimeout(() => {
+      this.#waiting.delete(resolve);
+      reject(new TooSlow());
+    }, answerMsMax);
+    await promise.finally(() => clearTimeout(timer));
+  }
+
+  giveBack(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      this.#left++;
+    } else {
+      this.#waiting.delete(next);
+      next();
+    }
+  }
+}

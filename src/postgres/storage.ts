@@ -1,0 +1,139 @@
+/**
+ * The storage on PostgreSQL and engines that speak like it. Nothing is kept here that others could
+ * change unseen, so any number of processes serve one database.
+ */
+import { reachesWholeStore, type Caller, type Grant } from '../access.ts';
+import type { NewPlant, Plant } from '../plant.ts';
+import { storageUnavailable } from '../problem.ts';
+import { Refusal } from '../refusal.ts';
+import type {
+  NewToken,
+  PlantPage,
+  PlantQuery,
+  Storage,
+  TokenQuery,
+  TokenRecord,
+} from '../storage.ts';
+import { addressOf } from './address.ts';
+import type { Statement } from './connection.ts';
+import { problemOf, refusalFor } from './errors.ts';
+import { migrate } from './migrate.ts';
+import { findSql, listOf, ownerFor, pageOf, plantOf } from './plants.ts';
+import { Pool } from './pool.ts';
+import { Tokens } from './tokens.ts';
+import { Watch } from './watch.ts';
+import { Writer } from './writer.ts';
+
+/** Plants of a first page that is kept. */
+const firstPagePlantsMax = 100;
+
+export class PostgresStorage implements Storage {
+  readonly #pool: Pool;
+  readonly #watch: Watch;
+  readonly #writer: Writer;
+  readonly #tokens: Tokens;
+  #opening: Promise<void> | undefined;
+  #isReady = false;
+
+  /** Does not connect yet. Throws Refusal for an address that is none. */
+  constructor(url: string) {
+    this.#pool = new Pool(addressOf(url), () => this.#watch.forget());
+    this.#watch = new Watch(this.#pool);
+    this.#writer = new Writer(this.#pool, this.#watch);
+    this.#tokens = new Tokens(this.#pool, this.#watch);
+  }
+
+  /**
+   * Resolves where the database has the newest schema. Throws Refusal for what waiting does not mend,
+   * and a Problem where the database does not answer yet; every method tries again then.
+   */
+  async open(): Promise<void> {
+    this.#opening ??= this.#pool.lend(migrate).catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
+    });
+    await this.#opening;
+  }
+
+  async createPlant({ store, user }: Caller, plant: NewPlant): Promise<Plant> {
+    await this.#whenReady();
+    return this.#writer.create(store, user, plant);
+  }
+
+  async findPlant(caller: Caller, id: number): Promise<Plant | undefined> {
+    await this.#whenReady();
+    const [row] = await this.#pool.read(findSql, [caller.store, id, ownerFor(caller)]);
+    return row && plantOf(row);
+  }
+
+  async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
+    await this.#whenReady();
+    const key = isFirstPage(query) ? firstPageKey(caller, query) : undefined;
+    const kept = key === undefined ? undefined : this.#watch.page(caller.store, key);
+    if (kept !== undefined) return kept;
+    const { statement, values } = listOf(caller, query);
+    const { page, version } = pageOf(await this.#pool.read(statement, values));
+    if (key !== undefined) this.#watch.keepPage(key, page, version);
+    return page;
+  }
+
+  async deletePlant(caller: Caller, id: number): Promise<boolean> {
+    await this.#whenReady();
+    return this.#writer.delete(caller.store, ownerFor(caller), id);
+  }
+
+  async createToken(token: NewToken): Promise<void> {
+    await this.#whenReady();
+    return this.#tokens.create(token);
+  }
+
+  async findGrant(tokenHash: Uint8Array): Promise<Grant | undefined> {
+    await this.#whenReady();
+    return this.#tokens.findGrant(tokenHash);
+  }
+
+  async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
+    await this.#whenReady();
+    return this.#tokens.list(query);
+  }
+
+  async revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
+    await this.#whenReady();
+    return this.#tokens.revoke(id, revokedAtMs);
+  }
+
+  async check(): Promise<void> {
+    await this.#whenReady();
+    await this.#pool.read(checkSql, []);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writer.close();
+    await this.#pool.close();
+  }
+
+  async #whenReady(): Promise<void> {
+    if (this.#isReady) return;
+    try {
+      await this.open();
+      this.#isReady = true;
+    } catch (error) {
+      throw error instanceof Refusal ? storageUnavailable(error) : error;
+    }
+  }
+}
+
+const checkSql: Statement = {
+  name: 'check',
+  text: 'SELECT 1 FROM plant_store.migrations WHERE id = 1',
+};
+
+/** First pages are asked for again and again; a cursor is walked over once. */
+function isFirstPage({ after, upTo, limit, tag }: PlantQuery): boolean {
+  return after === 0 && upTo === undefined && tag === undefined && limit <= firstPagePlantsMax;
+}
+
+function firstPageKey(caller: Caller, { limit, fields }: PlantQuery): string {
+  const owner = reachesWholeStore(caller) ? 'all' : caller.user;
+  return `${caller.store} ${owner} ${limit} ${fields.join()}`;
+}

@@ -1,0 +1,275 @@
+/**
+ * Stores, users and tokens in PostgreSQL. Each statement is whole in itself and may be repeated: what is
+ * spread over machines has no transaction that would be worth its price here.
+ */
+import { randomInt } from 'node:crypto';
+import type { Grant, Role, Scope } from '../access.ts';
+import { defect } from '../problem.ts';
+import type { NewToken, TokenQuery, TokenRecord } from '../storage.ts';
+import { tokenHashBytes, tokenId, tokenIdChars } from '../token.ts';
+import type { Row, Statement } from './connection.ts';
+import type { Pool } from './pool.ts';
+import type { Watch } from './watch.ts';
+
+const tokenColumns =
+  'hash, store, user_id, scopes, label, created_at, expires_at, revoked_at' as const;
+
+export const tokenSql = {
+  findToken: {
+    name: 'find_token',
+    text: `
+      SELECT store, user_id, scopes, expires_at, revoked_at
+      FROM plant_store.tokens WHERE hash = $1`,
+  },
+  findRole: {
+    name: 'find_role',
+    text: 'SELECT role FROM plant_store.users WHERE store = $1 AND id = $2',
+  },
+  findStore: {
+    name: 'find_store',
+    text: 'SELECT store FROM plant_store.store_names WHERE name = $1',
+  },
+  findUser: {
+    name: 'find_user',
+    text: 'SELECT id FROM plant_store.users WHERE store = $1 AND name = $2',
+  },
+  nextUser: {
+    name: 'next_user',
+    text: `
+      UPDATE plant_store.stores SET last_user = last_user + 1 WHERE store = $1
+      RETURNING last_user`,
+  },
+  addStore: {
+    name: 'add_store',
+    text: `
+      INSERT INTO plant_store.stores (store, name) VALUES ($1, $2)
+      ON CONFLICT DO NOTHING RETURNING store`,
+  },
+  nameStore: {
+    name: 'name_store',
+    text: `
+      INSERT INTO plant_store.store_names (name, store) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+  },
+  removeStore: {
+    name: 'remove_store',
+    text: 'DELETE FROM plant_store.stores WHERE store = $1',
+  },
+  addUser: {
+    name: 'add_user',
+    text: `
+      INSERT INTO plant_store.users (store, id, name, role) VALUES ($1, $2, $3, $4)
+      ON CONFLICT DO NOTHING`,
+  },
+  setRole: {
+    name: 'set_role',
+    text: 'UPDATE plant_store.users SET role = $3 WHERE store = $1 AND id = $2',
+  },
+  addToken: {
+    name: 'add_token',
+    text: `
+      INSERT INTO plant_store.tokens (hash, store, user_id, scopes, label, created_at, expires_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
+  },
+  findById: {
+    name: 'find_by_id',
+    text: `
+      SELECT ${tokenColumns} FROM plant_store.tokens WHERE hash BETWEEN $1 AND $2`,
+  },
+  revoke: {
+    name: 'revoke',
+    text: `
+      UPDATE plant_store.tokens SET revoked_at = $3
+      WHERE hash BETWEEN $1 AND $2 AND revoked_at IS NULL`,
+  },
+  countGrantChange: {
+    name: 'count_grant_change',
+    text: 'UPDATE plant_store.stores SET grants = grants + 1 WHERE store = $1',
+  },
+  listAll: {
+    name: 'list_all',
+    text: `
+      SELECT ${tokenColumns} FROM plant_store.tokens WHERE hash > $1 ORDER BY hash LIMIT $2`,
+  },
+  listStore: {
+    name: 'list_store',
+    text: `
+      SELECT ${tokenColumns} FROM plant_store.tokens
+      WHERE store = $3 AND hash > $1 ORDER BY hash LIMIT $2`,
+  },
+  describeUser: {
+    name: 'describe_user',
+    text: `
+      SELECT stores.name, users.name, users.role
+      FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
+      WHERE stores.store = $1 AND users.store = $1 AND users.id = $2`,
+  },
+} as const satisfies Record<string, Statement>;
+
+/** Random, because no counter spans machines: one that is taken is drawn again. */
+const storeNumberMax = 2 ** 48 - 1; // what randomInt can draw from
+
+export class Tokens {
+  readonly #pool: Pool;
+  readonly #watch: Watch;
+
+  constructor(pool: Pool, watch: Watch) {
+    this.#pool = pool;
+    this.#watch = watch;
+  }
+
+  async create({ store, user, role, ...token }: NewToken): Promise<void> {
+    const storeNumber = await this.#storeNumber(store);
+    const userNumber = await this.#userNumber(storeNumber, user, role ?? 'member');
+    if (role !== undefined) {
+      await this.#pool.write(tokenSql.setRole, [storeNumber, userNumber, role]);
+      // After the change, so that whoever sees the count sees the change, on whatever machine each is.
+      await this.#pool.write(tokenSql.countGrantChange, [storeNumber]);
+    }
+    const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
+    await this.#pool.write(tokenSql.addToken, [
+      Buffer.from(hash),
+      storeNumber,
+      userNumber,
+      scopes.join(' '),
+      label,
+      createdAtMs,
+      expiresAtMs ?? null,
+    ]);
+  }
+
+  async findGrant(hash: Uint8Array): Promise<Grant | undefined> {
+    const bytes = Buffer.from(hash);
+    const key = bytes.toString('latin1');
+    const kept = this.#watch.grant(key);
+    if (kept !== undefined) {
+      const { grants } = await this.#watch.look(kept.grant.caller.store);
+      if (grants === kept.as) return kept.grant;
+    }
+    const [found] = await this.#pool.read(tokenSql.findToken, [bytes]);
+    if (found === undefined) return undefined;
+    const [store, user] = found as unknown as TokenRow;
+    // The count first and then the token again: a change that the count does not show is read then.
+    const { grants } = await this.#watch.look(store);
+    const [[tokenRow], [roleRow]] = await Promise.all([
+      this.#pool.read(tokenSql.findToken, [bytes]),
+      this.#pool.read(tokenSql.findRole, [store, user]),
+    ]);
+    if (tokenRow === undefined || roleRow === undefined) return undefined;
+    const [, , scopes, expiresAt, revokedAt] = tokenRow as unknown as TokenRow;
+    const [role] = roleRow as readonly [Role];
+    const grant = {
+      caller: { store, user, role, scopes: new Set(scopesOf(scopes)) },
+      expiresAtMs: expiresAt ?? undefined,
+      revokedAtMs: revokedAt ?? undefined,
+    };
+    this.#watch.keepGrant(key, grant, grants);
+    return grant;
+  }
+
+  async list({ store, after = '', limit }: TokenQuery): Promise<TokenRecord[]> {
+    const range = [lastHashOf(after), limit];
+    let rows: Row[];
+    if (store === undefined) {
+      rows = await this.#pool.read(tokenSql.listAll, range);
+    } else {
+      const [found] = await this.#pool.read(tokenSql.findStore, [store]);
+      if (found === undefined) return [];
+      rows = await this.#pool.read(tokenSql.listStore, [...range, found[0]]);
+    }
+    return Promise.all(rows.map((row) => this.#record(row)));
+  }
+
+  async revoke(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
+    if (!/^[0-9a-f]+$/.test(id) || id.length !== tokenIdChars) return undefined;
+    const range = [Buffer.from(id, 'hex'), lastHashOf(id)];
+    await this.#pool.write(tokenSql.revoke, [...range, revokedAtMs]);
+    const [row] = await this.#pool.read(tokenSql.findById, range);
+    if (row === undefined) return undefined;
+    const [, store] = row as unknown as RecordRow;
+    await this.#pool.write(tokenSql.countGrantChange, [store]); // after the change, as above
+    return this.#record(row);
+  }
+
+  async #storeNumber(name: string): Promise<number> {
+    const find = async () => {
+      const [row] = await this.#pool.read(tokenSql.findStore, [name]);
+      return row?.[0] as number | undefined;
+    };
+    const known = await find();
+    if (known !== undefined) return known;
+    const drawn = randomInt(1, storeNumberMax);
+    const [added] = await this.#pool.write(tokenSql.addStore, [drawn, name]);
+    if (added === undefined) return this.#storeNumber(name); // the number is taken
+    await this.#pool.write(tokenSql.nameStore, [name, drawn]);
+    const named = await find();
+    if (named === undefined) throw defect(new Error(`no store is called ${name}`));
+    if (named !== drawn) await this.#pool.write(tokenSql.removeStore, [drawn]); // another was first
+    return named;
+  }
+
+  async #userNumber(store: number, name: string, role: Role): Promise<number> {
+    const find = async () => {
+      const [row] = await this.#pool.read(tokenSql.findUser, [store, name]);
+      return row?.[0] as number | undefined;
+    };
+    const known = await find();
+    if (known !== undefined) return known;
+    const [row] = await this.#pool.write(tokenSql.nextUser, [store]);
+    await this.#pool.write(tokenSql.addUser, [store, row?.[0], name, role]);
+    const added = await find();
+    if (added === undefined) throw defect(new Error(`no user is called ${name}`));
+    return added;
+  }
+
+  async #record(untyped: Row): Promise<TokenRecord> {
+    const row = untyped as unknown as RecordRow;
+    const [hash, store, user, scopes, label, createdAtMs, expiresAt, revokedAt] = row;
+    const [described] = await this.#pool.read(tokenSql.describeUser, [store, user]);
+    const [storeName = '', userName = '', role = 'member'] = (described ?? []) as readonly [
+      string?,
+      string?,
+      Role?,
+    ];
+    return {
+      id: tokenId(hash),
+      store: storeName,
+      user: userName,
+      role,
+      scopes: scopesOf(scopes),
+      label,
+      createdAtMs,
+      expiresAtMs: expiresAt ?? undefined,
+      revokedAtMs: revokedAt ?? undefined,
+    };
+  }
+}
+
+// What the columns hold.
+type TokenRow = readonly [
+  store: number,
+  user: number,
+  scopes: string,
+  expiresAt: number | null,
+  revokedAt: number | null,
+];
+type RecordRow = readonly [
+  hash: Buffer,
+  store: number,
+  user: number,
+  scopes: string,
+  label: string,
+  createdAt: number,
+  expiresAt: number | null,
+  revokedAt: number | null,
+];
+
+function scopesOf(text: string): Scope[] {
+  return text.split(' ') as Scope[]; // written by create() alone
+}
+
+/** The last hash that begins with `id`; before every hash for an empty id. */
+function lastHashOf(id: string): Buffer {
+  return id === ''
+    ? Buffer.alloc(0)
+    : Buffer.concat([Buffer.from(id, 'hex')], tokenHashBytes).fill(0xff, tokenIdChars / 2);
+}

@@ -1,0 +1,144 @@
+/**
+ * Changes to plants, in groups: all of one store that came while the group before was under way make
+ * the next transaction. Each keeps an outcome of its own.
+ */
+import { randomBytes } from 'node:crypto';
+import type { NewPlant, Plant } from '../plant.ts';
+import { tooManyWrites } from '../problem.ts';
+import { isAnswer, isWorthRetrying, problemOf, TooSlow } from './errors.ts';
+import { Group, groupSql, type Waiting, type Write } from './group.ts';
+import { jitter, type Pool } from './pool.ts';
+import type { Watch } from './watch.ts';
+
+/** Writes that may be under way at a time; one more is refused at once. */
+const underWayMax = 4_096;
+/** Writes of one transaction. */
+const groupMax = 512;
+/** Writes that have waited for longer are not begun: nobody waits for them any more. */
+const waitMsMax = 5_000;
+/** How often a transaction is begun that conflicts with others or loses its connection. */
+const attemptsMax = 5;
+/** How long is asked whether a commit came through, whose answer was lost. */
+const askMsMax = 5_000;
+
+/** The writes of one store that wait for their turn. */
+interface Queue {
+  store: number;
+  waiting: Waiting[];
+  /** Resolves when nothing waits any more. */
+  done: Promise<void>;
+}
+
+export class Writer {
+  readonly #pool: Pool;
+  readonly #watch: Watch;
+  /** By store, as long as there is something to do. */
+  readonly #queues = new Map<number, Queue>();
+  /** Tells the groups of this process from those of others. */
+  readonly #name = randomBytes(9).toString('base64url');
+  #underWay = 0;
+
+  constructor(pool: Pool, watch: Watch) {
+    this.#pool = pool;
+    this.#watch = watch;
+  }
+
+  async create(store: number, owner: number, plant: NewPlant): Promise<Plant> {
+    return (await this.#write(store, { kind: 'create', owner, plant })) as Plant; // of a create
+  }
+
+  async delete(store: number, owner: number | null, id: number): Promise<boolean> {
+    return (await this.#write(store, { kind: 'delete', owner, id })) as boolean; // of a delete
+  }
+
+  /** Waits for every write that was taken. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#queues.values()].map(({ done }) => done));
+  }
+
+  async #write(store: number, write: Write): Promise<Plant | boolean> {
+    if (this.#underWay >= underWayMax) throw tooManyWrites();
+    this.#underWay++;
+    const { promise, resolve, reject } = Promise.withResolvers<Plant | boolean>();
+    const waiting = { write, sinceMs: performance.now(), resolve, reject };
+    const queue = this.#queues.get(store);
+    if (queue !== undefined) {
+      queue.waiting.push(waiting);
+    } else {
+      const done = Promise.withResolvers<void>();
+      const own = { store, waiting: [waiting], done: done.promise };
+      this.#queues.set(store, own);
+      // Those of this turn of the event loop go along.
+      setImmediate(() => void this.#work(own).then(done.resolve));
+    }
+    return promise.finally(() => this.#underWay--);
+  }
+
+  /** Never rejects: each write is told its own outcome. */
+  async #work(queue: Queue): Promise<void> {
+    while (queue.waiting.length > 0) {
+      const tooLateMs = performance.now() - waitMsMax;
+      while (queue.waiting[0] !== undefined && queue.waiting[0].sinceMs < tooLateMs) {
+        queue.waiting.shift()?.reject(problemOf(new TooSlow()));
+      }
+      if (queue.waiting.length > 0) await this.#settle(new Group(queue.store, takeGroup(queue)));
+    }
+    this.#queues.delete(queue.store);
+  }
+
+  /** Tries until the outcome is known, or is not to be known. */
+  async #settle(group: Group): Promise<void> {
+    const endMs = performance.now() + waitMsMax;
+    for (let attempt = 1; ; attempt++) {
+      group.isCommitSent = false;
+      try {
+        await this.#pool.lend((connection) => group.commit(connection, this.#name));
+        break;
+      } catch (error) {
+        if (group.isCommitSent && !isAnswer(error)) {
+          const isCommitted = await this.#isCommitted(group);
+          if (isCommitted === undefined) return group.tellUnknown(error);
+          if (isCommitted) break;
+        }
+        const isPassing = isWorthRetrying(error) || !isAnswer(error);
+        const isOver = attempt === attemptsMax || performance.now() > endMs;
+        if (!isPassing || isOver) return group.tellNothing(error);
+        await jitter();
+      }
+    }
+    this.#watch.changed(group.store, group.version);
+    group.tell();
+  }
+
+  /** Asks whether the last commit of the group came through; undefined where nobody can tell. */
+  async #isCommitted({ store, version }: Group): Promise<boolean | undefined> {
+    for (const endMs = performance.now() + askMsMax; performance.now() < endMs; await jitter()) {
+      try {
+        const [row] = await this.#pool.lend((connection) =>
+          connection.query(groupSql.askLast, [store]),
+        );
+        const [last, writer] = row as unknown as readonly [number, string];
+        if (last > version) return undefined; // others came after
+        return last === version && writer === this.#name;
+      } catch {
+        // The server is not back yet, or another holds the row.
+      }
+    }
+    return undefined;
+  }
+}
+
+/** The first of the queue, of which no two name the same plant: the order of such is up to the database. */
+function takeGroup(queue: Queue): Waiting[] {
+  const ids = new Set<number>();
+  const group: Waiting[] = [];
+  for (const waiting of queue.waiting) {
+    const { write } = waiting;
+    const id = write.kind === 'create' ? write.plant.id : write.id;
+    if (group.length === groupMax || (id !== undefined && ids.has(id))) break;
+    if (id !== undefined) ids.add(id);
+    group.push(waiting);
+  }
+  queue.waiting.splice(0, group.length);
+  return group;
+}

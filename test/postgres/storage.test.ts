@@ -1,0 +1,20 @@
+import type { TestContext } from 'node:test';
+import type { Storage } from '../../src/storage.ts';
+import { storageContract } from '../storage.contract.ts';
+import { testDatabase, type TestDatabase } from '../support/storages.ts';
+
+let database: TestDatabase | undefined;
+
+async function open(t: TestContext): Promise<Storage> {
+  database = await testDatabase(t, 'PostgreSQL');
+  return openAgain(t);
+}
+
+async function openAgain(t: TestContext): Promise<Storage> {
+  const storage = await database?.open();
+  if (storage === undefined) throw new Error('nothing was opened before');
+  t.after(() => storage[Symbol.asyncDispose]());
+  return storage;
+}
+
+storageContract({ name: 'PostgreSQL', open, openAgain });

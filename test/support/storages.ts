@@ -1,0 +1,98 @@
+/**
+ * Every storage there is, for tests that must hold on all of them: `it` runs a test once for each.
+ */
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test, type TestContext } from 'node:test';
+import type { Plant } from '../../src/plant.ts';
+import { PostgresStorage } from '../../src/postgres/storage.ts';
+import { SqliteStorage } from '../../src/sqlite/storage.ts';
+import type { Storage } from '../../src/storage.ts';
+import { query } from './postgres.ts';
+import { postgresUrl } from './postgres-for-all.ts';
+import { tempFolder } from './temp.ts';
+
+export const storageNames = ['SQLite', 'PostgreSQL'] as const;
+export type StorageName = (typeof storageNames)[number];
+
+export interface TestDatabase {
+  /** What --database takes. */
+  url: string;
+  /** Opens it as another process would; whoever opens it closes it. */
+  open(): Promise<Storage>;
+  /** Puts plants of the first user of the only store there, past the service. */
+  fill(plants: readonly Plant[]): Promise<void>;
+}
+
+type Scope = Pick<TestContext, 'after'>;
+
+const chosen = new WeakMap<Scope, StorageName>();
+
+/** Registers a test for every storage; what it opens with `t` is of the storage that it runs for. */
+export function it(name: string, work: (t: TestContext) => Promise<void> | void): void {
+  for (const storage of storageNames) {
+    void test(`${name} (${storage})`, (t) => {
+      chosen.set(t, storage);
+      return work(t);
+    });
+  }
+}
+
+/** The storage that this test runs for; SQLite where it runs for one alone. */
+export function storageOf(t: Scope): StorageName {
+  return chosen.get(t) ?? 'SQLite';
+}
+
+/** An empty database that is gone with the test. */
+export async function testDatabase(
+  t: Scope,
+  storage: StorageName = storageOf(t),
+): Promise<TestDatabase> {
+  return storage === 'SQLite' ? sqliteDatabase(t) : postgresDatabase(t);
+}
+
+function sqliteDatabase(t: Scope): TestDatabase {
+  const path = join(tempFolder(t), 'plants.db');
+  return {
+    url: `sqlite:${path}`,
+    open: async () => new SqliteStorage(path, { create: true }),
+    async fill(plants) {
+      using database = new DatabaseSync(path);
+      database.exec('BEGIN');
+      const insert = database.prepare(
+        'INSERT INTO plants (store, owner, id, tag, name) SELECT store, user, ?, ?, ? FROM users',
+      );
+      for (const { id, tag, name } of plants) insert.run(id, tag, name);
+      database.exec('COMMIT');
+    },
+  };
+}
+
+async function postgresDatabase(t: Scope): Promise<TestDatabase> {
+  const server = await postgresUrl();
+  const name = `plant_store_test_${randomBytes(8).toString('hex')}`;
+  await query(server, `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`);
+  t.after(async () => void (await query(server, `DROP DATABASE ${name} WITH (FORCE)`)));
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return {
+    url: url.href,
+    async open() {
+      const storage = new PostgresStorage(url.href);
+      await storage.open();
+      return storage;
+    },
+    async fill(plants) {
+      const rows = JSON.stringify(plants).replaceAll("'", "''");
+      await query(
+        url.href,
+        `INSERT INTO plant_store.plants (store, owner, id, tag, name)
+         SELECT users.store, users.id, new.id, new.tag, new.name
+         FROM plant_store.users,
+              json_to_recordset('${rows}') AS new (id bigint, tag text, name text);
+         UPDATE plant_store.stores SET version = version + 1`,
+      );
+    },
+  };
+}
