@@ -22,7 +22,7 @@ export async function openStorage(
     const { SqliteStorage } = await import('../sqlite/storage.ts');
     return new SqliteStorage(fileOf(url), { create });
   }
-  const { PostgresStorage } = await import('../postgres/storage.ts');
+  const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
   const storage = new PostgresStorage(url);
   try {
     await storage.open();
@@ -33,6 +33,16 @@ export async function openStorage(
     }
   }
   return storage;
+}
+
+/** The driver is installed by those who need it. */
+function refuseMissingDriver(error: unknown): never {
+  if (!(error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND')) {
+    throw error;
+  }
+  throw new Refusal('PostgreSQL needs its driver beside Plant Store: npm install pg', {
+    cause: error,
+  });
 }
 
 /** The address as people may see it: a whole path, and no password. */

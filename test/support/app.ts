@@ -46,10 +46,15 @@ export interface Answer {
 /** Builds the app and closes it with the test. */
 export async function startApp(
   t: Pick<TestContext, 'after'>,
-  options: { baseUrl?: string; wrap?: (storage: Storage) => Storage } = {},
+  options: {
+    baseUrl?: string;
+    /** What it stands on instead of an empty database of the storage that the test runs for. */
+    open?: () => Promise<Storage>;
+    wrap?: (storage: Storage) => Storage;
+  } = {},
 ): Promise<TestApp> {
   const database = await testDatabase(t);
-  const real = await database.open();
+  const real = await (options.open ?? database.open)();
   const storage = options.wrap?.(real) ?? real;
   const app = buildApp({
     storage,

@@ -1,0 +1,40 @@
+/**
+ * The service behind a network that cuts its connections to the database, in the middle of whatever
+ * is on its way. What it answers stays true.
+ */
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import { PostgresStorage } from '../../src/postgres/storage.ts';
+import { startApp } from '../support/app.ts';
+import { ledger } from '../support/ledger.ts';
+import { Proxy } from '../support/proxy.ts';
+import { testDatabase } from '../support/storages.ts';
+import { until } from '../support/until.ts';
+
+/** Connections live for up to so many bytes: some do not even get in, others do some hundred statements. */
+const bytesToLiveMax = 40_000;
+const users = 6;
+
+/** Returns how many answers there were of each kind. */
+export async function survivesCuts(t: TestContext, cuts: number): Promise<Record<string, number>> {
+  const database = await testDatabase(t, 'PostgreSQL');
+  const url = new URL(database.url);
+  const proxy = await Proxy.to(Number(url.port));
+  t.after(() => proxy[Symbol.asyncDispose]());
+  url.port = String(proxy.port);
+  const app = await startApp(t, { open: async () => new PostgresStorage(url.href) });
+  const token = await app.token('maria', { role: 'manager' });
+
+  const book = ledger([app.address], token);
+  await book.begin();
+  proxy.bytesToLive = () => Math.ceil(Math.random() * bytesToLiveMax);
+  proxy.cutAll();
+  const goesOn = () => proxy.cuts < cuts;
+  await Promise.all(Array.from({ length: users }, (_, user) => book.work(user + 1, goesOn)));
+
+  proxy.bytesToLive = () => Infinity;
+  await until('it is ready again', async () => (await app.call('GET', '/readyz')).status === 200);
+  await book.check();
+  assert.ok((book.counts['POST 201'] ?? 0) > 0, 'somebody got through');
+  return book.counts;
+}

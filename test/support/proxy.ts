@@ -1,0 +1,76 @@
+/**
+ * A TCP proxy that is not to be relied on: it cuts connections where it is told to, or lets nothing
+ * through any more.
+ */
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+
+export class Proxy implements AsyncDisposable {
+  /** How many bytes, both ways together, the next connection lives for. */
+  bytesToLive: () => number = () => Infinity;
+  /** While true nothing that comes is passed on, and nobody is told. */
+  isStuck = false;
+  /** Connections that it has cut. */
+  cuts = 0;
+  readonly #server: Server;
+  readonly #targetPort: number;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(targetPort: number) {
+    this.#targetPort = targetPort;
+    this.#server = createServer((socket) => this.#join(socket));
+  }
+
+  /** Listens on a free port of this machine, for a server on another. */
+  static async to(targetPort: number): Promise<Proxy> {
+    const proxy = new Proxy(targetPort);
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port; // it listens on a port
+  }
+
+  /** Cuts all there are. */
+  cutAll(): void {
+    for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.cutAll();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #join(client: Socket): void {
+    const server = connect(this.#targetPort, '127.0.0.1');
+    let left = this.bytesToLive();
+    const end = () => {
+      client.destroy();
+      server.destroy();
+    };
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      this.#sockets.add(from);
+      from.setNoDelay(true);
+      from.on('close', () => {
+        this.#sockets.delete(from);
+        end();
+      });
+      from.on('error', () => {}); // it closes as well
+      from.on('data', (bytes: Buffer) => {
+        if (this.isStuck || left <= 0) return;
+        to.write(bytes.subarray(0, left));
+        left -= bytes.length;
+        if (left > 0) return;
+        this.cuts++;
+        // What was passed on arrives; nothing after it does.
+        to.end(() => end());
+      });
+    }
+  }
+}
