@@ -40,11 +40,16 @@ export function ledger(addresses: readonly string[], token: string): Ledger {
       count('no answer'); // the replica has died
       return undefined;
     }
-    const { type = '' } = (answer.status < 400 ? {} : answer.json) as { type?: string };
-    const kind = type.replace('urn:plant-store:problem:', '');
+    if (answer.status === 502 || answer.status === 504) {
+      count(`${answer.status}`); // the balancer has lost the replica meanwhile
+      return undefined;
+    }
+    const { type } = (answer.status < 400 ? {} : (answer.json ?? {})) as { type?: string };
+    const kind = type?.replace('urn:plant-store:problem:', '') ?? '';
     count(`${method} ${answer.status} ${kind}`.trimEnd());
-    if (answer.status === 503)
-      assert.ok(answer.headers.get('retry-after'), 'says when to come again');
+    if (answer.status === 503 && kind !== '') {
+      assert.ok(answer.headers.get('retry-after'), 'it says when to come again');
+    }
     return { ...answer, kind };
   }
 

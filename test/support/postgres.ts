@@ -52,11 +52,19 @@ export class PostgresServer implements AsyncDisposable {
     return server;
   }
 
-  /** Another server that begins with what this one, which is stopped, holds. */
-  async copy(): Promise<PostgresServer> {
+  /** Starts a standby: a commit is acknowledged from now on when it is on the disks of both. */
+  async standby(): Promise<PostgresServer> {
+    await this.query("CREATE ROLE replicator REPLICATION LOGIN PASSWORD 'replicator'");
+    await this.stop();
     const folder = folderFor('plant-store-postgres-');
     await run('cp', ['-a', join(this.folder, 'data'), folder]);
-    return new PostgresServer(folder, await freePort(), this.#binaries);
+    const standby = new PostgresServer(folder, await freePort(), this.#binaries);
+    await run('touch', [join(folder, 'data', 'standby.signal')]);
+    await this.start({ synchronous_standby_names: 'standby' });
+    await standby.start({
+      primary_conninfo: `host=127.0.0.1 port=${this.port} user=replicator password=replicator application_name=standby`,
+    });
+    return standby;
   }
 
   /** Starts it and waits until it takes connections. */
@@ -163,7 +171,7 @@ async function run(command: string, args: readonly string[]): Promise<void> {
   if (status !== 0) throw new Error(`${command} ended with ${String(status)}: ${errors}`);
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // it listens on a port

@@ -1,0 +1,46 @@
+/**
+ * HAProxy in front of replicas, set up as docs/scaling.md says.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { freePort } from './postgres.ts';
+import { tempFolder } from './temp.ts';
+import { until } from './until.ts';
+
+const configuration = new URL('../../docs/haproxy.cfg', import.meta.url);
+
+/** Returns the address that the replicas have together. */
+export async function balance(
+  t: Pick<TestContext, 'after'>,
+  replicas: readonly string[],
+): Promise<string> {
+  const port = await freePort();
+  const file = join(tempFolder(t), 'haproxy.cfg');
+  writeFileSync(file, configured(port, replicas));
+  const child = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const ended = once(child, 'exit');
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const address = `http://127.0.0.1:${port}`;
+  await until('the balancer has a replica', async () =>
+    fetch(`${address}/readyz`).then(
+      ({ status }) => status === 200,
+      () => false,
+    ),
+  );
+  return address;
+}
+
+/** The file of the documentation with these addresses in the place of its own. */
+function configured(port: number, replicas: readonly string[]): string {
+  const servers = replicas.map((one, at) => `  server replica${at + 1} ${new URL(one).host}`);
+  return readFileSync(configuration, 'utf8')
+    .replace(/bind .*/, `bind 127.0.0.1:${port}`)
+    .replace(/(?:^ {2}server .*\n)+/m, `${servers.join('\n')}\n`)
+    .replace(/^ {2}default-server .*$/m, (line) => line.replace(/ resolvers \S+.*$/, ''));
+}
