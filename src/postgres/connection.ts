@@ -17,23 +17,23 @@ export interface Statement {
 export type Row = readonly unknown[];
 
 /** What a connection may take to be made, and an answer to come. The server gives up before that. */
-export const connectMsMax = 3_000;
-export const answerMsMax = 5_000;
+export const connectMsMax = 2_000;
+export const answerMsMax = 4_000;
 
 /**
  * A server that nobody waits for any more must not go on, nor hold the row of a store locked: not while
  * it works, nor while it waits for us.
  */
 const settings = `
-  SET statement_timeout = 4000;
-  SET lock_timeout = 3000;
-  SET idle_in_transaction_session_timeout = 5000`;
+  SET statement_timeout = 3000;
+  SET lock_timeout = 2000;
+  SET idle_in_transaction_session_timeout = 4000`;
 
 /**
  * Each statement has one good plan: the index that is made for it. PostgreSQL keeps the plan that it
  * made when the tables were small, and another plan may look as good then.
  */
-const plans = ['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin']
+export const plans = ['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin']
   .map((plan) => `SET enable_${plan} = off`)
   .join(';');
 

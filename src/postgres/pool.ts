@@ -22,8 +22,9 @@ const ownMax = 4;
 const busyReads = 8;
 /** Reads that may be under way at a time; one more is refused at once. */
 const readsMax = 2_048;
-/** How often something is tried that failed for a passing reason, and the longest pause in between. */
+/** How often something is tried that failed for a passing reason, for how long, and the longest pause. */
 const attemptsMax = 4;
+const retryMsMax = 1_000;
 const pauseMsMax = 50;
 /** After a connection could not be made, others are not even tried for so long. */
 const restMs = 100;
@@ -160,12 +161,14 @@ export class Pool {
 
 /** Tries again what failed for a passing reason: a lost connection, a conflict with others. */
 async function repeatedly<T>(work: () => Promise<T>): Promise<T> {
+  const endMs = performance.now() + retryMsMax;
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
     } catch (error) {
       const isPassing = isWorthRetrying(error) || !(isAnswer(error) || error instanceof Problem);
-      if (!isPassing || error instanceof TooSlow || attempt === attemptsMax) throw error;
+      const isOver = attempt === attemptsMax || performance.now() > endMs;
+      if (!isPassing || isOver || error instanceof TooSlow) throw error;
       await jitter();
     }
   }

@@ -48,9 +48,8 @@ export class Watch {
   /** How the store is at some moment after this was called, or later. */
   async look(store: number): Promise<Changes> {
     const known = this.#known(store);
-    if (known.asking === undefined) known.asking = this.#ask(store, known);
-    else known.next ??= known.asking.catch(() => {}).then(() => this.#askNext(store, known));
-    await (known.next ?? known.asking);
+    known.next ??= this.#askNext(store, known);
+    await known.next;
     return known;
   }
 
@@ -88,6 +87,17 @@ export class Watch {
     return this.#stores.recall(String(store), () => ({ version: 0, grants: 0 }));
   }
 
+  /** Waits for the question that is under way: it may be older than who asks. */
+  async #askNext(store: number, known: Known): Promise<void> {
+    try {
+      await known.asking; // where that one gets no answer, another would not either
+    } finally {
+      known.next = undefined;
+    }
+    known.asking = this.#ask(store, known);
+    await known.asking;
+  }
+
   async #ask(store: number, known: Known): Promise<void> {
     try {
       const [row] = await this.#pool.read(lookSql, [store]);
@@ -98,11 +108,5 @@ export class Watch {
     } finally {
       known.asking = undefined;
     }
-  }
-
-  #askNext(store: number, known: Known): Promise<void> {
-    known.next = undefined;
-    known.asking = this.#ask(store, known);
-    return known.asking;
   }
 }

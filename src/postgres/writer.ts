@@ -15,11 +15,11 @@ const underWayMax = 4_096;
 /** Writes of one transaction. */
 const groupMax = 512;
 /** Writes that have waited for longer are not begun: nobody waits for them any more. */
-const waitMsMax = 5_000;
+const waitMsMax = 4_000;
 /** How often a transaction is begun that conflicts with others or loses its connection. */
 const attemptsMax = 5;
 /** How long is asked whether a commit came through, whose answer was lost. */
-const askMsMax = 5_000;
+const askMsMax = 3_000;
 
 /** The writes of one store that wait for their turn. */
 interface Queue {

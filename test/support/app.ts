@@ -54,7 +54,7 @@ export async function startApp(
   } = {},
 ): Promise<TestApp> {
   const database = await testDatabase(t);
-  const real = await (options.open ?? database.open)();
+  const real = await (options.open?.() ?? database.open());
   const storage = options.wrap?.(real) ?? real;
   const app = buildApp({
     storage,

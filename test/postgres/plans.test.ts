@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { Client } from 'pg';
+import { plantFields } from '../../src/plant.ts';
+import { plans, type Statement } from '../../src/postgres/connection.ts';
+import { groupSql } from '../../src/postgres/group.ts';
+import { findSql, listSql } from '../../src/postgres/plants.ts';
+import { tokenSql } from '../../src/postgres/tokens.ts';
+import { lookSql } from '../../src/postgres/watch.ts';
+import { testDatabase, type TestDatabase } from '../support/storages.ts';
+
+interface Node {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Index Cond'?: string;
+  Plans?: Node[];
+}
+
+const { listAll: _all, listStore: _store, ...tokens } = tokenSql; // for people, not for requests
+const statements: Statement[] = [
+  ...(['store', 'storeTag', 'owner', 'ownerTag'] as const).map((kind) =>
+    listSql(kind, plantFields),
+  ),
+  findSql,
+  lookSql,
+  ...Object.values(groupSql),
+  ...Object.values(tokens),
+];
+
+it('PostgreSQL: every request is a range of an index of one store: no scan of a table, no sort', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await migrated(database);
+  for (const statement of statements) {
+    const nodes = await planOf(database.url, statement);
+    const types = nodes.map((node) => node['Node Type']);
+    const shown = `${statement.name}: ${JSON.stringify(nodes)}`;
+    assert.ok(!types.some((type) => /Seq|Bitmap|Sort|Hash|Merge/.test(type)), shown);
+    for (const node of nodes.filter((one) => one['Node Type'].includes('Index'))) {
+      assert.match(node['Index Cond'] ?? '', keyOf(node), shown);
+    }
+  }
+});
+
+it('PostgreSQL: a list reads the index that is made for it, to its bounds', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await migrated(database);
+  const keys = {
+    store: ['store = $1'],
+    storeTag: ['store = $1', 'tag = $5'],
+    owner: ['store = $1', 'owner = $5'],
+    ownerTag: ['store = $1', 'owner = $5', 'tag = $6'],
+  } as const;
+  for (const kind of ['store', 'storeTag', 'owner', 'ownerTag'] as const) {
+    const nodes = await planOf(database.url, listSql(kind, ['name', 'tag']));
+    const reads = nodes.filter((node) => node['Relation Name'] === 'plants');
+    assert.equal(reads.length, 2); // the page, and the look beyond
+    for (const { 'Index Cond': bounds = '' } of reads) {
+      for (const bound of [...keys[kind], 'id <= $3', 'id > ']) {
+        assert.ok(bounds.includes(`(${bound}`), `${kind}: ${bounds}`);
+      }
+    }
+  }
+});
+
+async function migrated(database: TestDatabase): Promise<void> {
+  await (await database.open())[Symbol.asyncDispose]();
+}
+
+/** The plan that is kept for all values, as a connection has it after some requests. */
+async function planOf(url: string, { name, text }: Statement): Promise<Node[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`${plans}; SET plan_cache_mode = force_generic_plan`);
+    await client.query(`PREPARE ${name} AS ${text}`);
+    const values = Array.from(new Set(text.match(/\$\d/g)), () => 'NULL').join();
+    const { rows } = await client.query(
+      `EXPLAIN (FORMAT JSON) EXECUTE ${name}${values === '' ? '' : `(${values})`}`,
+    );
+    return all(rows[0]['QUERY PLAN'][0].Plan);
+  } finally {
+    await client.end();
+  }
+}
+
+/** What an index of this table is searched by first. */
+function keyOf(node: Node): RegExp {
+  switch (node['Relation Name']) {
+    case 'tokens':
+      return /\bhash /;
+    case 'store_names':
+      return /\bname = /;
+    default:
+      return /\bstore = \$1/;
+  }
+}
+
+function all(node: Node): Node[] {
+  return [node, ...(node.Plans ?? []).flatMap(all)];
+}
