@@ -90,8 +90,8 @@ async function pages({ address }: Running): Promise<void> {
 }
 
 async function managerToken(): Promise<string> {
-  const database = `sqlite:${seeded.service.path}`;
-  const args = ['token', 'create', 'manager', '--role', 'manager', '--database', database];
+  const { address } = seeded.service;
+  const args = ['token', 'create', 'manager', '--role', 'manager', '--database', address];
   return (await run(process.execPath, [executable, ...args])).trim();
 }
 

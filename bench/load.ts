@@ -99,11 +99,11 @@ export async function loaded(
   seconds: number,
   seed: number,
 ): Promise<Round> {
-  if (fodderPerSecond !== undefined) system.store?.addFodder(fodderPerSecond * seconds);
+  if (fodderPerSecond !== undefined) await system.store?.addFodder(fodderPerSecond * seconds);
   const cpuUsBefore = cpuUs(system.pid);
   const answered = await wrk(system, { requests, connections, seconds, seed }, seeded);
   const cpuUsPerRequest = (cpuUs(system.pid) - cpuUsBefore) / answered.requests;
-  if (['create', 'delete', 'mix'].includes(requests)) system.store?.trim();
+  if (['create', 'delete', 'mix'].includes(requests)) await system.store?.trim();
   return { ...answered, cpuUsPerRequest };
 }
 

@@ -11,7 +11,7 @@ import { median, medianRatio, shown, table } from './figures.ts';
 import type { Pace } from './load.ts';
 import { plantOf } from './plants.ts';
 import { schemas } from './schemas.ts';
-import { Store, type Seeded } from './seed.ts';
+import { SqliteStore, type Seeded } from './seed.ts';
 import { withRunning, type SystemName, type Systems } from './systems.ts';
 import { wrk } from './wrk.ts';
 
@@ -35,7 +35,7 @@ export async function loneCreate(
       for (const system of systems) {
         const { p50Ms } = await wrk(system, { ...create, seconds, seed }, seeded);
         creates[system.name].push(p50Ms);
-        system.store?.trim();
+        await system.store?.trim();
       }
     }
   });
@@ -60,7 +60,9 @@ export async function loneCreate(
 /** A file of its own with the service's schema, on the same disk. */
 function floorDatabase(folder: string): DatabaseSync {
   const path = join(mkdtempSync(join(folder, 'floor-')), 'floor.db');
-  new Store(path, schemas.service, floor).fill(Array.from({ length: floor.users }, makeToken));
+  new SqliteStore(path, schemas.service, floor).fill(
+    Array.from({ length: floor.users }, makeToken),
+  );
   return openDatabase(path, { create: false });
 }
 

@@ -34,7 +34,7 @@ export async function readsUnderWrites(
         const load = { ...reads, seconds, seed };
         const alone = await wrk(system, load, seeded);
         all.push({ alone, ...(await underWrites(system, load, seeded)) });
-        system.store?.trim();
+        await system.store?.trim();
       }
     }
     return tableOf(results);

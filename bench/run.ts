@@ -4,6 +4,7 @@
  * Quote the ratios: the times are this machine's. An answer that is not good ends the run with 1.
  *
  *   npm run bench -- --plants 100000,1000000 --rounds 5 --seconds 3 --only list-20,start
+ *   npm run bench -- --storage postgres
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { cpus, release } from 'node:os';
@@ -13,10 +14,11 @@ import { shown } from './figures.ts';
 import { growthTable, loadTable, measure, workloads, type Measured, type Pace } from './load.ts';
 import { loneCreate } from './lone-create.ts';
 import { plantsPerUser } from './plants.ts';
+import { Postgres } from './postgres.ts';
 import { readsUnderWrites } from './reads-under-writes.ts';
 import { seed, type Seeded } from './seed.ts';
 import { starts } from './start.ts';
-import { install, withRunning, type Systems } from './systems.ts';
+import { install, withRunning, type StorageName, type Systems } from './systems.ts';
 import { wholeList } from './whole-list.ts';
 import { workers } from './workers.ts';
 import { refuseMissingTools, temporaryFolder } from './workspace.ts';
@@ -27,6 +29,8 @@ interface Bench {
   pace: Pace;
   /** Names of what is measured. */
   only: readonly string[];
+  /** Where the plants are; in SQLite files otherwise. */
+  postgres: Postgres | undefined;
 }
 
 /** What is more than one load on all systems; each brings a table of its own. */
@@ -40,20 +44,27 @@ const studies: Record<string, (bench: Bench, seeded: Seeded) => Promise<string>>
 
 const workloadNames = workloads.map(({ name }) => name);
 const studyNames = Object.keys(studies);
-const names = [...workloadNames, ...studyNames];
+/** What can be measured on each storage: most of the studies rest on files. */
+const names: Record<StorageName, readonly string[]> = {
+  sqlite: [...workloadNames, ...studyNames],
+  postgres: [...workloadNames, 'reads-under-writes'],
+};
 
 const help = `Usage: npm run bench -- [options]
 
 Compares the service with a bare node:http server and with a typical implementation.
 Databases go to the temporary folder (TMPDIR), which has to be on a disk.
 
+  --storage NAME      sqlite or postgres (default: sqlite); the server of postgres is
+                      started for the run, with the data in the temporary folder
   --plants N[,N...]   plants in the store, ${plantsPerUser} to each user (default: 100000);
                       of several sizes, each is compared with the first
   --rounds N          rounds of each workload; a figure is their median (default: 5)
   --seconds N         length of a round (default: 3)
   --only NAME[,...]   only these (default: all):
                       ${workloadNames.join(', ')},
-                      ${studyNames.join(', ')}
+                      ${studyNames.join(', ')};
+                      on postgres the last four are left out
   --help              show this
 `;
 
@@ -63,14 +74,16 @@ await main().catch((error: unknown) => {
 });
 
 async function main(): Promise<void> {
-  const { sizes, pace, only, isHelpWanted } = options();
+  const { storage, sizes, pace, only, isHelpWanted } = options();
   if (isHelpWanted) return void process.stdout.write(help);
   await refuseMissingTools();
   const folder = temporaryFolder();
   progress('installing');
-  const bench = { systems: await install(folder), folder, pace, only };
+  const systems = await install(folder, storage);
+  await using postgres = storage === 'postgres' ? await Postgres.start() : undefined;
+  const bench = { systems, folder, pace, only, postgres };
   const { bytes, packages } = bench.systems.footprint;
-  print(machine());
+  print([machine(), await postgres?.version()].filter(Boolean).join(', '));
   print(`Installed, the service is ${shown(bytes / 1e6)} MB in ${packages} packages.`);
 
   const results: { plants: number; measured: Measured[] }[] = [];
@@ -87,7 +100,8 @@ async function benchOf(plants: number, bench: Bench): Promise<Measured[]> {
   const folder = mkdtempSync(join(bench.folder, 'size-'));
   const users = plants / plantsPerUser;
   progress(`filling stores with ${shown(plants)} plants`);
-  const seeded = seed(folder, 'plants', { plants, users });
+  const population = { plants, users };
+  const seeded = await (bench.postgres ?? { seed }).seed(folder, 'plants', population);
   print(`## ${shown(plants)} plants of ${shown(users)} users`);
 
   const measured = await loads(bench, seeded);
@@ -97,11 +111,15 @@ async function benchOf(plants: number, bench: Bench): Promise<Measured[]> {
     progress(name);
     print(await study({ ...bench, folder }, seeded));
   }
+  if (bench.postgres !== undefined) print(bench.postgres.table());
   rmSync(folder, { recursive: true });
   return measured;
 }
 
-async function loads({ systems, only, pace }: Bench, seeded: Seeded): Promise<Measured[]> {
+async function loads(
+  { systems, only, pace, postgres }: Bench,
+  seeded: Seeded,
+): Promise<Measured[]> {
   const chosen = workloads.filter(({ name }) => only.includes(name));
   if (chosen.length === 0) return [];
   const { service, bare, typical } = systems;
@@ -110,6 +128,7 @@ async function loads({ systems, only, pace }: Bench, seeded: Seeded): Promise<Me
     for (const workload of chosen) {
       progress(workload.name);
       measured.push(...(await measure(workload, running, seeded, pace)));
+      await postgres?.look(); // no system closes connections as soon as they have nothing to do
     }
     return measured;
   });
@@ -118,22 +137,32 @@ async function loads({ systems, only, pace }: Bench, seeded: Seeded): Promise<Me
 function options() {
   const { values } = parseArgs({
     options: {
+      storage: { type: 'string', default: 'sqlite' },
       plants: { type: 'string', default: '100000' },
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '3' },
-      only: { type: 'string', default: names.join() },
+      only: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
-  const only = values.only.split(',');
-  const unknown = only.filter((name) => !names.includes(name));
-  if (unknown.length > 0) throw new Error(`Nothing is called ${unknown.join(' or ')}. See --help.`);
+  const storage = storageOf(values.storage);
+  const only = values.only?.split(',') ?? names[storage];
+  const unknown = only.filter((name) => !names[storage].includes(name));
+  if (unknown.length > 0) {
+    throw new Error(`Nothing on ${storage} is called ${unknown.join(' or ')}. See --help.`);
+  }
   return {
+    storage,
     sizes: values.plants.split(',').map((text) => count(text, plantsPerUser)),
     pace: { rounds: count(values.rounds), seconds: count(values.seconds) },
     only,
     isHelpWanted: values.help,
   };
+}
+
+function storageOf(text: string): StorageName {
+  if (text === 'sqlite' || text === 'postgres') return text;
+  throw new Error(`There is no storage ${text}: use sqlite or postgres.`);
 }
 
 function count(text: string, step = 1): number {

@@ -1,5 +1,5 @@
 /**
- * The two databases that are filled: how each of them writes users, tokens and plants down.
+ * The two SQLite databases that are filled: how each of them writes users, tokens and plants down.
  */
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
@@ -9,6 +9,8 @@ import { Tokens } from '../src/sqlite/tokens.ts';
 import { hashToken } from '../src/token.ts';
 
 export interface Schema {
+  /** How its server is told to open the file. */
+  address(path: string): string;
   /** Opens the file, or makes it with all its tables. */
   open(path: string): DatabaseSync;
   /** Makes the users 1, 2, 3, ..., each with one of the tokens. */
@@ -26,6 +28,7 @@ const store = 'main';
 const storeNumber = 1;
 
 const service: Schema = {
+  address: (path) => `sqlite:${path}`,
   open: (path) => openDatabase(path, { create: true }),
   addUsers(database, tokens) {
     const table = new Tokens(database);
@@ -44,6 +47,7 @@ const service: Schema = {
 const typicalSchema = new URL('./typical/schema.sql', import.meta.url);
 
 const typical: Schema = {
+  address: (path) => path,
   open(path) {
     const database = new DatabaseSync(path, { timeout: 5_000 });
     database.exec('PRAGMA journal_mode = WAL');

@@ -18,6 +18,16 @@ export interface Population {
   users: number;
 }
 
+/** What one system keeps on disk; its server may run meanwhile. */
+export interface Store {
+  /** How the server is told to open it. */
+  readonly address: string;
+  /** Adds plants that are there to be deleted. */
+  addFodder(count: number): void | Promise<void>;
+  /** Takes out what was created since it was filled, fodder included. */
+  trim(): void | Promise<void>;
+}
+
 /** The stores of all systems with one population. */
 export interface Seeded extends Population {
   /** Of the users 1, 2, 3, ... */
@@ -28,35 +38,39 @@ export interface Seeded extends Population {
   typical: Store;
 }
 
-/** Makes the files in the folder; `name` tells them from those of other populations. */
+/** Makes SQLite files in the folder; `name` tells them from those of other populations. */
 export function seed(folder: string, name: string, population: Population): Seeded {
-  const tokens = Array.from({ length: population.users }, makeToken);
-  const tokensFile = join(folder, `${name}.tokens`);
-  writeFileSync(tokensFile, tokens.join('\n'));
+  const made = makeTokens(folder, name, population);
   const store = (system: keyof typeof schemas) => {
-    const made = new Store(join(folder, `${name}-${system}.db`), schemas[system], population);
-    made.fill(tokens);
-    return made;
+    const path = join(folder, `${name}-${system}.db`);
+    const filled = new SqliteStore(path, schemas[system], population);
+    filled.fill(made.tokens);
+    return filled;
   };
-  return {
-    ...population,
-    tokens,
-    tokensFile,
-    service: store('service'),
-    typical: store('typical'),
-  };
+  return { ...population, ...made, service: store('service'), typical: store('typical') };
 }
 
-/** A database file of one system; its server may run meanwhile. */
-export class Store {
-  readonly path: string;
+/** A token for each user. */
+export function makeTokens(folder: string, name: string, { users }: Population) {
+  const tokens = Array.from({ length: users }, makeToken);
+  const tokensFile = join(folder, `${name}.tokens`);
+  writeFileSync(tokensFile, tokens.join('\n'));
+  return { tokens, tokensFile };
+}
+
+export class SqliteStore implements Store {
+  readonly #path: string;
   readonly #schema: Schema;
   readonly #population: Population;
 
   constructor(path: string, schema: Schema, population: Population) {
-    this.path = path;
+    this.#path = path;
     this.#schema = schema;
     this.#population = population;
+  }
+
+  get address(): string {
+    return this.#schema.address(this.#path);
   }
 
   fill(tokens: readonly string[]): void {
@@ -72,13 +86,11 @@ export class Store {
     });
   }
 
-  /** Adds plants that are there to be deleted. */
   addFodder(count: number): void {
     const made = madeSql(fodderFirstId, count, this.#population.users);
     this.#write((database) => database.exec(made + this.#schema.insertMade));
   }
 
-  /** Takes out what was created since it was filled, fodder included. */
   trim(): void {
     const { plants: id } = this.#population;
     this.#write((database) => database.prepare(this.#schema.deleteAbove).run({ id }));
@@ -86,7 +98,7 @@ export class Store {
 
   /** In one transaction, and with the WAL empty again afterwards: no system has to pay for it. */
   #write(work: (database: DatabaseSync) => void): void {
-    const database = this.#schema.open(this.path);
+    const database = this.#schema.open(this.#path);
     database.exec('BEGIN IMMEDIATE');
     work(database);
     database.exec('COMMIT');

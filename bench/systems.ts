@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url';
 import type { Seeded, Store } from './seed.ts';
 import { launch, run } from './workspace.ts';
 
+export type StorageName = 'sqlite' | 'postgres';
 export type SystemName = 'service' | 'bare' | 'typical';
 
 export interface System {
@@ -46,39 +47,50 @@ const bare: System = {
   store: () => undefined,
 };
 
-const typical: System = {
-  name: 'typical',
-  args: ({ typical: { path } }) => [join(typicalFolder, 'server.js'), path],
-  store: (seeded) => seeded.typical,
-};
+function typicalOn(storage: StorageName): System {
+  const server = { sqlite: 'server.js', postgres: 'postgres.js' }[storage];
+  return {
+    name: 'typical',
+    args: ({ typical: { address } }) => [join(typicalFolder, server), address],
+    store: (seeded) => seeded.typical,
+  };
+}
 
 /** The service by the file of its command. */
 export function serviceAt(executable: string): System {
   return {
     name: 'service',
-    args: ({ service: { path } }) => [
+    args: ({ service: { address } }) => [
       executable,
       'serve',
       '--port=0',
       '--log-level=warn',
-      `--database=sqlite:${path}`,
+      `--database=${address}`,
     ],
     store: (seeded) => seeded.service,
   };
 }
 
 /** Installs what has to be: the service into the folder, the typical one where it stands. */
-export async function install(folder: string): Promise<Systems> {
+export async function install(folder: string, storage: StorageName): Promise<Systems> {
   await run('npm', ['pack', quietly, '--pack-destination', folder], root);
   const [tarball = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
-  await run('npm', ['install', quietly, '--omit=dev', '--prefix', folder, join(folder, tarball)]);
+  const packed = [join(folder, tarball), ...(storage === 'postgres' ? [driver()] : [])];
+  await run('npm', ['install', quietly, '--omit=dev', '--prefix', folder, ...packed]);
   await installTypical();
 
   const modules = join(folder, 'node_modules');
   const lock = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8'));
   const service = serviceAt(join(modules, 'plant-store', 'bin', 'plant-store.js'));
   const packages = Object.keys(lock.packages).length;
-  return { service, bare, typical, footprint: { bytes: bytesIn(modules), packages } };
+  const footprint = { bytes: bytesIn(modules), packages };
+  return { service, bare, typical: typicalOn(storage), footprint };
+}
+
+/** The driver of PostgreSQL, which who needs it installs beside the package; the version tested here. */
+function driver(): string {
+  const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  return `pg@${devDependencies.pg}`;
 }
 
 async function installTypical(): Promise<void> {

@@ -3,10 +3,10 @@
  * better-sqlite3, with nothing left out that makes it correct: each request looks its token up, and
  * each commit is synced. `node server.js FILE` prints its address.
  */
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import express from 'express';
+import { faultOfList, faultOfPlant, isCount, refuse, tokenHash } from './checks.js';
 
 const database = new Database(process.argv[2]);
 database.pragma('journal_mode = WAL');
@@ -32,8 +32,8 @@ app.use(express.json({ limit: '16kb' }));
 
 app.get('/plants', (request, response) => {
   const { limit, after = '0' } = request.query;
-  if (limit !== undefined && !isCount(limit)) return refuse(response, 400, 'invalid limit');
-  if (!isCount(after)) return refuse(response, 400, 'invalid after');
+  const fault = faultOfList(request.query);
+  if (fault !== undefined) return refuse(response, 400, fault);
   const plants =
     limit === undefined
       ? listAll.all(request.userId, Number(after))
@@ -43,11 +43,8 @@ app.get('/plants', (request, response) => {
 
 app.post('/plants', (request, response) => {
   const { id, name, tag = '' } = request.body ?? {};
-  if (!isText(name, 200) || name.trim() === '') return refuse(response, 400, 'invalid name');
-  if (!isText(tag, 100)) return refuse(response, 400, 'invalid tag');
-  if (id !== undefined && !(Number.isSafeInteger(id) && id > 0)) {
-    return refuse(response, 400, 'invalid id');
-  }
+  const fault = faultOfPlant({ id, name, tag });
+  if (fault !== undefined) return refuse(response, 400, fault);
   try {
     const { lastInsertRowid } = insertPlant.run(id ?? null, request.userId, name, tag);
     response.status(201).location(`/plants/${lastInsertRowid}`).json({ name, tag });
@@ -70,22 +67,9 @@ const server = app.listen(0, '127.0.0.1', () => {
 });
 
 function authenticate(request, response, next) {
-  const [scheme, token] = (request.get('authorization') ?? '').split(' ');
-  const isBearer = scheme?.toLowerCase() === 'bearer' && token !== undefined;
-  const userId = isBearer ? findUser.get(createHash('sha256').update(token).digest()) : undefined;
+  const hash = tokenHash(request);
+  const userId = hash === undefined ? undefined : findUser.get(hash);
   if (userId === undefined) return refuse(response, 401, 'invalid token');
   request.userId = userId;
   next();
-}
-
-function isCount(text) {
-  return typeof text === 'string' && /^\d{1,15}$/.test(text);
-}
-
-function isText(value, charsMax) {
-  return typeof value === 'string' && value.length <= charsMax;
-}
-
-function refuse(response, status, error) {
-  response.status(status).json({ error });
 }
