@@ -35,7 +35,7 @@ export class Proxy implements AsyncDisposable {
 
   /** Cuts all there are. */
   cutAll(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy();
+    for (const socket of this.#sockets) socket.destroy();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
