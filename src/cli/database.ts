@@ -2,6 +2,7 @@
  * Which storage an address means: the one place that knows them all.
  */
 import { resolve } from 'node:path';
+import type { Archive } from '../archive.ts';
 import { Problem } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
@@ -33,6 +34,16 @@ export async function openStorage(
     }
   }
   return storage;
+}
+
+/** Opens all that is in a database, to be copied from or to. Throws Refusal where it cannot. */
+export async function openArchive(url: string, { create }: OpenOptions): Promise<Archive> {
+  if (isFile(url)) {
+    const { SqliteArchive } = await import('../sqlite/archive.ts');
+    return new SqliteArchive(fileOf(url), { create });
+  }
+  const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissingDriver);
+  return PostgresArchive.open(url);
 }
 
 /** The driver is installed by those who need it. */

@@ -137,6 +137,16 @@ function program() {
     .addOption(database())
     .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
 
+  plantStore
+    .command('copy')
+    .description('copy all that a database holds to another one that is empty, and compare them')
+    .addOption(flag('--from <url>', 'what is copied').argParser(databaseUrl).makeOptionMandatory())
+    .addOption(
+      flag('--to <url>', 'where it is copied to').argParser(databaseUrl).makeOptionMandatory(),
+    )
+    .addOption(flag('--resume', 'go on with a copy that was broken off').default(false))
+    .action(async (options) => (await import('./copy.ts')).copy(options));
+
   return plantStore;
 }
 

@@ -29,7 +29,9 @@ const ledger = [
      id      integer NOT NULL PRIMARY KEY CHECK (id = 1),
      version integer NOT NULL,
      holder  text    NOT NULL,
-     held_until timestamptz NOT NULL
+     held_until timestamptz NOT NULL,
+     -- What is being copied to here and not yet whole.
+     copy_of text
    )`,
   `INSERT INTO plant_store.migrations (id, version, holder, held_until)
    VALUES (1, 0, '', '-infinity') ON CONFLICT DO NOTHING`,

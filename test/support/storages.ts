@@ -64,6 +64,7 @@ function sqliteDatabase(t: Scope): TestDatabase {
         'INSERT INTO plants (store, owner, id, tag, name) SELECT store, user, ?, ?, ? FROM users',
       );
       for (const { id, tag, name } of plants) insert.run(id, tag, name);
+      database.exec('UPDATE stores SET last_id = (SELECT max(id) FROM plants)');
       database.exec('COMMIT');
     },
   };
@@ -91,7 +92,8 @@ async function postgresDatabase(t: Scope): Promise<TestDatabase> {
          SELECT users.store, users.id, new.id, new.tag, new.name
          FROM plant_store.users,
               json_to_recordset('${rows}') AS new (id bigint, tag text, name text);
-         UPDATE plant_store.stores SET version = version + 1`,
+         UPDATE plant_store.stores
+         SET version = version + 1, last_id = (SELECT max(id) FROM plant_store.plants)`,
       );
     },
   };

@@ -1,0 +1,34 @@
+import { Presets, SingleBar } from 'cli-progress';
+
+/** Called now and then: so many of so many are done. */
+export type OnProgress = (done: number, total: number) => void;
+
+/** A bar on standard error: a moving one on a terminal, a line now and then elsewhere. */
+export async function withProgress<T>(
+  title: string,
+  unit: string,
+  work: (onProgress: OnProgress) => Promise<T>,
+): Promise<T> {
+  const bar = new SingleBar(
+    {
+      format: `${title} [{bar}] {percentage}% | {value} of {total} ${unit}`,
+      stream: process.stderr,
+      noTTYOutput: true,
+    },
+    Presets.legacy,
+  );
+  const exit = () => process.exit(130); // runs what cleans up on exit
+  process.once('SIGINT', exit);
+  process.once('SIGTERM', exit);
+  try {
+    return await work((done, total) => {
+      if (bar.isActive) bar.setTotal(total);
+      else bar.start(total, done);
+      bar.update(done);
+    });
+  } finally {
+    bar.stop();
+    process.off('SIGINT', exit);
+    process.off('SIGTERM', exit);
+  }
+}

@@ -1,0 +1,204 @@
+import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
+import { idMax } from '../ids.ts';
+import { addressOf } from './address.ts';
+import type { Connection } from './connection.ts';
+import { commitProblemOf, problemOf, refusalFor } from './errors.ts';
+import { migrate } from './migrate.ts';
+import { Pool } from './pool.ts';
+import { Refusal } from '../refusal.ts';
+
+type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];
+
+const columns: Record<Table, readonly Column[]> = {
+  stores: [
+    ['store', 'bigint'],
+    ['name', 'text'],
+    ['last_id', 'bigint'],
+  ],
+  users: [
+    ['store', 'bigint'],
+    ['id', 'bigint'],
+    ['name', 'text'],
+    ['role', 'text'],
+  ],
+  tokens: [
+    ['hash', 'bytea'],
+    ['store', 'bigint'],
+    ['user_id', 'bigint'],
+    ['scopes', 'text'],
+    ['label', 'text'],
+    ['created_at', 'bigint'],
+    ['expires_at', 'bigint'],
+    ['revoked_at', 'bigint'],
+  ],
+  plants: [
+    ['store', 'bigint'],
+    ['id', 'bigint'],
+    ['owner', 'bigint'],
+    ['tag', 'text'],
+    ['name', 'text'],
+  ],
+};
+
+export class PostgresArchive implements Archive {
+  readonly #pool: Pool;
+
+  private constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  /** Throws Refusal where the database cannot be used, and a Problem where it does not answer. */
+  static async open(url: string): Promise<PostgresArchive> {
+    const pool = new Pool(addressOf(url), () => {});
+    try {
+      await pool.lend(migrate);
+    } catch (error) {
+      throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
+    }
+    return new PostgresArchive(pool);
+  }
+
+  /** In steps, because the server ends a statement that takes long. */
+  async count(table: Table): Promise<number> {
+    const step = 100_000;
+    for (let counted = 0, after: Row | undefined; ; counted += step) {
+      const last = await this.#select(table, 'key', after, `OFFSET ${step - 1} LIMIT 1`);
+      if (last.length > 0) {
+        [after] = last;
+        continue;
+      }
+      return counted + (await this.#select(table, 'key', after, `LIMIT ${step}`)).length;
+    }
+  }
+
+  async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
+    return this.#select(table, 'row', after, `LIMIT ${limit}`);
+  }
+
+  /** A statement for each store: on engines that span machines it is one machine's, and waits for no other. */
+  async add(table: Table, rows: readonly Row[]): Promise<void> {
+    const stores =
+      table === 'tokens' ? [rows] : Object.values(Object.groupBy(rows, ([store]) => String(store)));
+    try {
+      await this.#pool.lend((connection) =>
+        Promise.all(stores.map((of) => insert(connection, table, of ?? []))),
+      );
+      if (table === 'stores') await this.#nameStores(rows);
+      if (table === 'users') await this.#raiseLastUsers(stores);
+    } catch (error) {
+      throw commitProblemOf(error); // adding them again does no harm
+    }
+  }
+
+  async lastKey(table: Table): Promise<Row | undefined> {
+    const descending = keyOf(table).map((column) => `${column} DESC`);
+    const [row] = await this.#pool.read(
+      {
+        name: `last_${table}`,
+        text: `
+          SELECT ${keyOf(table).join()} FROM plant_store.${table}
+          ORDER BY ${descending.join()} LIMIT 1`,
+      },
+      [],
+    );
+    return row as Row | undefined; // as the columns have it
+  }
+
+  async unfinished(): Promise<string | undefined> {
+    const [row] = await this.#pool.read(
+      { name: 'unfinished', text: 'SELECT copy_of FROM plant_store.migrations WHERE id = 1' },
+      [],
+    );
+    return (row?.[0] as string | null | undefined) ?? undefined;
+  }
+
+  async begin(source: string): Promise<void> {
+    await this.#mark(source);
+  }
+
+  async finish(): Promise<void> {
+    await this.#mark(null);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#pool.close();
+  }
+
+  /** Rows or their keys after the one with a key, in their order; `range` says which of them. */
+  async #select(
+    table: Table,
+    what: 'row' | 'key',
+    after: Row | undefined,
+    range: string,
+  ): Promise<Row[]> {
+    const key = keyOf(table).join();
+    const places = after?.map((_, at) => `$${at + 1}`).join();
+    const statement = `
+      SELECT ${what === 'key' ? key : selected(table)} FROM plant_store.${table}
+      ${places === undefined ? '' : `WHERE (${key}) > (${places})`} ORDER BY ${key} ${range}`;
+    const name = `${what}s_of_${table}_${places === undefined ? 'from_first' : 'after'}_${range}`;
+    const rows = await this.#pool.read({ name, text: statement }, after ?? []);
+    return rows as Row[]; // as the columns have it
+  }
+
+  async #nameStores(rows: readonly Row[]): Promise<void> {
+    await this.#pool.write(
+      {
+        name: 'name_stores',
+        text: `
+          INSERT INTO plant_store.store_names (name, store)
+          SELECT name, store FROM unnest($1::text[], $2::bigint[]) AS new (name, store)
+          ON CONFLICT DO NOTHING`,
+      },
+      [rows.map(([, name]) => name), rows.map(([store]) => store)],
+    );
+  }
+
+  async #raiseLastUsers(stores: readonly (readonly Row[] | undefined)[]): Promise<void> {
+    const statement = {
+      name: 'raise_last_user',
+      text: `
+        UPDATE plant_store.stores SET last_user = greatest(last_user, $2) WHERE store = $1`,
+    };
+    // Rows come in the order of their keys, so the last of a store has its largest.
+    for (const users of stores) {
+      const [store, id] = users?.at(-1) ?? [];
+      await this.#pool.write(statement, [store, id]);
+    }
+  }
+
+  async #mark(source: string | null): Promise<void> {
+    await this.#pool.write(
+      {
+        name: 'mark_copy',
+        text: 'UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1',
+      },
+      [source],
+    );
+  }
+}
+
+async function insert(connection: Connection, table: Table, rows: readonly Row[]): Promise<void> {
+  const names = columns[table].map(([name]) => name).join();
+  const arrays = columns[table].map(([, type], at) => `$${at + 1}::${type}[]`).join();
+  await connection.query(
+    {
+      name: `add_${table}`,
+      text: `
+        INSERT INTO plant_store.${table} (${names})
+        SELECT ${names} FROM unnest(${arrays}) AS new (${names}) ON CONFLICT DO NOTHING`,
+    },
+    columns[table].map((_, at) => rows.map((row) => row[at])),
+  );
+}
+
+/** The counter of ids may stand above the largest there can be, after it was asked for more. */
+function selected(table: Table): string {
+  return columns[table]
+    .map(([name]) => (name === 'last_id' ? `least(last_id, ${idMax})` : name))
+    .join();
+}
+
+function keyOf(table: Table): readonly string[] {
+  return columns[table].slice(0, keyColumns[table]).map(([name]) => name);
+}

@@ -1,0 +1,87 @@
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
+import { openDatabase, type OpenOptions } from './database.ts';
+
+const columns: Record<Table, readonly string[]> = {
+  stores: ['store', 'name', 'last_id'],
+  users: ['store', 'user', 'name', 'role'],
+  tokens: ['hash', 'store', 'user', 'scopes', 'label', 'created_at', 'expires_at', 'revoked_at'],
+  plants: ['store', 'id', 'owner', 'tag', 'name'],
+};
+
+export class SqliteArchive implements Archive {
+  readonly #database: DatabaseSync;
+
+  /** Throws Refusal where the file cannot be used. */
+  constructor(path: string, options: OpenOptions) {
+    this.#database = openDatabase(path, options);
+  }
+
+  async count(table: Table): Promise<number> {
+    return Number(this.#first(`SELECT count(*) FROM ${table}`)?.[0]);
+  }
+
+  async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
+    const key = keyOf(table);
+    const range =
+      after === undefined ? '' : `WHERE (${key.join()}) > (${key.map(() => '?').join()})`;
+    const statement = this.#database.prepare(
+      `SELECT ${columns[table].join()} FROM ${table} ${range} ORDER BY ${key.join()} LIMIT ?`,
+    );
+    statement.setReturnArrays(true);
+    const values = [...(after ?? []), limit] as SQLInputValue[];
+    return statement.all(...values) as unknown as Row[]; // as STRICT columns have it
+  }
+
+  async add(table: Table, rows: readonly Row[]): Promise<void> {
+    const places = columns[table].map(() => '?').join();
+    const insert = this.#database.prepare(
+      `INSERT INTO ${table} (${columns[table].join()}) VALUES (${places}) ON CONFLICT DO NOTHING`,
+    );
+    this.#database.exec('BEGIN IMMEDIATE');
+    try {
+      for (const row of rows) insert.run(...(row as SQLInputValue[]));
+      this.#database.exec('COMMIT');
+    } catch (error) {
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  async lastKey(table: Table): Promise<Row | undefined> {
+    const descending = keyOf(table).map((column) => `${column} DESC`);
+    return this.#first(
+      `SELECT ${keyOf(table).join()} FROM ${table} ORDER BY ${descending.join()} LIMIT 1`,
+    );
+  }
+
+  async unfinished(): Promise<string | undefined> {
+    const isThere = this.#first(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
+    return isThere && String(this.#first('SELECT source FROM unfinished_copy')?.[0]);
+  }
+
+  async begin(source: string): Promise<void> {
+    this.#database.exec('BEGIN IMMEDIATE');
+    this.#database.exec('CREATE TABLE unfinished_copy (source TEXT NOT NULL) STRICT');
+    this.#database.prepare('INSERT INTO unfinished_copy VALUES (?)').run(source);
+    this.#database.exec('COMMIT');
+  }
+
+  async finish(): Promise<void> {
+    this.#database.exec('DROP TABLE unfinished_copy');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#database.close();
+  }
+
+  #first(sql: string): Row | undefined {
+    const statement = this.#database.prepare(sql);
+    statement.setReturnArrays(true);
+    return statement.get() as unknown as Row | undefined; // arrays, as it was told
+  }
+}
+
+function keyOf(table: Table): readonly string[] {
+  return columns[table].slice(0, keyColumns[table]);
+}

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { testDatabase } from '../support/storages.ts';
+import { copyKilled, sourceOf } from './copy.ts';
+
+const plants = 1_000_000;
+const kills = 10;
+const aliveMs = 2_500;
+/** What fifty times as many plants may take more: memory is flat, but not to the byte. */
+const moreMiBMax = 40;
+
+it('copies 1,000,000 plants to PostgreSQL and back, killed ten times, in the memory that a few take', async (t) => {
+  const few = await sourceOf(t, 'SQLite', plants / 50);
+  const { peakMiB } = await copyKilled(few, await testDatabase(t, 'PostgreSQL'), 0, aliveMs);
+
+  const source = await sourceOf(t, 'SQLite', plants);
+  const [middle, end] = [await testDatabase(t, 'PostgreSQL'), await testDatabase(t, 'SQLite')];
+  const there = await copyKilled(source, middle, kills / 2, aliveMs);
+  const back = await copyKilled(middle, end, kills / 2, aliveMs);
+  assert.equal(back.digest, there.digest);
+  t.diagnostic(
+    `peaks in MiB: ${[peakMiB, there.peakMiB, back.peakMiB].map(Math.round).join(', ')}`,
+  );
+  for (const one of [there, back]) assert.ok(one.peakMiB < peakMiB + moreMiBMax);
+});

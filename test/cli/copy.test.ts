@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { addToken, call } from '../support/app.ts';
+import { run, runOk, serve } from '../support/command.ts';
+import { testDatabase } from '../support/storages.ts';
+import { copyKilled, sourceOf } from './copy.ts';
+
+describe('copy', () => {
+  it('carries everything from SQLite to PostgreSQL and back, though it is killed on the way', async (t) => {
+    const source = await sourceOf(t, 'SQLite', 20_000);
+    const [middle, end] = [await testDatabase(t, 'PostgreSQL'), await testDatabase(t, 'SQLite')];
+    const there = await copyKilled(source, middle, 2, 700);
+    const back = await copyKilled(middle, end, 1, 700);
+    assert.equal(back.digest, there.digest);
+
+    // What was carried is in use at once: new ids and users come after the old ones.
+    const opened = await middle.open();
+    const token = await addToken(opened, 'carol');
+    const alice = await addToken(opened, 'alice');
+    await opened[Symbol.asyncDispose]();
+    const { address } = await serve(t, [], { env: { PLANT_STORE_DATABASE: middle.url } });
+    const created = await call(`${address}/plants`, 'POST', { token, json: { name: 'new' } });
+    assert.equal(created.headers.get('location'), `/plants/${3 * 19_999 + 2}`);
+    const page = await call(`${address}/plants?limit=1&fields=id,name,tag`, 'GET', {
+      token: alice,
+    });
+    assert.deepEqual(page.json, [{ id: 1, name: 'Plant é 𝒳 "0" \\', tag: 'bed 0' }]);
+  });
+
+  it('refuses what is not empty, what is another copy, and the same database', async (t) => {
+    const source = await sourceOf(t, 'SQLite', 10);
+    const other = await sourceOf(t, 'PostgreSQL', 10);
+    for (const [from, to, mend] of [
+      [source, other, /is not empty: it holds stores\. Copy to an empty database\./],
+      [other, source, /is not empty/],
+      [source, source, /are the same database\. Name another to copy to\./],
+    ] as const) {
+      const { status, stderr } = await run(['copy', '--from', from.url, '--to', to.url]);
+      assert.equal(status, 1);
+      assert.match(stderr, mend);
+      assert.ok(!stderr.includes('secret'), 'no password is shown');
+    }
+  });
+
+  it('copies between two of the same engine, and an empty one', async (t) => {
+    for (const storage of ['SQLite', 'PostgreSQL'] as const) {
+      const [from, to] = [await testDatabase(t, storage), await testDatabase(t, storage)];
+      await runOk(['migrate', '--database', from.url]);
+      const printed = await runOk(['copy', '--from', from.url, '--to', to.url]);
+      assert.match(printed, /: 0 stores, 0 users, 0 tokens, 0 plants\./);
+    }
+  });
+
+  it('needs both ends', async () => {
+    const { status, stderr } = await run(['copy', '--from', 'sqlite:plants.db']);
+    assert.equal(status, 2);
+    assert.match(stderr, /required option '--to <url>' not specified/);
+  });
+});

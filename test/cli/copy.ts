@@ -1,0 +1,95 @@
+/**
+ * A copy that is killed on the way, again and again, and goes on.
+ */
+import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import type { TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { run, start } from '../support/command.ts';
+import { testDatabase, type StorageName, type TestDatabase } from '../support/storages.ts';
+import { addToken } from '../support/app.ts';
+
+export interface Copied {
+  /** Of both sides. */
+  digest: string;
+  /** The most that the last run had in memory. */
+  peakMiB: number;
+}
+
+/** A database with many plants, some users and stores, ended tokens, and text of all kinds. */
+export async function sourceOf(
+  t: TestContext,
+  storage: StorageName,
+  plants: number,
+): Promise<TestDatabase> {
+  const database = await testDatabase(t, storage);
+  await using opened = await database.open();
+  await addToken(opened, 'alice');
+  const plant = (at: number) => ({
+    id: at * 3 + 1,
+    tag: `bed ${at % 7}`,
+    name: `Plant é 𝒳 "${at}" \\`,
+  });
+  await database.fill(Array.from({ length: plants }, (_, at) => plant(at)));
+  await addToken(opened, 'bob', { role: 'manager', scopes: ['plants:read'], expiresAtMs: 5 });
+  await addToken(opened, 'alice', { store: 'elsewhere' });
+  await addToken(opened, 'zoë', { store: 'élan' });
+  const [first] = await opened.listTokens({ limit: 1 });
+  await opened.revokeToken(first?.id ?? '', 7);
+  return database;
+}
+
+/** Copies, is killed so many times, and ends well. */
+export async function copyKilled(
+  from: TestDatabase,
+  to: TestDatabase,
+  kills: number,
+  aliveMs: number,
+): Promise<Copied> {
+  const args = ['copy', '--from', from.url, '--to', to.url];
+  let resume: string[] = [];
+  for (let killed = 0; killed < kills;) {
+    const child = start([...args, ...resume]);
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    await Promise.race([pause(aliveMs * (0.5 + Math.random())), ended]);
+    if (!child.kill('SIGKILL')) break; // it was faster
+    await ended;
+    killed++;
+    if (resume.length > 0) continue;
+    const again = await run(args);
+    if (again.status === 0) return { digest: digestIn(again.stdout), peakMiB: 0 }; // it had not begun
+    assert.match(again.stderr, /holds a part of this copy already\. Go on with --resume\./);
+    resume = ['--resume'];
+  }
+  const child = start([...args, ...resume]);
+  const watch = peakOf(child);
+  let printed = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => (printed += String(text)));
+  const status = await new Promise((resolve) => child.once('close', resolve));
+  assert.equal(status, 0);
+  return { digest: digestIn(printed), peakMiB: watch() };
+}
+
+/** Looks at a process until it ends; call what is returned then. */
+function peakOf({ pid }: ChildProcess): () => number {
+  let kiB = 0;
+  const timer = setInterval(() => {
+    try {
+      const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+      kiB = Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1] ?? kiB);
+    } catch {
+      // It has just ended.
+    }
+  }, 50);
+  return () => {
+    clearInterval(timer);
+    return kiB / 1024;
+  };
+}
+
+function digestIn(printed: string): string {
+  const [, digest = ''] = /SHA-256 of both: ([0-9a-f]{64})$/m.exec(printed) ?? [];
+  assert.notEqual(digest, '', printed);
+  return digest;
+}
