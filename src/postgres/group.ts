@@ -5,7 +5,7 @@ import { idMax } from '../ids.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import { defect, idsExhausted, idTaken, outcomeUnknown } from '../problem.ts';
 import type { Connection, Row, Statement } from './connection.ts';
-import { isAnswer, problemOf } from './errors.ts';
+import { problemOf } from './errors.ts';
 
 export const groupSql = {
   // First of all, because it locks the row of the store: groups of several replicas take turns.
@@ -15,7 +15,7 @@ export const groupSql = {
       UPDATE plant_store.stores
       SET last_id = least(greatest(last_id, $2), ${idMax}) + $3, version = version + 1, writer = $4
       WHERE store = $1
-      RETURNING last_id - $3 AS last_id, version`,
+      RETURNING last_id, version`,
   },
   delete: {
     name: 'delete_plants',
@@ -26,19 +26,24 @@ export const groupSql = {
         AND (gone.owner IS NULL OR plants.owner = gone.owner)
       RETURNING plants.id`,
   },
+  // The last of the ids that the store has given out by now are those of this group: `ahead` is how
+  // far before the last one. Above the largest there can be, there are none.
   insert: {
     name: 'insert_plants',
     text: `
       INSERT INTO plant_store.plants (store, id, owner, tag, name)
-      SELECT $1, id, owner, tag, name
-      FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[]) AS new (id, owner, tag, name)
+      SELECT stores.store, coalesce(new.id, stores.last_id - new.ahead), new.owner, new.tag, new.name
+      FROM plant_store.stores CROSS JOIN
+           unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
+             AS new (id, ahead, owner, tag, name)
+      WHERE stores.store = $1 AND coalesce(new.id, stores.last_id - new.ahead) <= ${idMax}
       ON CONFLICT DO NOTHING
       RETURNING id`,
   },
   // Locked, so that the answer comes only when the group that may still be under way is over.
   askLast: {
     name: 'ask_last',
-    text: 'SELECT version, writer FROM plant_store.stores WHERE store = $1 FOR UPDATE',
+    text: 'SELECT last_id, version, writer FROM plant_store.stores WHERE store = $1 FOR UPDATE',
   },
 } as const satisfies Record<string, Statement>;
 
@@ -60,14 +65,12 @@ type Delete = Waiting & { write: Write & { kind: 'delete' } };
 
 export class Group {
   readonly store: number;
-  /** The version that the store has with this group, once it is known. */
-  version = 0;
-  /** Whether the last attempt came so far that its outcome is in doubt when no answer comes. */
-  isCommitSent = false;
+  /** What the store has with this group, once the server has said so. */
+  last: { id: number; version: number } | undefined;
   readonly #creates: readonly Create[];
   readonly #deletes: readonly Delete[];
-  /** Ids of the creates, in their order. */
-  #ids: readonly number[] = [];
+  /** How many of the creates leave their id to the store. */
+  readonly #assigned: number;
   /** What the server said that it did; undefined as long as it has not. */
   #created: ReadonlySet<number> | undefined;
   #deleted: ReadonlySet<number> | undefined;
@@ -77,39 +80,32 @@ export class Group {
     this.store = store;
     this.#creates = writes.filter((one): one is Create => one.write.kind === 'create');
     this.#deletes = writes.filter((one): one is Delete => one.write.kind === 'delete');
+    this.#assigned = this.#creates.filter(({ write }) => write.plant.id === undefined).length;
   }
 
-  /** Two round trips: the ids are needed for the second. Rejects with the error of the server. */
+  /**
+   * One round trip. Rejects with the error of the server. `writer` is written beside the version of the
+   * store and never twice: whoever finds it there knows that the group came through.
+   */
   async commit(connection: Connection, writer: string): Promise<void> {
-    const own = this.#creates.flatMap(({ write }) => write.plant.id ?? []);
-    const assigned = this.#creates.length - own.length;
-    const values = [this.store, Math.max(0, ...own), assigned, writer];
-    const [, [row]] = await all([
+    [this.last, this.#created, this.#deleted] = [undefined, undefined, undefined];
+    const [, , , , done] = await all([
       connection.command('BEGIN'),
-      connection.query(groupSql.begin, values),
-    ]).catch(async (error) => {
-      if (isAnswer(error)) await connection.command('ROLLBACK');
-      throw error;
-    });
-    if (row === undefined) throw defect(new Error(`there is no store ${this.store}`));
-    const [lastId, version] = row as readonly [number, number];
-    this.version = version;
-    let next = lastId;
-    this.#ids = this.#creates.map(({ write }) => write.plant.id ?? ++next);
-
-    [this.#created, this.#deleted] = [undefined, undefined];
-    const changes = [this.#delete(connection), this.#insert(connection)];
-    this.isCommitSent = true;
-    const [done] = await all([connection.command('COMMIT'), ...changes]);
+      this.#begin(connection, writer),
+      this.#delete(connection),
+      this.#insert(connection),
+      connection.command('COMMIT'),
+    ]);
     if (done !== 'COMMIT') throw defect(new Error(`the server answered COMMIT with ${done}`));
   }
 
   /** Settles each write, the group being committed. */
   tell(): void {
     const lost = () => outcomeUnknown(new Error('the answer of the server was lost'));
-    for (const [at, { write, resolve, reject }] of this.#creates.entries()) {
+    let next = (this.last?.id ?? Number.NaN) - this.#assigned;
+    for (const { write, resolve, reject } of this.#creates) {
       const { id: wanted, name, tag = '' } = write.plant;
-      const id = this.#ids[at] ?? Number.NaN;
+      const id = wanted ?? ++next;
       if (id > idMax) reject(idsExhausted());
       else if (this.#created?.has(id) ?? wanted === undefined) resolve({ id, name, tag });
       else reject(this.#created === undefined ? lost() : idTaken(id));
@@ -134,6 +130,15 @@ export class Group {
     for (const { reject } of [...this.#creates, ...this.#deletes]) reject(error);
   }
 
+  async #begin(connection: Connection, writer: string): Promise<void> {
+    const own = this.#creates.map(({ write }) => write.plant.id ?? 0);
+    const values = [this.store, Math.max(0, ...own), this.#assigned, writer];
+    const [row] = await connection.query(groupSql.begin, values);
+    if (row === undefined) throw defect(new Error(`there is no store ${this.store}`));
+    const [id, version] = row as readonly [number, number];
+    this.last = { id, version };
+  }
+
   async #delete(connection: Connection): Promise<void> {
     const writes = this.#deletes.map(({ write }) => write);
     if (writes.length === 0) return;
@@ -142,16 +147,13 @@ export class Group {
   }
 
   async #insert(connection: Connection): Promise<void> {
-    const writes = this.#creates.flatMap(({ write }, at) => {
-      const id = this.#ids[at] ?? Number.NaN;
-      return id > idMax ? [] : [{ id, ...write }];
-    });
-    this.#created = new Set();
+    const writes = this.#creates.map(({ write }) => write);
     if (writes.length === 0) return;
-    this.#created = undefined;
+    let ahead = this.#assigned;
     const rows = await connection.query(groupSql.insert, [
       this.store,
-      writes.map(({ id }) => id),
+      writes.map(({ plant }) => plant.id),
+      writes.map(({ plant }) => (plant.id === undefined ? --ahead : 0)),
       writes.map(({ owner }) => owner),
       writes.map(({ plant }) => plant.tag ?? ''),
       writes.map(({ plant }) => plant.name),

@@ -69,10 +69,12 @@ export class PostgresStorage implements Storage {
   async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
     await this.#whenReady();
     const key = isFirstPage(query) ? firstPageKey(caller, query) : undefined;
-    const kept = key === undefined ? undefined : this.#watch.page(caller.store, key);
+    const { store } = caller;
+    const kept = key === undefined ? undefined : this.#watch.page(store, key);
     if (kept !== undefined) return kept;
+    const version = this.#watch.version(store); // before the page is read, so it is no older
     const { statement, values } = listOf(caller, query);
-    const { page, version } = pageOf(await this.#pool.read(statement, values));
+    const page = pageOf(await this.#pool.read(statement, values), query);
     if (key !== undefined) this.#watch.keepPage(key, page, version);
     return page;
   }

@@ -62,9 +62,15 @@ export class Watch {
   /** A page that was read before, where the store has not changed since. */
   page(store: number, key: string): PlantPage | undefined {
     const kept = this.#pages.get(key);
-    return kept?.as === this.#known(store).version ? kept.page : undefined;
+    return kept?.as === this.version(store) ? kept.page : undefined;
   }
 
+  /** The last version of the store that is known: what is read from now on shows at least that. */
+  version(store: number): number {
+    return this.#known(store).version;
+  }
+
+  /** `version` was known before the page was read. */
   keepPage(key: string, page: PlantPage, version: number): void {
     this.#pages.keep(key, { page, as: version });
   }

@@ -36,6 +36,7 @@ export class Writer {
   readonly #queues = new Map<number, Queue>();
   /** Tells the groups of this process from those of others. */
   readonly #name = randomBytes(9).toString('base64url');
+  #attempts = 0;
   #underWay = 0;
 
   constructor(pool: Pool, watch: Watch) {
@@ -90,36 +91,46 @@ export class Writer {
   async #settle(group: Group): Promise<void> {
     const endMs = performance.now() + waitMsMax;
     for (let attempt = 1; ; attempt++) {
-      group.isCommitSent = false;
+      const writer = `${this.#name} ${++this.#attempts}`;
+      let isSent = false;
       try {
-        await this.#pool.lend((connection) => group.commit(connection, this.#name));
-        break;
+        await this.#pool.lend((connection) => {
+          isSent = true;
+          return group.commit(connection, writer);
+        });
       } catch (error) {
-        if (group.isCommitSent && !isAnswer(error)) {
-          const isCommitted = await this.#isCommitted(group);
-          if (isCommitted === undefined) return group.tellUnknown(error);
-          if (isCommitted) break;
+        const isCommitted = isSent && !isAnswer(error) ? await this.#ask(group, writer) : false;
+        if (isCommitted === undefined) return group.tellUnknown(error);
+        if (!isCommitted) {
+          const isPassing = isWorthRetrying(error) || !isAnswer(error);
+          const isOver = attempt === attemptsMax || performance.now() > endMs;
+          if (!isPassing || isOver) return group.tellNothing(error);
+          await jitter();
+          continue;
         }
-        const isPassing = isWorthRetrying(error) || !isAnswer(error);
-        const isOver = attempt === attemptsMax || performance.now() > endMs;
-        if (!isPassing || isOver) return group.tellNothing(error);
-        await jitter();
       }
+      this.#watch.changed(group.store, group.last?.version ?? 0);
+      // Later, so that the next group is on its way before those of this one are answered.
+      setImmediate(() => group.tell());
+      return;
     }
-    this.#watch.changed(group.store, group.version);
-    group.tell();
   }
 
-  /** Asks whether the last commit of the group came through; undefined where nobody can tell. */
-  async #isCommitted({ store, version }: Group): Promise<boolean | undefined> {
+  /** Whether an attempt came through, whose answer was lost; undefined where nobody can tell. */
+  async #ask(group: Group, writer: string): Promise<boolean | undefined> {
     for (const endMs = performance.now() + askMsMax; performance.now() < endMs; await jitter()) {
       try {
         const [row] = await this.#pool.lend((connection) =>
-          connection.query(groupSql.askLast, [store]),
+          connection.query(groupSql.askLast, [group.store]),
         );
-        const [last, writer] = row as unknown as readonly [number, string];
-        if (last > version) return undefined; // others came after
-        return last === version && writer === this.#name;
+        const [id, version, lastWriter] = row as unknown as readonly [number, number, string];
+        if (lastWriter === writer) {
+          group.last = { id, version };
+          return true;
+        }
+        // It had the row locked, so it is over by now: where it is not there and nobody came after
+        // it, it has failed. Where it had not, the server may not even have begun it.
+        return group.last !== undefined && version <= group.last.version ? false : undefined;
       } catch {
         // The server is not back yet, or another holds the row.
       }
