@@ -11,6 +11,7 @@ import { answers, problemType } from '../src/http/problems.ts';
 import { run } from './support/command.ts';
 import { blocksOf, normalise, Page, tableOf, tokenIds, type Example } from './support/markdown.ts';
 import { provocations } from './support/provocations.ts';
+import { testDatabase } from './support/storages.ts';
 import { shownAddress, Terminal } from './support/terminal.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -21,11 +22,14 @@ const all = [...globSync('*.md', { cwd: root }), ...globSync('docs/**/*.md', { c
 
 for (const file of withExamples) {
   test(`the examples of ${file} print what it shows`, { timeout: 60_000 }, async (t) => {
+    let url: string | undefined;
+    const postgres = async () => (url ??= (await testDatabase(t, 'PostgreSQL')).url);
     const { examples } = new Page(join(root, file));
     const terminal = new Terminal(t);
     const realIds = new Map<string, string>();
     for (const { command, output, line } of examples) {
-      const real = command.replaceAll(tokenIds, (id) => realIds.get(id) ?? id);
+      let real = command.replaceAll(tokenIds, (id) => realIds.get(id) ?? id);
+      if (real.includes(shownPostgres)) real = real.replaceAll(shownPostgres, await postgres());
       const printed = await printedBy(terminal, { command: real, output, line });
       if (output === undefined || printed === undefined) continue;
       const where = `${file}, line ${line}: ${command}\n`;
@@ -37,6 +41,8 @@ for (const file of withExamples) {
     }
   });
 }
+
+const shownPostgres = 'postgres://plants:secret@127.0.0.1/plants';
 
 /** What the example printed; undefined for an npm command that is not run here but checked. */
 async function printedBy(

@@ -17,7 +17,9 @@ const varying: [pattern: RegExp, placeholder: string][] = [
   [/"time":\d+,"pid":\d+,"hostname":"[^"]*"/g, '"time":<time>,"pid":<pid>,"hostname":"<host>"'],
   [/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8080'],
   // A terminal shows one progress bar that moves; elsewhere it is a line now and then.
-  [/^(?:(?:Copying|Restoring) \[.*\n)+\n?/gm, ''],
+  [/^(?:(?:Copying|Restoring|Comparing) \[.*\n)+\n?/gm, ''],
+  [/\b[0-9a-f]{64}\b/g, '<digest>'],
+  [/postgres:\/\/plants@127\.0\.0\.1(?::\d+)?\/\w+/g, 'postgres://plants@127.0.0.1/plants'],
   [/\r/g, ''],
 ];
 
