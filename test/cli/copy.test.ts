@@ -5,9 +5,12 @@ import { run, runOk, serve } from '../support/command.ts';
 import { testDatabase } from '../support/storages.ts';
 import { copyKilled, sourceOf } from './copy.ts';
 
+/** More than is copied before the first death. */
+const plants = 100_000;
+
 describe('copy', () => {
   it('carries everything from SQLite to PostgreSQL and back, though it is killed on the way', async (t) => {
-    const source = await sourceOf(t, 'SQLite', 20_000);
+    const source = await sourceOf(t, 'SQLite', plants);
     const [middle, end] = [await testDatabase(t, 'PostgreSQL'), await testDatabase(t, 'SQLite')];
     const there = await copyKilled(source, middle, 2, 700);
     const back = await copyKilled(middle, end, 1, 700);
@@ -20,7 +23,7 @@ describe('copy', () => {
     await opened[Symbol.asyncDispose]();
     const { address } = await serve(t, [], { env: { PLANT_STORE_DATABASE: middle.url } });
     const created = await call(`${address}/plants`, 'POST', { token, json: { name: 'new' } });
-    assert.equal(created.headers.get('location'), `/plants/${3 * 19_999 + 2}`);
+    assert.equal(created.headers.get('location'), `/plants/${3 * (plants - 1) + 2}`);
     const page = await call(`${address}/plants?limit=1&fields=id,name,tag`, 'GET', {
       token: alice,
     });

@@ -67,7 +67,7 @@ export async function copyKilled(
   let printed = '';
   child.stdout.setEncoding('utf8').on('data', (text) => (printed += String(text)));
   const status = await new Promise((resolve) => child.once('close', resolve));
-  assert.equal(status, 0);
+  assert.equal(status, 0, printed);
   return { digest: digestIn(printed), peakMiB: watch() };
 }
 
@@ -82,6 +82,7 @@ function peakOf({ pid }: ChildProcess): () => number {
       // It has just ended.
     }
   }, 50);
+  timer.unref();
   return () => {
     clearInterval(timer);
     return kiB / 1024;
