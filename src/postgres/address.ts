@@ -31,6 +31,7 @@ export type Tls =
   | { mode: 'default'; ca: string | undefined };
 
 const defaultPort = 5_432;
+const portMax = 65_535;
 const parameters = ['sslmode', 'sslrootcert'];
 const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
 
@@ -66,9 +67,11 @@ function isThisMachine(host: string): boolean {
 function hostOf(text: string): Host {
   const [, bracketed, plain = '', port] = /^(?:\[(.*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text) ?? [];
   const host = bracketed ?? decoded(plain) ?? '';
-  const isGood = bracketed === undefined ? host !== '' : isIP(bracketed) === 6;
+  const number = port === undefined ? defaultPort : Number(port);
+  const isHost = bracketed === undefined ? host !== '' : isIP(bracketed) === 6;
+  const isGood = isHost && number >= 1 && number <= portMax;
   if (!isGood) throw new Refusal(`"${text}" is not a host with a port: use ${form}.`);
-  return { host, port: port === undefined ? defaultPort : Number(port) };
+  return { host, port: number };
 }
 
 function tlsOf(query: URLSearchParams): Tls {

@@ -41,6 +41,11 @@ const commands: Record<string, Record<string, string>> = {
   migrate: { '--database <url>': database },
   backup: { '--database <url>': database },
   restore: { '--database <url>': database },
+  copy: {
+    '--from <url>': 'env: PLANT_STORE_FROM; default: none',
+    '--to <url>': 'env: PLANT_STORE_TO; default: none',
+    '--resume': 'env: PLANT_STORE_RESUME; default: false',
+  },
 };
 
 /** The flags of a help page, as `commands` has them. */
@@ -50,7 +55,7 @@ function flagsOf(help: string): Record<string, string> {
   const flags = entries.filter((entry) => entry.startsWith('--'));
   return Object.fromEntries(
     flags.map((entry) => {
-      const [, flag = ''] = /^(--\S+ <\w+>)/.exec(entry) ?? [];
+      const [, flag = ''] = /^(--\S+(?: <\w+>)?)/.exec(entry) ?? [];
       const [, variable] = /\benv: (\w+)\)/.exec(entry) ?? [];
       const [, preset = 'none'] = /\bdefault: (\S+), env/.exec(entry) ?? [];
       return [flag, `env: ${variable}; default: ${preset}`];
@@ -136,7 +141,7 @@ describe('a variable does what its flag does', { concurrency: 2 }, () => {
     assert.match(await runOk(['token', 'revoke', row.slice(0, 16)], { env }), / is revoked\.$/);
   });
 
-  it('for migrate, backup and restore', async (t) => {
+  it('for migrate, backup, restore and copy', async (t) => {
     const { folder, path, url } = databaseFile(t);
     await fill(path, 2);
     const copy = join(folder, 'copy');
@@ -146,6 +151,8 @@ describe('a variable does what its flag does', { concurrency: 2 }, () => {
     assert.deepEqual(soundIds(copy), [1, 2]);
     await runOk(['restore', copy], { env: { PLANT_STORE_DATABASE: `${url}.new` } });
     assert.deepEqual(soundIds(`${path}.new`), [1, 2]);
+    await runOk(['copy'], { env: { PLANT_STORE_FROM: url, PLANT_STORE_TO: `${url}.other` } });
+    assert.deepEqual(soundIds(`${path}.other`), [1, 2]);
   });
 
   it('for serve: where the plants are, the public address and the log', async (t) => {

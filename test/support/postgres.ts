@@ -4,7 +4,15 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  cpSync,
+  mkdtempSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -91,6 +99,14 @@ export class PostgresServer implements AsyncDisposable {
         if (performance.now() > endMs || this.#process.exitCode !== null) throw error;
       }
     }
+  }
+
+  /** Puts a file into its data as its own, which nobody else may read. */
+  adopt(file: string, name: string): void {
+    const own = join(this.folder, 'data', name);
+    copyFileSync(file, own);
+    chmodSync(own, 0o600);
+    if (isRoot) chownSync(own, nobody, nobody);
   }
 
   /** SIGINT ends connections and stops in order, SIGQUIT at once and to be recovered, SIGKILL likewise. */

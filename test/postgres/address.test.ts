@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { addressOf, tlsOptions } from '../../src/postgres/address.ts';
+import { PostgresStorage } from '../../src/postgres/storage.ts';
+import { run, serve } from '../support/command.ts';
+import { PostgresServer } from '../support/postgres.ts';
+import { testDatabase } from '../support/storages.ts';
+import { tempFolder } from '../support/temp.ts';
+
+describe('PostgreSQL: an address', () => {
+  it('names hosts, a user, a password and a database, each percent-decoded', () => {
+    const url =
+      'postgres://us%40er:a%3Ab%2F@one.example,[::1]:5433,%2Frun%2Fpostgresql/my%20plants';
+    assert.deepEqual(addressOf(url), {
+      hosts: [
+        { host: 'one.example', port: 5_432 },
+        { host: '::1', port: 5_433 },
+        { host: '/run/postgresql', port: 5_432 },
+      ],
+      user: 'us@er',
+      password: 'a:b/',
+      database: 'my plants',
+      tls: { mode: 'default', ca: undefined },
+    });
+    assert.equal(addressOf('postgresql://localhost').database, undefined);
+  });
+
+  for (const [url, mend] of [
+    ['postgres://', /is not the address of a PostgreSQL server/],
+    ['postgres://host:port/db', /"host:port" is not a host with a port/],
+    ['postgres://host:99999/db', /"host:99999" is not a host with a port/],
+    ['postgres://a,,b/db', /"" is not a host with a port/],
+    ['postgres://[nonsense]/db', /is not a host with a port/],
+    ['postgres://us%zzer@host/db', /a % that is not percent-encoding/],
+    ['postgres://host/db?ssl=true', /"ssl" is not known in the address of a database/],
+    ['postgres://host/db?sslmode=prefer', /use verify-full, no-verify or disable/],
+    ['postgres://host/db?sslrootcert=/nowhere', /cannot be read at \/nowhere/],
+  ] as const) {
+    it(`is refused as ${url}, with words that name the mend`, () => {
+      assert.throws(() => addressOf(url), { name: 'Refusal', message: mend });
+    });
+  }
+
+  it('asks for TLS that is verified, except on this machine', () => {
+    const options = (host: string, query = '') =>
+      tlsOptions({ host, port: 5_432 }, addressOf(`postgres://host/db${query}`).tls);
+    for (const here of ['localhost', '127.0.0.1', '127.8.0.1', '::1', '/run/postgresql']) {
+      assert.equal(options(here), false);
+    }
+    for (const there of ['db.example', '10.0.0.1', 'localhost.example', 'fe80::1']) {
+      assert.deepEqual(options(there), { rejectUnauthorized: true });
+      assert.deepEqual(options(there, '?sslmode=no-verify'), { rejectUnauthorized: false });
+      assert.equal(options(there, '?sslmode=disable'), false);
+    }
+    for (const mode of ['require', 'verify-ca', 'verify-full']) {
+      assert.deepEqual(options('localhost', `?sslmode=${mode}`), { rejectUnauthorized: true });
+    }
+  });
+});
+
+it('PostgreSQL: a certificate has to be good for the host, signed by who is named', async (t) => {
+  const server = await PostgresServer.make();
+  t.after(() => server[Symbol.asyncDispose]());
+  await server.stop();
+  const folder = tempFolder(t);
+  const [key, certificate] = [join(folder, 'server.key'), join(folder, 'server.crt')];
+  const subject = ['-subj', '/CN=plants', '-addext', 'subjectAltName=IP:127.0.0.1'];
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      '2',
+    ].concat(['-keyout', key, '-out', certificate], subject),
+    { stdio: 'ignore' },
+  );
+  for (const file of ['server.key', 'server.crt']) server.adopt(join(folder, file), file);
+  await server.start({ ssl: 'on' });
+
+  const open = async (query: string, host = '127.0.0.1') => {
+    await using storage = new PostgresStorage(server.url().replace('127.0.0.1', host) + query);
+    await storage.open();
+    return await server.query(
+      "SELECT count(*)::int AS count FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE ssl AND application_name = 'plant-store'",
+    );
+  };
+  assert.deepEqual(await open(''), [{ count: 0 }]);
+  assert.deepEqual(await open('?sslmode=no-verify'), [{ count: 1 }]);
+  assert.deepEqual(await open(`?sslmode=verify-full&sslrootcert=${certificate}`), [{ count: 1 }]);
+  const refused = {
+    name: 'Refusal',
+    message: /certificate cannot be verified: name the authority/,
+  };
+  await assert.rejects(open('?sslmode=verify-full'), refused);
+  await assert.rejects(open(`?sslmode=require`), refused);
+  await assert.rejects(
+    open(`?sslmode=verify-full&sslrootcert=${certificate}`, 'localhost'),
+    refused,
+  );
+});
+
+it('PostgreSQL: what waiting does not mend is refused at the start, without the password', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  const wrong = new URL(url);
+  wrong.password = 'hunter2';
+  const missing = new URL(url);
+  missing.pathname = '/no_such_database';
+  for (const [database, mend] of [
+    [wrong.href, /refuses the user or the password in --database/],
+    [missing.href, /has no database of the name in --database/],
+    ['postgres://u:hunter2@host/db?x=y', /"x" is not known/],
+  ] as const) {
+    const { status, stdout, stderr } = await run(['serve', '--port', '0'], {
+      env: { PLANT_STORE_DATABASE: database },
+    });
+    assert.deepEqual([status, stdout], [1, '']);
+    assert.match(stderr, mend);
+    assert.ok(!stderr.includes('hunter2') && !stderr.includes(new URL(url).password));
+  }
+  const service = await serve(t, ['--log-level', 'debug'], { env: { PLANT_STORE_DATABASE: url } });
+  await service.stop();
+  assert.ok(!(service.output() + service.log()).includes(new URL(url).password));
+});
