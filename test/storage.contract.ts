@@ -54,6 +54,28 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.deepEqual(await storage.findPlant(alice, idMax), plant(idMax, 'last'));
     });
 
+    it('gives the very last number to one of those who ask at once', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      await storage.createPlant(alice, { name: 'before', id: idMax - 1 });
+      const names = ['a', 'b', 'c'];
+      const asked = names.map((one) => storage.createPlant(alice, { name: one }));
+      const created = (await Promise.allSettled(asked)).flatMap((one) => {
+        if (one.status === 'fulfilled') return one.value;
+        assert.equal(one.reason.kind, 'ids-exhausted');
+        return [];
+      });
+      assert.equal(created.length, 1);
+      assert.deepEqual(await list(storage, alice, { after: idMax - 1 }), created);
+    });
+
+    it('takes the largest limit that there may be', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      const plants = [await storage.createPlant(alice, { name: 'a' })];
+      assert.deepEqual(await list(storage, alice, { limit: 2_147_483_647 }), plants);
+    });
+
     it('keeps text code point for code point', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');

@@ -77,9 +77,9 @@ export function fileOf(url: string): string {
 }
 
 function isFile(url: string): boolean {
-  return url.startsWith('sqlite:');
+  return /^sqlite:/i.test(url);
 }
 
 function withoutPassword(url: string): string {
-  return url.replace(/^(postgres(?:ql)?:\/\/[^:@/?]*):[^@/?]*@/, '$1@');
+  return url.replace(/^(postgres(?:ql)?:\/\/[^:@/?]*):[^@/?]*@/i, '$1@');
 }

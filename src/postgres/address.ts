@@ -38,7 +38,7 @@ const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
 /** Throws Refusal for what is not an address, and for what it asks that is not known here. */
 export function addressOf(url: string): Address {
   const [, user, password, hosts = '', database, query] =
-    /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@]*)(?:\/([^/?]*))?(?:\?(.*))?$/.exec(
+    /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@]*)(?:\/([^/?@]*))?(?:\?([^@]*))?$/i.exec(
       url,
     ) ?? [];
   if (hosts === '')
@@ -61,7 +61,12 @@ export function tlsOptions({ host }: Host, tls: Tls) {
 }
 
 function isThisMachine(host: string): boolean {
-  return host.startsWith('/') || host === 'localhost' || host === '::1' || host.startsWith('127.');
+  return host.startsWith('/') || host === 'localhost' || host === '::1' || isLoopback(host);
+}
+
+/** An address and not a name, which could be anybody's. */
+function isLoopback(host: string): boolean {
+  return isIP(host) === 4 && host.startsWith('127.');
 }
 
 function hostOf(text: string): Host {
@@ -70,7 +75,9 @@ function hostOf(text: string): Host {
   const number = port === undefined ? defaultPort : Number(port);
   const isHost = bracketed === undefined ? host !== '' : isIP(bracketed) === 6;
   const isGood = isHost && number >= 1 && number <= portMax;
-  if (!isGood) throw new Refusal(`"${text}" is not a host with a port: use ${form}.`);
+  // Not quoted: it may be a password with a character that is not percent-encoded.
+  if (!isGood)
+    throw new Refusal(`The address of the database has no good host and port: use ${form}.`);
   return { host, port: number };
 }
 
@@ -78,7 +85,7 @@ function tlsOf(query: URLSearchParams): Tls {
   for (const name of query.keys()) {
     if (!parameters.includes(name)) {
       throw new Refusal(
-        `"${name}" is not known in the address of a database: there are ${parameters.join(' and ')}. Leave it out.`,
+        `The address of the database has a parameter that is not known: there are ${parameters.join(' and ')}.`,
       );
     }
   }

@@ -1,10 +1,9 @@
 import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
 import { idMax } from '../ids.ts';
 import { addressOf } from './address.ts';
-import type { Connection } from './connection.ts';
-import { commitProblemOf, problemOf, refusalFor } from './errors.ts';
+import { problemOf, refusalFor } from './errors.ts';
 import { migrate } from './migrate.ts';
-import { Pool } from './pool.ts';
+import { Pool, type Step } from './pool.ts';
 import { Refusal } from '../refusal.ts';
 
 type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];
@@ -53,6 +52,7 @@ export class PostgresArchive implements Archive {
     try {
       await pool.lend(migrate);
     } catch (error) {
+      await pool.close();
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     }
     return new PostgresArchive(pool);
@@ -75,19 +75,20 @@ export class PostgresArchive implements Archive {
     return this.#select(table, 'row', after, `LIMIT ${limit}`);
   }
 
-  /** A statement for each store: on engines that span machines it is one machine's, and waits for no other. */
+  /**
+   * All of them or none, so that the last row tells what is there. A statement for each store: on engines
+   * that span machines it is one machine's, and waits for no other.
+   */
   async add(table: Table, rows: readonly Row[]): Promise<void> {
-    const stores =
-      table === 'tokens' ? [rows] : Object.values(Object.groupBy(rows, ([store]) => String(store)));
-    try {
-      await this.#pool.lend((connection) =>
-        Promise.all(stores.map((of) => insert(connection, table, of ?? []))),
-      );
-      if (table === 'stores') await this.#nameStores(rows);
-      if (table === 'users') await this.#raiseLastUsers(stores);
-    } catch (error) {
-      throw commitProblemOf(error); // adding them again does no harm
-    }
+    const parts =
+      table === 'plants' ? Object.values(Object.groupBy(rows, ([store]) => String(store))) : [rows];
+    await this.#pool.writeInOrder([
+      [{ name: 'begin', text: 'BEGIN' }, []],
+      ...(table === 'stores' ? [nameStores(rows)] : []),
+      ...(table === 'users' ? [raiseLastUsers(rows)] : []),
+      ...parts.map((part) => insert(table, part ?? [])),
+      [{ name: 'commit', text: 'COMMIT' }, []],
+    ]);
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
@@ -141,32 +142,6 @@ export class PostgresArchive implements Archive {
     return rows as Row[]; // as the columns have it
   }
 
-  async #nameStores(rows: readonly Row[]): Promise<void> {
-    await this.#pool.write(
-      {
-        name: 'name_stores',
-        text: `
-          INSERT INTO plant_store.store_names (name, store)
-          SELECT name, store FROM unnest($1::text[], $2::bigint[]) AS new (name, store)
-          ON CONFLICT DO NOTHING`,
-      },
-      [rows.map(([, name]) => name), rows.map(([store]) => store)],
-    );
-  }
-
-  async #raiseLastUsers(stores: readonly (readonly Row[] | undefined)[]): Promise<void> {
-    const statement = {
-      name: 'raise_last_user',
-      text: `
-        UPDATE plant_store.stores SET last_user = greatest(last_user, $2) WHERE store = $1`,
-    };
-    // Rows come in the order of their keys, so the last of a store has its largest.
-    for (const users of stores) {
-      const [store, id] = users?.at(-1) ?? [];
-      await this.#pool.write(statement, [store, id]);
-    }
-  }
-
   async #mark(source: string | null): Promise<void> {
     await this.#pool.write(
       {
@@ -178,10 +153,10 @@ export class PostgresArchive implements Archive {
   }
 }
 
-async function insert(connection: Connection, table: Table, rows: readonly Row[]): Promise<void> {
+function insert(table: Table, rows: readonly Row[]): Step {
   const names = columns[table].map(([name]) => name).join();
   const arrays = columns[table].map(([, type], at) => `$${at + 1}::${type}[]`).join();
-  await connection.query(
+  return [
     {
       name: `add_${table}`,
       text: `
@@ -189,7 +164,35 @@ async function insert(connection: Connection, table: Table, rows: readonly Row[]
         SELECT ${names} FROM unnest(${arrays}) AS new (${names}) ON CONFLICT DO NOTHING`,
     },
     columns[table].map((_, at) => rows.map((row) => row[at])),
-  );
+  ];
+}
+
+function nameStores(rows: readonly Row[]): Step {
+  return [
+    {
+      name: 'name_stores',
+      text: `
+        INSERT INTO plant_store.store_names (name, store)
+        SELECT name, store FROM unnest($1::text[], $2::bigint[]) AS new (name, store)
+        ON CONFLICT DO NOTHING`,
+    },
+    [rows.map(([, name]) => name), rows.map(([store]) => store)],
+  ];
+}
+
+/** The users that are made later get numbers above all of these. */
+function raiseLastUsers(rows: readonly Row[]): Step {
+  return [
+    {
+      name: 'raise_last_users',
+      text: `
+        UPDATE plant_store.stores SET last_user = greatest(last_user, new.last)
+        FROM (SELECT store, max(id) AS last FROM unnest($1::bigint[], $2::bigint[]) AS new (store, id)
+              GROUP BY store) AS new
+        WHERE stores.store = new.store`,
+    },
+    [rows.map(([store]) => store), rows.map(([, id]) => id)],
+  ];
 }
 
 /** The counter of ids may stand above the largest there can be, after it was asked for more. */

@@ -112,9 +112,10 @@ export class Connection {
     return (await this.#simple(text)).command;
   }
 
-  /** Waits for what is under way. */
+  /** Waits for what is under way, and for the server to let go, but not for ever. */
   async close(): Promise<void> {
-    await this.#client.end();
+    const timer = setTimeout(() => this.destroy(), answerMsMax);
+    await this.#client.end().finally(() => clearTimeout(timer));
   }
 
   /** Ends it now; what is under way is rejected. */

@@ -52,13 +52,12 @@ export function isWorthRetrying(error: unknown): boolean {
  * gone, and what became of the last statement is not known from the error.
  */
 export function isAnswer(error: unknown): boolean {
-  return (
-    error instanceof DatabaseError &&
-    error.severity === 'ERROR' &&
-    error.code !== sqlState.statementCompletionUnknown &&
-    error.code !== sqlState.readOnlyTransaction
-  );
+  const code = codeOf(error);
+  return code !== undefined && !ending.test(code);
 }
+
+/** A connection that ends, a server that is none for us any more, and what engines say when they do not know. */
+const ending = /^(?:08|25006|25P03|40003|57P|XX)/;
 
 /** Codes, and classes of them, of a server that cannot do it now: no defect of the statement. */
 const passing = /^(?:08|25006|40001|40P01|40003|53|55P03|57|58|F0)/;

@@ -6,6 +6,7 @@ import type { NewPlant, Plant } from '../plant.ts';
 import { defect, idsExhausted, idTaken, outcomeUnknown } from '../problem.ts';
 import type { Connection, Row, Statement } from './connection.ts';
 import { problemOf } from './errors.ts';
+import { settled } from './pool.ts';
 
 export const groupSql = {
   // First of all, because it locks the row of the store: groups of several replicas take turns.
@@ -15,7 +16,7 @@ export const groupSql = {
       UPDATE plant_store.stores
       SET last_id = least(greatest(last_id, $2), ${idMax}) + $3, version = version + 1, writer = $4
       WHERE store = $1
-      RETURNING last_id, version`,
+      RETURNING last_id - $3 AS last_id, version`,
   },
   delete: {
     name: 'delete_plants',
@@ -43,7 +44,9 @@ export const groupSql = {
   // Locked, so that the answer comes only when the group that may still be under way is over.
   askLast: {
     name: 'ask_last',
-    text: 'SELECT last_id, version, writer FROM plant_store.stores WHERE store = $1 FOR UPDATE',
+    text: `
+      SELECT last_id - $2 AS last_id, version, writer
+      FROM plant_store.stores WHERE store = $1 FOR UPDATE`,
   },
 } as const satisfies Record<string, Statement>;
 
@@ -65,12 +68,12 @@ type Delete = Waiting & { write: Write & { kind: 'delete' } };
 
 export class Group {
   readonly store: number;
-  /** What the store has with this group, once the server has said so. */
+  /** The largest id before this group, and the version with it, once the server has said so. */
   last: { id: number; version: number } | undefined;
   readonly #creates: readonly Create[];
   readonly #deletes: readonly Delete[];
   /** How many of the creates leave their id to the store. */
-  readonly #assigned: number;
+  readonly assigned: number;
   /** What the server said that it did; undefined as long as it has not. */
   #created: ReadonlySet<number> | undefined;
   #deleted: ReadonlySet<number> | undefined;
@@ -80,7 +83,7 @@ export class Group {
     this.store = store;
     this.#creates = writes.filter((one): one is Create => one.write.kind === 'create');
     this.#deletes = writes.filter((one): one is Delete => one.write.kind === 'delete');
-    this.#assigned = this.#creates.filter(({ write }) => write.plant.id === undefined).length;
+    this.assigned = this.#creates.filter(({ write }) => write.plant.id === undefined).length;
   }
 
   /**
@@ -89,7 +92,7 @@ export class Group {
    */
   async commit(connection: Connection, writer: string): Promise<void> {
     [this.last, this.#created, this.#deleted] = [undefined, undefined, undefined];
-    const [, , , , done] = await all([
+    const [, , , , done] = await settled([
       connection.command('BEGIN'),
       this.#begin(connection, writer),
       this.#delete(connection),
@@ -102,7 +105,7 @@ export class Group {
   /** Settles each write, the group being committed. */
   tell(): void {
     const lost = () => outcomeUnknown(new Error('the answer of the server was lost'));
-    let next = (this.last?.id ?? Number.NaN) - this.#assigned;
+    let next = this.last?.id ?? Number.NaN;
     for (const { write, resolve, reject } of this.#creates) {
       const { id: wanted, name, tag = '' } = write.plant;
       const id = wanted ?? ++next;
@@ -132,7 +135,7 @@ export class Group {
 
   async #begin(connection: Connection, writer: string): Promise<void> {
     const own = this.#creates.map(({ write }) => write.plant.id ?? 0);
-    const values = [this.store, Math.max(0, ...own), this.#assigned, writer];
+    const values = [this.store, Math.max(0, ...own), this.assigned, writer];
     const [row] = await connection.query(groupSql.begin, values);
     if (row === undefined) throw defect(new Error(`there is no store ${this.store}`));
     const [id, version] = row as readonly [number, number];
@@ -149,7 +152,7 @@ export class Group {
   async #insert(connection: Connection): Promise<void> {
     const writes = this.#creates.map(({ write }) => write);
     if (writes.length === 0) return;
-    let ahead = this.#assigned;
+    let ahead = this.assigned;
     const rows = await connection.query(groupSql.insert, [
       this.store,
       writes.map(({ plant }) => plant.id),
@@ -164,13 +167,4 @@ export class Group {
 
 function idsOf(rows: readonly Row[]): ReadonlySet<number> {
   return new Set(rows.map(([id]) => id as number)); // the column is a bigint
-}
-
-/** Waits for all answers, so that the connection is free, and then rejects with the first error. */
-async function all<const T extends readonly Promise<unknown>[]>(
-  answers: T,
-): Promise<{ -readonly [at in keyof T]: Awaited<T[at]> }> {
-  const settled = await Promise.allSettled(answers);
-  for (const one of settled) if (one.status === 'rejected') throw one.reason;
-  return Promise.all(answers);
 }

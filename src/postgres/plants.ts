@@ -26,7 +26,7 @@ export function listSql(kind: ListKind): Statement {
     name: `list_${kind}`,
     text: `
       SELECT id, name, tag FROM plant_store.plants
-      WHERE ${lists[kind]} AND id > $2 AND id <= $3 ORDER BY id LIMIT $4 + 1`,
+      WHERE ${lists[kind]} AND id > $2 AND id <= $3 ORDER BY id LIMIT $4::bigint + 1`,
   };
 }
 

@@ -29,6 +29,9 @@ const pauseMsMax = 50;
 /** After a connection could not be made, others are not even tried for so long. */
 const restMs = 100;
 
+/** A statement and its values. */
+export type Step = readonly [statement: Statement, values: readonly unknown[]];
+
 export class Pool {
   readonly #address: Address;
   readonly #onLost: () => void;
@@ -77,6 +80,24 @@ export class Pool {
     }
   }
 
+  /**
+   * Runs statements one after the other without waiting in between, so that the death of this process
+   * does not part them. Each changes the same, be it once or twice.
+   */
+  async writeInOrder(steps: readonly Step[]): Promise<void> {
+    let isSent = false;
+    try {
+      await repeatedly(() =>
+        this.lend(async (connection) => {
+          isSent = true;
+          await settled(steps.map(([statement, values]) => connection.query(statement, values)));
+        }),
+      );
+    } catch (error) {
+      throw isSent ? commitProblemOf(error) : problemOf(error);
+    }
+  }
+
   /** Lends a connection that nobody else uses meanwhile. One that fails is not used again. */
   async lend<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     await this.#turns.take();
@@ -111,7 +132,7 @@ export class Pool {
       least !== undefined && (least.underWay < busyReads || this.#shared.length >= sharedMax);
     if (!isEnough) {
       this.#dialing ??= this.#dial()
-        .then((connection) => void this.#shared.push(connection))
+        .then((connection) => void (connection.isLost || this.#shared.push(connection)))
         .finally(() => (this.#dialing = undefined));
       if (least === undefined) await this.#dialing;
       else this.#dialing.catch(() => {}); // those that are there will do
@@ -159,8 +180,18 @@ export class Pool {
   }
 }
 
+/** Waits for all answers, so that the connection is free, and then rejects with the first error. */
+export async function settled<const T extends readonly Promise<unknown>[]>(
+  answers: T,
+): Promise<{ -readonly [at in keyof T]: Awaited<T[at]> }> {
+  for (const one of await Promise.allSettled(answers)) {
+    if (one.status === 'rejected') throw one.reason;
+  }
+  return Promise.all(answers);
+}
+
 /** Tries again what failed for a passing reason: a lost connection, a conflict with others. */
-async function repeatedly<T>(work: () => Promise<T>): Promise<T> {
+export async function repeatedly<T>(work: () => Promise<T>): Promise<T> {
   const endMs = performance.now() + retryMsMax;
   for (let attempt = 1; ; attempt++) {
     try {

@@ -75,7 +75,7 @@ export class PostgresStorage implements Storage {
     const version = this.#watch.version(store); // before the page is read, so it is no older
     const { statement, values } = listOf(caller, query);
     const page = pageOf(await this.#pool.read(statement, values), query);
-    if (key !== undefined) this.#watch.keepPage(key, page, version);
+    if (key !== undefined && version !== undefined) this.#watch.keepPage(key, page, version);
     return page;
   }
 

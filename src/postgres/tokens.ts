@@ -42,17 +42,16 @@ export const tokenSql = {
   addStore: {
     name: 'add_store',
     text: `
-      INSERT INTO plant_store.stores (store, name) VALUES ($1, $2)
-      ON CONFLICT DO NOTHING RETURNING store`,
+      INSERT INTO plant_store.stores (store, name) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
   },
   nameStore: {
     name: 'name_store',
     text: `
       INSERT INTO plant_store.store_names (name, store) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
   },
-  removeStore: {
-    name: 'remove_store',
-    text: 'DELETE FROM plant_store.stores WHERE store = $1',
+  nameOfStore: {
+    name: 'name_of_store',
+    text: 'SELECT name FROM plant_store.stores WHERE store = $1',
   },
   addUser: {
     name: 'add_user',
@@ -121,9 +120,11 @@ export class Tokens {
     const storeNumber = await this.#storeNumber(store);
     const userNumber = await this.#userNumber(storeNumber, user, role ?? 'member');
     if (role !== undefined) {
-      await this.#pool.write(tokenSql.setRole, [storeNumber, userNumber, role]);
-      // After the change, so that whoever sees the count sees the change, on whatever machine each is.
-      await this.#pool.write(tokenSql.countGrantChange, [storeNumber]);
+      // The change first, so that whoever sees the count sees it, on whatever machine each is.
+      await this.#pool.writeInOrder([
+        [tokenSql.setRole, [storeNumber, userNumber, role]],
+        [tokenSql.countGrantChange, [storeNumber]],
+      ]);
     }
     const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
     await this.#pool.write(tokenSql.addToken, [
@@ -182,29 +183,46 @@ export class Tokens {
   async revoke(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
     if (!/^[0-9a-f]+$/.test(id) || id.length !== tokenIdChars) return undefined;
     const range = [Buffer.from(id, 'hex'), lastHashOf(id)];
-    await this.#pool.write(tokenSql.revoke, [...range, revokedAtMs]);
-    const [row] = await this.#pool.read(tokenSql.findById, range);
-    if (row === undefined) return undefined;
-    const [, store] = row as unknown as RecordRow;
-    await this.#pool.write(tokenSql.countGrantChange, [store]); // after the change, as above
-    return this.#record(row);
+    const find = async () => (await this.#pool.read(tokenSql.findById, range))[0];
+    const before = await find();
+    if (before === undefined) return undefined;
+    const [, store] = before as unknown as RecordRow;
+    await this.#pool.writeInOrder([
+      [tokenSql.revoke, [...range, revokedAtMs]],
+      [tokenSql.countGrantChange, [store]], // after the change, as above
+    ]);
+    const row = await find();
+    return row && this.#record(row);
   }
 
+  /**
+   * The number of the store with this name. The name decides who is first, and the row of the store
+   * follows: whoever was interrupted in between, the next one makes it.
+   */
   async #storeNumber(name: string): Promise<number> {
     const find = async () => {
       const [row] = await this.#pool.read(tokenSql.findStore, [name]);
       return row?.[0] as number | undefined;
     };
-    const known = await find();
-    if (known !== undefined) return known;
-    const drawn = randomInt(1, storeNumberMax);
-    const [added] = await this.#pool.write(tokenSql.addStore, [drawn, name]);
-    if (added === undefined) return this.#storeNumber(name); // the number is taken
-    await this.#pool.write(tokenSql.nameStore, [name, drawn]);
-    const named = await find();
-    if (named === undefined) throw defect(new Error(`no store is called ${name}`));
-    if (named !== drawn) await this.#pool.write(tokenSql.removeStore, [drawn]); // another was first
-    return named;
+    let store = await find();
+    if (store === undefined) {
+      await this.#pool.write(tokenSql.nameStore, [name, await this.#freeNumber()]);
+      store = await find();
+    }
+    if (store === undefined) throw defect(new Error(`no store is called ${name}`));
+    await this.#pool.write(tokenSql.addStore, [store, name]);
+    const [row] = await this.#pool.read(tokenSql.nameOfStore, [store]);
+    // Two names drew one number in the same instant: nobody may get into the other's store.
+    if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
+    return store;
+  }
+
+  async #freeNumber(): Promise<number> {
+    for (;;) {
+      const drawn = randomInt(1, storeNumberMax);
+      const taken = await this.#pool.read(tokenSql.nameOfStore, [drawn]);
+      if (taken.length === 0) return drawn;
+    }
   }
 
   async #userNumber(store: number, name: string, role: Role): Promise<number> {

@@ -26,7 +26,9 @@ export interface Changes {
   grants: number;
 }
 
-interface Known extends Changes {
+interface Known {
+  /** Undefined as long as nobody has asked. */
+  changes?: Changes | undefined;
   /** The question that is under way, and the one that will be put after it. */
   asking?: Promise<void> | undefined;
   next?: Promise<void> | undefined;
@@ -50,24 +52,23 @@ export class Watch {
     const known = this.#known(store);
     known.next ??= this.#askNext(store, known);
     await known.next;
-    return known;
+    return known.changes ?? { version: 0, grants: 0 }; // it has been asked for
   }
 
   /** A change of our own: what was read before it does not hold. */
   changed(store: number, version: number): void {
-    const known = this.#known(store);
-    known.version = Math.max(known.version, version);
+    this.#raise(this.#known(store), version, 0);
   }
 
   /** A page that was read before, where the store has not changed since. */
   page(store: number, key: string): PlantPage | undefined {
     const kept = this.#pages.get(key);
-    return kept?.as === this.version(store) ? kept.page : undefined;
+    return kept !== undefined && kept.as === this.version(store) ? kept.page : undefined;
   }
 
   /** The last version of the store that is known: what is read from now on shows at least that. */
-  version(store: number): number {
-    return this.#known(store).version;
+  version(store: number): number | undefined {
+    return this.#known(store).changes?.version;
   }
 
   /** `version` was known before the page was read. */
@@ -90,7 +91,7 @@ export class Watch {
   }
 
   #known(store: number): Known {
-    return this.#stores.recall(String(store), () => ({ version: 0, grants: 0 }));
+    return this.#stores.recall(String(store), () => ({}));
   }
 
   /** Waits for the question that is under way: it may be older than who asks. */
@@ -108,11 +109,17 @@ export class Watch {
     try {
       const [row] = await this.#pool.read(lookSql, [store]);
       const [version = 0, grants = 0] = (row ?? []) as readonly number[];
-      // Never back: an answer may be older than a change of our own that was made meanwhile.
-      known.version = Math.max(known.version, version);
-      known.grants = Math.max(known.grants, grants);
+      this.#raise(known, version, grants);
     } finally {
       known.asking = undefined;
     }
+  }
+
+  /** Never back: an answer may be older than a change of our own that was made meanwhile. */
+  #raise(known: Known, version: number, grants: number): void {
+    known.changes = {
+      version: Math.max(known.changes?.version ?? 0, version),
+      grants: Math.max(known.changes?.grants ?? 0, grants),
+    };
   }
 }

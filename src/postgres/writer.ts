@@ -121,7 +121,7 @@ export class Writer {
     for (const endMs = performance.now() + askMsMax; performance.now() < endMs; await jitter()) {
       try {
         const [row] = await this.#pool.lend((connection) =>
-          connection.query(groupSql.askLast, [group.store]),
+          connection.query(groupSql.askLast, [group.store, group.assigned]),
         );
         const [id, version, lastWriter] = row as unknown as readonly [number, number, string];
         if (lastWriter === writer) {

@@ -29,12 +29,17 @@ describe('PostgreSQL: an address', () => {
 
   for (const [url, mend] of [
     ['postgres://', /is not the address of a PostgreSQL server/],
-    ['postgres://host:port/db', /"host:port" is not a host with a port/],
-    ['postgres://host:99999/db', /"host:99999" is not a host with a port/],
-    ['postgres://a,,b/db', /"" is not a host with a port/],
-    ['postgres://[nonsense]/db', /is not a host with a port/],
+    ['postgres://host:port/db', /has no good host and port/],
+    ['postgres://host:99999/db', /has no good host and port/],
+    ['postgres://a,,b/db', /has no good host and port/],
+    ['postgres://[nonsense]/db', /has no good host and port/],
+    ['postgres://us:1234/secret@host/db', /is not the address of a PostgreSQL server/],
+    ['postgres://us:12?secret@host/db', /is not the address of a PostgreSQL server/],
     ['postgres://us%zzer@host/db', /a % that is not percent-encoding/],
-    ['postgres://host/db?ssl=true', /"ssl" is not known in the address of a database/],
+    [
+      'postgres://host/db?ssl=true',
+      /a parameter that is not known: there are sslmode and sslrootcert/,
+    ],
     ['postgres://host/db?sslmode=prefer', /use verify-full, no-verify or disable/],
     ['postgres://host/db?sslrootcert=/nowhere', /cannot be read at \/nowhere/],
   ] as const) {
@@ -49,7 +54,7 @@ describe('PostgreSQL: an address', () => {
     for (const here of ['localhost', '127.0.0.1', '127.8.0.1', '::1', '/run/postgresql']) {
       assert.equal(options(here), false);
     }
-    for (const there of ['db.example', '10.0.0.1', 'localhost.example', 'fe80::1']) {
+    for (const there of ['db.example', '10.0.0.1', 'localhost.example', '127.example', 'fe80::1']) {
       assert.deepEqual(options(there), { rejectUnauthorized: true });
       assert.deepEqual(options(there, '?sslmode=no-verify'), { rejectUnauthorized: false });
       assert.equal(options(there, '?sslmode=disable'), false);
@@ -116,7 +121,9 @@ it('PostgreSQL: what waiting does not mend is refused at the start, without the 
   for (const [database, mend] of [
     [wrong.href, /refuses the user or the password in --database/],
     [missing.href, /has no database of the name in --database/],
-    ['postgres://u:hunter2@host/db?x=y', /"x" is not known/],
+    ['mysql://u:hunter2@host/db', /Give it as sqlite:PATH or postgres:/],
+    ['postgres://u:hunter2/@host/db', /is not the address of a PostgreSQL server/],
+    ['postgres://u:hunter2@host/db?x=y', /a parameter that is not known/],
   ] as const) {
     const { status, stdout, stderr } = await run(['serve', '--port', '0'], {
       env: { PLANT_STORE_DATABASE: database },

@@ -68,6 +68,20 @@ describe('PostgreSQL: the database', () => {
     assert.deepEqual(json, [{ id: 1 }, { id: 3 }]);
   });
 
+  it('may hang while the service ends, which it does all the same', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    const url = new URL(database.url);
+    const proxy = await Proxy.to(Number(url.port));
+    t.after(() => proxy[Symbol.asyncDispose]());
+    url.port = String(proxy.port);
+    const storage = new PostgresStorage(url.href);
+    await storage.open();
+    proxy.isStuck = true;
+    const startedMs = performance.now();
+    await storage[Symbol.asyncDispose]();
+    assert.ok(performance.now() - startedMs < answerMsMax);
+  });
+
   it('may turn transactions down that met: they are tried again', async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
     const { pathname } = new URL(database.url);
