@@ -7,7 +7,7 @@ const plants = 1_000_000;
 const kills = 10;
 const aliveMs = 2_500;
 /** What five times as many plants may take more: Node collects its garbage when it likes. */
-const moreMiBMax = 20;
+const moreMiBMax = 60;
 
 it('copies 1,000,000 plants to PostgreSQL and back, killed ten times, in the memory that a fifth of them take', async (t) => {
   const few = await sourceOf(t, 'SQLite', plants / 5);
