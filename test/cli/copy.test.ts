@@ -12,9 +12,10 @@ describe('copy', () => {
   it('carries everything from SQLite to PostgreSQL and back, though it is killed on the way', async (t) => {
     const source = await sourceOf(t, 'SQLite', plants);
     const [middle, end] = [await testDatabase(t, 'PostgreSQL'), await testDatabase(t, 'SQLite')];
-    const there = await copyKilled(source, middle, 2, 700);
-    const back = await copyKilled(middle, end, 1, 400);
+    const there = await copyKilled(source, middle, 2, 300);
+    const back = await copyKilled(middle, end, 1, 200);
     assert.equal(back.digest, there.digest);
+    assert.ok(there.kills + back.kills > 0);
 
     // What was carried is in use at once: new ids and users come after the old ones.
     const opened = await middle.open();
