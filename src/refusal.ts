@@ -2,3 +2,10 @@
 export class Refusal extends Error {
   override readonly name = 'Refusal';
 }
+
+/** A database that `copy` has not finished must not be taken for a whole one. */
+export function unfinishedCopy(): Refusal {
+  return new Refusal(
+    'The database holds a part of a copy. Finish it with "plant-store copy --resume", or use another.',
+  );
+}

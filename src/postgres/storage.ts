@@ -5,7 +5,7 @@
 import { reachesWholeStore, type Caller, type Grant } from '../access.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import { storageUnavailable } from '../problem.ts';
-import { Refusal } from '../refusal.ts';
+import { Refusal, unfinishedCopy } from '../refusal.ts';
 import type {
   NewToken,
   PlantPage,
@@ -15,7 +15,7 @@ import type {
   TokenRecord,
 } from '../storage.ts';
 import { addressOf } from './address.ts';
-import type { Statement } from './connection.ts';
+import type { Connection, Statement } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { migrate } from './migrate.ts';
 import { findSql, listOf, ownerFor, pageOf, plantOf } from './plants.ts';
@@ -48,7 +48,7 @@ export class PostgresStorage implements Storage {
    * and a Problem where the database does not answer yet; every method tries again then.
    */
   async open(): Promise<void> {
-    this.#opening ??= this.#pool.lend(migrate).catch((error: unknown) => {
+    this.#opening ??= this.#pool.lend(prepare).catch((error: unknown) => {
       this.#opening = undefined;
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     });
@@ -124,6 +124,17 @@ export class PostgresStorage implements Storage {
     }
   }
 }
+
+async function prepare(connection: Connection): Promise<void> {
+  await migrate(connection);
+  const copies = await connection.query(unfinishedSql, []);
+  if (copies.length > 0) throw unfinishedCopy();
+}
+
+const unfinishedSql: Statement = {
+  name: 'unfinished_copy',
+  text: 'SELECT 1 FROM plant_store.migrations WHERE copy_of IS NOT NULL',
+};
 
 const checkSql: Statement = {
   name: 'check',

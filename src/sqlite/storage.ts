@@ -4,6 +4,7 @@
  */
 import { reachesWholeStore, type Caller, type Grant } from '../access.ts';
 import type { NewPlant, Plant } from '../plant.ts';
+import { unfinishedCopy } from '../refusal.ts';
 import type {
   NewToken,
   PlantPage,
@@ -19,6 +20,8 @@ import { Writer } from './writer.ts';
 /** A list of any length fills it, so it is part of what a list costs in memory. */
 const cacheKiB = 5_120;
 
+const unfinishedSql = `SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`;
+
 /** Plants of a first page that is kept. */
 const firstPagePlantsMax = 100;
 
@@ -30,6 +33,11 @@ export class SqliteStorage implements Storage {
   constructor(path: string, options: OpenOptions) {
     this.#connection = new Connection(path, cacheKiB);
     this.#connection.open(options);
+    const copies = this.#connection.read(({ database }) => database.prepare(unfinishedSql).all());
+    if (copies.length > 0) {
+      this.#connection.close();
+      throw unfinishedCopy();
+    }
     this.#writer = new Writer(path, () => this.#connection.forgetPages());
   }
 

@@ -66,6 +66,9 @@ export async function copyKilled(
     if (resume.length > 0) continue;
     const again = await run(args);
     assert.match(again.stderr, /holds a part of this copy already\. Go on with --resume\./);
+    const served = await run(['serve', '--port', '0', '--database', to.url]);
+    assert.equal(served.status, 1);
+    assert.match(served.stderr, /holds a part of a copy\. Finish it with/);
     resume = ['--resume'];
   }
   const child = start([...args, ...resume]);
