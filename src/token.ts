@@ -40,6 +40,18 @@ export function tokenId(tokenHash: Uint8Array): string {
   return Buffer.from(tokenHash).toString('hex', 0, tokenIdChars / 2);
 }
 
+/** True for text that tokenId() may have given. */
+export function isTokenId(text: string): boolean {
+  return /^[0-9a-f]+$/.test(text) && text.length === tokenIdChars;
+}
+
+/** The last hash whose token has this id; before every hash for an empty id. */
+export function lastHashOf(id: string): Buffer {
+  return id === ''
+    ? Buffer.alloc(0)
+    : Buffer.concat([Buffer.from(id, 'hex')], tokenHashBytes).fill(0xff, tokenIdChars / 2);
+}
+
 function secretOf(value: bigint): string {
   let text = '';
   for (let rest = value; text.length < secretChars; rest /= 62n) {

@@ -17,7 +17,7 @@ export interface Statement {
 export type Row = readonly unknown[];
 
 /** What a connection may take to be made, and an answer to come. The server gives up before that. */
-export const connectMsMax = 2_000;
+const connectMsMax = 2_000;
 export const answerMsMax = 4_000;
 
 /**

@@ -20,20 +20,14 @@ export class ReadOnlyServer extends Error {
 
 export const sqlState = {
   serializationFailure: '40001',
-  statementCompletionUnknown: '40003',
   deadlockDetected: '40P01',
-  readOnlyTransaction: '25006',
   uniqueViolation: '23505',
   duplicateSchema: '42P06',
   duplicateTable: '42P07',
   duplicateObject: '42710',
   undefinedTable: '42P01',
   invalidSchema: '3F000',
-  invalidDatabase: '3D000',
-  insufficientPrivilege: '42501',
   diskFull: '53100',
-  lockNotAvailable: '55P03',
-  queryCanceled: '57014',
 } as const;
 
 /** The code of an error that the server answered with; undefined where it did not. */

@@ -67,30 +67,18 @@ export class Pool {
 
   /** Runs a statement that changes the same, be it once or twice. */
   async write(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    const [rows = []] = await this.writeInOrder([[statement, values]]);
+    return rows;
+  }
+
+  /** The same with several, one after the other, so that the death of this process does not part them. */
+  async writeInOrder(steps: readonly Step[]): Promise<Row[][]> {
     let isSent = false;
     try {
       return await repeatedly(() =>
         this.lend((connection) => {
           isSent = true;
-          return connection.query(statement, values);
-        }),
-      );
-    } catch (error) {
-      throw isSent ? commitProblemOf(error) : problemOf(error);
-    }
-  }
-
-  /**
-   * Runs statements one after the other without waiting in between, so that the death of this process
-   * does not part them. Each changes the same, be it once or twice.
-   */
-  async writeInOrder(steps: readonly Step[]): Promise<void> {
-    let isSent = false;
-    try {
-      await repeatedly(() =>
-        this.lend(async (connection) => {
-          isSent = true;
-          await settled(steps.map(([statement, values]) => connection.query(statement, values)));
+          return settled(steps.map(([statement, values]) => connection.query(statement, values)));
         }),
       );
     } catch (error) {
@@ -191,7 +179,7 @@ export async function settled<const T extends readonly Promise<unknown>[]>(
 }
 
 /** Tries again what failed for a passing reason: a lost connection, a conflict with others. */
-export async function repeatedly<T>(work: () => Promise<T>): Promise<T> {
+async function repeatedly<T>(work: () => Promise<T>): Promise<T> {
   const endMs = performance.now() + retryMsMax;
   for (let attempt = 1; ; attempt++) {
     try {

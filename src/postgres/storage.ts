@@ -2,7 +2,8 @@
  * The storage on PostgreSQL and engines that speak like it. Nothing is kept here that others could
  * change unseen, so any number of processes serve one database.
  */
-import { reachesWholeStore, type Caller, type Grant } from '../access.ts';
+import type { Caller, Grant } from '../access.ts';
+import { firstPageKey } from '../first-page.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import { storageUnavailable } from '../problem.ts';
 import { Refusal, unfinishedCopy } from '../refusal.ts';
@@ -23,9 +24,6 @@ import { Pool } from './pool.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
 import { Writer } from './writer.ts';
-
-/** Plants of a first page that is kept. */
-const firstPagePlantsMax = 100;
 
 export class PostgresStorage implements Storage {
   readonly #pool: Pool;
@@ -68,7 +66,7 @@ export class PostgresStorage implements Storage {
 
   async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
     await this.#whenReady();
-    const key = isFirstPage(query) ? firstPageKey(caller, query) : undefined;
+    const key = firstPageKey(caller, query);
     const { store } = caller;
     const kept = key === undefined ? undefined : this.#watch.page(store, key);
     if (kept !== undefined) return kept;
@@ -140,13 +138,3 @@ const checkSql: Statement = {
   name: 'check',
   text: 'SELECT 1 FROM plant_store.migrations WHERE id = 1',
 };
-
-/** First pages are asked for again and again; a cursor is walked over once. */
-function isFirstPage({ after, upTo, limit, tag }: PlantQuery): boolean {
-  return after === 0 && upTo === undefined && tag === undefined && limit <= firstPagePlantsMax;
-}
-
-function firstPageKey(caller: Caller, { limit, fields }: PlantQuery): string {
-  const owner = reachesWholeStore(caller) ? 'all' : caller.user;
-  return `${caller.store} ${owner} ${limit} ${fields.join()}`;
-}

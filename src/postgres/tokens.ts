@@ -6,7 +6,7 @@ import { randomInt } from 'node:crypto';
 import type { Grant, Role, Scope } from '../access.ts';
 import { defect } from '../problem.ts';
 import type { NewToken, TokenQuery, TokenRecord } from '../storage.ts';
-import { tokenHashBytes, tokenId, tokenIdChars } from '../token.ts';
+import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import type { Row, Statement } from './connection.ts';
 import type { Pool } from './pool.ts';
 import type { Watch } from './watch.ts';
@@ -181,7 +181,7 @@ export class Tokens {
   }
 
   async revoke(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
-    if (!/^[0-9a-f]+$/.test(id) || id.length !== tokenIdChars) return undefined;
+    if (!isTokenId(id)) return undefined;
     const range = [Buffer.from(id, 'hex'), lastHashOf(id)];
     const find = async () => (await this.#pool.read(tokenSql.findById, range))[0];
     const before = await find();
@@ -283,11 +283,4 @@ type RecordRow = readonly [
 
 function scopesOf(text: string): Scope[] {
   return text.split(' ') as Scope[]; // written by create() alone
-}
-
-/** The last hash that begins with `id`; before every hash for an empty id. */
-function lastHashOf(id: string): Buffer {
-  return id === ''
-    ? Buffer.alloc(0)
-    : Buffer.concat([Buffer.from(id, 'hex')], tokenHashBytes).fill(0xff, tokenIdChars / 2);
 }

@@ -2,7 +2,8 @@
  * The storage on node:sqlite. Reads run here, each a statement of its own that is over before the
  * method returns, so that nothing holds the WAL open; writes go to a thread of their own.
  */
-import { reachesWholeStore, type Caller, type Grant } from '../access.ts';
+import type { Caller, Grant } from '../access.ts';
+import { firstPageKey } from '../first-page.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import { unfinishedCopy } from '../refusal.ts';
 import type {
@@ -21,9 +22,6 @@ import { Writer } from './writer.ts';
 const cacheKiB = 5_120;
 
 const unfinishedSql = `SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`;
-
-/** Plants of a first page that is kept. */
-const firstPagePlantsMax = 100;
 
 export class SqliteStorage implements Storage {
   readonly #connection: Connection;
@@ -52,7 +50,8 @@ export class SqliteStorage implements Storage {
   async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
     return this.#connection.read(({ watch, plants }) => {
       const read = () => plants.list(caller, query);
-      return isFirstPage(query) ? watch.pages.recall(firstPageKey(caller, query), read) : read();
+      const key = firstPageKey(caller, query);
+      return key === undefined ? read() : watch.pages.recall(key, read);
     });
   }
 
@@ -92,14 +91,4 @@ export class SqliteStorage implements Storage {
       this.#connection.close();
     }
   }
-}
-
-/** First pages are asked for again and again; a cursor is walked over once. */
-function isFirstPage({ after, upTo, limit, tag }: PlantQuery): boolean {
-  return after === 0 && upTo === undefined && tag === undefined && limit <= firstPagePlantsMax;
-}
-
-function firstPageKey(caller: Caller, { limit, fields }: PlantQuery): string {
-  const owner = reachesWholeStore(caller) ? 'all' : caller.user;
-  return `${caller.store} ${owner} ${limit} ${fields.join()}`;
 }

@@ -4,7 +4,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Grant, Role, Scope } from '../access.ts';
 import type { NewToken, TokenQuery, TokenRecord } from '../storage.ts';
-import { tokenHashBytes, tokenId, tokenIdChars } from '../token.ts';
+import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 
 const record = `
   SELECT tokens.hash, stores.name AS store, users.name AS user, users.role, tokens.scopes,
@@ -94,7 +94,7 @@ export class Tokens {
   }
 
   revoke(id: string, revokedAtMs: number): TokenRecord | undefined {
-    if (!/^[0-9a-f]+$/.test(id) || id.length !== tokenIdChars) return undefined;
+    if (!isTokenId(id)) return undefined;
     const range = { first: Buffer.from(id, 'hex'), last: lastHashOf(id) };
     this.#statements.revoke.run({ ...range, revokedAtMs });
     const row = this.#statements.findById.get(range);
@@ -141,11 +141,4 @@ function recordOf(untyped: Record<string, unknown>): TokenRecord {
 
 function scopesOf(text: string): Scope[] {
   return text.split(' ') as Scope[]; // written by create() alone
-}
-
-/** The last hash that begins with `id`; before every hash for an empty id. */
-function lastHashOf(id: string): Buffer {
-  return id === ''
-    ? Buffer.alloc(0)
-    : Buffer.concat([Buffer.from(id, 'hex')], tokenHashBytes).fill(0xff, tokenIdChars / 2);
 }

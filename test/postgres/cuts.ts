@@ -7,8 +7,7 @@ import type { TestContext } from 'node:test';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { startApp } from '../support/app.ts';
 import { ledger } from '../support/ledger.ts';
-import { Proxy } from '../support/proxy.ts';
-import { testDatabase } from '../support/storages.ts';
+import { databaseBehindProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
 /** Connections live for up to so many bytes: some do not even get in, others do some hundred statements. */
@@ -17,12 +16,8 @@ const users = 6;
 
 /** Returns how many answers there were of each kind. */
 export async function survivesCuts(t: TestContext, cuts: number): Promise<Record<string, number>> {
-  const database = await testDatabase(t, 'PostgreSQL');
-  const url = new URL(database.url);
-  const proxy = await Proxy.to(Number(url.port));
-  t.after(() => proxy[Symbol.asyncDispose]());
-  url.port = String(proxy.port);
-  const app = await startApp(t, { open: async () => new PostgresStorage(url.href) });
+  const { url, proxy } = await databaseBehindProxy(t);
+  const app = await startApp(t, { open: async () => new PostgresStorage(url) });
   const token = await app.token('maria', { role: 'manager' });
 
   const book = ledger([app.address], token);

@@ -4,7 +4,7 @@ import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { addToken, call, startApp } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { PostgresServer, query } from '../support/postgres.ts';
-import { Proxy } from '../support/proxy.ts';
+import { databaseBehindProxy } from '../support/proxy.ts';
 import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
@@ -31,12 +31,8 @@ describe('PostgreSQL: the database', () => {
   });
 
   it('may hang: every answer comes in time and is true, and it is used again afterwards', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    const url = new URL(database.url);
-    const proxy = await Proxy.to(Number(url.port));
-    t.after(() => proxy[Symbol.asyncDispose]());
-    url.port = String(proxy.port);
-    const app = await startApp(t, { open: async () => new PostgresStorage(url.href) });
+    const { url, proxy } = await databaseBehindProxy(t);
+    const app = await startApp(t, { open: async () => new PostgresStorage(url) });
     const token = await app.token('alice');
     const create = (id: number) => app.call('POST', '/plants', { token, json: { id, name: 'n' } });
     assert.equal((await create(1)).status, 201);
@@ -69,12 +65,8 @@ describe('PostgreSQL: the database', () => {
   });
 
   it('may hang while the service ends, which it does all the same', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    const url = new URL(database.url);
-    const proxy = await Proxy.to(Number(url.port));
-    t.after(() => proxy[Symbol.asyncDispose]());
-    url.port = String(proxy.port);
-    const storage = new PostgresStorage(url.href);
+    const { url, proxy } = await databaseBehindProxy(t);
+    const storage = new PostgresStorage(url);
     await storage.open();
     proxy.isStuck = true;
     const startedMs = performance.now();

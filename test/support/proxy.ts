@@ -4,6 +4,8 @@
  */
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { TestContext } from 'node:test';
+import { testDatabase } from './storages.ts';
 
 export class Proxy implements AsyncDisposable {
   /** How many bytes, both ways together, the next connection lives for. */
@@ -73,4 +75,15 @@ export class Proxy implements AsyncDisposable {
       });
     }
   }
+}
+
+/** An empty PostgreSQL database, and its address behind a proxy. */
+export async function databaseBehindProxy(
+  t: Pick<TestContext, 'after'>,
+): Promise<{ url: string; proxy: Proxy }> {
+  const url = new URL((await testDatabase(t, 'PostgreSQL')).url);
+  const proxy = await Proxy.to(Number(url.port));
+  t.after(() => proxy[Symbol.asyncDispose]());
+  url.port = String(proxy.port);
+  return { url: url.href, proxy };
 }
