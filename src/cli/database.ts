@@ -8,23 +8,25 @@ import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 
 export interface OpenOptions {
-  /** Whether a file that does not exist is made. A server's database has to be there. */
+  /** Whether a file, or a schema in the database of a server, is made where there is none. */
   create: boolean;
   /** Whether a server that does not answer yet is left for later. */
   mayBeDown?: boolean;
+  /** Whether what is there is spread over the machines of a cluster, however long it takes. */
+  distribute?: boolean;
 }
 
 /** Opens the storage at an address that options.ts let through. Throws Refusal where it cannot. */
 export async function openStorage(
   url: string,
-  { create, mayBeDown = false }: OpenOptions,
+  { create, mayBeDown = false, distribute = false }: OpenOptions,
 ): Promise<Storage> {
   if (isFile(url)) {
     const { SqliteStorage } = await import('../sqlite/storage.ts');
     return new SqliteStorage(fileOf(url), { create });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
-  const storage = new PostgresStorage(url);
+  const storage = new PostgresStorage(url, { create, distribute });
   try {
     await storage.open();
   } catch (error) {
@@ -43,7 +45,7 @@ export async function openArchive(url: string, { create }: OpenOptions): Promise
     return new SqliteArchive(fileOf(url), { create });
   }
   const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissingDriver);
-  return PostgresArchive.open(url);
+  return PostgresArchive.open(url, { create });
 }
 
 /** The driver is installed by those who need it. */

@@ -47,10 +47,10 @@ export class PostgresArchive implements Archive {
   }
 
   /** Throws Refusal where the database cannot be used, and a Problem where it does not answer. */
-  static async open(url: string): Promise<PostgresArchive> {
+  static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
     const pool = new Pool(addressOf(url), () => {});
     try {
-      await pool.lend(migrate);
+      await pool.lend((connection) => migrate(connection, options));
     } catch (error) {
       await pool.close();
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));

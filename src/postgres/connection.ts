@@ -112,6 +112,17 @@ export class Connection {
     return (await this.#simple(text)).command;
   }
 
+  /** The same for what takes as long as there are rows: neither the server nor we give up on it. */
+  async longCommand(text: string): Promise<void> {
+    const limits = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
+    try {
+      await this.#client.query(`BEGIN; ${limits}; ${text}; COMMIT`);
+    } catch (error) {
+      await this.#simple('ROLLBACK');
+      throw error;
+    }
+  }
+
   /** Waits for what is under way, and for the server to let go, but not for ever. */
   async close(): Promise<void> {
     const timer = setTimeout(() => this.destroy(), answerMsMax);

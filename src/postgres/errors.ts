@@ -27,6 +27,7 @@ export const sqlState = {
   duplicateObject: '42710',
   undefinedTable: '42P01',
   invalidSchema: '3F000',
+  invalidTableDefinition: '42P16',
   diskFull: '53100',
 } as const;
 

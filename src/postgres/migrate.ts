@@ -63,18 +63,28 @@ const releaseLock: Statement = {
     WHERE id = 1 AND holder = $1`,
 };
 
-/** Returns once the schema is the newest, whoever brought it there. Throws Refusal for a newer one. */
-export async function migrate(connection: Connection): Promise<void> {
+/**
+ * Returns once the schema is the newest, whoever brought it there. Throws Refusal for a newer one, and
+ * for none where it is not to be made.
+ */
+export async function migrate(
+  connection: Connection,
+  { create }: { create: boolean },
+): Promise<void> {
   const holder = randomUUID();
   for (;;) {
     const version = await versionOf(connection);
-    if (version > newestVersion) {
+    if (version === undefined && !create) {
+      throw new Refusal('There is no Plant Store in this database. "plant-store migrate" makes one.');
+    }
+    if (version === undefined) await makeLedger(connection);
+    if (version === newestVersion) return;
+    if (version !== undefined && version > newestVersion) {
       throw new Refusal(
         `The database was written by a newer Plant Store (schema ${version}, this one knows ${newestVersion}). ` +
           'Update Plant Store, or choose another database.',
       );
     }
-    if (version === newestVersion) return;
     const [held] = await connection.query(takeLock, [holder]);
     if (held === undefined) await pause(pollMs);
     else await bringUp(connection, holder, Number(held[0]));
@@ -82,7 +92,6 @@ export async function migrate(connection: Connection): Promise<void> {
 }
 
 async function bringUp(connection: Connection, holder: string, version: number): Promise<void> {
-  const isCitus = await hasCitus(connection);
   for (const [at, file] of files.entries()) {
     if (at < version) continue;
     for (const statement of statementsOf(readFileSync(new URL(file, folder), 'utf8'))) {
@@ -90,28 +99,31 @@ async function bringUp(connection: Connection, holder: string, version: number):
       if (held === undefined) return; // it took so long that another has taken over
       await connection.command(statement);
     }
-    if (isCitus) await distribute(connection);
+    await distribute(connection);
     await connection.query(raiseVersion, [holder, at + 1]);
   }
   await connection.query(releaseLock, [holder]);
 }
 
-/** 0 where there is no schema yet; then what it is kept in is made. */
-async function versionOf(connection: Connection): Promise<number> {
+/** Undefined where there is no schema. */
+async function versionOf(connection: Connection): Promise<number | undefined> {
   try {
     const [row] = await connection.query(versionSql, []);
-    if (row !== undefined) return Number(row[0]);
+    return row && Number(row[0]);
   } catch (error) {
     const code = codeOf(error);
-    if (code !== sqlState.undefinedTable && code !== sqlState.invalidSchema) throw error;
+    if (code === sqlState.undefinedTable || code === sqlState.invalidSchema) return undefined;
+    throw error;
   }
+}
+
+async function makeLedger(connection: Connection): Promise<void> {
   for (const statement of ledger) {
     await connection.command(statement).catch((error: unknown) => {
       // Two that make the same at once meet in the catalogue, whatever IF NOT EXISTS says.
       if (!metInCatalogue.has(codeOf(error))) throw error;
     });
   }
-  return 0;
 }
 
 const metInCatalogue = new Set<string | undefined>([
@@ -130,12 +142,7 @@ function statementsOf(sql: string): string[] {
     .filter((statement) => statement !== '');
 }
 
-async function hasCitus(connection: Connection): Promise<boolean> {
-  const rows = await connection.query(citusSql, []);
-  return rows.length > 0;
-}
-
-const citusSql: Statement = {
+const hasCitus: Statement = {
   name: 'has_citus',
   text: `SELECT 1 FROM pg_extension WHERE extname = 'citus'`,
 };
@@ -150,8 +157,12 @@ const distribution = [
   ['plants', 'store'],
 ] as const;
 
-/** Through the coordinator: other nodes refuse it. */
-async function distribute(connection: Connection): Promise<void> {
+/**
+ * Spreads what is not yet spread over the machines of a Citus cluster, with all that it holds; nothing
+ * on other engines. Through the coordinator: other nodes refuse it. Two at once do no harm.
+ */
+export async function distribute(connection: Connection): Promise<void> {
+  if ((await connection.query(hasCitus, [])).length === 0) return;
   for (const [table, column] of distribution) {
     const name = `plant_store.${table}`;
     const listed = `SELECT 1 FROM citus_tables WHERE table_name = '${name}'::regclass`;
@@ -159,10 +170,12 @@ async function distribute(connection: Connection): Promise<void> {
     if (rows.length > 0) continue;
     const beside =
       column === 'store' && table !== 'stores' ? `, colocate_with => 'plant_store.stores'` : '';
-    await connection.command(
+    const statement =
       column === undefined
         ? `SELECT create_reference_table('${name}')`
-        : `SELECT create_distributed_table('${name}', '${column}'${beside})`,
-    );
+        : `SELECT create_distributed_table('${name}', '${column}'${beside})`;
+    await connection.longCommand(statement).catch((error: unknown) => {
+      if (codeOf(error) !== sqlState.invalidTableDefinition) throw error; // another has just done it
+    });
   }
 }

@@ -18,23 +18,32 @@ import type {
 import { addressOf } from './address.ts';
 import type { Connection, Statement } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
-import { migrate } from './migrate.ts';
+import { distribute, migrate } from './migrate.ts';
 import { findSql, listOf, ownerFor, pageOf, plantOf } from './plants.ts';
 import { Pool } from './pool.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
 import { Writer } from './writer.ts';
 
+interface OpenOptions {
+  /** Whether a schema is made where there is none. */
+  create: boolean;
+  /** Whether tables that are there are spread over the machines of a cluster, however long it takes. */
+  distribute?: boolean;
+}
+
 export class PostgresStorage implements Storage {
   readonly #pool: Pool;
   readonly #watch: Watch;
   readonly #writer: Writer;
   readonly #tokens: Tokens;
+  readonly #options: OpenOptions;
   #opening: Promise<void> | undefined;
   #isReady = false;
 
   /** Does not connect yet. Throws Refusal for an address that is none. */
-  constructor(url: string) {
+  constructor(url: string, options: OpenOptions = { create: true }) {
+    this.#options = options;
     this.#pool = new Pool(addressOf(url), () => this.#watch.forget());
     this.#watch = new Watch(this.#pool);
     this.#writer = new Writer(this.#pool, this.#watch);
@@ -46,7 +55,8 @@ export class PostgresStorage implements Storage {
    * and a Problem where the database does not answer yet; every method tries again then.
    */
   async open(): Promise<void> {
-    this.#opening ??= this.#pool.lend(prepare).catch((error: unknown) => {
+    const prepared = () => this.#pool.lend((connection) => prepare(connection, this.#options));
+    this.#opening ??= prepared().catch((error: unknown) => {
       this.#opening = undefined;
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     });
@@ -123,8 +133,9 @@ export class PostgresStorage implements Storage {
   }
 }
 
-async function prepare(connection: Connection): Promise<void> {
-  await migrate(connection);
+async function prepare(connection: Connection, options: OpenOptions): Promise<void> {
+  await migrate(connection, options);
+  if (options.distribute === true) await distribute(connection);
   const copies = await connection.query(unfinishedSql, []);
   if (copies.length > 0) throw unfinishedCopy();
 }

@@ -9,6 +9,7 @@ import type { Plant } from '../../src/plant.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
+import { joinCluster, onWorkers } from './citus.ts';
 import { query } from './postgres.ts';
 import { postgresUrl } from './postgres-for-all.ts';
 import { tempFolder } from './temp.ts';
@@ -73,10 +74,13 @@ function sqliteDatabase(t: Scope): TestDatabase {
 async function postgresDatabase(t: Scope): Promise<TestDatabase> {
   const server = await postgresUrl();
   const name = `plant_store_test_${randomBytes(8).toString('hex')}`;
-  await query(server, `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`);
-  t.after(async () => void (await query(server, `DROP DATABASE ${name} WITH (FORCE)`)));
+  const servers = [server, ...onWorkers(server)];
+  const onAll = (sql: string) => Promise.all(servers.map((one) => query(one, sql)));
+  await onAll(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`);
+  t.after(async () => void (await onAll(`DROP DATABASE ${name} WITH (FORCE)`)));
   const url = new URL(server);
   url.pathname = `/${name}`;
+  await joinCluster(url.href);
   return {
     url: url.href,
     async open() {
