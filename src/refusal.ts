@@ -3,6 +3,9 @@ export class Refusal extends Error {
   override readonly name = 'Refusal';
 }
 
+/** What was asked for is not well formed: there is nothing yet that could fail. */
+export class Misuse extends Refusal {}
+
 /** A database that `copy` has not finished must not be taken for a whole one. */
 export function unfinishedCopy(): Refusal {
   return new Refusal(

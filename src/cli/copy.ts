@@ -6,6 +6,7 @@ import { keyColumns, tables, type Archive, type Row, type Table } from '../archi
 import { Refusal } from '../refusal.ts';
 import { openArchive, shownDatabase } from './database.ts';
 import { withProgress } from './progress.ts';
+import { reasonOf } from './reason.ts';
 
 interface CopyOptions {
   from: string;
@@ -29,6 +30,21 @@ export async function copy({ from, to, resume }: CopyOptions): Promise<void> {
   }
   await prepare(target, shownDatabase(from), shownDatabase(to), resume);
 
+  const { counts, digest } = await carry(source, target).catch((error: unknown) => {
+    const reason = error instanceof Refusal ? undefined : reasonOf(error);
+    if (reason === undefined) throw error;
+    throw new Refusal(`${reason} Go on with --resume when that is mended.`, { cause: error });
+  });
+  const shown = tables.map((table, at) => `${counts[at]} ${table}`).join(', ');
+  console.log(`${shownDatabase(to)} holds all of ${shownDatabase(from)}: ${shown}.`);
+  console.log(`SHA-256 of both: ${digest}`);
+}
+
+/** Copies what is not there yet, compares all, and says how many rows of each table that are. */
+async function carry(
+  source: Archive,
+  target: Archive,
+): Promise<{ counts: readonly number[]; digest: string }> {
   const counts = await countsOf(source);
   const total = counts.reduce((sum, count) => sum + count, 0);
   await withProgress('Copying', 'rows', async (onProgress) => {
@@ -37,21 +53,19 @@ export async function copy({ from, to, resume }: CopyOptions): Promise<void> {
       done += await copyTable(source, target, table, (copied) => onProgress(done + copied, total));
     }
   });
-  const digests = await withProgress('Comparing', 'rows', async (onProgress) => {
+  const [digest, copied] = await withProgress('Comparing', 'rows', async (onProgress) => {
     let done = 0;
     const count = (rows: number) => onProgress((done += rows), 2 * total);
     return [await digestOf(source, count), await digestOf(target, count)] as const;
   });
-  if (digests[0] !== digests[1]) {
+  if (digest !== copied) {
     throw new Refusal(
       'The two differ: something has changed one of them meanwhile. ' +
         'Stop the service, and copy to an empty database.',
     );
   }
   await target.finish();
-  const shown = tables.map((table, at) => `${counts[at]} ${table}`).join(', ');
-  console.log(`${shownDatabase(to)} holds all of ${shownDatabase(from)}: ${shown}.`);
-  console.log(`SHA-256 of both: ${digests[0]}`);
+  return { counts, digest };
 }
 
 /** Refuses a target with anything in it, except the part of this very copy that is there already. */

@@ -6,6 +6,7 @@ import type { Archive } from '../archive.ts';
 import { Problem } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
+import { reasonOf } from './reason.ts';
 
 export interface OpenOptions {
   /** Whether a file, or a schema in the database of a server, is made where there is none. */
@@ -45,7 +46,13 @@ export async function openArchive(url: string, { create }: OpenOptions): Promise
     return new SqliteArchive(fileOf(url), { create });
   }
   const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissingDriver);
-  return PostgresArchive.open(url, { create });
+  return PostgresArchive.open(url, { create }).catch((error: unknown) => {
+    const reason = reasonOf(error);
+    // Two databases are opened for a copy: which of them?
+    throw reason === undefined
+      ? error
+      : new Refusal(`${shownDatabase(url)}: ${reason}`, { cause: error });
+  });
 }
 
 /** The driver is installed by those who need it. */
@@ -60,12 +67,12 @@ function refuseMissingDriver(error: unknown): never {
 
 /** The address as people may see it: a whole path, and no password. */
 export function shownDatabase(url: string): string {
-  return isFile(url) ? fileOf(url) : withoutPassword(url);
+  return isFile(url) ? fileOf(url) : withPassword(url, '');
 }
 
-/** The same as an option of a command. */
+/** The same as an option of a command; who types it puts in the password. */
 export function databaseOption(url: string): string {
-  return isFile(url) ? `sqlite:${fileOf(url)}` : withoutPassword(url);
+  return isFile(url) ? `sqlite:${fileOf(url)}` : withPassword(url, ':PASSWORD');
 }
 
 /** The file of `sqlite:PATH`. It is made absolute, so that no name means anything special to SQLite. */
@@ -82,6 +89,7 @@ function isFile(url: string): boolean {
   return /^sqlite:/i.test(url);
 }
 
-function withoutPassword(url: string): string {
-  return url.replace(/^(postgres(?:ql)?:\/\/[^:@/?]*):[^@/?]*@/i, '$1@');
+/** With something else in the place of the password and of the colon before it. */
+function withPassword(url: string, shown: string): string {
+  return url.replace(/^(postgres(?:ql)?:\/\/[^:@/?]*):[^@/?]*@/i, `$1${shown}@`);
 }

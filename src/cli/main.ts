@@ -6,8 +6,7 @@ import { readFileSync } from 'node:fs';
 import { Argument, Command, CommanderError } from '@commander-js/extra-typings';
 import { roles, scopes } from '../access.ts';
 import { Name, Tag } from '../plant.ts';
-import { Problem } from '../problem.ts';
-import { Refusal } from '../refusal.ts';
+import { Misuse } from '../refusal.ts';
 import {
   baseUrl,
   databaseUrl,
@@ -19,6 +18,7 @@ import {
   textOf,
   workers,
 } from './options.ts';
+import { reasonOf } from './reason.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 
@@ -30,21 +30,13 @@ export async function main(argv: readonly string[]): Promise<void> {
   } catch (error) {
     if (error instanceof CommanderError) {
       process.exitCode = error.exitCode === 0 ? 0 : 2; // it has told why
-    } else if (error instanceof Refusal) {
-      fail(error.message);
-    } else if (error instanceof Problem) {
-      fail(error.detail);
-    } else if (error instanceof Error && 'code' in error) {
-      fail(error.message); // of the system or of SQLite; anything else is a defect and shows its stack
-    } else {
-      throw error;
+      return;
     }
+    const reason = reasonOf(error);
+    if (reason === undefined) throw error;
+    console.error(`error: ${reason}`);
+    process.exitCode = error instanceof Misuse ? 2 : 1;
   }
-}
-
-function fail(message: string): void {
-  console.error(`error: ${message}`);
-  process.exitCode = 1;
 }
 
 function program() {

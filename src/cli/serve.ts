@@ -104,6 +104,7 @@ async function announce(
   await welcome(storage, address, options).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error;
     console.log('The database does not answer yet; until it does, so will each request be told.');
+    log.warn({ err: error.cause ?? error }, 'the database does not answer yet');
   });
   const { workers } = options;
   log.info({ address, database, workers }, 'listening');

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { Refusal } from '../refusal.ts';
+import { Misuse, Refusal } from '../refusal.ts';
 
 export interface Address {
   hosts: readonly Host[];
@@ -35,14 +35,14 @@ const portMax = 65_535;
 const parameters = ['sslmode', 'sslrootcert'];
 const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
 
-/** Throws Refusal for what is not an address, and for what it asks that is not known here. */
+/** Throws Misuse for what is not an address, and for what it asks that is not known here. */
 export function addressOf(url: string): Address {
   const [, user, password, hosts = '', database, query] =
     /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@]*)(?:\/([^/?@]*))?(?:\?([^@]*))?$/i.exec(
       url,
     ) ?? [];
   if (hosts === '')
-    throw new Refusal(`This is not the address of a PostgreSQL server: use ${form}.`);
+    throw new Misuse(`This is not the address of a PostgreSQL server: use ${form}.`);
   return {
     hosts: hosts.split(',').map(hostOf),
     user: decoded(user),
@@ -77,14 +77,14 @@ function hostOf(text: string): Host {
   const isGood = isHost && number >= 1 && number <= portMax;
   // Not quoted: it may be a password with a character that is not percent-encoded.
   if (!isGood)
-    throw new Refusal(`The address of the database has no good host and port: use ${form}.`);
+    throw new Misuse(`The address of the database has no good host and port: use ${form}.`);
   return { host, port: number };
 }
 
 function tlsOf(query: URLSearchParams): Tls {
   for (const name of query.keys()) {
     if (!parameters.includes(name)) {
-      throw new Refusal(
+      throw new Misuse(
         `The address of the database has a parameter that is not known: there are ${parameters.join(' and ')}.`,
       );
     }
@@ -104,9 +104,7 @@ function tlsOf(query: URLSearchParams): Tls {
     case 'verify-full':
       return { mode: 'verify-full', ca };
     default:
-      throw new Refusal(
-        `"${mode}" is not known as sslmode: use verify-full, no-verify or disable.`,
-      );
+      throw new Misuse(`"${mode}" is not known as sslmode: use verify-full, no-verify or disable.`);
   }
 }
 
@@ -125,6 +123,6 @@ function decoded(text: string | undefined): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Refusal(`The address of the database has a % that is not percent-encoding: ${form}.`);
+    throw new Misuse(`The address of the database has a % that is not percent-encoding: ${form}.`);
   }
 }

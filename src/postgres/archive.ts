@@ -3,7 +3,7 @@ import { idMax } from '../ids.ts';
 import { addressOf } from './address.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { migrate } from './migrate.ts';
-import { Pool, type Step } from './pool.ts';
+import { Pool, transaction, type Step } from './pool.ts';
 import { Refusal } from '../refusal.ts';
 
 type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];
@@ -82,13 +82,12 @@ export class PostgresArchive implements Archive {
   async add(table: Table, rows: readonly Row[]): Promise<void> {
     const parts =
       table === 'plants' ? Object.values(Object.groupBy(rows, ([store]) => String(store))) : [rows];
-    await this.#pool.writeInOrder([
-      [{ name: 'begin', text: 'BEGIN' }, []],
+    const steps = [
       ...(table === 'stores' ? [nameStores(rows)] : []),
       ...(table === 'users' ? [raiseLastUsers(rows)] : []),
       ...parts.map((part) => insert(table, part ?? [])),
-      [{ name: 'commit', text: 'COMMIT' }, []],
-    ]);
+    ];
+    await this.#pool.writeInOrder(transaction(steps));
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {

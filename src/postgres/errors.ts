@@ -81,16 +81,16 @@ export function refusalFor(error: unknown): Refusal | undefined {
 }
 
 const refusals: readonly (readonly [codes: RegExp, reason: string])[] = [
-  [/^28/, 'The database server refuses the user or the password in --database.'],
-  [/^3D000$/, 'The server has no database of the name in --database. Make it with createdb.'],
+  [/^28/, 'The database server refuses the user or the password of the address.'],
+  [/^3D000$/, 'The server has no database of the name in the address. Make it with createdb.'],
   [
     /^42501$/,
-    'The user in --database may not create what Plant Store needs. Grant CREATE on the database.',
+    'The user of the address may not create what Plant Store needs. Grant CREATE on the database.',
   ],
   [
     /CERT|SIGNATURE|ISSUER/,
     "The database server's certificate cannot be verified: name the authority that signed it with " +
-      '?sslrootcert=FILE in --database.',
+      '?sslrootcert=FILE in the address.',
   ],
 ];
 

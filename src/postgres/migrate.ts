@@ -75,7 +75,9 @@ export async function migrate(
   for (;;) {
     const version = await versionOf(connection);
     if (version === undefined && !create) {
-      throw new Refusal('There is no Plant Store in this database. "plant-store migrate" makes one.');
+      throw new Refusal(
+        'There is no Plant Store in this database. "plant-store migrate" makes one.',
+      );
     }
     if (version === undefined) await makeLedger(connection);
     if (version === newestVersion) return;

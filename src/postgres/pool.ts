@@ -168,6 +168,15 @@ export class Pool {
   }
 }
 
+/** The same steps as one transaction. */
+export function transaction(steps: readonly Step[]): Step[] {
+  return [
+    [{ name: 'begin', text: 'BEGIN' }, []],
+    ...steps,
+    [{ name: 'commit', text: 'COMMIT' }, []],
+  ];
+}
+
 /** Waits for all answers, so that the connection is free, and then rejects with the first error. */
 export async function settled<const T extends readonly Promise<unknown>[]>(
   answers: T,

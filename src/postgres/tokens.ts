@@ -1,6 +1,5 @@
 /**
- * Stores, users and tokens in PostgreSQL. Each statement is whole in itself and may be repeated: what is
- * spread over machines has no transaction that would be worth its price here.
+ * Stores, users and tokens in PostgreSQL. Whatever is sent may be repeated.
  */
 import { randomInt } from 'node:crypto';
 import type { Grant, Role, Scope } from '../access.ts';
@@ -8,7 +7,7 @@ import { defect } from '../problem.ts';
 import type { NewToken, TokenQuery, TokenRecord } from '../storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import type { Row, Statement } from './connection.ts';
-import type { Pool } from './pool.ts';
+import { transaction, type Pool, type Step } from './pool.ts';
 import type { Watch } from './watch.ts';
 
 const tokenColumns =
@@ -120,11 +119,7 @@ export class Tokens {
     const storeNumber = await this.#storeNumber(store);
     const userNumber = await this.#userNumber(storeNumber, user, role ?? 'member');
     if (role !== undefined) {
-      // The change first, so that whoever sees the count sees it, on whatever machine each is.
-      await this.#pool.writeInOrder([
-        [tokenSql.setRole, [storeNumber, userNumber, role]],
-        [tokenSql.countGrantChange, [storeNumber]],
-      ]);
+      await this.#changeGrants(storeNumber, [tokenSql.setRole, [storeNumber, userNumber, role]]);
     }
     const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
     await this.#pool.write(tokenSql.addToken, [
@@ -187,12 +182,18 @@ export class Tokens {
     const before = await find();
     if (before === undefined) return undefined;
     const [, store] = before as unknown as RecordRow;
-    await this.#pool.writeInOrder([
-      [tokenSql.revoke, [...range, revokedAtMs]],
-      [tokenSql.countGrantChange, [store]], // after the change, as above
-    ]);
+    await this.#changeGrants(store, [tokenSql.revoke, [...range, revokedAtMs]]);
     const row = await find();
     return row && this.#record(row);
+  }
+
+  /**
+   * A change, and the count that tells everybody of it: both or none. Counted once more afterwards,
+   * because on engines that span machines the count of a transaction may be seen before its change is.
+   */
+  async #changeGrants(store: number, change: Step): Promise<void> {
+    const count: Step = [tokenSql.countGrantChange, [store]];
+    await this.#pool.writeInOrder([...transaction([change, count]), count]);
   }
 
   /**

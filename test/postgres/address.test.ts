@@ -4,9 +4,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { addressOf, tlsOptions } from '../../src/postgres/address.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
-import { run, serve } from '../support/command.ts';
 import { PostgresServer } from '../support/postgres.ts';
-import { testDatabase } from '../support/storages.ts';
 import { tempFolder } from '../support/temp.ts';
 
 describe('PostgreSQL: an address', () => {
@@ -110,29 +108,4 @@ it('PostgreSQL: a certificate has to be good for the host, signed by who is name
     open(`?sslmode=verify-full&sslrootcert=${certificate}`, 'localhost'),
     refused,
   );
-});
-
-it('PostgreSQL: what waiting does not mend is refused at the start, without the password', async (t) => {
-  const { url } = await testDatabase(t, 'PostgreSQL');
-  const wrong = new URL(url);
-  wrong.password = 'hunter2';
-  const missing = new URL(url);
-  missing.pathname = '/no_such_database';
-  for (const [database, mend] of [
-    [wrong.href, /refuses the user or the password in --database/],
-    [missing.href, /has no database of the name in --database/],
-    ['mysql://u:hunter2@host/db', /Give it as sqlite:PATH or postgres:/],
-    ['postgres://u:hunter2/@host/db', /is not the address of a PostgreSQL server/],
-    ['postgres://u:hunter2@host/db?x=y', /a parameter that is not known/],
-  ] as const) {
-    const { status, stdout, stderr } = await run(['serve', '--port', '0'], {
-      env: { PLANT_STORE_DATABASE: database },
-    });
-    assert.deepEqual([status, stdout], [1, '']);
-    assert.match(stderr, mend);
-    assert.ok(!stderr.includes('hunter2') && !stderr.includes(new URL(url).password));
-  }
-  const service = await serve(t, ['--log-level', 'debug'], { env: { PLANT_STORE_DATABASE: url } });
-  await service.stop();
-  assert.ok(!(service.output() + service.log()).includes(new URL(url).password));
 });

@@ -1,6 +1,58 @@
+import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { PostgresStorage } from '../../src/postgres/storage.ts';
+import { hashToken, tokenId } from '../../src/token.ts';
+import { addToken, startApp } from '../support/app.ts';
+import { query } from '../support/postgres.ts';
+import { databaseBehindProxy } from '../support/proxy.ts';
+import { testDatabase } from '../support/storages.ts';
 import { survivesCuts } from './cuts.ts';
+
+/** More than all that a revocation sends and is answered. */
+const revocationBytes = 5_000;
 
 it('PostgreSQL: a network that cuts connections makes no answer false', async (t) => {
   await survivesCuts(t, 60);
+});
+
+it('PostgreSQL: a revocation that breaks off in the middle holds everywhere or nowhere', async (t) => {
+  const { url, proxy, direct } = await databaseBehindProxy(t);
+  const app = await startApp(t, { open: async () => new PostgresStorage(direct) });
+  const outcomes = new Set<string>();
+  for (let cut = 0; cut < 40; cut++) {
+    const token = await app.token('alice');
+    const status = async () => (await app.call('GET', '/plants', { token })).status;
+    assert.equal(await status(), 200); // it is known there from now on
+    const hash = hashToken(token);
+
+    await using other = new PostgresStorage(url);
+    await other.open();
+    proxy.bytesLeft = Math.ceil((cut / 40) * revocationBytes);
+    const revoked = await other.revokeToken(tokenId(hash), Date.now()).then(
+      () => 'told',
+      () => 'not told',
+    );
+    proxy.bytesLeft = Infinity;
+    const [row] = await query(
+      direct,
+      `SELECT revoked_at FROM plant_store.tokens WHERE hash = '\\x${Buffer.from(hash).toString('hex')}'`,
+    );
+    const { revoked_at: at } = row as { revoked_at: string | null };
+    assert.equal(await status(), at === null ? 200 : 401);
+    outcomes.add(`${revoked}, ${at === null ? 'valid' : 'revoked'}`);
+  }
+  assert.deepEqual(
+    outcomes,
+    new Set(['not told, valid', 'not told, revoked', 'told, revoked']),
+    'the cuts fell before, in and after it',
+  );
+});
+
+it('PostgreSQL: a store whose name alone was stored is whole with its next token', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await using storage = await database.open();
+  await query(database.url, "INSERT INTO plant_store.store_names VALUES ('main', 42)");
+  const token = await addToken(storage, 'alice');
+  const grant = await storage.findGrant(hashToken(token));
+  assert.equal(grant?.caller.store, 42);
 });

@@ -10,6 +10,8 @@ import { testDatabase } from './storages.ts';
 export class Proxy implements AsyncDisposable {
   /** How many bytes, both ways together, the next connection lives for. */
   bytesToLive: () => number = () => Infinity;
+  /** How many bytes all connections together may still send; then there is no network any more. */
+  bytesLeft = Infinity;
   /** While true nothing that comes is passed on, and nobody is told. */
   isStuck = false;
   /** Connections that it has cut. */
@@ -66,9 +68,12 @@ export class Proxy implements AsyncDisposable {
       from.on('error', () => {}); // it closes as well
       from.on('data', (bytes: Buffer) => {
         if (this.isStuck || left <= 0) return;
-        to.write(bytes.subarray(0, left));
+        const room = Math.min(left, this.bytesLeft);
+        to.write(bytes.subarray(0, Math.max(0, room)));
         left -= bytes.length;
-        if (left > 0) return;
+        this.bytesLeft -= bytes.length;
+        if (room > bytes.length) return;
+        left = 0;
         this.cuts++;
         // What was passed on arrives; nothing after it does.
         to.end(() => end());
@@ -77,13 +82,14 @@ export class Proxy implements AsyncDisposable {
   }
 }
 
-/** An empty PostgreSQL database, and its address behind a proxy. */
+/** An empty PostgreSQL database: its address behind a proxy, and its own. */
 export async function databaseBehindProxy(
   t: Pick<TestContext, 'after'>,
-): Promise<{ url: string; proxy: Proxy }> {
-  const url = new URL((await testDatabase(t, 'PostgreSQL')).url);
+): Promise<{ url: string; proxy: Proxy; direct: string }> {
+  const { url: direct } = await testDatabase(t, 'PostgreSQL');
+  const url = new URL(direct);
   const proxy = await Proxy.to(Number(url.port));
   t.after(() => proxy[Symbol.asyncDispose]());
   url.port = String(proxy.port);
-  return { url: url.href, proxy };
+  return { url: url.href, proxy, direct };
 }

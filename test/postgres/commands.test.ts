@@ -1,0 +1,102 @@
+/**
+ * What the commands tell people of a PostgreSQL server that they cannot use.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { run, runOk, serve } from '../support/command.ts';
+import { freePort, PostgresServer, query } from '../support/postgres.ts';
+import { databaseBehindProxy } from '../support/proxy.ts';
+import { testDatabase } from '../support/storages.ts';
+import { sourceOf } from '../cli/copy.ts';
+
+/** Its password is one that no other word of a message is like. */
+let server: PostgresServer;
+before(async () => void (server = await PostgresServer.make()));
+after(() => server[Symbol.asyncDispose]());
+
+function withParts(parts: { password?: string; pathname?: string; search?: string }): string {
+  return Object.assign(new URL(server.url()), parts).href;
+}
+
+describe('PostgreSQL: the commands', () => {
+  it('refuse at the start what waiting does not mend, without the password', async () => {
+    for (const [database, expected, mend] of [
+      [withParts({ password: 'hunter2' }), 1, /refuses the user or the password of the address/],
+      [withParts({ pathname: '/nowhere' }), 1, /has no database of the name in the address/],
+      ['mysql://u:hunter2@host/db', 2, /Give it as sqlite:PATH or postgres:/],
+      ['postgres://u:hunter2/@host/db', 2, /is not the address of a PostgreSQL server/],
+      ['postgres://u:hunter2@host/db?x=y', 2, /a parameter that is not known/],
+    ] as const) {
+      const { status, stdout, stderr } = await run(['serve', '--port', '0'], {
+        env: { PLANT_STORE_DATABASE: database },
+      });
+      assert.deepEqual([status, stdout], [expected, '']);
+      assert.match(stderr, mend);
+      assert.ok(!stderr.includes('hunter2') && !stderr.includes(passwordOf(server.url())));
+    }
+  });
+
+  it('say why a server does not answer', async () => {
+    const port = await freePort();
+    for (const [database, cause] of [
+      [`postgres://u:hunter2@127.0.0.1:${port}/db`, /: connect ECONNREFUSED 127\.0\.0\.1:\d+\.$/],
+      ['postgres://u:hunter2@nowhere.invalid/db', /: getaddrinfo E\w+ nowhere\.invalid\.$/],
+      [withParts({ search: '?sslmode=verify-full' }), /: The server does not support SSL/],
+      [withParts({ password: '' }), /: SASL: .* password/],
+    ] as const) {
+      const { status, stderr } = await run(['token', 'list', '--database', database]);
+      assert.equal(status, 1);
+      assert.match(stderr.trim(), cause);
+      assert.ok(!stderr.includes('hunter2'));
+    }
+  });
+
+  it('make a schema where something is to be stored, and nowhere else', async (t) => {
+    const { url } = await testDatabase(t, 'PostgreSQL');
+    const target = await testDatabase(t, 'SQLite');
+    const nothing = /There is no Plant Store in this database\. "plant-store migrate" makes one\./;
+    for (const args of [
+      ['token', 'list', '--database', url],
+      ['token', 'revoke', '0123456789abcdef', '--database', url],
+      ['copy', '--from', url, '--to', target.url],
+    ]) {
+      const { status, stderr } = await run(args);
+      assert.equal(status, 1);
+      assert.match(stderr, nothing);
+    }
+    const schemas = await query(url, "SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'");
+    assert.deepEqual(schemas, []);
+    await runOk(['token', 'create', 'alice', '--database', url]);
+    assert.match(await runOk(['token', 'list', '--database', url]), /alice/);
+  });
+
+  it('of serve point to the next one without the password, and log none', async (t) => {
+    const env = { PLANT_STORE_DATABASE: server.url() };
+    const service = await serve(t, ['--log-level', 'debug'], { env });
+    await service.stop();
+    assert.match(
+      service.output(),
+      /npx plant-store token create alice --database 'postgres:\/\/plants:PASSWORD@127\.0\.0\.1:/,
+    );
+    assert.ok(!(service.output() + service.log()).includes(passwordOf(server.url())));
+  });
+
+  it('of copy that break off say how to go on', async (t) => {
+    const source = await sourceOf(t, 'SQLite', 5_000);
+    const { url, proxy } = await databaseBehindProxy(t);
+    proxy.bytesToLive = () => 50_000; // enough for all but the plants
+    const args = ['copy', '--from', source.url, '--to', url];
+    const { status, stderr } = await run(args);
+    assert.equal(status, 1);
+    assert.match(stderr, /Go on with --resume when that is mended\.$/m);
+    proxy.bytesToLive = () => Infinity;
+    assert.match(
+      await runOk([...args, '--resume']),
+      /: 3 stores, 4 users, 4 tokens, 5000 plants\./,
+    );
+  });
+});
+
+function passwordOf(url: string): string {
+  return new URL(url).password;
+}
