@@ -22,11 +22,20 @@ export function onWorkers(url: string): string[] {
 export async function joinCluster(url: string): Promise<void> {
   if (!isCitus) return;
   const all = [url, ...onWorkers(url)];
-  await Promise.all(all.map((one) => query(one, 'CREATE EXTENSION citus')));
+  for (const one of all) await query(one, 'CREATE EXTENSION citus');
   const [coordinator, ...others] = all.map((one) => {
     const { hostname, port } = new URL(one);
     return `'${hostname}', ${port}`;
   });
   await query(url, `SELECT citus_set_coordinator_host(${coordinator})`);
   for (const worker of others) await query(url, `SELECT citus_add_node(${worker})`);
+}
+
+/** Makes databases of plain PostgreSQL of them again. */
+export async function leaveCluster(url: string): Promise<void> {
+  for (const worker of onWorkers(url)) {
+    const { hostname, port } = new URL(worker);
+    await query(url, `SELECT citus_remove_node('${hostname}', ${port})`);
+  }
+  for (const one of [url, ...onWorkers(url)]) await query(one, 'DROP EXTENSION citus');
 }

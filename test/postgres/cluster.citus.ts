@@ -1,0 +1,87 @@
+/**
+ * What holds on a Citus cluster alone: `npm run test:citus`, with the variables of test/support/citus.ts.
+ */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { Client } from 'pg';
+import { hashToken } from '../../src/token.ts';
+import { runOk } from '../support/command.ts';
+import { addToken } from '../support/app.ts';
+import { isCitus, joinCluster, leaveCluster } from '../support/citus.ts';
+import { query } from '../support/postgres.ts';
+import { testDatabase } from '../support/storages.ts';
+import { ofRequests } from './statements.ts';
+
+assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
+
+const spread = [
+  { name: 'plant_store.migrations', by: '<none>' },
+  { name: 'plant_store.plants', by: 'store' },
+  { name: 'plant_store.store_names', by: 'name' },
+  { name: 'plant_store.stores', by: 'store' },
+  { name: 'plant_store.tokens', by: 'hash' },
+  { name: 'plant_store.users', by: 'store' },
+];
+
+function distributionOf(url: string): Promise<unknown[]> {
+  return query(
+    url,
+    'SELECT table_name::text AS name, distribution_column AS by FROM citus_tables ORDER BY 1',
+  );
+}
+
+it('Citus: a new schema is spread over the machines', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  await runOk(['migrate', '--database', url]);
+  assert.deepEqual(await distributionOf(url), spread);
+});
+
+it('Citus: migrate spreads what was there before the extension, with all that it holds', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await leaveCluster(database.url);
+  const storage = await database.open();
+  const token = await addToken(storage, 'alice');
+  await storage[Symbol.asyncDispose]();
+  const plants = Array.from({ length: 1_000 }, (_, at) => ({ id: at + 1, tag: '', name: 'Fern' }));
+  await database.fill(plants);
+
+  await joinCluster(database.url);
+  await Promise.all([1, 2].map(() => runOk(['migrate', '--database', database.url])));
+  assert.deepEqual(await distributionOf(database.url), spread);
+  await using again = await database.open();
+  const grant = await again.findGrant(hashToken(token));
+  assert.ok(grant);
+  const { json } = await again.listPlants(grant.caller, { after: 0, limit: 2_000, fields: [] });
+  assert.equal(json.split('},{').length, plants.length);
+  const { id } = await again.createPlant(grant.caller, { name: 'next' });
+  assert.equal(id, plants.length + 1);
+});
+
+it('Citus: every statement of a request is one task, on one machine', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  await runOk(['migrate', '--database', url]);
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (const { name, text } of ofRequests) {
+      await client.query(`PREPARE ${name} AS ${text}`);
+      const { rows } = await client.query<{ types: string[] }>(
+        `SELECT parameter_types::text[] AS types FROM pg_prepared_statements WHERE name = lower('${name}')`,
+      );
+      const values = rows[0]?.types.map(sampleOf).join();
+      const explained = await client.query(`EXPLAIN (FORMAT JSON) EXECUTE ${name}(${values})`);
+      const plan = JSON.stringify(explained.rows[0]['QUERY PLAN'][0]);
+      const tasks = [...plan.matchAll(/"Task Count":(\d+)/g)].map(([, count]) => count);
+      assert.deepEqual(tasks, ['1'], `${name}: ${plan}`);
+    }
+  } finally {
+    await client.end();
+  }
+});
+
+/** A value of a type, as SQL has it. */
+function sampleOf(type: string): string {
+  if (type === 'bytea') return String.raw`'\x00'`;
+  if (type.endsWith('[]')) return "'{1}'";
+  return "'1'";
+}

@@ -1,0 +1,20 @@
+import type { Statement } from '../../src/postgres/connection.ts';
+import { groupSql } from '../../src/postgres/group.ts';
+import { findSql, listSql } from '../../src/postgres/plants.ts';
+import { tokenSql } from '../../src/postgres/tokens.ts';
+import { lookSql } from '../../src/postgres/watch.ts';
+
+const { findToken, findRole, listAll: _all, listStore: _store, ...others } = tokenSql;
+
+/** All that requests send. */
+export const ofRequests: readonly Statement[] = [
+  ...(['store', 'storeTag', 'owner', 'ownerTag'] as const).map((kind) => listSql(kind)),
+  findSql,
+  lookSql,
+  ...Object.values(groupSql),
+  findToken,
+  findRole,
+];
+
+/** What commands send about one token, user or store. */
+export const ofCommands: readonly Statement[] = Object.values(others);
