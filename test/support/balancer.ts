@@ -41,6 +41,5 @@ function configured(port: number, replicas: readonly string[]): string {
   const servers = replicas.map((one, at) => `  server replica${at + 1} ${new URL(one).host}`);
   return readFileSync(configuration, 'utf8')
     .replace(/bind .*/, `bind 127.0.0.1:${port}`)
-    .replace(/(?:^ {2}server .*\n)+/m, `${servers.join('\n')}\n`)
-    .replace(/^ {2}default-server .*$/m, (line) => line.replace(/ resolvers \S+.*$/, ''));
+    .replace(/(?:^ {2}server .*\n)+/m, `${servers.join('\n')}\n`);
 }
