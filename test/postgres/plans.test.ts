@@ -4,6 +4,7 @@ import { Client } from 'pg';
 import { plans, type Statement } from '../../src/postgres/connection.ts';
 import { listSql } from '../../src/postgres/plants.ts';
 import { isCitus } from '../support/citus.ts';
+import { query } from '../support/postgres.ts';
 import { testDatabase, type TestDatabase } from '../support/storages.ts';
 import { ofCommands, ofRequests } from './statements.ts';
 
@@ -54,6 +55,25 @@ it('PostgreSQL: a list reads the index that is made for it, to its bounds', { sk
       }
     }
   }
+});
+
+it('PostgreSQL: no index depends on how the system sorts text', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await migrated(database);
+  const sorted = await query(
+    database.url,
+    `SELECT indexrelid::regclass::text AS index, collname
+     FROM pg_index CROSS JOIN unnest(indcollation) AS used (oid)
+          JOIN pg_collation ON pg_collation.oid = used.oid
+          JOIN pg_class ON pg_class.oid = indexrelid
+     WHERE relnamespace = 'plant_store'::regnamespace ORDER BY index`,
+  );
+  assert.deepEqual(sorted, [
+    { index: 'plant_store.plants_by_owner_tag', collname: 'C' },
+    { index: 'plant_store.plants_by_tag', collname: 'C' },
+    { index: 'plant_store.store_names_pkey', collname: 'C' },
+    { index: 'plant_store.users_store_name_key', collname: 'C' },
+  ]);
 });
 
 async function migrated(database: TestDatabase): Promise<void> {

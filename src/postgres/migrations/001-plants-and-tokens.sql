@@ -1,9 +1,12 @@
 -- Each statement is a transaction of its own and may be repeated. On engines that span machines every
 -- table is distributed by its first column (migrate.ts): the rows of one store are together.
+--
+-- Text that is in an index is in the order of its bytes. Any other order comes from a library of the
+-- system, and an index whose rows are found by it loses some when that library is updated.
 
 -- A name is unique over all stores, which no table that is distributed by store could say.
 CREATE TABLE IF NOT EXISTS plant_store.store_names (
-  name  text   NOT NULL PRIMARY KEY,
+  name  text   COLLATE "C" NOT NULL PRIMARY KEY,
   store bigint NOT NULL
 );
 
@@ -23,7 +26,7 @@ CREATE TABLE IF NOT EXISTS plant_store.stores (
 CREATE TABLE IF NOT EXISTS plant_store.users (
   store bigint NOT NULL REFERENCES plant_store.stores (store),
   id    bigint NOT NULL,
-  name  text   NOT NULL,
+  name  text   COLLATE "C" NOT NULL,
   role  text   NOT NULL CHECK (role IN ('member', 'manager')),
   PRIMARY KEY (store, id),
   UNIQUE (store, name)
@@ -49,7 +52,7 @@ CREATE TABLE IF NOT EXISTS plant_store.plants (
   store bigint NOT NULL,
   id    bigint NOT NULL CHECK (id BETWEEN 1 AND 9007199254740991),
   owner bigint NOT NULL,
-  tag   text   NOT NULL,
+  tag   text   COLLATE "C" NOT NULL,
   name  text   NOT NULL,
   PRIMARY KEY (store, id)
 );
