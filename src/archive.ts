@@ -3,16 +3,19 @@
  * table is in ascending order of its key, so that its last row tells how far a copy has come.
  */
 
-/** Parents first: no row comes before one that it names. */
-export const tables = ['stores', 'users', 'tokens', 'plants'] as const;
+/**
+ * Parents first: no row comes before one that it names. Tokens last: where somebody serves what is being
+ * copied to, nobody gets in before all the plants are there.
+ */
+export const tables = ['stores', 'users', 'plants', 'tokens'] as const;
 export type Table = (typeof tables)[number];
 
 /**
  * The columns of a row, those of its key first:
  *   stores  store number, name, the largest id that it has ever held
  *   users   store, user number, name, role
- *   tokens  hash, store, user, scopes, label, and when it was made, ends and was revoked, in ms
  *   plants  store, id, owner, tag, name
+ *   tokens  hash, store, user, scopes, label, and when it was made, ends and was revoked, in ms
  */
 export type Row = readonly (string | number | Uint8Array | null)[];
 

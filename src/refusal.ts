@@ -1,10 +1,12 @@
 /** What was asked for cannot be done; the message tells a person why and what to do instead. */
 export class Refusal extends Error {
-  override readonly name = 'Refusal';
+  override readonly name: string = 'Refusal';
 }
 
 /** What was asked for is not well formed: there is nothing yet that could fail. */
-export class Misuse extends Refusal {}
+export class Misuse extends Refusal {
+  override readonly name = 'Misuse';
+}
 
 /** A database that `copy` has not finished must not be taken for a whole one. */
 export function unfinishedCopy(): Refusal {

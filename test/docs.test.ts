@@ -97,12 +97,11 @@ async function settingsOf(command: readonly string[]): Promise<string[]> {
   assert.equal(status, 0);
   const unwrapped = stdout.replaceAll(/\n {4,}/g, ' ');
   const options = [...unwrapped.matchAll(/^ {2}(--\S+(?: <\S+>)?) +(.*)$/gm)];
-  const settings = options.flatMap(([, flag, about = '']) => {
-    const [, variable] = /env: (\w+)\)$/.exec(about) ?? [];
-    if (variable === undefined) return []; // --help and --version
+  const settings = options.map(([, flag, about = '']) => {
+    const [, variable = 'none'] = /env: (\w+)\)$/.exec(about) ?? [];
     const [, initial = ''] = /default: (.*?)(?:, env: |\)$)/.exec(about) ?? [];
     const shown = initial.replaceAll('"', '') || 'none';
-    return [`${command.join(' ')}: ${flag} ${variable} ${shown}`];
+    return `${command.join(' ')}: ${flag} ${variable} ${shown}`;
   });
   const [, list = ''] = /^Commands:\n([^]*)/m.exec(unwrapped) ?? [];
   const children = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, child = '']) => child);

@@ -6,7 +6,7 @@ import { keyColumns, tables, type Archive, type Row, type Table } from '../archi
 import { Refusal } from '../refusal.ts';
 import { openArchive, shownDatabase } from './database.ts';
 import { withProgress } from './progress.ts';
-import { reasonOf } from './reason.ts';
+import { causeOf, reasonOf } from './reason.ts';
 
 interface CopyOptions {
   from: string;
@@ -31,9 +31,9 @@ export async function copy({ from, to, resume }: CopyOptions): Promise<void> {
   await prepare(target, shownDatabase(from), shownDatabase(to), resume);
 
   const { counts, digest } = await carry(source, target).catch((error: unknown) => {
-    const reason = error instanceof Refusal ? undefined : reasonOf(error);
-    if (reason === undefined) throw error;
-    throw new Refusal(`${reason} Go on with --resume when that is mended.`, { cause: error });
+    if (error instanceof Refusal || reasonOf(error) === undefined) throw error;
+    const why = `The copy broke off: ${causeOf(error)}.`;
+    throw new Refusal(`${why} Go on with --resume when that is mended.`, { cause: error });
   });
   const shown = tables.map((table, at) => `${counts[at]} ${table}`).join(', ');
   console.log(`${shownDatabase(to)} holds all of ${shownDatabase(from)}: ${shown}.`);

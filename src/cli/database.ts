@@ -4,7 +4,7 @@
 import { resolve } from 'node:path';
 import type { Archive } from '../archive.ts';
 import { Problem } from '../problem.ts';
-import { Refusal } from '../refusal.ts';
+import { Misuse, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { reasonOf } from './reason.ts';
 
@@ -40,18 +40,20 @@ export async function openStorage(
 }
 
 /** Opens all that is in a database, to be copied from or to. Throws Refusal where it cannot. */
-export async function openArchive(url: string, { create }: OpenOptions): Promise<Archive> {
+export async function openArchive(
+  url: string,
+  { create }: Pick<OpenOptions, 'create'>,
+): Promise<Archive> {
   if (isFile(url)) {
     const { SqliteArchive } = await import('../sqlite/archive.ts');
     return new SqliteArchive(fileOf(url), { create });
   }
   const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissingDriver);
   return PostgresArchive.open(url, { create }).catch((error: unknown) => {
-    const reason = reasonOf(error);
+    const reason = error instanceof Misuse ? undefined : reasonOf(error);
+    if (reason === undefined) throw error;
     // Two databases are opened for a copy: which of them?
-    throw reason === undefined
-      ? error
-      : new Refusal(`${shownDatabase(url)}: ${reason}`, { cause: error });
+    throw new Refusal(`${shownDatabase(url)}: ${reason}`, { cause: error });
   });
 }
 

@@ -3,7 +3,7 @@
  * Exit status: 0 done, 1 failed, 2 misused.
  */
 import { readFileSync } from 'node:fs';
-import { Argument, Command, CommanderError } from '@commander-js/extra-typings';
+import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings';
 import { roles, scopes } from '../access.ts';
 import { Name, Tag } from '../plant.ts';
 import { Misuse } from '../refusal.ts';
@@ -136,7 +136,7 @@ function program() {
     .addOption(
       flag('--to <url>', 'where it is copied to').argParser(databaseUrl).makeOptionMandatory(),
     )
-    .addOption(flag('--resume', 'go on with a copy that was broken off').default(false))
+    .addOption(new Option('--resume', 'go on with a copy that was broken off').default(false))
     .action(async (options) => (await import('./copy.ts')).copy(options));
 
   return plantStore;

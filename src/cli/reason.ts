@@ -8,15 +8,19 @@ import { Refusal } from '../refusal.ts';
 export function reasonOf(error: unknown): string | undefined {
   if (error instanceof Refusal) return error.message;
   if (error instanceof Problem) {
-    const cause = causeOf(error);
-    return cause === '' ? error.detail : `${error.detail} The cause: ${cause}.`;
+    if (error.kind === 'internal-error') return undefined;
+    return error.cause === undefined
+      ? error.detail
+      : `${error.detail} The cause: ${causeOf(error)}.`;
   }
   // Of the system or of a database.
   return error instanceof Error && 'code' in error ? error.message : undefined;
 }
 
-function causeOf({ cause }: Error): string {
+/** What lies behind an error, in the words of the system or of a database. */
+export function causeOf(error: unknown): string {
+  if (error instanceof Problem && error.cause !== undefined) return causeOf(error.cause);
   // Each address of a host has an error of its own.
-  if (cause instanceof AggregateError) return cause.errors.map(({ message }) => message).join(', ');
-  return cause instanceof Error ? cause.message : '';
+  if (error instanceof AggregateError) return error.errors.map(causeOf).join(', ');
+  return error instanceof Error ? error.message : String(error);
 }

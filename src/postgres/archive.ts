@@ -3,7 +3,7 @@ import { idMax } from '../ids.ts';
 import { addressOf } from './address.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { migrate } from './migrate.ts';
-import { Pool, transaction, type Step } from './pool.ts';
+import { Pool, type Step } from './pool.ts';
 import { Refusal } from '../refusal.ts';
 
 type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];
@@ -87,7 +87,7 @@ export class PostgresArchive implements Archive {
       ...(table === 'users' ? [raiseLastUsers(rows)] : []),
       ...parts.map((part) => insert(table, part ?? [])),
     ];
-    await this.#pool.writeInOrder(transaction(steps));
+    await this.#pool.transact(steps);
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {

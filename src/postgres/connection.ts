@@ -5,7 +5,8 @@
 import { Client, types, type QueryResult } from 'pg';
 import { tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../refusal.ts';
-import { ReadOnlyServer, TooSlow } from './errors.ts';
+import { ReadOnlyServer } from './errors.ts';
+import { answerMsMax, inTime } from './in-time.ts';
 
 /** A statement that is prepared once for each connection. */
 export interface Statement {
@@ -16,9 +17,10 @@ export interface Statement {
 /** Columns in the order of the statement: null, text, number, boolean or bytes. */
 export type Row = readonly unknown[];
 
-/** What a connection may take to be made, and an answer to come. The server gives up before that. */
+/** What a connection may take to be made. */
 const connectMsMax = 2_000;
-export const answerMsMax = 4_000;
+/** A connection that nobody uses is kept open by as much, and is found out where it is gone. */
+const keepAliveMs = 30_000;
 
 /**
  * A server that nobody waits for any more must not go on, nor hold the row of a store locked: not while
@@ -69,6 +71,7 @@ export class Connection {
       application_name: 'plant-store',
       connectionTimeoutMillis: connectMsMax,
       keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveMs,
       types: columnTypes,
       pipeline: true,
     });
@@ -118,7 +121,7 @@ export class Connection {
     try {
       await this.#client.query(`BEGIN; ${limits}; ${text}; COMMIT`);
     } catch (error) {
-      await this.#simple('ROLLBACK');
+      await this.#simple('ROLLBACK').catch(() => {}); // the first error says more
       throw error;
     }
   }
@@ -139,20 +142,14 @@ export class Connection {
     return this.#timed(this.#client.query(text));
   }
 
-  async #timed<T>(answer: Promise<T>): Promise<T> {
+  #timed<T>(answer: Promise<T>): Promise<T> {
     if (this.#underWay === 0) this.#lastAnswerMs = performance.now();
     this.#underWay++;
-    const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      reject(new TooSlow());
+    const answered = answer.finally(() => this.#answered());
+    return inTime(answered, () => {
       // Others may have been answered meanwhile, and this one waits behind many.
       if (performance.now() - this.#lastAnswerMs >= answerMsMax) this.destroy();
-    }, answerMsMax);
-    try {
-      return await Promise.race([answer.finally(() => this.#answered()), late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    });
   }
 
   #answered(): void {

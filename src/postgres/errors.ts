@@ -3,7 +3,7 @@
  * name of a constraint, which engines that span machines change.
  */
 import { DatabaseError } from 'pg';
-import { outcomeUnknown, Problem, storageFull, storageUnavailable } from '../problem.ts';
+import { Problem, storageFull, storageUnavailable } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 
 /** No answer in time. The connection may still be good, and the server still at it. */
@@ -22,12 +22,12 @@ export const sqlState = {
   serializationFailure: '40001',
   deadlockDetected: '40P01',
   uniqueViolation: '23505',
+  invalidStatementName: '26000',
   duplicateSchema: '42P06',
   duplicateTable: '42P07',
   duplicateObject: '42710',
   undefinedTable: '42P01',
   invalidSchema: '3F000',
-  invalidTableDefinition: '42P16',
   diskFull: '53100',
 } as const;
 
@@ -38,9 +38,15 @@ export function codeOf(error: unknown): string | undefined {
 
 /** True where the same transaction may succeed when it is tried again; it has changed nothing. */
 export function isWorthRetrying(error: unknown): boolean {
-  const code = codeOf(error);
-  return code === sqlState.serializationFailure || code === sqlState.deadlockDetected;
+  return worthRetrying.has(codeOf(error));
 }
+
+const worthRetrying = new Set<string | undefined>([
+  sqlState.serializationFailure,
+  sqlState.deadlockDetected,
+  // It was sent behind the one that was to prepare it, and that one failed.
+  sqlState.invalidStatementName,
+]);
 
 /**
  * True where the server refused one statement and is there for the next; false where the connection is
@@ -54,8 +60,11 @@ export function isAnswer(error: unknown): boolean {
 /** A connection that ends, a server that is none for us any more, and what engines say when they do not know. */
 const ending = /^(?:08|25006|25P03|40003|57P|XX)/;
 
-/** Codes, and classes of them, of a server that cannot do it now: no defect of the statement. */
-const passing = /^(?:08|25006|40001|40P01|40003|53|55P03|57|58|F0)/;
+/**
+ * Codes, and classes of them, of a server that cannot do it now: no defect of the statement. A user, a
+ * database or a table that is gone may be about to be made anew, from a backup say.
+ */
+const passing = /^(?:08|25006|26000|28|3D000|3F000|40001|40P01|40003|42P01|53|55P03|57|58|F0)/;
 
 /** The Problem that an error means where nothing was changed. Others pass through as they are. */
 export function problemOf(error: unknown): unknown {
@@ -66,11 +75,6 @@ export function problemOf(error: unknown): unknown {
     return storageUnavailable(error);
   }
   return error;
-}
-
-/** The Problem that an error means where a commit was under way. */
-export function commitProblemOf(error: unknown): unknown {
-  return isAnswer(error) ? problemOf(error) : outcomeUnknown(error);
 }
 
 /** What a person has to mend: waiting for the server does not help. Undefined for everything else. */
@@ -87,6 +91,11 @@ const refusals: readonly (readonly [codes: RegExp, reason: string])[] = [
     /^42501$/,
     'The user of the address may not create what Plant Store needs. Grant CREATE on the database.',
   ],
+  [
+    /ALTNAME/,
+    "The database server's certificate is not for this host: use a name that it was made for in the address.",
+  ],
+  [/CERT_HAS_EXPIRED/, "The database server's certificate has expired."],
   [
     /CERT|SIGNATURE|ISSUER/,
     "The database server's certificate cannot be verified: name the authority that signed it with " +

@@ -68,6 +68,8 @@ type Delete = Waiting & { write: Write & { kind: 'delete' } };
 
 export class Group {
   readonly store: number;
+  /** When the first of its writes came. */
+  readonly sinceMs: number;
   /** The largest id before this group, and the version with it, once the server has said so. */
   last: { id: number; version: number } | undefined;
   readonly #creates: readonly Create[];
@@ -78,9 +80,10 @@ export class Group {
   #created: ReadonlySet<number> | undefined;
   #deleted: ReadonlySet<number> | undefined;
 
-  /** No two of the writes name the same id. */
+  /** In the order in which they came; no two of the writes name the same id. */
   constructor(store: number, writes: readonly Waiting[]) {
     this.store = store;
+    this.sinceMs = writes[0]?.sinceMs ?? 0;
     this.#creates = writes.filter((one): one is Create => one.write.kind === 'create');
     this.#deletes = writes.filter((one): one is Delete => one.write.kind === 'delete');
     this.assigned = this.#creates.filter(({ write }) => write.plant.id === undefined).length;

@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Refusal } from '../refusal.ts';
 import type { Connection, Statement } from './connection.ts';
-import { codeOf, sqlState } from './errors.ts';
+import { codeOf, isWorthRetrying, sqlState } from './errors.ts';
 
 /** How long the lock holds without being renewed: longer than a statement may take. */
 const leaseSeconds = 10;
@@ -79,7 +79,6 @@ export async function migrate(
         'There is no Plant Store in this database. "plant-store migrate" makes one.',
       );
     }
-    if (version === undefined) await makeLedger(connection);
     if (version === newestVersion) return;
     if (version !== undefined && version > newestVersion) {
       throw new Refusal(
@@ -87,9 +86,15 @@ export async function migrate(
           'Update Plant Store, or choose another database.',
       );
     }
-    const [held] = await connection.query(takeLock, [holder]);
-    if (held === undefined) await pause(pollMs);
-    else await bringUp(connection, holder, Number(held[0]));
+    try {
+      if (version === undefined) await makeLedger(connection);
+      const [held] = await connection.query(takeLock, [holder]);
+      if (held !== undefined) await bringUp(connection, holder, Number(held[0]));
+      else await pause(pollMs);
+    } catch (error) {
+      if (!isWorthRetrying(error)) throw error; // otherwise others were at it too
+      await pause(pollMs);
+    }
   }
 }
 
@@ -149,6 +154,10 @@ const hasCitus: Statement = {
   text: `SELECT 1 FROM pg_extension WHERE extname = 'citus'`,
 };
 
+async function isCitus(connection: Connection): Promise<boolean> {
+  return (await connection.query(hasCitus, [])).length > 0;
+}
+
 /** Tables and what they are distributed by, referenced ones first; those after `stores` lie beside it. */
 const distribution = [
   ['migrations', undefined],
@@ -164,20 +173,44 @@ const distribution = [
  * on other engines. Through the coordinator: other nodes refuse it. Two at once do no harm.
  */
 export async function distribute(connection: Connection): Promise<void> {
-  if ((await connection.query(hasCitus, [])).length === 0) return;
+  if (!(await isCitus(connection))) return;
   for (const [table, column] of distribution) {
     const name = `plant_store.${table}`;
-    const listed = `SELECT 1 FROM citus_tables WHERE table_name = '${name}'::regclass`;
-    const rows = await connection.query({ name: `is_distributed_${table}`, text: listed }, []);
-    if (rows.length > 0) continue;
+    const listed: Statement = {
+      name: `is_distributed_${table}`,
+      text: `SELECT 1 FROM citus_tables WHERE table_name = '${name}'::regclass`,
+    };
+    const isListed = async () => (await connection.query(listed, [])).length > 0;
+    if (await isListed()) continue;
     const beside =
       column === 'store' && table !== 'stores' ? `, colocate_with => 'plant_store.stores'` : '';
     const statement =
       column === undefined
         ? `SELECT create_reference_table('${name}')`
         : `SELECT create_distributed_table('${name}', '${column}'${beside})`;
-    await connection.longCommand(statement).catch((error: unknown) => {
-      if (codeOf(error) !== sqlState.invalidTableDefinition) throw error; // another has just done it
+    await connection.longCommand(statement).catch(async (error: unknown) => {
+      if (!(await isListed())) throw error; // otherwise another has just done it
     });
+  }
+}
+
+/** The machines that hold the plants must keep what they acknowledge, as the coordinator must. */
+export async function refuseUnsafeWorkers(connection: Connection): Promise<void> {
+  if (!(await isCitus(connection))) return;
+  for (const setting of ['fsync', 'synchronous_commit']) {
+    const rows = await connection.query(
+      {
+        name: `workers_${setting}`,
+        text: `
+          SELECT nodename || ':' || nodeport
+          FROM run_command_on_workers('SHOW ${setting}') WHERE success AND result = 'off'`,
+      },
+      [],
+    );
+    if (rows.length === 0) continue;
+    const machines = rows.map(([machine]) => machine).join(', ');
+    throw new Refusal(
+      `${machines} of the cluster: ${setting} must be on, to keep what is acknowledged.`,
+    );
   }
 }

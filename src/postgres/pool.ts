@@ -3,17 +3,11 @@
  * itself. They are made when they are needed; one that is lost is replaced by the next use.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { Problem } from '../problem.ts';
-import type { Address } from './address.ts';
-import { answerMsMax, Connection, type Row, type Statement } from './connection.ts';
-import {
-  commitProblemOf,
-  isAnswer,
-  isWorthRetrying,
-  problemOf,
-  ReadOnlyServer,
-  TooSlow,
-} from './errors.ts';
+import { outcomeUnknown, Problem } from '../problem.ts';
+import type { Address, Host } from './address.ts';
+import { Connection, type Row, type Statement } from './connection.ts';
+import { isAnswer, isWorthRetrying, problemOf, ReadOnlyServer, TooSlow } from './errors.ts';
+import { answerMsMax } from './in-time.ts';
 
 /** Connections of each process: no more than these, and fewer where there is less to do. */
 const sharedMax = 4;
@@ -29,12 +23,16 @@ const pauseMsMax = 50;
 /** After a connection could not be made, others are not even tried for so long. */
 const restMs = 100;
 
+const begin: Statement = { name: 'begin', text: 'BEGIN' };
+const commit: Statement = { name: 'commit', text: 'COMMIT' };
+
 /** A statement and its values. */
 export type Step = readonly [statement: Statement, values: readonly unknown[]];
 
 export class Pool {
   readonly #address: Address;
   readonly #onLost: () => void;
+  #hosts: readonly Host[];
   readonly #all = new Set<Connection>();
   readonly #own: Connection[] = [];
   #shared: Connection[] = [];
@@ -47,6 +45,7 @@ export class Pool {
   /** `onLost` is called when a connection is lost: what was read before may not hold any more. */
   constructor(address: Address, onLost: () => void) {
     this.#address = address;
+    this.#hosts = address.hosts;
     this.#onLost = onLost;
   }
 
@@ -67,28 +66,34 @@ export class Pool {
 
   /** Runs a statement that changes the same, be it once or twice. */
   async write(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    const [rows = []] = await this.writeInOrder([[statement, values]]);
+    const [rows = []] = await this.#change([[statement, values]]);
     return rows;
   }
 
-  /** The same with several, one after the other, so that the death of this process does not part them. */
-  async writeInOrder(steps: readonly Step[]): Promise<Row[][]> {
-    let isSent = false;
+  /** The same with several: all of them or none. */
+  async transact(steps: readonly Step[]): Promise<void> {
+    await this.#change([[begin, []], ...steps, [commit, []]]);
+  }
+
+  async #change(steps: readonly Step[]): Promise<Row[][]> {
+    let mayBeDone = false;
+    const send = async (connection: Connection) => {
+      const answers = steps.map(([statement, values]) => connection.query(statement, values));
+      return settled(answers).catch((error: unknown) => {
+        mayBeDone ||= !isAnswer(error); // and stays so, however the next attempt ends
+        throw error;
+      });
+    };
     try {
-      return await repeatedly(() =>
-        this.lend((connection) => {
-          isSent = true;
-          return settled(steps.map(([statement, values]) => connection.query(statement, values)));
-        }),
-      );
+      return await repeatedly(() => this.lend(send));
     } catch (error) {
-      throw isSent ? commitProblemOf(error) : problemOf(error);
+      throw mayBeDone ? outcomeUnknown(error) : problemOf(error);
     }
   }
 
   /** Lends a connection that nobody else uses meanwhile. One that fails is not used again. */
-  async lend<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    await this.#turns.take();
+  async lend<T>(work: (connection: Connection) => Promise<T>, waitMsMax = answerMsMax): Promise<T> {
+    await this.#turns.take(waitMsMax);
     try {
       let connection = this.#own.pop();
       while (connection?.isLost === true) connection = this.#own.pop();
@@ -139,15 +144,17 @@ export class Pool {
     return least;
   }
 
-  /** Connects to the first host that takes writes. */
+  /** Connects to the host that was used last, or the first other one that takes writes. */
   async #dial(): Promise<Connection> {
     if (this.#failure !== undefined && performance.now() < this.#failure.untilMs) {
       throw this.#failure.error;
     }
     let failure: unknown;
-    for (const host of this.#address.hosts) {
+    for (const host of this.#hosts) {
       try {
         const connection = await Connection.open(this.#address, host);
+        // Not away from it as long as it serves: another may be a primary of the past.
+        this.#hosts = [host, ...this.#hosts.filter((one) => one !== host)];
         this.#all.add(connection);
         void connection.loss.then(() => this.#forget(connection));
         this.#failure = undefined;
@@ -166,15 +173,6 @@ export class Pool {
     this.#shared = this.#shared.filter((one) => one !== connection);
     this.#onLost();
   }
-}
-
-/** The same steps as one transaction. */
-export function transaction(steps: readonly Step[]): Step[] {
-  return [
-    [{ name: 'begin', text: 'BEGIN' }, []],
-    ...steps,
-    [{ name: 'commit', text: 'COMMIT' }, []],
-  ];
 }
 
 /** Waits for all answers, so that the connection is free, and then rejects with the first error. */
@@ -216,7 +214,7 @@ class Turns {
     this.#left = count;
   }
 
-  async take(): Promise<void> {
+  async take(waitMsMax: number): Promise<void> {
     if (this.#left > 0) {
       this.#left--;
       return;
@@ -226,7 +224,7 @@ class Turns {
     const timer = setTimeout(() => {
       this.#waiting.delete(resolve);
       reject(new TooSlow());
-    }, answerMsMax);
+    }, waitMsMax);
     await promise.finally(() => clearTimeout(timer));
   }
 

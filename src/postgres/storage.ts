@@ -18,7 +18,8 @@ import type {
 import { addressOf } from './address.ts';
 import type { Connection, Statement } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
-import { distribute, migrate } from './migrate.ts';
+import { inTime } from './in-time.ts';
+import { distribute, migrate, refuseUnsafeWorkers } from './migrate.ts';
 import { findSql, listOf, ownerFor, pageOf, plantOf } from './plants.ts';
 import { Pool } from './pool.ts';
 import { Tokens } from './tokens.ts';
@@ -69,22 +70,24 @@ export class PostgresStorage implements Storage {
   }
 
   async findPlant(caller: Caller, id: number): Promise<Plant | undefined> {
-    await this.#whenReady();
-    const [row] = await this.#pool.read(findSql, [caller.store, id, ownerFor(caller)]);
-    return row && plantOf(row);
+    return this.#answer(async () => {
+      const [row] = await this.#pool.read(findSql, [caller.store, id, ownerFor(caller)]);
+      return row && plantOf(row);
+    });
   }
 
   async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
-    await this.#whenReady();
     const key = firstPageKey(caller, query);
     const { store } = caller;
     const kept = key === undefined ? undefined : this.#watch.page(store, key);
     if (kept !== undefined) return kept;
-    const version = this.#watch.version(store); // before the page is read, so it is no older
-    const { statement, values } = listOf(caller, query);
-    const page = pageOf(await this.#pool.read(statement, values), query);
-    if (key !== undefined && version !== undefined) this.#watch.keepPage(key, page, version);
-    return page;
+    return this.#answer(async () => {
+      const version = this.#watch.version(store); // before the page is read, so it is no older
+      const { statement, values } = listOf(caller, query);
+      const page = pageOf(await this.#pool.read(statement, values), query);
+      if (key !== undefined && version !== undefined) this.#watch.keepPage(key, page, version);
+      return page;
+    });
   }
 
   async deletePlant(caller: Caller, id: number): Promise<boolean> {
@@ -98,8 +101,7 @@ export class PostgresStorage implements Storage {
   }
 
   async findGrant(tokenHash: Uint8Array): Promise<Grant | undefined> {
-    await this.#whenReady();
-    return this.#tokens.findGrant(tokenHash);
+    return this.#answer(() => this.#tokens.findGrant(tokenHash));
   }
 
   async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
@@ -113,13 +115,24 @@ export class PostgresStorage implements Storage {
   }
 
   async check(): Promise<void> {
-    await this.#whenReady();
-    await this.#pool.read(checkSql, []);
+    await this.#answer(async () => {
+      const copies = await this.#pool.read(unfinishedSql, []);
+      if (copies.length > 0) throw storageUnavailable(unfinishedCopy());
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writer.close();
     await this.#pool.close();
+  }
+
+  /** In time, or not: a request asks several things in a row, and some wait for what others have asked. */
+  async #answer<T>(read: () => Promise<T>): Promise<T> {
+    try {
+      return await inTime(this.#isReady ? read() : this.#whenReady().then(read));
+    } catch (error) {
+      throw problemOf(error);
+    }
   }
 
   async #whenReady(): Promise<void> {
@@ -136,6 +149,7 @@ export class PostgresStorage implements Storage {
 async function prepare(connection: Connection, options: OpenOptions): Promise<void> {
   await migrate(connection, options);
   if (options.distribute === true) await distribute(connection);
+  await refuseUnsafeWorkers(connection);
   const copies = await connection.query(unfinishedSql, []);
   if (copies.length > 0) throw unfinishedCopy();
 }
@@ -143,9 +157,4 @@ async function prepare(connection: Connection, options: OpenOptions): Promise<vo
 const unfinishedSql: Statement = {
   name: 'unfinished_copy',
   text: 'SELECT 1 FROM plant_store.migrations WHERE copy_of IS NOT NULL',
-};
-
-const checkSql: Statement = {
-  name: 'check',
-  text: 'SELECT 1 FROM plant_store.migrations WHERE id = 1',
 };

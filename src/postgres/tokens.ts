@@ -3,11 +3,11 @@
  */
 import { randomInt } from 'node:crypto';
 import type { Grant, Role, Scope } from '../access.ts';
-import { defect } from '../problem.ts';
+import { defect, outcomeUnknown } from '../problem.ts';
 import type { NewToken, TokenQuery, TokenRecord } from '../storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import type { Row, Statement } from './connection.ts';
-import { transaction, type Pool, type Step } from './pool.ts';
+import type { Pool, Step } from './pool.ts';
 import type { Watch } from './watch.ts';
 
 const tokenColumns =
@@ -118,11 +118,8 @@ export class Tokens {
   async create({ store, user, role, ...token }: NewToken): Promise<void> {
     const storeNumber = await this.#storeNumber(store);
     const userNumber = await this.#userNumber(storeNumber, user, role ?? 'member');
-    if (role !== undefined) {
-      await this.#changeGrants(storeNumber, [tokenSql.setRole, [storeNumber, userNumber, role]]);
-    }
     const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
-    await this.#pool.write(tokenSql.addToken, [
+    const values = [
       Buffer.from(hash),
       storeNumber,
       userNumber,
@@ -130,7 +127,19 @@ export class Tokens {
       label,
       createdAtMs,
       expiresAtMs ?? null,
-    ]);
+    ];
+    if (role === undefined) {
+      await this.#pool.write(tokenSql.addToken, values);
+      return;
+    }
+    const steps: Step[] = [
+      [tokenSql.setRole, [storeNumber, userNumber, role]],
+      [tokenSql.addToken, values],
+    ];
+    await this.#changeGrants(storeNumber, steps, async () => {
+      const [row] = await this.#pool.read(tokenSql.findRole, [storeNumber, userNumber]);
+      return row?.[0] === role;
+    });
   }
 
   async findGrant(hash: Uint8Array): Promise<Grant | undefined> {
@@ -172,28 +181,46 @@ export class Tokens {
       if (found === undefined) return [];
       rows = await this.#pool.read(tokenSql.listStore, [...range, found[0]]);
     }
-    return Promise.all(rows.map((row) => this.#record(row)));
+    return Promise.all(rows.map((row) => this.#record(row as unknown as RecordRow)));
   }
 
   async revoke(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
     if (!isTokenId(id)) return undefined;
     const range = [Buffer.from(id, 'hex'), lastHashOf(id)];
-    const find = async () => (await this.#pool.read(tokenSql.findById, range))[0];
+    const find = async () => {
+      const [row] = await this.#pool.read(tokenSql.findById, range);
+      return row as unknown as RecordRow | undefined;
+    };
     const before = await find();
     if (before === undefined) return undefined;
-    const [, store] = before as unknown as RecordRow;
-    await this.#changeGrants(store, [tokenSql.revoke, [...range, revokedAtMs]]);
-    const row = await find();
-    return row && this.#record(row);
+    const [, store] = before;
+    const record = await this.#record(before); // first, so that nothing fails after the change
+    let revokedAt: number | null | undefined;
+    await this.#changeGrants(store, [[tokenSql.revoke, [...range, revokedAtMs]]], async () => {
+      revokedAt = (await find())?.[7];
+      return revokedAt !== null;
+    });
+    return { ...record, revokedAtMs: revokedAt ?? undefined };
   }
 
   /**
-   * A change, and the count that tells everybody of it: both or none. Counted once more afterwards,
-   * because on engines that span machines the count of a transaction may be seen before its change is.
+   * A change, and the count that tells everybody of it: both or none. On engines that span machines the
+   * count of a transaction may be seen before its change is, by however much: it is counted once more
+   * when the change has been seen, and nothing is acknowledged that has not.
    */
-  async #changeGrants(store: number, change: Step): Promise<void> {
+  async #changeGrants(
+    store: number,
+    change: readonly Step[],
+    isSeen: () => Promise<boolean>,
+  ): Promise<void> {
     const count: Step = [tokenSql.countGrantChange, [store]];
-    await this.#pool.writeInOrder([...transaction([change, count]), count]);
+    await this.#pool.transact([...change, count]);
+    try {
+      if (!(await isSeen())) throw new Error('one machine has not finished what others have');
+      await this.#pool.write(...count);
+    } catch (error) {
+      throw outcomeUnknown(error);
+    }
   }
 
   /**
@@ -240,8 +267,7 @@ export class Tokens {
     return added;
   }
 
-  async #record(untyped: Row): Promise<TokenRecord> {
-    const row = untyped as unknown as RecordRow;
+  async #record(row: RecordRow): Promise<TokenRecord> {
     const [hash, store, user, scopes, label, createdAtMs, expiresAt, revokedAt] = row;
     const [described] = await this.#pool.read(tokenSql.describeUser, [store, user]);
     const [storeName = '', userName = '', role = 'member'] = (described ?? []) as readonly [

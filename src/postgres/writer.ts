@@ -14,8 +14,12 @@ import type { Watch } from './watch.ts';
 const underWayMax = 4_096;
 /** Writes of one transaction. */
 const groupMax = 512;
-/** Writes that have waited for longer are not begun: nobody waits for them any more. */
+/** Writes that have waited for longer are not begun. */
 const waitMsMax = 4_000;
+/** And those that were are told by then, though nobody knows their outcome yet. */
+const tellMsMax = 5_500;
+/** How often it is looked for such. */
+const lookMs = 200;
 /** How often a transaction is begun that conflicts with others or loses its connection. */
 const attemptsMax = 5;
 /** How long is asked whether a commit came through, whose answer was lost. */
@@ -25,6 +29,8 @@ const askMsMax = 3_000;
 interface Queue {
   store: number;
   waiting: Waiting[];
+  /** What is on its way. */
+  group: Group | undefined;
   /** Resolves when nothing waits any more. */
   done: Promise<void>;
 }
@@ -67,7 +73,7 @@ export class Writer {
       queue.waiting.push(waiting);
     } else {
       const done = Promise.withResolvers<void>();
-      const own = { store, waiting: [waiting], done: done.promise };
+      const own = { store, waiting: [waiting], group: undefined, done: done.promise };
       this.#queues.set(store, own);
       // Those of this turn of the event loop go along.
       setImmediate(() => void this.#work(own).then(done.resolve));
@@ -77,19 +83,20 @@ export class Writer {
 
   /** Never rejects: each write is told its own outcome. */
   async #work(queue: Queue): Promise<void> {
+    const timer = setInterval(() => giveUpLate(queue), lookMs);
     while (queue.waiting.length > 0) {
-      const tooLateMs = performance.now() - waitMsMax;
-      while (queue.waiting[0] !== undefined && queue.waiting[0].sinceMs < tooLateMs) {
-        queue.waiting.shift()?.reject(problemOf(new TooSlow()));
-      }
-      if (queue.waiting.length > 0) await this.#settle(new Group(queue.store, takeGroup(queue)));
+      queue.group = new Group(queue.store, takeGroup(queue));
+      await this.#settle(queue.group);
+      queue.group = undefined;
+      giveUpLate(queue);
     }
+    clearInterval(timer);
     this.#queues.delete(queue.store);
   }
 
   /** Tries until the outcome is known, or is not to be known. */
   async #settle(group: Group): Promise<void> {
-    const endMs = performance.now() + waitMsMax;
+    const endMs = group.sinceMs + waitMsMax;
     for (let attempt = 1; ; attempt++) {
       const writer = `${this.#name} ${++this.#attempts}`;
       let isSent = false;
@@ -97,7 +104,7 @@ export class Writer {
         await this.#pool.lend((connection) => {
           isSent = true;
           return group.commit(connection, writer);
-        });
+        }, endMs - performance.now());
       } catch (error) {
         const isCommitted = isSent && !isAnswer(error) ? await this.#ask(group, writer) : false;
         if (isCommitted === undefined) return group.tellUnknown(error);
@@ -137,6 +144,15 @@ export class Writer {
     }
     return undefined;
   }
+}
+
+/** Tells those who have waited for too long: there may be no end to it. */
+function giveUpLate({ waiting, group }: Queue): void {
+  const nowMs = performance.now();
+  while (waiting[0] !== undefined && waiting[0].sinceMs < nowMs - waitMsMax) {
+    waiting.shift()?.reject(problemOf(new TooSlow()));
+  }
+  if (group !== undefined && group.sinceMs < nowMs - tellMsMax) group.tellUnknown(new TooSlow());
 }
 
 /** The first of the queue, of which no two name the same plant: the order of such is up to the database. */

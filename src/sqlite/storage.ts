@@ -5,6 +5,7 @@
 import type { Caller, Grant } from '../access.ts';
 import { firstPageKey } from '../first-page.ts';
 import type { NewPlant, Plant } from '../plant.ts';
+import { storageUnavailable } from '../problem.ts';
 import { unfinishedCopy } from '../refusal.ts';
 import type {
   NewToken,
@@ -31,8 +32,7 @@ export class SqliteStorage implements Storage {
   constructor(path: string, options: OpenOptions) {
     this.#connection = new Connection(path, cacheKiB);
     this.#connection.open(options);
-    const copies = this.#connection.read(({ database }) => database.prepare(unfinishedSql).all());
-    if (copies.length > 0) {
+    if (this.#isUnfinished()) {
       this.#connection.close();
       throw unfinishedCopy();
     }
@@ -82,6 +82,7 @@ export class SqliteStorage implements Storage {
 
   async check(): Promise<void> {
     this.#connection.read(({ tokens }) => tokens.check());
+    if (this.#isUnfinished()) throw storageUnavailable(unfinishedCopy());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -90,5 +91,10 @@ export class SqliteStorage implements Storage {
     } finally {
       this.#connection.close();
     }
+  }
+
+  #isUnfinished(): boolean {
+    const copies = this.#connection.read(({ database }) => database.prepare(unfinishedSql).all());
+    return copies.length > 0;
   }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { openArchive } from '../../src/cli/database.ts';
 import { addToken, call } from '../support/app.ts';
 import { run, runOk, serve } from '../support/command.ts';
 import { testDatabase } from '../support/storages.ts';
@@ -46,12 +47,26 @@ describe('copy', () => {
     }
   });
 
+  it('is not ready to be used before it is whole, where somebody serves it already', async (t) => {
+    for (const storage of ['SQLite', 'PostgreSQL'] as const) {
+      const { url } = await testDatabase(t, storage);
+      const { address } = await serve(t, [], { env: { PLANT_STORE_DATABASE: url } });
+      const readyz = async () => (await call(`${address}/readyz`, 'GET')).status;
+      assert.equal(await readyz(), 200);
+      await using archive = await openArchive(url, { create: false });
+      await archive.begin('somewhere');
+      assert.equal(await readyz(), 503);
+      await archive.finish();
+      assert.equal(await readyz(), 200);
+    }
+  });
+
   it('copies between two of the same engine, and an empty one', async (t) => {
     for (const storage of ['SQLite', 'PostgreSQL'] as const) {
       const [from, to] = [await testDatabase(t, storage), await testDatabase(t, storage)];
       await runOk(['migrate', '--database', from.url]);
       const printed = await runOk(['copy', '--from', from.url, '--to', to.url]);
-      assert.match(printed, /: 0 stores, 0 users, 0 tokens, 0 plants\./);
+      assert.match(printed, /: 0 stores, 0 users, 0 plants, 0 tokens\./);
     }
   });
 

@@ -44,7 +44,7 @@ const commands: Record<string, Record<string, string>> = {
   copy: {
     '--from <url>': 'env: PLANT_STORE_FROM; default: none',
     '--to <url>': 'env: PLANT_STORE_TO; default: none',
-    '--resume': 'env: PLANT_STORE_RESUME; default: false',
+    '--resume': 'env: none; default: false',
   },
 };
 
@@ -56,8 +56,8 @@ function flagsOf(help: string): Record<string, string> {
   return Object.fromEntries(
     flags.map((entry) => {
       const [, flag = ''] = /^(--\S+(?: <\w+>)?)/.exec(entry) ?? [];
-      const [, variable] = /\benv: (\w+)\)/.exec(entry) ?? [];
-      const [, preset = 'none'] = /\bdefault: (\S+), env/.exec(entry) ?? [];
+      const [, variable = 'none'] = /\benv: (\w+)\)/.exec(entry) ?? [];
+      const [, preset = 'none'] = /\bdefault: (\S+?)(?:, env|\))/.exec(entry) ?? [];
       return [flag, `env: ${variable}; default: ${preset}`];
     }),
   );
