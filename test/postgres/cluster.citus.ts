@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { Client } from 'pg';
 import { hashToken } from '../../src/token.ts';
-import { runOk } from '../support/command.ts';
+import { run, runOk } from '../support/command.ts';
 import { addToken } from '../support/app.ts';
-import { isCitus, joinCluster, leaveCluster } from '../support/citus.ts';
+import { isCitus, joinCluster, leaveCluster, onWorkers } from '../support/citus.ts';
 import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
 import { ofRequests } from './statements.ts';
@@ -55,6 +55,18 @@ it('Citus: migrate spreads what was there before the extension, with all that it
   assert.equal(json.split('},{').length, plants.length);
   const { id } = await again.createPlant(grant.caller, { name: 'next' });
   assert.equal(id, plants.length + 1);
+});
+
+it('Citus: a worker that may forget what it acknowledges is refused', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  const [worker = ''] = onWorkers(url);
+  const { host, pathname } = new URL(worker);
+  await leaveCluster(url); // which would set it everywhere
+  await query(worker, `ALTER DATABASE ${pathname.slice(1)} SET synchronous_commit = off`);
+  await joinCluster(url);
+  const { status, stderr } = await run(['migrate', '--database', url]);
+  assert.equal(status, 1);
+  assert.match(stderr, new RegExp(`${host} of the cluster: synchronous_commit must be on`));
 });
 
 it('Citus: every statement of a request is one task, on one machine', async (t) => {
