@@ -8,6 +8,11 @@ import type { PlantPage } from '../storage.ts';
 import type { Statement } from './connection.ts';
 import type { Pool } from './pool.ts';
 
+/**
+ * A grant is read anew after this time, whatever the counter says: a transaction over several machines of
+ * a cluster that broke off may be finished long after it was counted.
+ */
+const grantMsMax = 10_000;
 /** Grants and stores that are known, and characters of pages. */
 const grantsMax = 10_000;
 const storesMax = 10_000;
@@ -37,7 +42,7 @@ interface Known {
 export class Watch {
   readonly #pool: Pool;
   readonly #stores = new Memory<Known>(storesMax);
-  readonly #grants = new Memory<{ grant: Grant; as: number }>(grantsMax);
+  readonly #grants = new Memory<{ grant: Grant; as: number; untilMs: number }>(grantsMax);
   readonly #pages = new Memory<{ page: PlantPage; as: number }>(
     pageCharsMax,
     ({ page }) => page.json.length + entryChars,
@@ -77,12 +82,13 @@ export class Watch {
   }
 
   grant(key: string): { grant: Grant; as: number } | undefined {
-    return this.#grants.get(key);
+    const kept = this.#grants.get(key);
+    return kept !== undefined && performance.now() < kept.untilMs ? kept : undefined;
   }
 
   /** What was read after `grants` was what look() said. */
   keepGrant(key: string, grant: Grant, grants: number): void {
-    this.#grants.keep(key, { grant, as: grants });
+    this.#grants.keep(key, { grant, as: grants, untilMs: performance.now() + grantMsMax });
   }
 
   /** Forgets everything: the server may be another one, and count from elsewhere. */
