@@ -39,9 +39,9 @@ export class PostgresServer implements AsyncDisposable {
     this.#binaries = binaries;
   }
 
-  /** Makes a server and starts it. */
-  static async make(): Promise<PostgresServer> {
-    const binaries = await usableBinaries();
+  /** Makes a server and starts it, with the programs that npm has brought or those of another folder. */
+  static async make(folderOfPrograms?: string): Promise<PostgresServer> {
+    const binaries = folderOfPrograms ?? (await usableBinaries());
     const folder = folderFor('plant-store-postgres-');
     const passwordFile = join(folder, 'password');
     writeFileSync(passwordFile, password, { mode: 0o644 });
