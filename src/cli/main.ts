@@ -19,6 +19,7 @@ import {
   workers,
 } from './options.ts';
 import { reasonOf } from './reason.ts';
+import { withoutPasswords } from './redact.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 
@@ -34,7 +35,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     }
     const reason = reasonOf(error);
     if (reason === undefined) throw error;
-    console.error(`error: ${reason}`);
+    console.error(withoutPasswords(`error: ${reason}`));
     process.exitCode = error instanceof Misuse ? 2 : 1;
   }
 }
@@ -45,6 +46,8 @@ function program() {
     .description(description)
     .version(version)
     .exitOverride()
+    // People mistype more than addresses, and what they have mistyped goes to a log.
+    .configureOutput({ writeErr: (text) => process.stderr.write(withoutPasswords(text)) })
     .showHelpAfterError('(add --help for what there is)');
 
   plantStore

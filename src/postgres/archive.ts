@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
 import { idMax } from '../ids.ts';
 import { addressOf } from './address.ts';
+import type { Statement } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { migrate } from './migrate.ts';
 import { Pool, type Step } from './pool.ts';
@@ -104,6 +106,17 @@ export class PostgresArchive implements Archive {
     return row as Row | undefined; // as the columns have it
   }
 
+  /** Of all stores: their marks, and the numbers of their last users. */
+  async mark(): Promise<string> {
+    const digest = createHash('sha256');
+    for (let after: unknown = 0; ;) {
+      const rows = await this.#pool.read(marksSql, [after]);
+      if (rows.length === 0) return digest.digest('hex');
+      digest.update(JSON.stringify(rows));
+      after = rows.at(-1)?.[0];
+    }
+  }
+
   async unfinished(): Promise<string | undefined> {
     const [row] = await this.#pool.read(
       { name: 'unfinished', text: 'SELECT copy_of FROM plant_store.migrations WHERE id = 1' },
@@ -151,6 +164,13 @@ export class PostgresArchive implements Archive {
     );
   }
 }
+
+const marksSql: Statement = {
+  name: 'marks',
+  text: `
+    SELECT store, version, writer, grants, last_user
+    FROM plant_store.stores WHERE store > $1 ORDER BY store LIMIT 1000`,
+};
 
 function insert(table: Table, rows: readonly Row[]): Step {
   const names = columns[table].map(([name]) => name).join();

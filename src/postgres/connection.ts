@@ -163,7 +163,7 @@ export class Connection {
   }
 }
 
-const whatItIs: Statement = {
+export const whatItIs: Statement = {
   name: 'what_it_is',
   text: `
     SELECT version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
@@ -171,7 +171,7 @@ const whatItIs: Statement = {
 };
 
 /** What durability and text rest on is asserted, not assumed. Engines without a setting have it no other way. */
-function refuseUnsafe(row: Row): void {
+export function refuseUnsafe(row: Row): void {
   const [, readOnly, encoding, fsync, synchronousCommit] = row as readonly (string | null)[];
   if (readOnly === 'on') throw new ReadOnlyServer();
   const needed = [

@@ -62,9 +62,10 @@ const ending = /^(?:08|25006|25P03|40003|57P|XX)/;
 
 /**
  * Codes, and classes of them, of a server that cannot do it now: no defect of the statement. A user, a
- * database or a table that is gone may be about to be made anew, from a backup say.
+ * right, a database or a table that is gone may be about to be made anew, from a backup say.
  */
-const passing = /^(?:08|25006|26000|28|3D000|3F000|40001|40P01|40003|42P01|53|55P03|57|58|F0)/;
+const passing =
+  /^(?:08|25006|26000|28|3D000|3F000|40001|40P01|40003|42501|42P01|53|55P03|57|58|F0)/;
 
 /** The Problem that an error means where nothing was changed. Others pass through as they are. */
 export function problemOf(error: unknown): unknown {

@@ -42,6 +42,11 @@ const versionSql: Statement = {
   text: 'SELECT version FROM plant_store.migrations WHERE id = 1',
 };
 
+const schemaSql: Statement = {
+  name: 'schema_is_there',
+  text: "SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'",
+};
+
 const takeLock: Statement = {
   name: 'take_lock',
   text: `
@@ -125,7 +130,9 @@ async function versionOf(connection: Connection): Promise<number | undefined> {
 }
 
 async function makeLedger(connection: Connection): Promise<void> {
-  for (const statement of ledger) {
+  // Where an administrator has made the schema, the user need not be allowed to.
+  const isThere = (await connection.query(schemaSql, [])).length > 0;
+  for (const statement of isThere ? ledger.slice(1) : ledger) {
     await connection.command(statement).catch((error: unknown) => {
       // Two that make the same at once meet in the catalogue, whatever IF NOT EXISTS says.
       if (!metInCatalogue.has(codeOf(error))) throw error;

@@ -16,7 +16,7 @@ import type {
   TokenRecord,
 } from '../storage.ts';
 import { addressOf } from './address.ts';
-import type { Connection, Statement } from './connection.ts';
+import { refuseUnsafe, whatItIs, type Connection, type Statement } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { inTime } from './in-time.ts';
 import { distribute, migrate, refuseUnsafeWorkers } from './migrate.ts';
@@ -82,10 +82,10 @@ export class PostgresStorage implements Storage {
     const kept = key === undefined ? undefined : this.#watch.page(store, key);
     if (kept !== undefined) return kept;
     return this.#answer(async () => {
-      const version = this.#watch.version(store); // before the page is read, so it is no older
+      const mark = this.#watch.mark(store); // before the page is read, so it is no older
       const { statement, values } = listOf(caller, query);
       const page = pageOf(await this.#pool.read(statement, values), query);
-      if (key !== undefined && version !== undefined) this.#watch.keepPage(key, page, version);
+      if (key !== undefined && mark !== undefined) this.#watch.keepPage(key, page, mark);
       return page;
     });
   }
@@ -116,8 +116,12 @@ export class PostgresStorage implements Storage {
 
   async check(): Promise<void> {
     await this.#answer(async () => {
-      const copies = await this.#pool.read(unfinishedSql, []);
+      const [copies, [server = []]] = await Promise.all([
+        this.#pool.read(unfinishedSql, []),
+        this.#pool.read(whatItIs, []),
+      ]);
       if (copies.length > 0) throw storageUnavailable(unfinishedCopy());
+      refuseUnsafe(server); // again: it may have been set otherwise meanwhile
     });
   }
 
@@ -131,7 +135,7 @@ export class PostgresStorage implements Storage {
     try {
       return await inTime(this.#isReady ? read() : this.#whenReady().then(read));
     } catch (error) {
-      throw problemOf(error);
+      throw error instanceof Refusal ? storageUnavailable(error) : problemOf(error);
     }
   }
 

@@ -79,9 +79,9 @@ export const tokenSql = {
       UPDATE plant_store.tokens SET revoked_at = $3
       WHERE hash BETWEEN $1 AND $2 AND revoked_at IS NULL`,
   },
-  countGrantChange: {
-    name: 'count_grant_change',
-    text: 'UPDATE plant_store.stores SET grants = grants + 1 WHERE store = $1',
+  markGrants: {
+    name: 'mark_grants',
+    text: 'UPDATE plant_store.stores SET grants = $2 WHERE store = $1',
   },
   listAll: {
     name: 'list_all',
@@ -106,6 +106,10 @@ export const tokenSql = {
 /** Random, because no counter spans machines: one that is taken is drawn again. */
 const storeNumberMax = 2 ** 48 - 1; // what randomInt can draw from
 
+function markGrants(store: number): Step {
+  return [tokenSql.markGrants, [store, randomInt(storeNumberMax)]];
+}
+
 export class Tokens {
   readonly #pool: Pool;
   readonly #watch: Watch;
@@ -129,7 +133,7 @@ export class Tokens {
       expiresAtMs ?? null,
     ];
     if (role === undefined) {
-      await this.#pool.write(tokenSql.addToken, values);
+      await this.#pool.transact([[tokenSql.addToken, values], markGrants(storeNumber)]);
       return;
     }
     const steps: Step[] = [
@@ -147,14 +151,14 @@ export class Tokens {
     const key = bytes.toString('latin1');
     const kept = this.#watch.grant(key);
     if (kept !== undefined) {
-      const { grants } = await this.#watch.look(kept.grant.caller.store);
-      if (grants === kept.as) return kept.grant;
+      const marks = await this.#watch.look(kept.grant.caller.store);
+      if (marks?.grants === kept.as) return kept.grant;
     }
     const [found] = await this.#pool.read(tokenSql.findToken, [bytes]);
     if (found === undefined) return undefined;
     const [store, user] = found as unknown as TokenRow;
-    // The count first and then the token again: a change that the count does not show is read then.
-    const { grants } = await this.#watch.look(store);
+    // The mark first and then the token again: a change that the mark does not show is read then.
+    const marks = await this.#watch.look(store);
     const [[tokenRow], [roleRow]] = await Promise.all([
       this.#pool.read(tokenSql.findToken, [bytes]),
       this.#pool.read(tokenSql.findRole, [store, user]),
@@ -167,7 +171,7 @@ export class Tokens {
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
-    this.#watch.keepGrant(key, grant, grants);
+    if (marks !== undefined) this.#watch.keepGrant(key, grant, marks.grants);
     return grant;
   }
 
@@ -204,20 +208,19 @@ export class Tokens {
   }
 
   /**
-   * A change, and the count that tells everybody of it: both or none. On engines that span machines the
-   * count of a transaction may be seen before its change is, by however much: it is counted once more
-   * when the change has been seen, and nothing is acknowledged that has not.
+   * A change, and the mark that tells everybody of it: both or none. On engines that span machines the
+   * mark of a transaction may be seen before its change is, by however much: it is set anew when the
+   * change has been seen, and nothing is acknowledged that has not.
    */
   async #changeGrants(
     store: number,
     change: readonly Step[],
     isSeen: () => Promise<boolean>,
   ): Promise<void> {
-    const count: Step = [tokenSql.countGrantChange, [store]];
-    await this.#pool.transact([...change, count]);
+    await this.#pool.transact([...change, markGrants(store)]);
     try {
       if (!(await isSeen())) throw new Error('one machine has not finished what others have');
-      await this.#pool.write(...count);
+      await this.#pool.write(...markGrants(store));
     } catch (error) {
       throw outcomeUnknown(error);
     }

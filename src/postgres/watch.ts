@@ -5,12 +5,12 @@
 import type { Grant } from '../access.ts';
 import { Memory } from '../memory.ts';
 import type { PlantPage } from '../storage.ts';
-import type { Statement } from './connection.ts';
+import type { Row, Statement } from './connection.ts';
 import type { Pool } from './pool.ts';
 
 /**
- * A grant is read anew after this time, whatever the counter says: a transaction over several machines of
- * a cluster that broke off may be finished long after it was counted.
+ * A grant is read anew after this time, whatever its mark says: a transaction over several machines of
+ * a cluster that broke off may be finished long after its mark was seen.
  */
 const grantMsMax = 10_000;
 /** Grants and stores that are known, and characters of pages. */
@@ -22,18 +22,24 @@ const entryChars = 200;
 
 export const lookSql: Statement = {
   name: 'look',
-  text: 'SELECT version, grants FROM plant_store.stores WHERE store = $1',
+  text: 'SELECT version, writer, grants FROM plant_store.stores WHERE store = $1',
 };
 
-/** Counts of the changes of a store: to its plants, and to who may do what. */
-export interface Changes {
-  version: number;
+/**
+ * Marks of a store, each another one after every change: of its plants, and of who may do what. They are
+ * compared and not ordered, and no mark comes twice: a database that was restored begins with older ones.
+ */
+export interface Marks {
+  /** Undefined where a change of our own came after the question: the answer may be older. */
+  plants: string | undefined;
   grants: number;
 }
 
 interface Known {
-  /** Undefined as long as nobody has asked. */
-  changes?: Changes | undefined;
+  /** Undefined as long as nobody has asked, and where the store is not there. */
+  marks?: Marks | undefined;
+  /** Counts the changes of our own. */
+  changes: number;
   /** The question that is under way, and the one that will be put after it. */
   asking?: Promise<void> | undefined;
   next?: Promise<void> | undefined;
@@ -43,7 +49,7 @@ export class Watch {
   readonly #pool: Pool;
   readonly #stores = new Memory<Known>(storesMax);
   readonly #grants = new Memory<{ grant: Grant; as: number; untilMs: number }>(grantsMax);
-  readonly #pages = new Memory<{ page: PlantPage; as: number }>(
+  readonly #pages = new Memory<{ page: PlantPage; as: string }>(
     pageCharsMax,
     ({ page }) => page.json.length + entryChars,
   );
@@ -52,33 +58,35 @@ export class Watch {
     this.#pool = pool;
   }
 
-  /** How the store is at some moment after this was called, or later. */
-  async look(store: number): Promise<Changes> {
+  /** How the store is at some moment after this was called, or later; undefined where it is not there. */
+  async look(store: number): Promise<Marks | undefined> {
     const known = this.#known(store);
     known.next ??= this.#askNext(store, known);
     await known.next;
-    return known.changes ?? { version: 0, grants: 0 }; // it has been asked for
+    return known.marks;
   }
 
   /** A change of our own: what was read before it does not hold. */
-  changed(store: number, version: number): void {
-    this.#raise(this.#known(store), version, 0);
+  changed(store: number): void {
+    const known = this.#known(store);
+    known.changes++;
+    if (known.marks !== undefined) known.marks.plants = undefined;
   }
 
   /** A page that was read before, where the store has not changed since. */
   page(store: number, key: string): PlantPage | undefined {
     const kept = this.#pages.get(key);
-    return kept !== undefined && kept.as === this.version(store) ? kept.page : undefined;
+    return kept !== undefined && kept.as === this.mark(store) ? kept.page : undefined;
   }
 
-  /** The last version of the store that is known: what is read from now on shows at least that. */
-  version(store: number): number | undefined {
-    return this.#known(store).changes?.version;
+  /** The last mark of the plants that is known: what is read from now on shows at least that. */
+  mark(store: number): string | undefined {
+    return this.#known(store).marks?.plants;
   }
 
-  /** `version` was known before the page was read. */
-  keepPage(key: string, page: PlantPage, version: number): void {
-    this.#pages.keep(key, { page, as: version });
+  /** `mark` was known before the page was read. */
+  keepPage(key: string, page: PlantPage, mark: string): void {
+    this.#pages.keep(key, { page, as: mark });
   }
 
   grant(key: string): { grant: Grant; as: number } | undefined {
@@ -91,13 +99,13 @@ export class Watch {
     this.#grants.keep(key, { grant, as: grants, untilMs: performance.now() + grantMsMax });
   }
 
-  /** Forgets everything: the server may be another one, and count from elsewhere. */
+  /** Forgets everything: the server may be another one. */
   forget(): void {
     for (const memory of [this.#stores, this.#grants, this.#pages]) memory.forget();
   }
 
   #known(store: number): Known {
-    return this.#stores.recall(String(store), () => ({}));
+    return this.#stores.recall(String(store), () => ({ changes: 0 }));
   }
 
   /** Waits for the question that is under way: it may be older than who asks. */
@@ -113,19 +121,17 @@ export class Watch {
 
   async #ask(store: number, known: Known): Promise<void> {
     try {
+      const { changes } = known;
       const [row] = await this.#pool.read(lookSql, [store]);
-      const [version = 0, grants = 0] = (row ?? []) as readonly number[];
-      this.#raise(known, version, grants);
+      known.marks = row && marksOf(row);
+      if (known.marks !== undefined && known.changes > changes) known.marks.plants = undefined;
     } finally {
       known.asking = undefined;
     }
   }
+}
 
-  /** Never back: an answer may be older than a change of our own that was made meanwhile. */
-  #raise(known: Known, version: number, grants: number): void {
-    known.changes = {
-      version: Math.max(known.changes?.version ?? 0, version),
-      grants: Math.max(known.changes?.grants ?? 0, grants),
-    };
-  }
+function marksOf(row: Row): Marks {
+  const [version, writer, grants] = row as readonly [number, string, number];
+  return { plants: `${version} ${writer}`, grants };
 }

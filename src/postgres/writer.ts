@@ -116,7 +116,7 @@ export class Writer {
           continue;
         }
       }
-      this.#watch.changed(group.store, group.last?.version ?? 0);
+      this.#watch.changed(group.store);
       // Later, so that the next group is on its way before those of this one are answered.
       setImmediate(() => group.tell());
       return;

@@ -55,6 +55,11 @@ export class SqliteArchive implements Archive {
     );
   }
 
+  /** As SQLite has it: a number that the commits of other connections change (pragma data_version). */
+  async mark(): Promise<string> {
+    return String(this.#first('PRAGMA data_version')?.[0]);
+  }
+
   async unfinished(): Promise<string | undefined> {
     const isThere = this.#first(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
     return isThere && String(this.#first('SELECT source FROM unfinished_copy')?.[0]);

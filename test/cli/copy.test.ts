@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
-import { openArchive } from '../../src/cli/database.ts';
+import { fileOf, openArchive } from '../../src/cli/database.ts';
 import { addToken, call } from '../support/app.ts';
-import { run, runOk, serve } from '../support/command.ts';
+import { run, runOk, serve, start } from '../support/command.ts';
 import { testDatabase } from '../support/storages.ts';
+import { until } from '../support/until.ts';
 import { copyKilled, sourceOf } from './copy.ts';
 
 /** More than is copied before the first death. */
@@ -45,6 +48,20 @@ describe('copy', () => {
       assert.match(stderr, mend);
       assert.ok(!stderr.includes('secret'), 'no password is shown');
     }
+  });
+
+  it('notices what changes in the source when that was read already', async (t) => {
+    const source = await sourceOf(t, 'SQLite', plants);
+    const target = await testDatabase(t, 'PostgreSQL');
+    const child = start(['copy', '--from', source.url, '--to', target.url]);
+    const ended = once(child, 'close');
+    let told = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => (told += String(text)));
+    await until('it compares', () => /Comparing/.test(told), 60_000);
+    using database = new DatabaseSync(fileOf(source.url));
+    database.exec('DELETE FROM plants WHERE id = 1');
+    assert.deepEqual(await ended, [1, null]);
+    assert.match(told, /The two differ: something has changed one of them meanwhile/);
   });
 
   it('is not ready to be used before it is whole, where somebody serves it already', async (t) => {

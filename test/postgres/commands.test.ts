@@ -39,6 +39,23 @@ describe('PostgreSQL: the commands', () => {
     }
   });
 
+  it('quote no password, whatever was mistyped', async () => {
+    const url = 'postgres://plants:hunter2@127.0.0.1/plants';
+    for (const args of [
+      ['serve', url],
+      [url],
+      ['serve', `--databse=${url}`],
+      ['serve', '--port', url],
+      ['backup', url],
+      ['migrate', '--database', `sqlite:${url}/x`],
+    ]) {
+      const { status, stdout, stderr } = await run(args);
+      assert.notEqual(status, 0);
+      assert.match(stderr, /^error: /);
+      assert.ok(!(stdout + stderr).includes('hunter2'), stderr);
+    }
+  });
+
   it('say why a server does not answer', async () => {
     const port = await freePort();
     for (const [database, cause] of [

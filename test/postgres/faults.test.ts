@@ -103,6 +103,36 @@ describe('PostgreSQL: the database', () => {
     assert.equal(await find(), 404);
   });
 
+  it('may be restored under the service, which shows what was restored and what came since', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    const open = () => database.open();
+    const apps = [await startApp(t, { open }), await startApp(t, { open })] as const;
+    const token = await apps[0].token('alice');
+    const create = (app: 0 | 1, name: string) =>
+      apps[app].call('POST', '/plants', { token, json: { name } });
+    const names = async (app: 0 | 1) => {
+      const { json } = await apps[app].call('GET', '/plants?limit=20&fields=name', { token });
+      return (json as { name: string }[]).map(({ name }) => name);
+    };
+    await create(0, 'before');
+    await query(
+      database.url,
+      'CREATE TABLE old_stores AS TABLE plant_store.stores; CREATE TABLE old_plants AS TABLE plant_store.plants',
+    );
+    await create(0, 'after');
+    assert.deepEqual(await names(0), ['before', 'after']); // and keeps it
+    await query(
+      database.url,
+      `BEGIN; DELETE FROM plant_store.plants; INSERT INTO plant_store.plants TABLE old_plants;
+       UPDATE plant_store.stores SET (version, writer, grants, last_id) =
+         (SELECT version, writer, grants, last_id FROM old_stores); COMMIT`,
+    );
+    assert.deepEqual(await names(0), ['before']);
+    await create(1, 'since'); // the database counts as far as it had before
+    assert.deepEqual(await names(0), ['before', 'since']);
+    assert.deepEqual(await names(1), ['before', 'since']);
+  });
+
   it('may turn transactions down that met: they are tried again', async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
     await setForAll(database.url, 'default_transaction_isolation', 'repeatable read');

@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS plant_store.stores (
   -- Counts the groups of changes to plants, and who made the last one.
   version   bigint NOT NULL DEFAULT 0,
   writer    text   NOT NULL DEFAULT '',
-  -- Counts what changes a grant that somebody may know already: a revocation, a new role.
+  -- Another number at random after each change of a token or a role.
   grants    bigint NOT NULL DEFAULT 0
 );
 
