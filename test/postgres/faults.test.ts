@@ -29,6 +29,15 @@ describe('PostgreSQL: the database', () => {
     const token = await runOk(['token', 'create', 'alice'], { env });
     const json = { name: 'Monstera' };
     assert.equal((await call(`${address}/plants`, 'POST', { token, json })).status, 201);
+
+    for (const [value, status] of [
+      ['off', 503],
+      ['on', 200],
+    ] as const) {
+      await server.query(`ALTER SYSTEM SET synchronous_commit = ${value}`);
+      await server.query('SELECT pg_reload_conf()');
+      await until(`it is ${status}`, async () => (await readyz()) === status);
+    }
   });
 
   it('may hang: every answer comes in time and is true, and it is used again afterwards', async (t) => {
