@@ -85,6 +85,9 @@ export function refusalFor(error: unknown): Refusal | undefined {
   return reason === undefined ? undefined : new Refusal(reason, { cause: error });
 }
 
+/** What pg says; it has no code for that. */
+const withoutTls = 'The server does not support SSL connections';
+
 const refusals: readonly (readonly [codes: RegExp, reason: string])[] = [
   [/^28/, 'The database server refuses the user or the password of the address.'],
   [/^3D000$/, 'The server has no database of the name in the address. Make it with createdb.'],
@@ -96,6 +99,11 @@ const refusals: readonly (readonly [codes: RegExp, reason: string])[] = [
     /ALTNAME/,
     "The database server's certificate is not for this host: use a name that it was made for in the address.",
   ],
+  [
+    /^NO_TLS$/,
+    'The database server does not speak TLS. Set that up, or say ?sslmode=disable in the address where ' +
+      'nobody else listens in between.',
+  ],
   [/CERT_HAS_EXPIRED/, "The database server's certificate has expired."],
   [
     /CERT|SIGNATURE|ISSUER/,
@@ -105,6 +113,7 @@ const refusals: readonly (readonly [codes: RegExp, reason: string])[] = [
 ];
 
 function systemCodeOf(error: unknown): string {
+  if (error instanceof Error && error.message === withoutTls) return 'NO_TLS';
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 

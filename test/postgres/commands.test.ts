@@ -64,7 +64,10 @@ describe('PostgreSQL: the commands', () => {
         'postgres://u:hunter2@nowhere.invalid/db',
         /: (?:getaddrinfo E\w+ nowhere\.invalid|timeout expired)\.$/,
       ],
-      [withParts({ search: '?sslmode=verify-full' }), /: The server does not support SSL/],
+      [
+        withParts({ search: '?sslmode=verify-full' }),
+        /The database server does not speak TLS\. .*sslmode=disable/,
+      ],
       [withParts({ password: '' }), /: SASL: .* password/],
     ] as const) {
       const { status, stderr } = await run(['token', 'list', '--database', database]);
