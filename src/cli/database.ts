@@ -7,6 +7,7 @@ import { Problem } from '../problem.ts';
 import { Misuse, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { reasonOf } from './reason.ts';
+import { withPasswords } from './redact.ts';
 
 export interface OpenOptions {
   /** Whether a file, or a schema in the database of a server, is made where there is none. */
@@ -69,12 +70,12 @@ function refuseMissingDriver(error: unknown): never {
 
 /** The address as people may see it: a whole path, and no password. */
 export function shownDatabase(url: string): string {
-  return isFile(url) ? fileOf(url) : withPassword(url, '');
+  return isFile(url) ? fileOf(url) : withPasswords(url, '');
 }
 
 /** The same as an option of a command; who types it puts in the password. */
 export function databaseOption(url: string): string {
-  return isFile(url) ? `sqlite:${fileOf(url)}` : withPassword(url, ':PASSWORD');
+  return isFile(url) ? `sqlite:${fileOf(url)}` : withPasswords(url, ':PASSWORD');
 }
 
 /** The file of `sqlite:PATH`. It is made absolute, so that no name means anything special to SQLite. */
@@ -89,9 +90,4 @@ export function fileOf(url: string): string {
 
 function isFile(url: string): boolean {
   return /^sqlite:/i.test(url);
-}
-
-/** With something else in the place of the password and of the colon before it. */
-function withPassword(url: string, shown: string): string {
-  return url.replace(/^(postgres(?:ql)?:\/\/[^:@/?]*):[^@/?]*@/i, `$1${shown}@`);
 }

@@ -19,7 +19,7 @@ import {
   workers,
 } from './options.ts';
 import { reasonOf } from './reason.ts';
-import { withoutPasswords } from './redact.ts';
+import { withPasswords } from './redact.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 
@@ -35,7 +35,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     }
     const reason = reasonOf(error);
     if (reason === undefined) throw error;
-    console.error(withoutPasswords(`error: ${reason}`));
+    console.error(withPasswords(`error: ${reason}`, ':...'));
     process.exitCode = error instanceof Misuse ? 2 : 1;
   }
 }
@@ -47,7 +47,7 @@ function program() {
     .version(version)
     .exitOverride()
     // People mistype more than addresses, and what they have mistyped goes to a log.
-    .configureOutput({ writeErr: (text) => process.stderr.write(withoutPasswords(text)) })
+    .configureOutput({ writeErr: (text) => process.stderr.write(withPasswords(text, ':...')) })
     .showHelpAfterError('(add --help for what there is)');
 
   plantStore

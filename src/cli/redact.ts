@@ -1,4 +1,7 @@
-/** Text that may quote what was typed, without the passwords of addresses in it. */
-export function withoutPasswords(text: string): string {
-  return text.replace(/(\bpostgres(?:ql)?:\/*[^\s:@/]*):[^\s@]*@/gi, '$1:...@');
+/**
+ * Text with addresses of databases in it, or what somebody has typed in the place of one, and `shown`
+ * where each password and the colon before it were.
+ */
+export function withPasswords(text: string, shown: string): string {
+  return text.replace(/(\bpostgres(?:ql)?:\/*[^\s:@/]*):[^\s@]*@/gi, `$1${shown}@`);
 }

@@ -126,11 +126,11 @@ export class PostgresArchive implements Archive {
   }
 
   async begin(source: string): Promise<void> {
-    await this.#mark(source);
+    await this.#noteCopy(source);
   }
 
   async finish(): Promise<void> {
-    await this.#mark(null);
+    await this.#noteCopy(null);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -154,10 +154,10 @@ export class PostgresArchive implements Archive {
     return rows as Row[]; // as the columns have it
   }
 
-  async #mark(source: string | null): Promise<void> {
+  async #noteCopy(source: string | null): Promise<void> {
     await this.#pool.write(
       {
-        name: 'mark_copy',
+        name: 'note_copy',
         text: 'UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1',
       },
       [source],

@@ -19,7 +19,7 @@ export type Row = readonly unknown[];
 
 /** What a connection may take to be made. */
 const connectMsMax = 2_000;
-/** A connection that nobody uses is kept open by as much, and is found out where it is gone. */
+/** After so long without a word the system asks whether the other side is still there. */
 const keepAliveMs = 30_000;
 
 /**

@@ -16,10 +16,11 @@ import type {
   TokenRecord,
 } from '../storage.ts';
 import { addressOf } from './address.ts';
+import { distribute, refuseUnsafeWorkers } from './citus.ts';
 import { refuseUnsafe, whatItIs, type Connection, type Statement } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { inTime } from './in-time.ts';
-import { distribute, migrate, refuseUnsafeWorkers } from './migrate.ts';
+import { migrate } from './migrate.ts';
 import { findSql, listOf, ownerFor, pageOf, plantOf } from './plants.ts';
 import { Pool } from './pool.ts';
 import { Tokens } from './tokens.ts';
@@ -120,7 +121,7 @@ export class PostgresStorage implements Storage {
         this.#pool.read(unfinishedSql, []),
         this.#pool.read(whatItIs, []),
       ]);
-      if (copies.length > 0) throw storageUnavailable(unfinishedCopy());
+      if (copies.length > 0) throw unfinishedCopy();
       refuseUnsafe(server); // again: it may have been set otherwise meanwhile
     });
   }
@@ -133,7 +134,7 @@ export class PostgresStorage implements Storage {
   /** In time, or not: a request asks several things in a row, and some wait for what others have asked. */
   async #answer<T>(read: () => Promise<T>): Promise<T> {
     try {
-      return await inTime(this.#isReady ? read() : this.#whenReady().then(read));
+      return await inTime(this.#whenReady().then(read));
     } catch (error) {
       throw error instanceof Refusal ? storageUnavailable(error) : problemOf(error);
     }

@@ -201,7 +201,7 @@ export class Tokens {
     const record = await this.#record(before); // first, so that nothing fails after the change
     let revokedAt: number | null | undefined;
     await this.#changeGrants(store, [[tokenSql.revoke, [...range, revokedAtMs]]], async () => {
-      revokedAt = (await find())?.[7];
+      revokedAt = (await find())?.[7]; // the last of tokenColumns
       return revokedAt !== null;
     });
     return { ...record, revokedAtMs: revokedAt ?? undefined };
