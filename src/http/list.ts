@@ -1,14 +1,36 @@
 /**
- * Lists as answers: a page, or everything in a stream that holds one batch in memory, however long
- * the list is and however slow the client.
+ * Lists as answers: a page, or everything in a stream. Memory is bounded however long the list is, how
+ * large its plants are and how slow the client is: a stream reads a batch when its client has taken the
+ * one before, and a batch is bounded in bytes.
  */
 import { Readable } from 'node:stream';
 import type { Caller } from '../access.ts';
-import { defaultFields, type PlantField } from '../plant.ts';
+import { defaultFields, plantFields, plantJson, type Plant, type PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery, Storage } from '../storage.ts';
+import { inSlice } from './time-slices.ts';
 
-/** Plants that are read at once: about 50 KB of JSON, and half a millisecond of the event loop. */
-const batchPlants = 1_000;
+/** A page of at most so many plants is read at once, and not in a slice of its own. */
+const shortPagePlants = 100;
+
+/**
+ * Characters of a piece of a stream at least, except the last. Node keeps up to 64 KiB for a socket and
+ * can lose the event that they are sent ("drain") if a response is written in smaller pieces.
+ */
+const pieceCharsMin = 64 * 1024;
+/** Characters of a batch, give or take, and the fewest and most plants that it is read as. */
+const batchChars = 72 * 1024;
+const batchPlantsMin = 50; // of the largest size, they have about as many bytes
+const batchPlantsMax = 1_000;
+const firstBatchPlants = 128;
+
+/** Ids of a long page that are kept while it is sent: 8 bytes each. */
+const pageIdsMax = 100_000;
+
+/** What is reserved for a stream: two batches and the copies that Node makes, and the ids of its page. */
+const streamBytes = 256 * 1024;
+const pageIdBytes = 8;
+/** Longer answers are reserved for as well. */
+const shortAnswerChars = 16 * 1024;
 
 export interface ListQuery {
   limit?: number;
@@ -19,80 +41,164 @@ export interface ListQuery {
 
 export interface List {
   body: string | Readable;
-  /** The cursor of the next page; undefined where no plant follows, or no limit was given. */
+  /** The cursor of the next page; undefined if no plant follows, or no limit was given. */
   next: number | undefined;
 }
 
-/** Where nobody waits for the list any more, `isGone` says so, and no more of it is read. */
+export interface ListContext {
+  storage: Storage;
+  caller: Caller;
+  /** Called before an answer that may wait in memory; throws if there is no room for it. */
+  reserve: (bytes: number) => void;
+  /** True once nobody waits for the list any more; then no more of it is read. */
+  isGone: () => boolean;
+}
+
+type Range = Pick<PlantQuery, 'after' | 'upTo' | 'limit'>;
+type Read = (range: Range, fields?: readonly PlantField[]) => Promise<PlantPage>;
+
 export async function listPlants(
-  storage: Storage,
-  caller: Caller,
+  { storage, caller, reserve, isGone }: ListContext,
   { limit, after = 0, tag, fields = defaultFields }: ListQuery,
-  isGone: () => boolean,
 ): Promise<List> {
-  const read = (range: Omit<PlantQuery, 'tag' | 'fields'>, wanted = fields) =>
+  const read: Read = (range, wanted = fields) =>
     storage.listPlants(caller, { ...range, tag, fields: wanted });
-
-  const first = await read({ after, limit: Math.min(limit ?? Infinity, batchPlants) });
-  if (first.next === undefined || (limit !== undefined && limit <= batchPlants)) {
-    return { body: `[${first.json}]`, next: first.next };
+  if (limit !== undefined && limit <= shortPagePlants) {
+    const page = await read({ after, limit });
+    if (page.json.length > shortAnswerChars) reserve(page.json.length);
+    return { body: `[${page.json}]`, next: page.next };
   }
-  const end = limit === undefined ? undefined : await endOfPage(read, first.next, limit, isGone);
-  return { body: Readable.from(jsonOf(read, first, limit, end?.lastId)), next: end?.next };
+
+  const batches = new Batches(read, fields, after, limit ?? Infinity);
+  let json = await batches.read();
+  while (!batches.isOver && json.length < pieceCharsMin) json += withComma(await batches.read());
+  if (batches.isOver) {
+    if (json.length > shortAnswerChars) reserve(json.length);
+    return { body: `[${json}]`, next: limit === undefined ? undefined : batches.after };
+  }
+  reserve(streamBytes + Math.min(limit ?? 0, pageIdsMax) * pageIdBytes);
+  const next = limit === undefined ? undefined : await batches.countPage(isGone);
+  return { body: streamOf(json, batches), next };
 }
 
-type Read = (
-  range: Omit<PlantQuery, 'tag' | 'fields'>,
-  fields?: readonly PlantField[],
-) => Promise<PlantPage>;
+/** Reads a list from one batch to the next. */
+class Batches {
+  readonly #read: Read;
+  readonly #fields: readonly PlantField[];
+  /** After which id the next batch begins; undefined once the list has ended. */
+  after: number | undefined;
+  /** Plants that can still be read. */
+  #left: number;
+  #plants = firstBatchPlants;
+  /** The plants of a page that was counted, by id or, if they are many, up to the last one. */
+  #ids: readonly number[] | undefined;
+  #upTo: number | undefined;
 
-/**
- * Where a page too long to hold ends and others follow; `after` is where its first batch ends. The
- * answer's Link must be known before its first plant is sent, so the ids are walked once before.
- */
-async function endOfPage(read: Read, after: number, limit: number, isGone: () => boolean) {
-  let lastId = after;
-  let next: number | undefined = after;
-  for (let left = limit - batchPlants; left > 0 && next !== undefined && !isGone();) {
-    await turnOfOthers();
-    const batch = Math.min(left, batchPlants);
-    const page: PlantPage = await read({ after: next, limit: batch }, ['id']);
-    ({ next } = page);
-    lastId = next ?? Number(/\d+(?=\}$)/.exec(page.json)?.[0] ?? lastId);
-    left -= batch;
+  constructor(read: Read, fields: readonly PlantField[], after: number, limit: number) {
+    this.#read = read;
+    this.#fields = fields;
+    this.after = after;
+    this.#left = limit;
   }
-  return { lastId, next };
+
+  get isOver(): boolean {
+    return this.after === undefined || this.#left === 0;
+  }
+
+  /** The next plants as JSON; empty if they have been deleted. */
+  async read(): Promise<string> {
+    for (;;) {
+      const limit = Math.min(this.#left, this.#plants);
+      const ids = this.#ids?.slice(0, limit);
+      const range = { after: this.after ?? 0, upTo: ids?.at(-1) ?? this.#upTo, limit };
+      const { json, next } = await inSlice(() => this.#read(range));
+      this.#plants = plantsOf(batchChars, json.length / limit);
+      if (json.length > 2 * batchChars && limit > batchPlantsMin) continue; // fewer at a time
+      this.#left -= limit;
+      if (ids === undefined) {
+        this.after = next;
+        if (next !== undefined && this.#left === 0 && this.#upTo !== undefined) throw crowded();
+        return json;
+      }
+      this.after = range.upTo;
+      this.#ids = this.#ids?.slice(limit);
+      return next === undefined ? json : this.#readThose(new Set(ids), range);
+    }
+  }
+
+  /**
+   * Finds where a page ends, because its Link must be known before its first plant is sent. Returns the
+   * cursor of the next page; undefined if no plant follows.
+   *
+   * Others may create plants inside the page while it is sent. It holds those that were counted: more
+   * would be above the limit, and to end earlier would leave out plants that the next page skips.
+   */
+  async countPage(isGone: () => boolean): Promise<number | undefined> {
+    const ids: number[] = [];
+    let next = this.after;
+    for (let left = this.#left; left > 0 && next !== undefined && !isGone();) {
+      const range: Range = { after: next, limit: Math.min(left, batchPlantsMax) };
+      const page: PlantPage = await inSlice(() => this.#read(range, ['id']));
+      const found = JSON.parse(`[${page.json}]`) as Pick<Plant, 'id'>[]; // as it was asked for
+      this.#upTo = found.at(-1)?.id ?? this.#upTo;
+      if (ids.length < pageIdsMax) ids.push(...found.map(({ id }) => id));
+      left -= range.limit;
+      ({ next } = page);
+    }
+    if (ids.length < pageIdsMax) {
+      this.#ids = ids;
+      this.#left = ids.length;
+    }
+    return next;
+  }
+
+  /** What is left of these plants, where there are others between them by now. */
+  async #readThose(ids: ReadonlySet<number>, { after, upTo }: Range): Promise<string> {
+    const those: Plant[] = [];
+    for (let next: number | undefined = after; next !== undefined;) {
+      const range: Range = { after: next, upTo, limit: batchPlantsMin };
+      const page: PlantPage = await inSlice(() => this.#read(range, plantFields));
+      const found = JSON.parse(`[${page.json}]`) as Plant[]; // all fields were asked for
+      those.push(...found.filter(({ id }) => ids.has(id)));
+      ({ next } = page);
+    }
+    return those.map((plant) => plantJson(plant, this.#fields)).join();
+  }
 }
 
-/**
- * The JSON of a list in batches: `first`, which is read already, and what follows up to `upTo`. As
- * text: bytes would be a tenth faster, and take more memory until they are collected.
- */
-async function* jsonOf(
-  read: Read,
-  first: PlantPage,
-  limit: number | undefined,
-  upTo: number | undefined,
-): AsyncGenerator<string> {
-  yield `[${first.json}`;
-  let { next } = first;
-  for (let left = (limit ?? Infinity) - batchPlants; next !== undefined && left > 0;) {
-    await turnOfOthers();
-    const batch = Math.min(left, batchPlants);
-    const page: PlantPage = await read({ after: next, upTo, limit: batch });
-    if (page.json !== '') yield `,${page.json}`;
-    ({ next } = page);
-    left -= batch;
-  }
-  // Plants with ids of their own came in among those that were counted. To leave out any could leave
-  // out one that the next page skips, so the transfer breaks off, for the client to repeat.
-  if (next !== undefined && limit !== undefined) {
-    throw new Error('plants were created inside a page while it was being sent');
-  }
-  yield ']';
+function plantsOf(chars: number, charsEach: number): number {
+  return Math.min(batchPlantsMax, Math.max(batchPlantsMin, Math.floor(chars / charsEach)));
 }
 
-/** A storage may answer without ever leaving the event loop's turn; other requests want theirs. */
-function turnOfOthers(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+/** A page of more plants than are remembered has plants inside it that nobody counted. */
+function crowded(): Error {
+  return new Error('plants were created inside a page while it was being sent');
+}
+
+/** As text: bytes would be a tenth faster, and take more memory until they are collected. */
+function streamOf(first: string, batches: Batches): Readable {
+  let json = `[${first}`;
+  return new Readable({
+    objectMode: true,
+    highWaterMark: 0, // nothing is read before the client has taken what was
+    async read() {
+      try {
+        while (json.length < pieceCharsMin && !batches.isOver) {
+          json += withComma(await batches.read());
+        }
+        this.push(batches.isOver ? `${json}]` : json);
+        json = '';
+        if (batches.isOver) this.push(null);
+      } catch (error) {
+        this.destroy(
+          error instanceof Error ? error : new Error('the list broke off', { cause: error }),
+        );
+      }
+    },
+  });
+}
+
+/** The first plants of a list are there, so that a comma goes before all others. */
+function withComma(json: string): string {
+  return json === '' ? '' : `,${json}`;
 }

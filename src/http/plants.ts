@@ -11,6 +11,7 @@ import { requireScope } from './auth.ts';
 import { listPlants, type ListQuery } from './list.ts';
 import * as operations from './operations.ts';
 import { sendText } from './send.ts';
+import { WaitingBytes } from './waiting-bytes.ts';
 
 const jsonMediaType = 'application/json';
 
@@ -25,6 +26,7 @@ export function plantRoutes(
   app: FastifyInstance,
   { storage, log, baseUrl }: PlantRoutesOptions,
 ): void {
+  const waitingBytes = new WaitingBytes();
   const routes = app.withTypeProvider<operations.CheckedByTypeBox>();
   const reader = { onRequest: requireScope(storage, 'plants:read') };
   const writer = { onRequest: requireScope(storage, 'plants:write') };
@@ -37,10 +39,16 @@ export function plantRoutes(
   });
 
   routes.get('/plants', { ...reader, schema: operations.listOfPlants }, async (request, reply) => {
-    const isGone = () => reply.raw.destroyed;
-    const { body, next } = await listPlants(storage, request.caller, request.query, isGone);
+    const { caller, query } = request;
+    const context = {
+      storage,
+      caller,
+      reserve: (bytes: number) => waitingBytes.reserve(caller, bytes, reply.raw),
+      isGone: () => reply.raw.destroyed,
+    };
+    const { body, next } = await listPlants(context, query);
     if (next !== undefined) {
-      reply.header('link', `<${baseUrl}/plants?${queryWith(request.query, next)}>; rel="next"`);
+      reply.header('link', `<${baseUrl}/plants?${queryWith(query, next)}>; rel="next"`);
     }
     if (body instanceof Readable) {
       if (request.method === 'HEAD') return sendText(reply, jsonMediaType, Readable.from([]));
