@@ -3,12 +3,14 @@
  * unknown path or method, token and scope, body, input, storage, answer.
  */
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { Problem } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { acceptBodies } from './body.ts';
-import { answerBrokenRequest, answerExpectation, AnswersOwed } from './broken.ts';
+import { answerBrokenRequest } from './broken.ts';
+import { Connections, lingerAtEnd } from './connections.ts';
 import { docsRoutes } from './docs.ts';
 import { headerCount } from './headers.ts';
 import { healthRoutes } from './health.ts';
@@ -16,8 +18,8 @@ import { answerOtherMethods } from './methods.ts';
 import { plantRoutes } from './plants.ts';
 import {
   bodyBytesMax,
-  connectionsMax,
   headerBytesMax,
+  requestCheckMs,
   requestTimeoutMs,
   stillTimeoutMs,
 } from './limits.ts';
@@ -43,7 +45,7 @@ const nothingToCompile = {
 };
 
 export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): FastifyInstance {
-  const owed = new AnswersOwed();
+  const connections = new Connections();
   const app = fastify({
     bodyLimit: bodyBytesMax,
     requestTimeout: requestTimeoutMs,
@@ -52,27 +54,42 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
     genReqId: () => randomUUID(),
     // Too long for the router is still an id that validation refuses with a reason.
     routerOptions: { maxParamLength: 65_536 },
-    // Host is checked below, where the answer is a problem.
-    http: { maxHeaderSize: headerBytesMax, requireHostHeader: false },
-    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, owed),
-    frameworkErrors: (error, _request, reply) => void sendProblem(reply, asProblem(error)),
+    http: {
+      maxHeaderSize: headerBytesMax,
+      headersTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: requestCheckMs,
+      requireHostHeader: false, // checked below, where the answer is a problem
+    },
+    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, connections),
+    frameworkErrors: (error, request, reply) =>
+      connections.begin(request.raw, reply.raw, () => void sendProblem(reply, asProblem(error))),
     schemaController: { compilersFactory: nothingToCompile },
   });
-  app.server.maxConnections = connectionsMax;
-  app.server.on('checkExpectation', answerExpectation);
+  connections.admitTo(app.server);
+  // Whoever has sent a whole request gets the answer, even if they send nothing more. Its type lacks this.
+  (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
+  // An expectation that cannot be met is refused below like everything else that is wrong.
+  app.server.on('checkExpectation', (request, response) =>
+    app.server.emit('request', request, response),
+  );
   app.setErrorHandler(problemHandler(log));
 
+  app.addHook('onRequest', (request, reply, done) =>
+    connections.begin(request.raw, reply.raw, done),
+  );
   app.addHook('onRequest', (request, reply, done) => {
-    owed.begin(request.raw, reply.raw);
     reply.header('x-request-id', request.id);
-    const hosts = headerCount(request.raw, 'host');
-    const isWrong = hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1');
-    done(isWrong ? oneHost() : undefined);
+    done(refusalOf(request.raw));
   });
   // Not before: the service may begin to stop while a body is still coming. And with the last of the
   // requests that came over a connection alone: Node ends it with the first answer that says so.
   app.addHook('onSend', (request, reply, _payload, done) => {
-    if (stopping.aborted && owed.isLatest(request.raw)) reply.header('connection', 'close');
+    const { raw } = request;
+    const isLast = stopping.aborted ? connections.isLatest(raw) : connections.isLast(raw);
+    if (isLast) reply.header('connection', 'close');
+    // The client may still be sending when it gets the last answer.
+    if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerAtEnd(raw.socket);
+    if (request.caller !== undefined) connections.trust(raw.socket);
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
@@ -86,8 +103,16 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
   return app;
 }
 
-function oneHost(): Problem {
-  return new Problem('invalid-request', 'Send exactly one Host header (RFC 9112, section 3.2).');
+function refusalOf(request: IncomingMessage): Problem | undefined {
+  const hosts = headerCount(request, 'host');
+  if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
+    return new Problem('invalid-request', 'Send exactly one Host header (RFC 9112, section 3.2).');
+  }
+  const { expect } = request.headers;
+  if (expect !== undefined && request.httpVersion === '1.1' && !/^100-continue$/i.test(expect)) {
+    return new Problem('expectation-failed', 'Only "Expect: 100-continue" is supported.');
+  }
+  return undefined;
 }
 
 function logRequests(app: FastifyInstance, log: Logger): void {

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { waitingRequestsMax } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
 import { serve, type Service } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
@@ -145,13 +146,14 @@ describe('serve on its way out', { concurrency: 2 }, () => {
   it('sends every answer to its end, however late it is read', async (t) => {
     const { service, open, head } = await start(t, 2_000);
     const connection = open();
-    // One after another without reading, of 0.8 MB each: more than the system's buffers hold.
-    connection.write(`${head('GET /plants?limit=1000')}\r\n`.repeat(20));
+    // All at once without reading, of 0.8 MB each: more than the system's buffers hold.
+    const requests = waitingRequestsMax + 1;
+    connection.write(`${head('GET /plants?limit=1000')}\r\n`.repeat(requests));
     await once(connection.socket, 'readable');
 
     await stopListening(service);
     await pause(1_500); // longer than an idle connection is left open
-    for (let request = 1; request <= 20; request++) {
+    for (let request = 1; request <= requests; request++) {
       const answer = await connection.answer();
       assert.equal(JSON.parse(answer?.body ?? '""').length, 1_000, `answer ${request}`);
     }

@@ -10,7 +10,8 @@ import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { pino } from 'pino';
 import { buildApp } from '../../src/http/app.ts';
-import { answerBrokenRequest, AnswersOwed } from '../../src/http/broken.ts';
+import { answerBrokenRequest } from '../../src/http/broken.ts';
+import { Connections } from '../../src/http/connections.ts';
 import { bodyBytesMax } from '../../src/http/limits.ts';
 import { idMax } from '../../src/ids.ts';
 import type { ProblemKind } from '../../src/problem.ts';
@@ -46,7 +47,7 @@ export const provocations: Record<ProblemKind, (t: Cleanup) => Promise<Provoked>
   // Node tells of it after 30 seconds; what it calls then is called here on a real connection.
   'request-timeout': async (t) => {
     const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
-    const server = createServer((socket) => answerBrokenRequest(late, socket, new AnswersOwed()));
+    const server = createServer((socket) => answerBrokenRequest(late, socket, new Connections()));
     t.after(() => server.close());
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo; // it listens on a port

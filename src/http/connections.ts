@@ -1,0 +1,206 @@
+/**
+ * What one connection can ask for at a time. Its requests are handled one after another, in turn with
+ * those of other connections, and nothing more is read from it while some wait. Node parses everything
+ * that one read from the socket brought (64 KiB, some 600 requests), so the rest of a read is thrown
+ * away once a few requests wait: the connection ends after their answers, and the client repeats the
+ * others on a new one (RFC 9112, section 9.3.2).
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { connectionsMax, lingerBytesMax, lingerMs, waitingRequestsMax } from './limits.ts';
+
+interface Waiting {
+  response: ServerResponse;
+  handle: () => void;
+}
+
+interface Connection {
+  socket: Socket;
+  /** The response of the request that is being handled. */
+  current: ServerResponse | undefined;
+  waiting: Waiting[];
+  /** No further request is taken. */
+  isEnding: boolean;
+  /** Whether a request with a valid token has come over it. */
+  isTrusted: boolean;
+}
+
+export class Connections {
+  readonly #connections = new WeakMap<Socket, Connection>();
+  /** Oldest first. */
+  readonly #strangers = new Set<Connection>();
+  readonly #trusted = new Set<Connection>();
+  readonly #onClose: (this: ServerResponse) => void;
+
+  constructor() {
+    const connections = this.#connections;
+    this.#onClose = function onClose() {
+      const connection = connections.get(this.req.socket);
+      if (connection !== undefined) handleNext(connection, this);
+    };
+  }
+
+  /** Keeps room for new connections of this server: the ones that matter least make it. */
+  admitTo(server: Server): void {
+    server.on('connection', (socket: Socket) => {
+      if (this.#strangers.size + this.#trusted.size >= connectionsMax) {
+        const victim = idleOf(this.#strangers) ?? idleOf(this.#trusted);
+        (victim?.socket ?? socket).destroy();
+        if (victim === undefined) return;
+        this.#forget(victim);
+      }
+      const connection = this.#of(socket);
+      this.#strangers.add(connection);
+      socket.once('close', () => this.#forget(connection));
+    });
+  }
+
+  /** Calls `handle` now, or when the requests that came before over this connection are answered. */
+  begin({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
+    const connection = this.#of(socket);
+    response.on('close', this.#onClose);
+    if (connection.current === undefined) {
+      connection.current = response;
+      handle();
+      return;
+    }
+    connection.waiting.push({ response, handle });
+    // Later, because Node resumes the socket after each request that it parses.
+    process.nextTick(pause, connection);
+  }
+
+  /** A valid token came over the connection: when connections run out, it is among the last to go. */
+  trust(socket: Socket): void {
+    const connection = this.#connections.get(socket);
+    if (connection === undefined || connection.isTrusted) return;
+    connection.isTrusted = true;
+    if (this.#strangers.delete(connection)) this.#trusted.add(connection);
+  }
+
+  /** True if no other request has come over the connection since. */
+  isLatest(request: IncomingMessage): boolean {
+    const connection = this.#connections.get(request.socket);
+    return connection?.current?.req === request && connection.waiting.length === 0;
+  }
+
+  /** True if this is the last answer of its connection. */
+  isLast(request: IncomingMessage): boolean {
+    return this.#connections.get(request.socket)?.isEnding === true && this.isLatest(request);
+  }
+
+  /**
+   * Ends the connection after the last answer to a whole request; false if there is none to wait for.
+   * What broke off gets none from its route, unless that has begun one.
+   */
+  endAfterLast(socket: Socket): boolean {
+    const connection = this.#connections.get(socket);
+    if (connection === undefined) return false;
+    connection.isEnding = true;
+    const { current, waiting } = connection;
+    if (waiting.at(-1)?.response.req.complete === false) waiting.pop();
+    return current !== undefined && (current.req.complete || current.headersSent);
+  }
+
+  #of(socket: Socket): Connection {
+    let connection = this.#connections.get(socket);
+    if (connection === undefined) {
+      connection = {
+        socket,
+        current: undefined,
+        waiting: [],
+        isEnding: false,
+        isTrusted: false,
+      };
+      this.#connections.set(socket, connection);
+      boundParsing(connection);
+    }
+    return connection;
+  }
+
+  #forget(connection: Connection): void {
+    this.#strangers.delete(connection);
+    this.#trusted.delete(connection);
+  }
+}
+
+/** Connections that are looked at to find an idle one. */
+const lookedAtMax = 100;
+
+/** One without a request, the oldest first. One that has only begun to send a request counts as idle. */
+function idleOf(connections: Set<Connection>): Connection | undefined {
+  for (const connection of connections.values().take(lookedAtMax).toArray()) {
+    if (connection.current === undefined) return connection;
+    // Looked at last next time: many busy ones must not hide the idle ones behind them.
+    connections.delete(connection);
+    connections.add(connection);
+  }
+  return undefined;
+}
+
+function handleNext(connection: Connection, ended: ServerResponse): void {
+  if (connection.current !== ended) return;
+  const { socket, waiting } = connection;
+  const next = waiting.shift();
+  connection.current = next?.response;
+  if (next === undefined) {
+    if (connection.isEnding) linger(socket);
+    return;
+  }
+  // Other connections get their turn first.
+  setImmediate(() => {
+    if (!socket.writable) return;
+    if (waiting.length === 0 && !connection.isEnding) socket.resume();
+    next.handle();
+  });
+}
+
+function pause({ socket, waiting }: Connection): void {
+  if (waiting.length > 0) socket.pause();
+}
+
+/** What Node's parser takes for "this connection speaks another protocol now": it parses no further. */
+const parseNoFurther = 2;
+
+interface Parser {
+  onIncoming(request: IncomingMessage, keepAlive: boolean): number;
+}
+
+/**
+ * Node has no public way to stop in the middle of a read, and each request that it parses costs some
+ * kilobytes until the connection ends. A test sends thousands at once.
+ */
+function boundParsing(connection: Connection): void {
+  const { parser } = connection.socket as Socket & { parser?: Parser | null };
+  if (!parser) return;
+  const onIncoming = parser.onIncoming.bind(parser);
+  parser.onIncoming = (request, keepAlive) => {
+    connection.isEnding ||= connection.waiting.length >= waitingRequestsMax;
+    return connection.isEnding ? parseNoFurther : onIncoming(request, keepAlive);
+  };
+}
+
+/**
+ * Ends a connection whose client may still be sending: what was written arrives, then the end, and what
+ * comes meanwhile is thrown away.
+ */
+export function linger(socket: Socket): void {
+  if (socket.destroyed || lingering.has(socket)) return;
+  lingering.add(socket);
+  socket.end();
+  const timer = setTimeout(() => socket.destroy(), lingerMs);
+  socket.once('close', () => clearTimeout(timer));
+  let left = lingerBytesMax;
+  socket.removeAllListeners('data'); // the parser's
+  socket.on('data', (bytes: Buffer) => {
+    left -= bytes.length;
+    if (left < 0) socket.destroy();
+  });
+  socket.resume();
+}
+
+const lingering = new WeakSet<Socket>();
+
+/** Makes Node linger when it closes the connection after the answer that says so. */
+export function lingerAtEnd(socket: Socket): void {
+  socket.destroySoon = () => linger(socket);
+}
