@@ -1,0 +1,111 @@
+/**
+ * Greedy clients for longer, with figures: run it on a quiet machine to quote them.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { it } from 'node:test';
+import { requestTimeoutMs } from '../../src/http/limits.ts';
+import { call } from '../support/app.ts';
+import { until } from '../support/until.ts';
+import {
+  besiege,
+  lay,
+  listRequest,
+  memoryMaxMiB,
+  residentMiB,
+  sieges,
+  watchWhile,
+} from './greedy.ts';
+
+const watchMs = 8_000;
+/** What a machine that does other work as well may make of 100 ms. */
+const livezP99MaxMs = 500;
+
+for (const heapMiB of [undefined, 256]) {
+  for (const [what, siege] of Object.entries(sieges)) {
+    const heap = heapMiB === undefined ? '' : `, on a heap of ${heapMiB} MB`;
+    it(`goes on beside ${what}${heap}`, async (t) => {
+      const besieged = await besiege(t, 10_000, heapMiB === undefined ? {} : { heapMiB });
+      const seen = await watchWhile(besieged, () => lay(besieged, siege), watchMs);
+      t.diagnostic(JSON.stringify(seen));
+      assert.ok(seen.aboveIdleMiB <= memoryMaxMiB, `${seen.aboveIdleMiB} MiB above idle`);
+      assert.ok(seen.livezP99Ms < livezP99MaxMs, `${seen.livezP99Ms} ms`);
+    });
+  }
+}
+
+it('takes turns with clients that read long pages as fast as they can', async (t) => {
+  const besieged = await besiege(t, 10_000);
+  const attack = async () => {
+    const endMs = performance.now() + watchMs;
+    const read = async () => {
+      while (performance.now() < endMs) {
+        const socket = (await besieged.open()).resume();
+        socket.write(listRequest(besieged.greedy, '/plants?limit=1000').repeat(600));
+        await once(socket, 'close');
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, read));
+  };
+  const seen = await watchWhile(besieged, attack, watchMs);
+  t.diagnostic(JSON.stringify(seen));
+  assert.ok(seen.livezP99Ms < livezP99MaxMs, `${seen.livezP99Ms} ms`);
+});
+
+it('takes turns with pages as long as a limit can say, over 1,000,000 plants', async (t) => {
+  const besieged = await besiege(t, 1_000_000);
+  const long = listRequest(besieged.greedy, '/plants?fields=id&limit=2147483647');
+  const bytes = () => long.repeat(9);
+  const seen = await watchWhile(besieged, () => lay(besieged, { connections: 8, bytes }), watchMs);
+  t.diagnostic(JSON.stringify(seen));
+  assert.ok(seen.livezP99Ms < livezP99MaxMs, `${seen.livezP99Ms} ms`);
+  assert.ok(seen.aboveIdleMiB <= memoryMaxMiB, `${seen.aboveIdleMiB} MiB above idle`);
+});
+
+it('holds 10,000 idle connections in at most 16 KiB each', async (t) => {
+  const limits = readFileSync('/proc/self/limits', 'utf8');
+  const filesMax = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1]);
+  if (filesMax < 11_000) return t.skip(`this shell can open ${filesMax} files; 11,000 are needed`);
+  const { service, other, open } = await besiege(t, 0);
+  const known = { token: other };
+  for (let round = 0; round < 200; round++) await call(`${service.address}/plants`, 'GET', known);
+  const beforeMiB = residentMiB(service);
+  const connections = 9_900; // beside those that ask
+  let answered = 0;
+  for (let at = 0; at < connections; at += 100) {
+    const some = await Promise.all(Array.from({ length: 100 }, open));
+    for (const socket of some) {
+      socket.once('data', () => answered++).resume();
+      if (at % 200 === 0) socket.write(listRequest(other)); // half of them have been used before
+    }
+  }
+  await until('those that asked are answered', () => answered === connections / 2, 60_000);
+  const eachKiB = ((residentMiB(service) - beforeMiB) * 1024) / connections;
+  t.diagnostic(`${eachKiB.toFixed(1)} KiB each`);
+  assert.ok(eachKiB <= 16, `${eachKiB} KiB each`);
+  assert.equal((await call(`${service.address}/plants`, 'GET', known)).status, 200);
+});
+
+for (const [what, begun] of [
+  ['headers', 'POST /plants HTTP/1.1\r\nHost: x\r\nX-Slow: '],
+  ['body', 'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'],
+] as const) {
+  it(`refuses ${what} that are not whole after 30 seconds, within 2 seconds`, async (t) => {
+    const { other, open } = await besiege(t, 0);
+    const socket = await open();
+    const startedMs = performance.now();
+    const authorization = `Authorization: Bearer ${other}\r\n`;
+    socket.write(what === 'body' ? `${begun}${authorization}Content-Length: 1000\r\n\r\n` : begun);
+    const drip = setInterval(() => socket.write('1'), 500);
+    t.after(() => clearInterval(drip));
+    let received = '';
+    socket.setEncoding('latin1').on('data', (text) => (received += String(text)));
+    socket.resume();
+    await once(socket, 'end');
+    const tookMs = performance.now() - startedMs;
+    t.diagnostic(`${Math.round(tookMs)} ms`);
+    assert.match(received, /^HTTP\/1\.1 408 /);
+    assert.ok(tookMs > requestTimeoutMs - 100 && tookMs < requestTimeoutMs + 2_000, `${tookMs} ms`);
+  });
+}

@@ -1,0 +1,151 @@
+/**
+ * One client cannot take the service from the others: not by asking for everything at once, nor by never
+ * reading, nor by connections that do nothing.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { describe, it } from 'node:test';
+import { waitingBytesOfUserMax, waitingRequestsMax } from '../../src/http/limits.ts';
+import { call } from '../support/app.ts';
+import { Connection } from '../support/connection.ts';
+import { until } from '../support/until.ts';
+import { besiege, lay, listRequest, memoryMaxMiB, sieges, watchWhile } from './greedy.ts';
+
+/** 8 MB as a list: more than the system's buffers hold for a connection. */
+const plants = 10_000;
+
+describe('serve', { concurrency: 2 }, () => {
+  for (const [what, siege] of Object.entries(sieges)) {
+    it(`goes on beside ${what}, read by nobody`, async (t) => {
+      const besieged = await besiege(t, plants, { heapMiB: 256 });
+      const seen = await watchWhile(besieged, () => lay(besieged, siege), 1_500);
+      t.diagnostic(JSON.stringify(seen));
+      assert.ok(seen.answers >= 3, 'others are answered');
+      assert.ok(seen.aboveIdleMiB <= memoryMaxMiB, `${seen.aboveIdleMiB} MiB above idle`);
+      assert.equal(besieged.service.child.exitCode, null, 'the process lives');
+    });
+  }
+
+  it('answers the first requests of many in one write, says so, and ends the connection', async (t) => {
+    const { service, other } = await besiege(t, 0);
+    const connection = new Connection(service.address);
+    t.after(() => connection.socket.destroy());
+    const many = 2_000; // in one write, which Node reads in pieces of 64 KiB
+    connection.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(many));
+    let answers = 0;
+    for (let isLast = false; !isLast; answers++) {
+      const answer = await connection.answer();
+      assert.equal(answer?.status, 200);
+      ({ isLast } = answer);
+    }
+    assert.ok(answers > waitingRequestsMax && answers < many, `${answers} answers`);
+    assert.equal(await connection.answer(), undefined);
+    assert.equal((await call(`${service.address}/plants`, 'GET', { token: other })).status, 200);
+  });
+
+  it('answers every request of a client that sends the next ones before it has read', async (t) => {
+    const { service, greedy } = await besiege(t, 200);
+    const connection = new Connection(service.address);
+    t.after(() => connection.socket.destroy());
+    connection.socket.setNoDelay(true);
+    const requests = 200;
+    const sending = (async () => {
+      for (let at = 0; at < requests; at++) {
+        connection.write(listRequest(greedy, `/plants?limit=100&after=${at % 50}&fields=id`));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    for (let at = 0; at < requests; at++) {
+      const answer = await connection.answer();
+      assert.equal(answer?.status, 200);
+      const [first] = JSON.parse(answer.body) as { id: number }[];
+      assert.equal(first?.id, (at % 50) + 1, 'in the order of the requests');
+      if (answer.isLast) break; // too many of them came in one read
+    }
+    await sending;
+  });
+
+  it('refuses long lists to who leaves theirs unread, and short pages to nobody', async (t) => {
+    const { service, greedy, open } = await besiege(t, plants);
+    const listsMax = waitingBytesOfUserMax / (256 * 1024);
+    await lay(
+      { service, greedy, open, other: '' },
+      { connections: 2 * listsMax, bytes: listRequest },
+    );
+    const status = async () =>
+      (await call(`${service.address}/plants`, 'GET', { token: greedy })).status;
+    await until('a list is refused', async () => (await status()) === 503);
+    const answer = await call(`${service.address}/plants`, 'GET', { token: greedy });
+    assert.match(answer.text, /"urn:plant-store:problem:overloaded"/);
+    assert.equal(answer.headers.get('retry-after'), '1');
+    const page = await call(`${service.address}/plants?limit=10`, 'GET', { token: greedy });
+    assert.equal(page.status, 200);
+    const created = { token: greedy, json: { name: 'one more' } };
+    assert.equal((await call(`${service.address}/plants`, 'POST', created)).status, 201);
+  });
+
+  it('answers a request that is followed by the end of what the client sends', async (t) => {
+    const { other, open } = await besiege(t, 0);
+    const socket = await open();
+    const body = '{"name":"Monstera"}';
+    socket.end(
+      `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${other}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    let received = '';
+    socket
+      .setEncoding('latin1')
+      .on('data', (text) => (received += String(text)))
+      .resume();
+    await once(socket, 'close');
+    assert.match(received, /^HTTP\/1\.1 201 /);
+  });
+
+  it('lets a client that is still sending read why its body is refused', async (t) => {
+    const { service, other, open } = await besiege(t, 0);
+    for (let round = 0; round < 10; round++) {
+      const socket = await open();
+      const bytes = 4_000_000;
+      socket.write(
+        `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${other}\r\n` +
+          `Content-Type: application/json\r\nContent-Length: ${bytes}\r\n\r\n`,
+      );
+      // All of it is sent before anything is read, as simple clients do.
+      await new Promise((resolve) => socket.write('x'.repeat(bytes), resolve));
+      let received = '';
+      socket
+        .setEncoding('latin1')
+        .on('data', (text) => (received += String(text)))
+        .resume();
+      await once(socket, 'end');
+      assert.match(received, /^HTTP\/1\.1 413 /);
+      socket.destroy();
+    }
+    assert.equal((await call(`${service.address}/livez`, 'GET')).status, 200);
+  });
+
+  it('drops idle connections without a valid token first when connections run out', async (t) => {
+    const filesMax = 300; // and so some hundred connections
+    const limited = ['sh', '-c', `ulimit -n ${filesMax}; exec "$0" "$@"`];
+    const { service, other, open } = await besiege(t, 0, { under: limited });
+    const known = new Connection(service.address);
+    t.after(() => known.socket.destroy());
+    const ask = async () => {
+      known.write(listRequest(other));
+      return (await known.answer())?.status;
+    };
+    assert.equal(await ask(), 200);
+    let ended = 0;
+    for (let at = 0; at < filesMax; at++) {
+      const stranger = await open();
+      stranger.resume().once('close', () => ended++);
+      if (at % 2 === 0) stranger.write('GET /livez HTT'); // and no more
+    }
+    await until('some have been dropped', () => ended >= filesMax - 150);
+    assert.equal(await ask(), 200);
+    assert.equal((await call(`${service.address}/plants`, 'GET', { token: other })).status, 200);
+    const json = { name: 'Monstera' };
+    const created = await call(`${service.address}/plants`, 'POST', { token: other, json });
+    assert.equal(created.status, 201, 'the storage can open its files');
+  });
+});
