@@ -16,6 +16,9 @@ if (major < 24 || (major === 24 && minor < 15)) {
   process.exit(1);
 }
 
+// Without a listener this signal opens Node's debugger, to which every user of the machine can connect.
+process.on('SIGUSR1', () => {});
+
 // What Node has compiled is kept for the next start: that one is faster, and in a checkout it need not
 // load what strips types. It is kept in this installation, where only who may change the program may
 // change it, and not in the system's temporary folder, where anybody could leave code for us to run.

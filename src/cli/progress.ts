@@ -3,6 +3,8 @@ import { Presets, SingleBar } from 'cli-progress';
 /** Called now and then: so many of so many are done. */
 export type OnProgress = (done: number, total: number) => void;
 
+const interruptions = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
 /** A bar on standard error: a moving one on a terminal, a line now and then elsewhere. */
 export async function withProgress<T>(
   title: string,
@@ -18,8 +20,7 @@ export async function withProgress<T>(
     Presets.legacy,
   );
   const exit = () => process.exit(130); // runs what cleans up on exit
-  process.once('SIGINT', exit);
-  process.once('SIGTERM', exit);
+  for (const signal of interruptions) process.once(signal, exit);
   try {
     return await work((done, total) => {
       if (bar.isActive) bar.setTotal(total);
@@ -28,7 +29,6 @@ export async function withProgress<T>(
     });
   } finally {
     bar.stop();
-    process.off('SIGINT', exit);
-    process.off('SIGTERM', exit);
+    for (const signal of interruptions) process.off(signal, exit);
   }
 }

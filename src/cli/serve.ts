@@ -22,11 +22,11 @@ interface ServeOptions {
   logLevel: string;
 }
 
-/** Serves until SIGTERM or SIGINT, then answers what it has accepted and returns. */
+/** Serves until SIGTERM, SIGINT or SIGHUP, then answers what it has accepted and returns. */
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
   const stopOrEnd = onSignal(stop);
-  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, stopOrEnd);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, stopOrEnd);
 
   // People read standard output; the log goes to standard error, a line of JSON for each entry.
   process.stderr.on('error', () => {}); // a log that cannot be written must not stop the service

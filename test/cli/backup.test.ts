@@ -102,7 +102,7 @@ describe('backup', { concurrency: 2 }, () => {
     assert.ok(!readdirSync(folder).some((file) => file.includes('partial')));
   });
 
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     it(`leaves nothing behind when ${signal} ends it`, async (t) => {
       const { path, url } = databaseFile(t);
       await fill(path, 20_000);

@@ -2,13 +2,16 @@
  * How serve ends: whoever has sent a request over a connection that it accepted gets the answer.
  */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { waitingRequestsMax } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
-import { serve, type Service } from '../support/command.ts';
+import { executable, serve, type Service } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
 import { until } from '../support/until.ts';
@@ -78,7 +81,7 @@ describe('serve on its way out', { concurrency: 2 }, () => {
     assert.equal(await exitStatus(service), 0);
   });
 
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     it(`ends with 0 after ${signal}, and leaves one whole file`, async (t) => {
       const { path, service, open, head } = await start(t, 3);
       const connection = open();
@@ -111,6 +114,20 @@ describe('serve on its way out', { concurrency: 2 }, () => {
       assert.deepEqual(soundIds(path), [1]);
     });
   }
+
+  it('stops in order when its terminal is closed, under nohup too', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    const log = join(folder, 'log');
+    const service = `'${process.execPath}' '${executable}' serve --port 0 --database '${url}'`;
+    const command = `trap '' HUP; exec ${service} 2>'${log}'`; // as nohup does it
+    const terminal = spawn('script', ['-qec', command, '/dev/null'], { stdio: 'ignore' });
+    t.after(() => terminal.kill('SIGKILL'));
+    const isLogged = (entry: RegExp) => existsSync(log) && entry.test(readFileSync(log, 'utf8'));
+    await until('it listens', () => isLogged(/"msg":"listening"/));
+    terminal.kill('SIGKILL'); // with it, the other end of the terminal is gone
+    await until('it has stopped', () => isLogged(/"msg":"stopping"[^]*"msg":"stopped"/));
+    await until('the database is closed', () => !existsSync(`${path}-wal`));
+  });
 
   it('is not ready, but alive, on a connection that is open', async (t) => {
     const { service, open } = await start(t);
@@ -197,5 +214,20 @@ describe('serve on its way out', { concurrency: 2 }, () => {
     assert.equal(await service.stop(), 0);
     assert.ok(performance.now() - startedMs < 5_000);
     await unused.closed();
+  });
+});
+
+describe('SIGUSR1', () => {
+  it('opens no debugger, in the first process or a worker', async (t) => {
+    const { url } = databaseFile(t);
+    const args = ['--workers', '2', '--log-level', 'debug', '--database', url];
+    const service = await serve(t, args);
+    const worker = () => /"pid":(\d+).*"route":"\/livez"/.exec(service.log())?.[1];
+    await call(`${service.address}/livez`, 'GET');
+    await until('a worker has logged the request', () => worker() !== undefined);
+    for (const pid of [service.child.pid, worker()]) process.kill(Number(pid), 'SIGUSR1');
+    assert.equal((await call(`${service.address}/livez`, 'GET')).status, 200);
+    assert.equal(await service.stop(), 0);
+    assert.doesNotMatch(service.log(), /debugger|inspector/i);
   });
 });
