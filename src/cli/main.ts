@@ -1,6 +1,6 @@
 /**
  * The commands: every one and every option, on one page. What a command does is loaded when it runs.
- * Exit status: 0 done, 1 failed, 2 misused.
+ * Exit status: 0 done, 1 failed or its output lost, 2 misused.
  */
 import { readFileSync } from 'node:fs';
 import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings';
@@ -18,6 +18,7 @@ import {
   textOf,
   workers,
 } from './options.ts';
+import { failWhenOutputIsLost } from './output.ts';
 import { reasonOf } from './reason.ts';
 import { withPasswords } from './redact.ts';
 
@@ -26,11 +27,12 @@ const packageFile = new URL('../../package.json', import.meta.url);
 const defaultDatabase = 'sqlite:plant-store.db';
 
 export async function main(argv: readonly string[]): Promise<void> {
+  failWhenOutputIsLost();
   try {
     await program().parseAsync(argv);
   } catch (error) {
     if (error instanceof CommanderError) {
-      process.exitCode = error.exitCode === 0 ? 0 : 2; // it has told why
+      if (error.exitCode !== 0) process.exitCode = 2; // it has told why
       return;
     }
     const reason = reasonOf(error);

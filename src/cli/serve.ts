@@ -8,7 +8,7 @@ import { Problem } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { databaseOption, openStorage, shownDatabase } from './database.ts';
-import { addToken } from './token.ts';
+import { addToken, showToken } from './token.ts';
 import { Workers } from './workers.ts';
 
 interface ServeOptions {
@@ -145,7 +145,8 @@ async function welcome(storage: Storage, address: string, options: ServeOptions)
     scope: scopes,
     label: 'first token',
   });
-  console.log(`The first token, for the manager admin; it is not shown again:\n  ${token}`);
+  const text = `The first token, for the manager admin; it is not shown again:\n  ${token}`;
+  await showToken(storage, token, text);
   console.log('Create a plant with it:');
   console.log(
     `  curl ${address}/plants -H 'Authorization: Bearer ${token}' ` +

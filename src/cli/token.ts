@@ -24,7 +24,16 @@ export async function createToken(
     `Token ${tokenId(hashToken(token))} for ${user} in the store ${options.store}. ` +
       'Keep it now: it is not shown again.',
   );
-  console.log(token);
+  await showToken(storage, token, token);
+}
+
+/** Prints a new token, the only time that it is shown. Revokes it if nobody can have seen it. */
+export async function showToken(storage: Storage, token: string, text: string): Promise<void> {
+  const lost = await new Promise((resolve) => process.stdout.write(`${text}\n`, resolve));
+  if (!(lost instanceof Error)) return;
+  const id = tokenId(hashToken(token));
+  await storage.revokeToken(id, Date.now());
+  throw new Refusal(`The token ${id} could not be shown. It is revoked: make another.`);
 }
 
 /** Makes a token and stores what it stands for. */

@@ -1,0 +1,85 @@
+/**
+ * What a command prints either arrives whole or makes it fail.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { run, runOk, start } from '../support/command.ts';
+import { databaseFile, fill } from '../support/database.ts';
+import { tempFolder } from '../support/temp.ts';
+
+/** Runs a command with its output sent to a place, as a shell does. */
+function under(redirection: string): readonly string[] {
+  return ['sh', '-c', `${redirection}; exec "$@"`, 'sh'];
+}
+
+const toFull = { under: under('exec >/dev/full') };
+const skip = !existsSync('/dev/full') && 'this system has no /dev/full';
+
+const lost = /^error: The output cannot be written: ENOSPC: .*\.$/m;
+
+describe('a command whose output is lost', { concurrency: 2 }, () => {
+  it('fails and says why, whichever it is', { skip }, async (t) => {
+    const { path, url } = databaseFile(t);
+    await fill(path, 0);
+    const [folder, token] = [tempFolder(t), await runOk(['token', 'list', '--database', url])];
+    const [, id = ''] = /^(\w{16}) /m.exec(token) ?? [];
+    const backup = join(folder, 'backup.db');
+    const commands = [
+      ['--help'],
+      ['--version'],
+      ['token', 'list', '--database', url],
+      ['token', 'revoke', id, '--database', url],
+      ['migrate', '--database', url],
+      ['backup', backup, '--database', url],
+      ['restore', backup, '--database', url], // keeps what is there, and prints two lines
+      ['copy', '--from', url, '--to', `sqlite:${join(folder, 'copy.db')}`],
+    ];
+    for (const command of commands) {
+      const { status, stderr } = await run(command, toFull);
+      assert.equal(status, 1, `${command.join(' ')}: ${stderr}`);
+      assert.match(stderr, lost);
+      assert.equal(stderr.match(/^error:/gm)?.length, 1, stderr);
+    }
+  });
+
+  it('revokes the token that nobody has seen', { skip }, async (t) => {
+    const { url } = databaseFile(t);
+    const { status, stderr } = await run(['token', 'create', 'alice', '--database', url], toFull);
+    assert.equal(status, 1);
+    assert.match(stderr, lost);
+    const message =
+      /^error: The token (\w{16}) could not be shown\. It is revoked: make another\.$/m;
+    const [, id = ''] = message.exec(stderr) ?? [];
+    const list = await runOk(['token', 'list', '--database', url]);
+    assert.match(list, new RegExp(`^${id} .* revoked$`, 'm'));
+  });
+
+  it('fails without a word when its reader has enough', async (t) => {
+    const { url } = databaseFile(t);
+    const child = start(['token', 'create', 'alice', '--database', url]);
+    child.stdout.destroy();
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => (stderr += String(text)));
+    assert.deepEqual(await once(child, 'close'), [1, null]);
+    // But not without a word on the token.
+    assert.match(
+      stderr,
+      /^Token .*\nerror: The token \w{16} could not be shown\. It is revoked.*\n$/,
+    );
+    const help = start(['--help']);
+    help.stdout.destroy();
+    help.stderr.setEncoding('utf8').on('data', (text) => assert.fail(String(text)));
+    assert.deepEqual(await once(help, 'close'), [1, null]);
+  });
+
+  it('fails when only a part of it fits into a file', async (t) => {
+    const file = join(tempFolder(t), 'help');
+    const limited = { under: under(`ulimit -f 1; exec >'${file}'`) }; // 512 or 1,024 bytes
+    const { status, stderr } = await run(['serve', '--help'], limited);
+    assert.equal(status, 1);
+    assert.match(stderr, /^error: The output cannot be written: EFBIG: .*\.$/m);
+  });
+});
