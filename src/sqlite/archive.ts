@@ -1,6 +1,7 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
+import { unfinishedCopyTable } from './schema.ts';
 
 const columns: Record<Table, readonly string[]> = {
   stores: ['store', 'name', 'last_id'],
@@ -67,7 +68,7 @@ export class SqliteArchive implements Archive {
 
   async begin(source: string): Promise<void> {
     this.#database.exec('BEGIN IMMEDIATE');
-    this.#database.exec('CREATE TABLE unfinished_copy (source TEXT NOT NULL) STRICT');
+    this.#database.exec(unfinishedCopyTable);
     this.#database.prepare('INSERT INTO unfinished_copy VALUES (?)').run(source);
     this.#database.exec('COMMIT');
   }

@@ -23,8 +23,9 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 import { openAsItIs, openDatabase } from './database.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
-import { applicationId, refuseNewerSchema } from './migrate.ts';
+import { applicationId, refuseNewerSchema, versionOf } from './migrate.ts';
 import { pragma } from './pragma.ts';
+import { schemaDifference } from './schema.ts';
 
 /** Told after each step: pages copied, of how many. */
 export type OnProgress = (done: number, total: number) => void;
@@ -73,6 +74,7 @@ export async function restoreDatabase(
   try {
     return await withPartial(path, async (partial) => {
       await copy(source, file, partial, onProgress);
+      refuseForeignContent(partial, file); // in the copy, which nobody else can change
       openDatabase(partial, { create: false }).close(); // brings it to the newest schema
       makeOneFile(partial);
       if (isThere) return replace(partial, path);
@@ -89,7 +91,8 @@ function openBackup(file: string): DatabaseSync {
   if (!statSync(file).isFile()) throw noBackup(file);
   const source = new DatabaseSync(file, { readOnly: true });
   try {
-    if (pragma(source, 'application_id') !== applicationId) throw noBackup(file);
+    const isOurs = pragma(source, 'application_id') === applicationId && versionOf(source) > 0;
+    if (!isOurs) throw noBackup(file);
     refuseNewerSchema(source, file);
     return source;
   } catch (error) {
@@ -100,6 +103,24 @@ function openBackup(file: string): DatabaseSync {
 
 function noBackup(file: string): Refusal {
   return new Refusal(`${file} is no backup of a Plant Store. Name another.`);
+}
+
+/** A database that SQLite finds whole can still have another schema, or rows that belong to nobody. */
+function refuseForeignContent(copied: string, original: string): void {
+  using database = new DatabaseSync(copied, { readOnly: true });
+  const difference = schemaDifference(database);
+  if (difference !== undefined) {
+    throw new Refusal(
+      `${original} is no backup of a Plant Store: the database ${difference}. Name another.`,
+    );
+  }
+  const orphan = database.prepare('PRAGMA foreign_key_check').get();
+  if (orphan !== undefined) {
+    throw new Refusal(
+      `${original} is no whole backup: a row of ${String(orphan['table'])} belongs to none of ` +
+        `${String(orphan['parent'])}. Name another.`,
+    );
+  }
 }
 
 /** What is wrong with the original of a copy, where that is what an error tells. */

@@ -26,11 +26,16 @@ export function migrate(database: DatabaseSync, path: string): void {
   }
 }
 
+/** Brings an empty database of this process to the schema of a version, without marking it as ours. */
+export function migrateNew(database: DatabaseSync, version: number): void {
+  for (const file of files.slice(0, version)) database.exec(sqlOf(file));
+}
+
 function apply(database: DatabaseSync, version: number, file: string): void {
   database.exec('BEGIN IMMEDIATE');
   try {
     if (versionOf(database) === version) {
-      database.exec(readFileSync(new URL(file, folder), 'utf8'));
+      database.exec(sqlOf(file));
       database.exec(`PRAGMA application_id = ${applicationId}`);
       database.exec(`PRAGMA user_version = ${version + 1}`);
     }
@@ -39,6 +44,10 @@ function apply(database: DatabaseSync, version: number, file: string): void {
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
   }
+}
+
+function sqlOf(file: string): string {
+  return readFileSync(new URL(file, folder), 'utf8');
 }
 
 export function refuseNewerSchema(database: DatabaseSync, path: string): void {

@@ -14,7 +14,8 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
-import { newestVersion } from '../../src/sqlite/migrate.ts';
+import { applicationId, migrateNew, newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
+import { schemaDifference, unfinishedCopyTable } from '../../src/sqlite/schema.ts';
 import { call } from '../support/app.ts';
 import { run, runOk, serve } from '../support/command.ts';
 import { databaseFile, fill, soundIds, type DatabaseFile } from '../support/database.ts';
@@ -117,6 +118,70 @@ describe('restore', { concurrency: 2 }, () => {
   });
 });
 
+/** What somebody else may have done to a backup, and what a person is told. */
+const strangeSchemas: [what: string, sql: string, words: RegExp][] = [
+  ['without a table', 'DROP TABLE plants', / the database has no table "plants"\. Name another\.$/],
+  ['without an index', 'DROP INDEX plants_by_tag', / has no index "plants_by_tag"/],
+  ['without a trigger', 'DROP TRIGGER token_deleted', / has no trigger "token_deleted"/],
+  [
+    'whose trigger makes every user a manager',
+    `CREATE TRIGGER greedy AFTER INSERT ON plants BEGIN UPDATE users SET role = 'manager'; END`,
+    / has the trigger "greedy", which is not part of it\. Name another\.$/,
+  ],
+  [
+    'whose trigger has our name and does something else',
+    `DROP TRIGGER token_changed;
+     CREATE TRIGGER token_changed AFTER UPDATE ON tokens BEGIN UPDATE users SET role = 'manager'; END`,
+    / has another trigger "token_changed"/,
+  ],
+  [
+    'with a view in the place of a table',
+    'ALTER TABLE plants RENAME TO more; CREATE VIEW plants AS SELECT * FROM more',
+    / has no table "plants"/,
+  ],
+  ['with another column', `ALTER TABLE users ADD COLUMN note TEXT`, / has another table "users"/],
+  ['with another index', 'CREATE INDEX slow ON plants (name)', / has the index "slow", which/],
+  [
+    'with a table of its own',
+    `CREATE TABLE "a\x1b[2J" (b)`,
+    / has the table "a\\u001b\[2J", which/,
+  ],
+  ['that no version has made', 'PRAGMA user_version = 0', / is no backup of a Plant Store/],
+  [
+    'with a plant that belongs to no user',
+    `INSERT INTO plants VALUES (1, 9, 9, '', 'Monstera')`,
+    / is no whole backup: a row of plants belongs to none of users/,
+  ],
+];
+
+describe('restore takes a backup', { concurrency: 2 }, () => {
+  it('that an older version has made, and brings it to the newest schema', async (t) => {
+    const backup = join(tempFolder(t), 'backup.db');
+    using database = new DatabaseSync(backup);
+    migrateNew(database, 1);
+    database.exec(`PRAGMA user_version = 1; PRAGMA application_id = ${applicationId}`);
+    database.close();
+    const { path, url } = databaseFile(t);
+    await runOk(['restore', backup, '--database', url]);
+    using restored = new DatabaseSync(path);
+    assert.equal(versionOf(restored), newestVersion);
+    assert.equal(schemaDifference(restored), undefined);
+  });
+
+  it('with the statistics of ANALYZE, or of a copy that is not finished', async (t) => {
+    const backup = await backupOf(t, 3);
+    using database = new DatabaseSync(backup);
+    database.exec(`ANALYZE; ${unfinishedCopyTable}`);
+    database.close();
+    const { path, url } = databaseFile(t);
+    await runOk(['restore', backup, '--database', url]);
+    assert.deepEqual(soundIds(path), [1, 2, 3]);
+    const { status, stderr } = await run(['serve', '--port', '0', '--database', url]);
+    assert.equal(status, 1);
+    assert.match(stderr, /holds a part of a copy/);
+  });
+});
+
 describe('restore is refused', { concurrency: 2 }, () => {
   it('over the database of a server that runs, which goes on', async (t) => {
     const backup = await backupOf(t, 5);
@@ -195,6 +260,17 @@ describe('restore is refused', { concurrency: 2 }, () => {
       await assertRefused(backup, target, /is damaged/);
     }
   });
+
+  for (const [what, sql, words] of strangeSchemas) {
+    it(`of a backup ${what}`, async (t) => {
+      const backup = await backupOf(t, 1);
+      using database = new DatabaseSync(backup);
+      database.exec(`PRAGMA foreign_keys = OFF; ${sql}`);
+      database.close();
+      await assertRefused(backup, await existing(t, 1), words);
+      await assertRefused(backup, databaseFile(t), words);
+    });
+  }
 
   it('into a folder that does not exist', async (t) => {
     const backup = await backupOf(t, 1);
