@@ -1,7 +1,7 @@
 /**
  * HAProxy in front of replicas, set up as docs/scaling.md says.
  */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +11,10 @@ import { tempFolder } from './temp.ts';
 import { until } from './until.ts';
 
 const configuration = new URL('../../docs/haproxy.cfg', import.meta.url);
+
+/** Why a test that needs it is skipped; false where it can run. */
+export const noBalancer =
+  spawnSync('haproxy', ['-v']).error !== undefined && 'haproxy is not installed';
 
 /** Returns the address that the replicas have together. */
 export async function balance(
