@@ -19,7 +19,7 @@ export interface Besieged {
   greedy: string;
   /** Of a user of another store. */
   other: string;
-  open(): Promise<Socket>;
+  open: () => Promise<Socket>;
 }
 
 export async function besiege(
