@@ -8,6 +8,11 @@ export class Misuse extends Refusal {
   override readonly name = 'Misuse';
 }
 
+/** The disk has not kept what it was given: a person has to look at it. */
+export class DiskFailure extends Refusal {
+  override readonly name = 'DiskFailure';
+}
+
 /** A database that `copy` has not finished must not be taken for a whole one. */
 export function unfinishedCopy(): Refusal {
   return new Refusal(

@@ -16,16 +16,18 @@ export interface OpenOptions {
   mayBeDown?: boolean;
   /** Whether what is there is spread over the machines of a cluster, however long it takes. */
   distribute?: boolean;
+  /** Called once, if the disk of a file fails a commit: from then on every write is refused. */
+  onDiskFailure?: (cause: unknown) => void;
 }
 
 /** Opens the storage at an address that options.ts let through. Throws Refusal where it cannot. */
 export async function openStorage(
   url: string,
-  { create, mayBeDown = false, distribute = false }: OpenOptions,
+  { create, mayBeDown = false, distribute = false, onDiskFailure }: OpenOptions,
 ): Promise<Storage> {
   if (isFile(url)) {
     const { SqliteStorage } = await import('../sqlite/storage.ts');
-    return new SqliteStorage(fileOf(url), { create });
+    return new SqliteStorage(fileOf(url), { create }, onDiskFailure);
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
   const storage = new PostgresStorage(url, { create, distribute });

@@ -1,12 +1,11 @@
 /**
  * The commands: every one and every option, on one page. What a command does is loaded when it runs.
- * Exit status: 0 done, 1 failed or its output lost, 2 misused.
+ * Exit status: 0 done, 1 failed or its output lost, 2 misused, 3 the disk failed.
  */
 import { readFileSync } from 'node:fs';
 import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings';
 import { roles, scopes } from '../access.ts';
 import { Name, Tag } from '../plant.ts';
-import { Misuse } from '../refusal.ts';
 import {
   baseUrl,
   databaseUrl,
@@ -19,7 +18,7 @@ import {
   workers,
 } from './options.ts';
 import { failWhenOutputIsLost } from './output.ts';
-import { reasonOf } from './reason.ts';
+import { reasonOf, statusOf } from './reason.ts';
 import { withPasswords } from './redact.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
@@ -38,7 +37,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     const reason = reasonOf(error);
     if (reason === undefined) throw error;
     console.error(withPasswords(`error: ${reason}`, ':...'));
-    process.exitCode = error instanceof Misuse ? 2 : 1;
+    process.exitCode = statusOf(error);
   }
 }
 

@@ -1,5 +1,14 @@
 import { Problem } from '../problem.ts';
-import { Refusal } from '../refusal.ts';
+import { DiskFailure, Misuse, Refusal } from '../refusal.ts';
+
+/** The exit status of a process that must not go on with the disk that it has. */
+export const diskFailureStatus = 3;
+
+/** The exit status of a command that failed. */
+export function statusOf(error: unknown): number {
+  if (error instanceof Misuse) return 2;
+  return error instanceof DiskFailure ? diskFailureStatus : 1;
+}
 
 /**
  * Why something failed, for who sits at the terminal: with the cause, which clients are never told.

@@ -5,9 +5,10 @@ import { pino, type Logger } from 'pino';
 import { drainOf } from '../http/drain.ts';
 import { scopes } from '../access.ts';
 import { Problem } from '../problem.ts';
-import { Refusal } from '../refusal.ts';
+import { DiskFailure, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { databaseOption, openStorage, shownDatabase } from './database.ts';
+import { diskFailureStatus } from './reason.ts';
 import { addToken, showToken } from './token.ts';
 import { Workers } from './workers.ts';
 
@@ -22,7 +23,10 @@ interface ServeOptions {
   logLevel: string;
 }
 
-/** Serves until SIGTERM, SIGINT or SIGHUP, then answers what it has accepted and returns. */
+/**
+ * Serves until SIGTERM, SIGINT or SIGHUP, then answers what it has accepted and returns. If the disk fails
+ * a commit, it does the same and throws DiskFailure.
+ */
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
   const stopOrEnd = onSignal(stop);
@@ -40,7 +44,13 @@ export async function serve(options: ServeOptions): Promise<void> {
 }
 
 async function serveHere(options: ServeOptions, stop: AbortController, log: Logger): Promise<void> {
-  await using storage = await opened(options);
+  let hasDiskFailed = false;
+  const onDiskFailure = (err: unknown) => {
+    hasDiskFailed = true;
+    log.error({ err }, 'disk failed');
+    stop.abort();
+  };
+  await using storage = await openStorage(options.database, { ...whileServing, onDiskFailure });
   const { buildApp } = await import('../http/app.ts'); // the first of several processes needs none
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
   const drain = drainOf(app.server);
@@ -56,6 +66,12 @@ async function serveHere(options: ServeOptions, stop: AbortController, log: Logg
     await app.close();
     log.info('stopped');
   }
+  if (hasDiskFailed) {
+    throw new DiskFailure(
+      'The disk reported an error while a change was stored, so the service has ended. ' +
+        'What it acknowledged is kept. Look at the disk, then start it again.',
+    );
+  }
 }
 
 async function serveByWorkers(
@@ -63,7 +79,10 @@ async function serveByWorkers(
   stop: AbortController,
   log: Logger,
 ): Promise<void> {
-  const workers = new Workers(log, stop.signal);
+  const workers = new Workers(log, stop.signal, () => {
+    process.exitCode = diskFailureStatus; // the worker has said why
+    stop.abort();
+  });
   try {
     const areRunning = await startWorkers(workers, options, log);
     if (!stop.signal.aborted) {
@@ -83,7 +102,7 @@ async function startWorkers(
   log: Logger,
 ): Promise<boolean> {
   // A file that cannot be used is refused once, and an old schema brought up by one process.
-  await using storage = await opened(options);
+  await using storage = await openStorage(options.database, whileServing);
   const address = await workers
     .start(options.workers, options.host, options.port)
     .catch(refuseAddress(options));
@@ -111,9 +130,7 @@ async function announce(
 }
 
 /** A database server may still be on its way up: the service does not wait for it. */
-function opened({ database }: ServeOptions): Promise<Storage> {
-  return openStorage(database, { create: true, mayBeDown: true });
-}
+const whileServing = { create: true, mayBeDown: true };
 
 /** npm passes on the signal of a terminal that has reached this process already: that is no second. */
 const sameSignalMs = 1_000;

@@ -6,6 +6,7 @@ import cluster, { type Address, type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
+import { diskFailureStatus } from './reason.ts';
 
 /** One that dies sooner is not replaced at once: it would die again, as fast as the machine allows. */
 const soonMs = 1_000;
@@ -13,10 +14,13 @@ const soonMs = 1_000;
 export class Workers {
   readonly #log: Logger;
   readonly #stopping: AbortSignal;
+  readonly #onDiskFailure: () => void;
 
-  constructor(log: Logger, stopping: AbortSignal) {
+  /** `onDiskFailure` is called if a worker ended because of the disk that all of them share. */
+  constructor(log: Logger, stopping: AbortSignal, onDiskFailure: () => void) {
     this.#log = log;
     this.#stopping = stopping;
+    this.#onDiskFailure = onDiskFailure;
   }
 
   /**
@@ -66,6 +70,7 @@ export class Workers {
     worker.once('exit', (code, signal) => {
       const level = this.#stopping.aborted ? 'info' : 'error';
       this.#log[level]({ worker: worker.process.pid, code, signal }, 'worker ended');
+      if (code === diskFailureStatus) return this.#onDiskFailure();
       const isSoon = performance.now() - startedMs < soonMs;
       // Not a timer that lets the process end: where all workers have died, nothing else holds it.
       setTimeout(() => this.#add(), isSoon ? soonMs : 0);

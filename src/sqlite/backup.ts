@@ -26,6 +26,7 @@ import { isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { applicationId, refuseNewerSchema, versionOf } from './migrate.ts';
 import { pragma } from './pragma.ts';
 import { schemaDifference } from './schema.ts';
+import { rewriteWal } from './rewrite-wal.ts';
 
 /** Told after each step: pages copied, of how many. */
 export type OnProgress = (done: number, total: number) => void;
@@ -256,6 +257,7 @@ function hasNoLinks(error: unknown): boolean {
  */
 function replace(partial: string, path: string): string {
   const kept = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
+  rewriteWal(path);
   const database = new DatabaseSync(path);
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');

@@ -5,7 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
 import { lockTimeoutMs, openDatabase, type OpenOptions } from './database.ts';
-import { isLocked, leavesConnectionSound, problemOf, type Stage } from './errors.ts';
+import { isDiskFailure, isLocked, leavesConnectionSound, problemOf, type Stage } from './errors.ts';
 import { Plants } from './plants.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
@@ -28,6 +28,7 @@ export class Connection {
   readonly #path: string;
   readonly #cacheKiB: number;
   #open: Open | undefined;
+  #diskFailure: unknown;
 
   /** `cacheKiB` is what it may keep of the file in memory; it takes no more than it reads. */
   constructor(path: string, cacheKiB: number) {
@@ -49,8 +50,14 @@ export class Connection {
     }
   }
 
+  /** The error after which nothing is written any more, if there was one. */
+  get diskFailure(): unknown {
+    return this.#diskFailure;
+  }
+
   /** Runs `work` in one transaction; when this returns, its commit is on disk. */
   write<T>(work: (tables: Tables) => T): T {
+    if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     let stage: Stage = 'before-commit';
     try {
       const opened = this.#opened();
@@ -60,6 +67,7 @@ export class Connection {
       opened.database.exec('COMMIT');
       return result;
     } catch (error) {
+      if (isDiskFailure(error, stage)) this.#diskFailure = error;
       throw this.#failed(error, stage);
     }
   }

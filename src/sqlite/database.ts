@@ -8,6 +8,7 @@ import { Refusal } from '../refusal.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { applicationId, migrate, refuseNewerSchema } from './migrate.ts';
 import { pragma } from './pragma.ts';
+import { rewriteWal } from './rewrite-wal.ts';
 
 /** How long a writer waits for another process to end its transaction, before it gives up. */
 export const lockTimeoutMs = 5_000;
@@ -54,6 +55,7 @@ function openWith(
   const { ino: inodeBefore } = statSync(path);
   const database = new DatabaseSync(path, { timeout: lockTimeoutMs });
   try {
+    rewriteWal(path);
     refuseForeignFile(database, path);
     if (statSync(path).ino !== inodeBefore) {
       // A restore held the lock until here: what is open now is the file that it has set aside.

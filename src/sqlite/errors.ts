@@ -51,6 +51,18 @@ export function problemOf(error: unknown, stage: Stage): unknown {
   return storageUnavailable(error);
 }
 
+/** Codes of ioError that no failed sync is behind: a limit on the size of a file, no room for the -shm. */
+const nothingUnsynced = [778, 4_874];
+const syncFailed = [1_034, 1_290];
+
+/** True if nobody knows any more what the disk holds (docs/decisions/0017-failed-sync.md). */
+export function isDiskFailure(error: unknown, stage: Stage): boolean {
+  if (!isSqliteError(error) || primaryCode(error) !== resultCode.ioError) return false;
+  return stage === 'commit'
+    ? !nothingUnsynced.includes(error.errcode)
+    : syncFailed.includes(error.errcode);
+}
+
 /** After any error but these the connection is not to be trusted: it is closed, and opened anew. */
 export function leavesConnectionSound(error: unknown): boolean {
   return isLocked(error) || (isSqliteError(error) && primaryCode(error) === resultCode.full);

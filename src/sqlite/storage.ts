@@ -28,15 +28,22 @@ export class SqliteStorage implements Storage {
   readonly #connection: Connection;
   readonly #writer: Writer;
 
-  /** Opens the file. Throws Refusal where it cannot be used. */
-  constructor(path: string, options: OpenOptions) {
+  /**
+   * Opens the file. Throws Refusal where it cannot be used. `onDiskFailure` is called once, if the disk
+   * fails a commit: from then on every write is refused.
+   */
+  constructor(
+    path: string,
+    options: OpenOptions,
+    onDiskFailure: (cause: unknown) => void = () => {},
+  ) {
     this.#connection = new Connection(path, cacheKiB);
     this.#connection.open(options);
     if (this.#isUnfinished()) {
       this.#connection.close();
       throw unfinishedCopy();
     }
-    this.#writer = new Writer(path, () => this.#connection.forgetPages());
+    this.#writer = new Writer(path, () => this.#connection.forgetPages(), onDiskFailure);
   }
 
   async createPlant({ store, user, role }: Caller, plant: NewPlant): Promise<Plant> {

@@ -65,6 +65,8 @@ function commit(writes: readonly Write[]): Outcome[] {
   try {
     return connection.write((tables) => writes.map((write) => outcomeOf(tables, write)));
   } catch (error) {
+    const { diskFailure } = connection;
+    if (diskFailure !== undefined) parentPort?.postMessage({ diskFailure });
     // None of them is stored, or nobody knows.
     const outcome = failure(error);
     return writes.map(() => outcome);

@@ -5,7 +5,14 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../problem.ts';
-import { nowMs, type Outcome, type Parcel, type Write, type WriteResults } from './writes.ts';
+import {
+  nowMs,
+  type DiskFailed,
+  type Outcome,
+  type Parcel,
+  type Write,
+  type WriteResults,
+} from './writes.ts';
 
 /** Writes that may be under way at a time; one more is refused at once. */
 export const underWayMax = 4_096;
@@ -27,22 +34,29 @@ const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, im
 export class Writer {
   readonly #path: string;
   readonly #onCommit: () => void;
+  readonly #onDiskFailure: (cause: unknown) => void;
+  #diskFailure: unknown;
   #thread: Worker | undefined;
   /** Those of this turn of the event loop. */
   #unsent: Waiting[] = [];
   /** Those that the thread has, in the order that it answers in. */
   #sent: Waiting[] = [];
 
-  /** `onCommit` is called after a commit, before anybody is told of it. */
-  constructor(path: string, onCommit: () => void) {
+  /**
+   * `onCommit` is called after a commit, before anybody is told of it; `onDiskFailure` once, when the
+   * disk has failed a commit: from then on every write is refused.
+   */
+  constructor(path: string, onCommit: () => void, onDiskFailure: (cause: unknown) => void) {
     this.#path = path;
     this.#onCommit = onCommit;
+    this.#onDiskFailure = onDiskFailure;
   }
 
   /** Resolves once the write is on disk; rejects with a Problem that says what became of it. */
   async write<Kind extends Write['kind']>(
     write: Extract<Write, { kind: Kind }>,
   ): Promise<WriteResults[Kind]> {
+    if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     if (this.#unsent.length + this.#sent.length >= underWayMax) throw tooManyWrites();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     this.#unsent.push({ write, sinceMs: nowMs(), settle: resolve });
@@ -93,12 +107,20 @@ export class Writer {
       this.#thread = undefined;
       this.#settle(this.#sent.map(() => ({ problem: outcomeUnknown(cause) })));
     };
-    thread.on('message', (outcomes: readonly Outcome[]) => {
-      if (this.#thread === thread) this.#settle(outcomes); // else they were settled as lost
+    thread.on('message', (message: readonly Outcome[] | DiskFailed) => {
+      if ('diskFailure' in message) this.#stopWriting(message.diskFailure);
+      else if (this.#thread === thread) this.#settle(message); // else they were settled as lost
     });
     thread.on('error', lost);
     thread.on('exit', (code) => lost(new Error(`the writing thread ended with ${code}`)));
     return thread;
+  }
+
+  /** The thread says so with each write that it refuses. */
+  #stopWriting(cause: unknown): void {
+    if (this.#diskFailure !== undefined) return;
+    this.#diskFailure = cause;
+    this.#onDiskFailure(cause);
   }
 
   /** In the order that the writes were sent in. */

@@ -37,6 +37,11 @@ export interface WriteResults {
 export type Outcome =
   { value: unknown } | { problem: { kind: ProblemKind; detail: string; cause?: unknown } };
 
+/** What the thread sends once the disk has failed a commit, before the outcomes of that commit. */
+export interface DiskFailed {
+  diskFailure: unknown;
+}
+
 /** Does the write inside the transaction that is open. A refusal has changed nothing. */
 export function apply({ plants, tokens }: Tables, write: Write): WriteResults[Write['kind']] {
   switch (write.kind) {

@@ -10,7 +10,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { it } from 'node:test';
 import { call, type Answer } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
+import { Connection } from '../support/connection.ts';
+import { databaseFile, fill } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
+import { until } from '../support/until.ts';
 
 const blockBytes = 512; // what `ulimit -f` of a POSIX shell counts in
 
@@ -78,27 +81,73 @@ it('says that an outcome is unknown where a commit cannot be written, and goes o
   assert.deepEqual(await idsOf(again.address, token), acknowledged);
 });
 
-it('says that an outcome is unknown where a sync fails, opens the file anew, and loses nothing', async (t) => {
+it('ends with a status of its own if a sync fails, and loses nothing', async (t) => {
   if (spawnSync('strace', ['-V']).status !== 0) return t.skip('strace is not installed');
   const path = join(tempFolder(t), 'plants.db');
   const database = ['--database', `sqlite:${path}`];
   const token = await runOk(['token', 'create', 'alice', ...database]);
-  const failing = ['strace', '-D', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fsync,fdatasync'];
-  const inject = ['-e', 'inject=fsync,fdatasync:error=EIO:when=8'];
-  const service = await serve(t, database, { under: [...failing, ...inject] });
+  const service = await serve(t, database, { under: failingSync(8) });
 
   const { acknowledged, refused, refusedId } = await createUntilRefused(service.address, token);
   assertHonest(refused, 'outcome-unknown');
   assert.match(service.log(), /"kind":"outcome-unknown".*"msg":"request failed"/);
-  const next = await call(`${service.address}/plants`, 'POST', {
-    token,
-    json: { id: 9_999, name: 'after' },
-  });
-  assert.equal(next.status, 201, next.text);
-  const found = new Set(await idsOf(service.address, token));
+  assert.equal(await service.ended, 3);
+  assert.match(service.log(), /"level":50.*"msg":"disk failed"/);
+  assert.match(service.log(), /^error: The disk reported an error while .* Look at the disk/m);
+
+  const again = await serve(t, database);
+  const found = new Set(await idsOf(again.address, token));
   found.delete(refusedId); // stored or not: nobody was told
-  assert.deepEqual([...found], [...acknowledged, 9_999]);
+  assert.deepEqual([...found], acknowledged);
 });
+
+it('refuses every write at once after a sync has failed, and answers reads until it ends', async (t) => {
+  if (spawnSync('strace', ['-V']).status !== 0) return t.skip('strace is not installed');
+  const { path, url } = databaseFile(t);
+  const token = await fill(path, 0);
+  const service = await serve(t, ['--database', url], { under: failingSync(1) });
+  // Open requests keep the service from ending: each is sent to its end later.
+  const open = Array.from({ length: 2 }, () => new Connection(service.address));
+  const head = (method: string, more = '') =>
+    `${method} /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n${more}`;
+  const body = JSON.stringify({ name: 'late' });
+  const [writer = assert.fail(), reader = assert.fail()] = open;
+  writer.write(
+    head('POST', `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`),
+  );
+  reader.write(head('GET'));
+  t.after(() => open.forEach(({ socket }) => socket.destroy()));
+
+  assertHonest(await createOne(service.address, token), 'outcome-unknown');
+  await until('it stops', () => service.log().includes('"stopping"'));
+  writer.write(body);
+  reader.write('\r\n');
+  const [refused, list] = await Promise.all(open.map((connection) => connection.answer()));
+  assert.equal(refused?.status, 503);
+  assert.match(refused?.body ?? '', /storage-unavailable.*nothing was changed/);
+  assert.deepEqual([list?.status, list?.body], [200, '[]']);
+  assert.equal(await service.ended, 3);
+});
+
+it('ends all workers with that status too', async (t) => {
+  if (spawnSync('strace', ['-V']).status !== 0) return t.skip('strace is not installed');
+  const { path, url } = databaseFile(t);
+  const token = await fill(path, 0);
+  const args = ['--database', url, '--workers', '2'];
+  const service = await serve(t, args, { under: failingSync(1) });
+  assertHonest(await createOne(service.address, token), 'outcome-unknown');
+  assert.equal(await service.ended, 3);
+});
+
+function createOne(address: string, token: string): Promise<Answer> {
+  return call(`${address}/plants`, 'POST', { token, json: { name: 'a' } });
+}
+
+/** A command that fails the sync with the number `at` of each thread of a process. */
+function failingSync(at: number): string[] {
+  const failing = ['strace', '-D', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fsync,fdatasync'];
+  return [...failing, '-e', `inject=fsync,fdatasync:error=EIO:when=${at}`];
+}
 
 it('answers 503 where another process holds the database for too long, and recovers', async (t) => {
   const path = join(tempFolder(t), 'plants.db');

@@ -22,3 +22,31 @@ it(`a power cut loses nothing that was acknowledged (PLANT_STORE_TEST_SEED=${see
   assert.ok(control.length > 0, 'a disk that ignores syncs is noticed');
   t.diagnostic(`60 images, 0 faults; of 20 without syncs, ${control.length} lost something`);
 });
+
+// Nothing that was acknowledged is behind the gap that the failed sync left in the WAL.
+const faults = {
+  'a sync that fails and a kill right after it': '-wal:20:0',
+  'a sync that fails and the end of the service': '-wal:20',
+};
+for (const [what, fail] of Object.entries(faults)) {
+  it(`${what}, a restart and a power cut lose nothing (PLANT_STORE_TEST_SEED=${seed})`, async (t) => {
+    const its = await machine(t);
+    if (its === undefined) return;
+    const failing = await its.serve(fail);
+    await work(its, failing, 200);
+    const isKilled = fail.endsWith(':0');
+    assert.equal(await failing.ended, isKilled ? null : 3);
+    const from = its.events().length;
+    if (isKilled) {
+      const { status, stderr } = await its.migrate('-wal:1');
+      assert.equal(status, 3);
+      assert.match(
+        stderr,
+        /^error: .*plants\.db-wal cannot be put on disk.* Look at the disk, keep/,
+      );
+    }
+    const service = await its.serve();
+    await work(its, service, 40);
+    assert.deepEqual(await faultsOf(t, its, its.events(), { seed, count: 60, from }), []);
+  });
+}

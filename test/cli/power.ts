@@ -8,9 +8,10 @@ import { existsSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Plant } from '../../src/plant.ts';
 import { openDatabase } from '../../src/sqlite/database.ts';
 import { call } from '../support/app.ts';
-import { runOk, serve, type Service } from '../support/command.ts';
+import { run, runOk, serve, type Outcome, type Service } from '../support/command.ts';
 import { Disk, randomBy, readLog, type DiskEvent } from '../support/disk.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -27,13 +28,14 @@ interface Sent {
   deletedNs?: bigint;
 }
 
+/** The service in a folder whose every change is logged; `fail` is POWER_CUT_FAIL of power-cut.c. */
 export interface Machine {
-  url: string;
   token: string;
   /** Every plant that was sent, by its name. */
   sent: Map<string, Sent>;
-  /** Starts the service; `fail` is POWER_CUT_FAIL of power-cut.c. */
-  serve: (options?: { fail?: string; args?: readonly string[] }) => Promise<Service>;
+  serve: (fail?: string) => Promise<Service>;
+  /** A command that does no more than open the database. */
+  migrate: (fail?: string) => Promise<Outcome>;
   /** What has happened to the files so far. */
   events: () => DiskEvent[];
 }
@@ -56,14 +58,14 @@ export async function machine(t: TestContext): Promise<Machine | undefined> {
   const env = { LD_PRELOAD: library, POWER_CUT_FOLDER: folder, POWER_CUT_LOG: log };
   const url = `sqlite:${join(folder, 'plants.db')}`;
   const token = await runOk(['token', 'create', 'alice', '--database', url], { env });
+  const failing = (fail: string | undefined) => ({
+    env: { ...env, ...(fail !== undefined && { POWER_CUT_FAIL: fail }) },
+  });
   return {
-    url,
     token,
     sent: new Map(),
-    serve: ({ fail, args = [] } = {}) =>
-      serve(t, ['--database', url, '--log-level', 'error', ...args], {
-        env: { ...env, ...(fail !== undefined && { POWER_CUT_FAIL: fail }) },
-      }),
+    serve: (fail) => serve(t, ['--database', url], failing(fail)),
+    migrate: (fail) => run(['migrate', '--database', url], failing(fail)),
     events: () => readLog(log),
   };
 }
@@ -97,9 +99,44 @@ export async function work({ sent, token }: Machine, { address }: Service, count
   await Promise.all(Array.from({ length: clients }, client));
 }
 
+/**
+ * Runs the service again and again, on a disk that fails most of the time, and ends it with and without
+ * a kill. The disk of the last service is sound. Returns how each of them ended.
+ */
+export async function live(its: Machine, services: number, random: () => number) {
+  const below = (max: number) => Math.floor(random() * max);
+  const ends: string[] = [];
+  for (let left = services - 1; left >= 0; left--) {
+    const [suffix, nthMax] =
+      [
+        ['-wal', 30],
+        ['-wal', 2],
+        ['.db', 2],
+      ][below(3)] ?? [];
+    const nth = 1 + below(Number(nthMax));
+    const steps = [0, below(80), -1][below(3)]; // until the kill; -1 for none
+    const fail = left > 0 && random() < 0.75 ? `${suffix}:${nth}:${steps}` : undefined;
+    let end: number | string | null;
+    try {
+      const service = await its.serve(fail);
+      await work(its, service, 20 + below(40));
+      end = await service.stop(random() < 0.5 ? 'SIGKILL' : 'SIGTERM');
+    } catch (error) {
+      // It was killed at the start, or refused to start.
+      assert.match(String(error), /serve ended: ($|error: .* cannot be put on disk)/);
+      end = 'not started';
+    }
+    assert.ok([0, 3, null, 'not started'].includes(end), `it ended with ${end}`);
+    ends.push(`${fail ?? 'sound'} ${end ?? 'killed'}`);
+  }
+  return ends;
+}
+
 export interface Cuts {
   seed: number;
   count: number;
+  /** How many of the images are also looked at through the whole service; none if undefined. */
+  served?: number;
   /** The number of the first event that a cut can follow. */
   from?: number;
   ignoresSyncs?: boolean;
@@ -111,9 +148,9 @@ export interface Cuts {
  */
 export async function faultsOf(
   t: TestContext,
-  { sent }: Machine,
+  its: Machine,
   events: readonly DiskEvent[],
-  { seed, count, from = 1, ignoresSyncs = false }: Cuts,
+  { seed, count, served = 0, from = 1, ignoresSyncs = false }: Cuts,
 ): Promise<string[]> {
   const random = randomBy(seed);
   const cuts = Array.from({ length: count }, () => {
@@ -129,11 +166,38 @@ export async function faultsOf(
       mkdirSync(image);
       disk.cut(image, random);
       // What was acknowledged before the next event began was acknowledged before the cut.
-      const fault = faultOf(image, sent.values(), events[at + 1]?.atNs ?? process.hrtime.bigint());
+      const cutNs = events[at + 1]?.atNs ?? process.hrtime.bigint();
+      const isServed = random() < served / count;
+      const fault =
+        (isServed ? await faultServed(t, its, image, cutNs) : undefined) ??
+        faultOf(image, its.sent.values(), cutNs);
       if (fault !== undefined) faults.push(`cut after event ${at + 1} (seed ${seed}): ${fault}`);
     }
   }
   return faults;
+}
+
+/** What a client of a service on the image finds wrong: with its list, and with the next id. */
+async function faultServed(t: TestContext, its: Machine, folder: string, cutNs: bigint) {
+  const isThere = ({ createdNs, deleteSentNs }: Sent) =>
+    createdNs !== undefined && createdNs < cutNs && !(deleteSentNs && deleteSentNs < cutNs);
+  const expected = [...its.sent.values()].filter(isThere);
+  if (expected.length === 0) return undefined; // the token may not be there either
+  const service = await serve(t, ['--database', `sqlite:${join(folder, 'plants.db')}`]);
+  const url = `${service.address}/plants?fields=id,name,tag`;
+  const list = await call(url, 'GET', { token: its.token });
+  const next = await call(url, 'POST', { token: its.token, json: { name: 'next' } });
+  assert.deepEqual([list.status, next.status], [200, 201], service.log());
+  const { id, name } = next.json as Plant;
+  its.sent.set(name, { name, tag: '' });
+  assert.equal(await service.stop(), 0);
+  const found = new Map((list.json as Plant[]).map((plant) => [plant.id, plant]));
+  const lost = expected.find((one) => {
+    const plant = found.get(Number(one.id));
+    return plant?.name !== one.name || plant.tag !== one.tag;
+  });
+  if (lost !== undefined) return `${lost.id} is lost for a client`;
+  return expected.some((one) => Number(one.id) >= id) ? `${id} is assigned again` : undefined;
 }
 
 function faultOf(folder: string, sent: Iterable<Sent>, cutNs: bigint): string | undefined {

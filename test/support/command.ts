@@ -47,6 +47,8 @@ export interface Service {
   output(): string;
   /** What it has logged so far. */
   log(): string;
+  /** Its exit status, once it has ended. */
+  ended: Promise<number | null>;
   /** Sends SIGTERM and waits for the end. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
@@ -59,9 +61,10 @@ export async function serve(
 ): Promise<Service> {
   const child = start(['serve', '--port', '0', ...args], options);
   const closed = once(child, 'close') as Promise<[number | null]>;
+  const ended = closed.then(([status]) => status);
   t.after(async () => {
     child.kill('SIGKILL');
-    await closed;
+    await ended;
   });
   let logged = '';
   child.stderr.setEncoding('utf8').on('data', (chunk) => (logged += String(chunk)));
@@ -72,17 +75,17 @@ export async function serve(
       const [, found] = /^Plant Store listens on (\S+)$/.exec(line) ?? [];
       if (found !== undefined) resolve(found);
     });
-    void closed.then(() => reject(new Error(`serve ended: ${printed}${logged}`)));
+    void ended.then(() => reject(new Error(`serve ended: ${printed}${logged}`)));
   });
   return {
     address,
     child,
     output: () => printed,
     log: () => logged,
+    ended,
     async stop(signal = 'SIGTERM') {
       child.kill(signal);
-      const [status] = await closed;
-      return status;
+      return ended;
     },
   };
 }

@@ -1,0 +1,75 @@
+/**
+ * Puts the WAL on disk before SQLite trusts it. After a sync that failed, Linux marks what it could not
+ * write as clean: readers see it, later syncs skip it, and the disk never gets it. A process that
+ * recovers such a WAL appends behind the gap, and a power cut takes all that it acknowledged there
+ * (docs/decisions/0017-failed-sync.md).
+ */
+import { closeSync, fsyncSync, openSync, readSync, statSync, writeSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { DiskFailure } from '../refusal.ts';
+import { isLocked } from './errors.ts';
+
+const chunkBytes = 1024 * 1024;
+/** Somebody else who tries at the same moment is in the way for microseconds. */
+const triesMax = 4;
+const pauseMsMax = 2;
+const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
+
+/**
+ * Call it before the database at `path` is opened. If nobody has it open and a WAL was left behind, the
+ * WAL is written again, synced and moved to the file. Who has the database open has done so before.
+ * Throws DiskFailure if the disk does not take it.
+ */
+export function rewriteWal(path: string): void {
+  const wal = `${path}-wal`;
+  for (let tries = 0; hasBytes(wal) && tries < triesMax; tries++) {
+    if (tries > 0) Atomics.wait(nobodyWakes, 0, 0, Math.random() * pauseMsMax);
+    if (rewriteAlone(path, wal)) return;
+  }
+}
+
+function hasBytes(file: string): boolean {
+  return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
+}
+
+/** False if another connection has the database open. */
+function rewriteAlone(path: string, wal: string): boolean {
+  // No timeout: a connection of this process may have it open, and would wait for itself.
+  const database = new DatabaseSync(path);
+  try {
+    // With this, reading takes a lock that no other connection lets through, until it is closed.
+    database.exec('PRAGMA locking_mode = EXCLUSIVE');
+    database.prepare('SELECT count(*) FROM sqlite_schema').get();
+    if (hasBytes(wal)) writeAgain(wal); // SQLite removes the one of an empty database
+    return true;
+  } catch (error) {
+    if (isLocked(error)) return false;
+    throw error;
+  } finally {
+    // Moves the WAL to the file. After a failure it does not: the sync that comes first fails as well.
+    database.close();
+  }
+}
+
+/** The same bytes in the same places: whatever part of them gets to the disk, it is what was meant. */
+function writeAgain(wal: string): void {
+  const descriptor = openSync(wal, 'r+');
+  try {
+    const chunk = Buffer.alloc(chunkBytes);
+    for (let at = 0, bytes = 0; ; at += bytes) {
+      bytes = readSync(descriptor, chunk, 0, chunkBytes, at);
+      if (bytes === 0) break;
+      writeSync(descriptor, chunk, 0, bytes, at);
+    }
+    fsyncSync(descriptor);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EIO')) throw error;
+    throw new DiskFailure(
+      `${wal} cannot be put on disk: the disk reports an error. ` +
+        'Look at the disk, keep the files, and start again once it is sound.',
+      { cause: error },
+    );
+  } finally {
+    closeSync(descriptor);
+  }
+}
