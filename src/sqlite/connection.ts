@@ -4,11 +4,12 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
-import { lockTimeoutMs, openDatabase, type OpenOptions } from './database.ts';
+import { openDatabase, type OpenOptions } from './database.ts';
 import { isDiskFailure, isLocked, leavesConnectionSound, problemOf, type Stage } from './errors.ts';
 import { Plants } from './plants.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
+import { nowMs } from './writes.ts';
 
 export interface Tables {
   plants: Plants;
@@ -55,13 +56,16 @@ export class Connection {
     return this.#diskFailure;
   }
 
-  /** Runs `work` in one transaction; when this returns, its commit is on disk. */
-  write<T>(work: (tables: Tables) => T): T {
+  /**
+   * Runs `work` in one transaction; when this returns, its commit is on disk. Waits for the lock of
+   * other processes until `untilMs` of nowMs().
+   */
+  write<T>(work: (tables: Tables) => T, untilMs: number): T {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     let stage: Stage = 'before-commit';
     try {
       const opened = this.#opened();
-      begin(opened.database);
+      begin(opened.database, untilMs);
       const result = work(opened);
       stage = 'commit';
       opened.database.exec('COMMIT');
@@ -124,16 +128,15 @@ export class Connection {
  * in which the others take the lock again and again: with several workers that write at full load,
  * one would starve. Blocks the thread that it is called on.
  */
-function begin(database: DatabaseSync): void {
+function begin(database: DatabaseSync, untilMs: number): void {
   database.exec('PRAGMA busy_timeout = 0');
-  const untilMs = performance.now() + lockTimeoutMs;
   for (;;) {
     try {
       // IMMEDIATE: a read that turns into a write later is refused whatever the timeout.
       database.exec('BEGIN IMMEDIATE');
       return;
     } catch (error) {
-      if (!isLocked(error) || performance.now() > untilMs) throw error;
+      if (!isLocked(error) || nowMs() > untilMs) throw error;
       Atomics.wait(nobodyWakes, 0, 0, lockPollMs);
     }
   }

@@ -10,7 +10,7 @@ import { applicationId, migrate, refuseNewerSchema } from './migrate.ts';
 import { pragma } from './pragma.ts';
 import { rewriteWal } from './rewrite-wal.ts';
 
-/** How long a writer waits for another process to end its transaction, before it gives up. */
+/** How long a write waits for its turn and for other processes to end their transactions. */
 export const lockTimeoutMs = 5_000;
 
 /** The WAL file is cut back to this after a checkpoint, however large a burst made it. */

@@ -10,17 +10,18 @@ import {
 } from 'node:worker_threads';
 import { defect, Problem, storageUnavailable } from '../problem.ts';
 import { Connection, type Tables } from './connection.ts';
-import { apply, nowMs, type Outcome, type Parcel, type Write } from './writes.ts';
+import { lockTimeoutMs } from './database.ts';
+import { isLocked } from './errors.ts';
+import { apply, nowMs, type Outcome, type Parcel, type ThreadData, type Write } from './writes.ts';
 
 /** Writes of one transaction, give or take a parcel: a commit of so many takes some milliseconds. */
 const togetherMax = 512;
-/** Writes that have waited for longer are not begun: nobody waits for them any more. */
-const waitMsMax = 5_000;
-
 /** Writes touch every tree of the schema, two of them at random. */
 const cacheKiB = 16_384;
 
-const connection = new Connection(String(workerData), cacheKiB);
+const { path, taken }: ThreadData = workerData;
+const takenCount = new BigInt64Array(taken);
+const connection = new Connection(path, cacheKiB);
 
 if (parentPort !== null) serve(parentPort);
 
@@ -34,7 +35,8 @@ function serve(port: MessagePort): void {
         writes += next.writes.length;
         next = received(port);
       }
-      if (parcels.length > 0) port.postMessage(outcomesOf(parcels));
+      Atomics.add(takenCount, 0, BigInt(writes));
+      settle(port, parcels);
       if (next === 'close') {
         connection.close();
         port.close(); // nothing is left to wait for, so the thread ends
@@ -50,21 +52,30 @@ function received(port: MessagePort): Message | undefined {
   return receiveMessageOnPort(port)?.message as Message | undefined; // nobody else sends here
 }
 
-function outcomesOf(parcels: readonly Parcel[]): Outcome[] {
-  const tooLateMs = nowMs() - waitMsMax;
-  const isLate = ({ sinceMs }: Parcel) => sinceMs < tooLateMs;
-  const late = parcels.filter(isLate).flatMap(({ writes }) => writes);
-  const timely = parcels.filter((parcel) => !isLate(parcel)).flatMap(({ writes }) => writes);
-  // The late ones came first.
-  return [...late.map(() => tooLate), ...(timely.length > 0 ? commit(timely) : [])];
+/**
+ * Reports the outcomes in the order of the writes. A write waits for the lock until its own time is
+ * up, in the queue included: those that came later do not start the wait again.
+ */
+function settle(port: MessagePort, parcels: readonly Parcel[]): void {
+  for (const [at, { sinceMs, writes }] of parcels.entries()) {
+    const untilMs = sinceMs + lockTimeoutMs;
+    const waiting = parcels.slice(at).flatMap((parcel) => parcel.writes);
+    const outcomes = nowMs() < untilMs ? commit(waiting, untilMs) : undefined;
+    port.postMessage(outcomes ?? writes.map(() => tooLate));
+    if (outcomes !== undefined) return;
+  }
 }
 
-const tooLate = failure(storageUnavailable(undefined));
+const tooLate = failure(
+  storageUnavailable(new Error(`the database was locked for ${lockTimeoutMs} ms`)),
+);
 
-function commit(writes: readonly Write[]): Outcome[] {
+/** Undefined if another process held the lock until then; nothing has changed. */
+function commit(writes: readonly Write[], untilMs: number): Outcome[] | undefined {
   try {
-    return connection.write((tables) => writes.map((write) => outcomeOf(tables, write)));
+    return connection.write((tables) => writes.map((write) => outcomeOf(tables, write)), untilMs);
   } catch (error) {
+    if (error instanceof Problem && isLocked(error.cause)) return undefined;
     const { diskFailure } = connection;
     if (diskFailure !== undefined) parentPort?.postMessage({ diskFailure });
     // None of them is stored, or nobody knows.

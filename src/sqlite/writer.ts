@@ -10,6 +10,7 @@ import {
   type DiskFailed,
   type Outcome,
   type Parcel,
+  type ThreadData,
   type Write,
   type WriteResults,
 } from './writes.ts';
@@ -98,18 +99,25 @@ export class Writer {
   }
 
   #start(): Worker {
-    const thread = new Worker(threadFile, { workerData: this.#path });
+    const taken = new SharedArrayBuffer(8);
+    const workerData: ThreadData = { path: this.#path, taken };
+    const thread = new Worker(threadFile, { workerData });
+    let settledCount = 0;
     const sweep = setInterval(() => this.#giveUp(nowMs() - outcomeMsMax), sweepMs).unref();
     const lost = (cause: unknown) => {
       clearInterval(sweep);
       if (this.#thread !== thread) return;
-      // It has died with writes in its hands: whether they are stored, nobody can tell.
       this.#thread = undefined;
-      this.#settle(this.#sent.map(() => ({ problem: outcomeUnknown(cause) })));
+      // Nobody can tell what became of the writes that it had taken. It never saw the others.
+      const inHand = Number(Atomics.load(new BigInt64Array(taken), 0)) - settledCount;
+      const problemAt = (at: number) => (at < inHand ? outcomeUnknown : storageUnavailable)(cause);
+      this.#settle(this.#sent.map((_, at) => ({ problem: problemAt(at) })));
     };
     thread.on('message', (message: readonly Outcome[] | DiskFailed) => {
-      if ('diskFailure' in message) this.#stopWriting(message.diskFailure);
-      else if (this.#thread === thread) this.#settle(message); // else they were settled as lost
+      if ('diskFailure' in message) return this.#stopWriting(message.diskFailure);
+      if (this.#thread !== thread) return; // they were settled as lost
+      settledCount += message.length;
+      this.#settle(message);
     });
     thread.on('error', lost);
     thread.on('exit', (code) => lost(new Error(`the writing thread ended with ${code}`)));

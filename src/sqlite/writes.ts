@@ -20,6 +20,13 @@ export interface Parcel {
   writes: readonly Write[];
 }
 
+/** What the thread is started with. */
+export interface ThreadData {
+  path: string;
+  /** One BigInt64: how many writes it has taken, for the case that it dies. */
+  taken: SharedArrayBuffer;
+}
+
 /** A clock that all threads share and nobody sets: performance.now() has a zero of its own in each. */
 export function nowMs(): number {
   const [seconds, nanoseconds] = process.hrtime();

@@ -2,11 +2,15 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import type { Worker } from 'node:worker_threads';
+import type { Caller } from '../../src/access.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { underWayMax } from '../../src/sqlite/writer.ts';
 import { hashToken } from '../../src/token.ts';
 import { addToken } from '../support/app.ts';
 import { tempFolder } from '../support/temp.ts';
+import { until } from '../support/until.ts';
 
 async function open(t: TestContext) {
   const path = join(tempFolder(t), 'plants.db');
@@ -73,4 +77,73 @@ it('does what it took before it is closed', async (t) => {
   const database = new DatabaseSync(path);
   assert.deepEqual({ ...database.prepare('SELECT count(*) AS c FROM plants').get() }, { c: 50 });
   database.close();
+});
+
+/** Creates a plant; resolves to its name, or to the kind of problem. */
+function outcomeOf(storage: SqliteStorage, caller: Caller, name: string): Promise<string> {
+  return storage.createPlant(caller, { name }).then(
+    (plant) => plant.name,
+    (error: { kind: string }) => error.kind,
+  );
+}
+
+async function namesIn(storage: SqliteStorage, caller: Caller): Promise<string[]> {
+  const query = { after: 0, limit: 100_000, fields: ['name'] } as const;
+  const { json } = await storage.listPlants(caller, query);
+  const plants: { name: string }[] = JSON.parse(`[${json}]`);
+  return plants.map(({ name }) => name);
+}
+
+/** Collects the threads that are started in this process from now on. */
+function startedThreads(t: TestContext): Worker[] {
+  const threads: Worker[] = [];
+  const add = (thread: Worker) => threads.push(thread);
+  process.on('worker', add);
+  t.after(() => process.off('worker', add));
+  return threads;
+}
+
+it('starts another thread if the one that writes dies, and claims nothing it cannot know', async (t) => {
+  const threads = startedThreads(t);
+  const { path, storage, alice } = await open(t);
+  const [thread] = threads;
+  assert.ok(thread);
+  const create = (name: string) => outcomeOf(storage, alice, name);
+  assert.equal(await create('before'), 'before');
+
+  const release = holdLock(path);
+  const activeMs = () => thread.performance.eventLoopUtilization().active;
+  const activeMsBefore = activeMs();
+  const inFlight = create('in flight');
+  await until('the thread waits for the lock', () => activeMs() > activeMsBefore + 20);
+  const behind = create('behind');
+  await setImmediate(); // it is handed over as well
+  await thread.terminate();
+  assert.deepEqual([await inFlight, await behind], ['outcome-unknown', 'storage-unavailable']);
+  release();
+  assert.equal(await create('after'), 'after');
+  assert.equal(threads.length, 2);
+  assert.deepEqual(await namesIn(storage, alice), ['before', 'after']);
+});
+
+it('tells the truth about each write, whenever its thread dies', async (t) => {
+  const threads = startedThreads(t);
+  const { storage, alice } = await open(t);
+  const outcomes = new Map<string, string>();
+  const kinds = ['done', 'outcome-unknown', 'storage-unavailable'];
+  for (let round = 0; round < 10; round++) {
+    const writes = Array.from({ length: 2_000 }, async (_, at) => {
+      const name = `${round}.${at}`;
+      const outcome = await outcomeOf(storage, alice, name);
+      outcomes.set(name, outcome === name ? 'done' : outcome);
+    });
+    await writes[round * 150]; // so that it dies at another point each time
+    await threads.at(-1)?.terminate();
+    await Promise.all(writes);
+  }
+  const stored = new Set(await namesIn(storage, alice));
+  for (const [name, outcome] of outcomes) {
+    if (outcome !== 'outcome-unknown') assert.equal(stored.has(name), outcome === 'done', name);
+  }
+  assert.deepEqual(new Set(outcomes.values()), new Set(kinds));
 });
