@@ -17,17 +17,19 @@ export interface OpenOptions {
   /** Whether what is there is spread over the machines of a cluster, however long it takes. */
   distribute?: boolean;
   /** Called once, if the disk of a file fails a commit: from then on every write is refused. */
-  onDiskFailure?: (cause: unknown) => void;
+  onDiskFailure?: ((cause: unknown) => void) | undefined;
+  /** Told once if the file is no longer in its place, or not whole, and with undefined if it is again. */
+  onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
 }
 
 /** Opens the storage at an address that options.ts let through. Throws Refusal where it cannot. */
 export async function openStorage(
   url: string,
-  { create, mayBeDown = false, distribute = false, onDiskFailure }: OpenOptions,
+  { create, mayBeDown = false, distribute = false, onFileFault, onDiskFailure }: OpenOptions,
 ): Promise<Storage> {
   if (isFile(url)) {
     const { SqliteStorage } = await import('../sqlite/storage.ts');
-    return new SqliteStorage(fileOf(url), { create }, onDiskFailure);
+    return new SqliteStorage(fileOf(url), { create, onFileFault, onDiskFailure });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
   const storage = new PostgresStorage(url, { create, distribute });

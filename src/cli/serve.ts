@@ -50,7 +50,7 @@ async function serveHere(options: ServeOptions, stop: AbortController, log: Logg
     log.error({ err }, 'disk failed');
     stop.abort();
   };
-  await using storage = await openStorage(options.database, { ...whileServing, onDiskFailure });
+  await using storage = await opened(options, log, onDiskFailure);
   const { buildApp } = await import('../http/app.ts'); // the first of several processes needs none
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
   const drain = drainOf(app.server);
@@ -102,7 +102,7 @@ async function startWorkers(
   log: Logger,
 ): Promise<boolean> {
   // A file that cannot be used is refused once, and an old schema brought up by one process.
-  await using storage = await openStorage(options.database, whileServing);
+  await using storage = await opened(options, log);
   const address = await workers
     .start(options.workers, options.host, options.port)
     .catch(refuseAddress(options));
@@ -130,7 +130,17 @@ async function announce(
 }
 
 /** A database server may still be on its way up: the service does not wait for it. */
-const whileServing = { create: true, mayBeDown: true };
+function opened(
+  { database }: ServeOptions,
+  log: Logger,
+  onDiskFailure?: (cause: unknown) => void,
+): Promise<Storage> {
+  const onFileFault = (err: Refusal | undefined) => {
+    if (err !== undefined) log.error({ err }, 'database file lost');
+    else log.info('database file found again');
+  };
+  return openStorage(database, { create: true, mayBeDown: true, onFileFault, onDiskFailure });
+}
 
 /** npm passes on the signal of a terminal that has reached this process already: that is no second. */
 const sameSignalMs = 1_000;

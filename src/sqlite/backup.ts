@@ -7,11 +7,7 @@ import {
   chmodSync,
   chownSync,
   closeSync,
-  constants,
-  copyFileSync,
   existsSync,
-  fsyncSync,
-  linkSync,
   openSync,
   realpathSync,
   renameSync,
@@ -23,6 +19,7 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 import { openAsItIs, openDatabase } from './database.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
+import { companions, publish, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, refuseNewerSchema, versionOf } from './migrate.ts';
 import { pragma } from './pragma.ts';
 import { schemaDifference } from './schema.ts';
@@ -163,20 +160,6 @@ async function withPartial<T>(file: string, work: (partial: string) => Promise<T
   }
 }
 
-/** Files that SQLite keeps beside a database, and takes in when it finds them beside another. */
-const companions = ['-wal', '-shm', '-journal'];
-
-/** What a database that is no longer there has left would be read as part of the new one. */
-function refuseLeftovers(file: string): void {
-  const left = companions.map((suffix) => file + suffix).filter((name) => existsSync(name));
-  if (left.length > 0) {
-    throw new Refusal(
-      `${left.join(' and ')} belong to a database that is no longer at ${file}. ` +
-        'Move them to where it is now, and try again.',
-    );
-  }
-}
-
 /** Copies the database that was opened from `original`, and checks the copy from end to end. */
 async function copy(
   source: DatabaseSync,
@@ -233,24 +216,6 @@ function isWhole(file: string): boolean {
   }
 }
 
-/** Gives the finished file its name, unless something has it by now. */
-function publish(partial: string, file: string): void {
-  try {
-    linkSync(partial, file);
-  } catch (error) {
-    if (!hasNoLinks(error)) throw error;
-    copyFileSync(partial, file, constants.COPYFILE_EXCL);
-    syncFile(file);
-  }
-  syncFile(dirname(file));
-}
-
-/** True where the file system knows no hard links, as those of many memory cards and shares. */
-function hasNoLinks(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(code);
-}
-
 /**
  * Swaps the file under a lock that no open connection lets through. Who opens `path` meanwhile waits
  * for the lock, and then finds that the file is another (database.ts).
@@ -273,12 +238,6 @@ function replace(partial: string, path: string): string {
     database.close();
   }
   return kept;
-}
-
-function syncFile(path: string): void {
-  const descriptor = openSync(path, 'r');
-  fsyncSync(descriptor);
-  closeSync(descriptor);
 }
 
 function refusalFor(error: unknown, file: string): unknown {

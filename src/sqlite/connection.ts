@@ -3,9 +3,11 @@
  * and the next use opens another. Each thread has its own.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { storageUnavailable } from '../problem.ts';
+import { storageUnavailable, type Problem } from '../problem.ts';
+import { Refusal } from '../refusal.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { isDiskFailure, isLocked, leavesConnectionSound, problemOf, type Stage } from './errors.ts';
+import { OpenFile, refuseOther, type FileId } from './open-file.ts';
 import { Plants } from './plants.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
@@ -16,11 +18,17 @@ export interface Tables {
   tokens: Tokens;
 }
 
-interface Open extends Tables {
+/** A connection that is open, and what runs on it. */
+export interface Open extends Tables {
   database: DatabaseSync;
+  file: OpenFile;
   watch: Watch;
 }
 
+/** Reads run on the event loop, so they hardly wait for a lock; in WAL mode they hardly ever have to. */
+const readLockMs = 20;
+/** Until a file that could not be opened is tried again: trying takes some milliseconds. */
+const reopenMs = 250;
 /** How often a writer asks for the lock that another process holds. */
 const lockPollMs = 0.25;
 const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
@@ -28,24 +36,41 @@ const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
 export class Connection {
   readonly #path: string;
   readonly #cacheKiB: number;
+  /** The file that it opens, and no other; that of its first opening if it was told none. */
+  #fileId: FileId | undefined;
   #open: Open | undefined;
   #diskFailure: unknown;
+  #refusal: { problem: Problem; untilMs: number } | undefined;
 
   /** `cacheKiB` is what it may keep of the file in memory; it takes no more than it reads. */
-  constructor(path: string, cacheKiB: number) {
+  constructor(path: string, cacheKiB: number, fileId?: FileId) {
     this.#path = path;
     this.#cacheKiB = cacheKiB;
+    this.#fileId = fileId;
   }
 
   /** Opens the file now and not with the first use. Throws Refusal where it cannot be used. */
-  open(options: OpenOptions): void {
+  open(options: OpenOptions): FileId {
     this.#open = this.#openWith(options);
+    return this.#open.file.id;
+  }
+
+  /** Why nothing can be read from the file or written to it; undefined if there is no reason. */
+  fault(): Refusal | undefined {
+    try {
+      if (this.#open !== undefined) this.#open.file.check();
+      else if (this.#fileId !== undefined) refuseOther(this.#path, this.#fileId);
+      return undefined;
+    } catch (error) {
+      if (error instanceof Refusal) return error;
+      throw error;
+    }
   }
 
   /** Runs reads, each a statement of its own. */
   read<T>(work: (open: Open) => T): T {
     try {
-      return work(this.#opened());
+      return work(this.#opened(readLockMs));
     } catch (error) {
       throw this.#failed(error, 'before-commit');
     }
@@ -64,11 +89,13 @@ export class Connection {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     let stage: Stage = 'before-commit';
     try {
-      const opened = this.#opened();
+      const opened = this.#opened(Math.max(0, Math.ceil(untilMs - nowMs())));
       begin(opened.database, untilMs);
       const result = work(opened);
+      opened.file.check();
       stage = 'commit';
       opened.database.exec('COMMIT');
+      opened.file.check(); // a change that went with a file that is gone is not acknowledged
       return result;
     } catch (error) {
       if (isDiskFailure(error, stage)) this.#diskFailure = error;
@@ -86,33 +113,49 @@ export class Connection {
     this.#open = undefined;
   }
 
-  #opened(): Open {
+  #opened(lockMs: number): Open {
+    if (this.#open !== undefined) return this.#open;
+    if (this.#refusal !== undefined && nowMs() < this.#refusal.untilMs) throw this.#refusal.problem;
     try {
-      this.#open ??= this.#openWith({ create: false });
+      this.#open = this.#openWith({ create: false, lockMs });
       return this.#open;
     } catch (error) {
-      throw storageUnavailable(error);
+      this.#refusal = { problem: storageUnavailable(error), untilMs: nowMs() + reopenMs };
+      throw this.#refusal.problem;
     }
   }
 
   #openWith(options: OpenOptions): Open {
+    if (this.#fileId !== undefined) refuseOther(this.#path, this.#fileId);
     const database = openDatabase(this.#path, options);
-    database.exec(`PRAGMA cache_size = -${this.#cacheKiB}`);
-    return {
-      database,
-      plants: new Plants(database),
-      tokens: new Tokens(database),
-      watch: new Watch(database),
-    };
+    try {
+      database.exec(`PRAGMA cache_size = -${this.#cacheKiB}`);
+      database.exec(`PRAGMA busy_timeout = ${readLockMs}`);
+      const file = new OpenFile(database, this.#path);
+      this.#fileId ??= file.id;
+      refuseOther(this.#path, this.#fileId);
+      return {
+        database,
+        file,
+        plants: new Plants(database),
+        tokens: new Tokens(database),
+        watch: new Watch(database),
+      };
+    } catch (error) {
+      database.close();
+      throw error;
+    }
   }
 
   /** What to throw for `error`, once the connection is sound again or gone. */
   #failed(error: unknown, stage: Stage): unknown {
-    const problem = problemOf(error, stage);
+    // What SQLite finds in a file that is not whole says less than that it is not.
+    const cause = stage === 'commit' ? error : (this.fault() ?? error);
+    const problem = problemOf(cause, stage);
     const { database } = this.#open ?? {};
     try {
       if (database?.isTransaction) database.exec('ROLLBACK');
-      if (problem === error || leavesConnectionSound(error)) return problem;
+      if (problem === cause || leavesConnectionSound(cause)) return problem;
     } catch {
       // A connection that cannot roll back is dropped; closing it ends its transaction.
     }

@@ -1,11 +1,13 @@
 /**
  * Opens a database file of ours, or refuses it with a sentence that a person can act on.
  */
-import { accessSync, closeSync, constants, existsSync, openSync, statSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { accessSync, closeSync, constants, existsSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
+import { publish, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, migrate, refuseNewerSchema } from './migrate.ts';
 import { pragma } from './pragma.ts';
 import { rewriteWal } from './rewrite-wal.ts';
@@ -25,6 +27,8 @@ const walPagesMax = 4_000;
 export interface OpenOptions {
   /** Whether a file that does not exist is made. */
   create: boolean;
+  /** How long to wait for a lock of another process. */
+  lockMs?: number;
 }
 
 /**
@@ -42,18 +46,19 @@ export function openAsItIs(path: string): DatabaseSync {
 
 function openWith(
   path: string,
-  { create }: OpenOptions,
+  { create, lockMs = lockTimeoutMs }: OpenOptions,
   prepare: (database: DatabaseSync) => void,
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
   if (!existsSync(path)) {
     if (!create) throw new Refusal(`There is no database at ${path}.`);
-    claimFile(path);
+    createDatabase(path);
   }
   refuseUnusablePlace(path);
+  refuseEmpty(path);
 
   const { ino: inodeBefore } = statSync(path);
-  const database = new DatabaseSync(path, { timeout: lockTimeoutMs });
+  const database = new DatabaseSync(path, { timeout: lockMs });
   try {
     rewriteWal(path);
     refuseForeignFile(database, path);
@@ -84,14 +89,55 @@ export function refuseUnsafeSqlite(version: string): void {
   }
 }
 
-/** Made empty before SQLite sees it, so that no moment passes in which others may read it. */
-function claimFile(path: string): void {
+/**
+ * Creates a database under a name of its own and gives it its name when it is whole. So a file that is
+ * empty was never one that is being created: it has lost its content (decision 16).
+ */
+function createDatabase(path: string): void {
   try {
-    closeSync(openSync(path, 'a', 0o600));
+    refuseLeftovers(path);
+  } catch (error) {
+    if (existsSync(path)) return; // another process has created it just now, and they are of that one
+    throw error;
+  }
+  const partial = `${path}.new-${randomUUID()}`;
+  try {
+    claimFile(partial, path);
+    const database = new DatabaseSync(partial);
+    try {
+      database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced below, once
+      migrate(database, path);
+    } finally {
+      database.close();
+    }
+    syncFile(partial);
+    publish(partial, path);
+  } catch (error) {
+    const isTaken = error instanceof Error && 'code' in error && error.code === 'EEXIST';
+    if (!isTaken) throw refusalFor(error, path); // else another process was faster
+  } finally {
+    rmSync(partial, { force: true });
+  }
+}
+
+/** Made empty before SQLite sees it, so that no moment passes in which others may read it. */
+function claimFile(file: string, path: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
     throw new Refusal(
       `Cannot make a database at ${path}: ${reasonOf(error)}. Choose another place with --database.`,
       { cause: error },
+    );
+  }
+}
+
+/** SQLite would take it for a new database, and delete the WAL beside it. */
+function refuseEmpty(path: string): void {
+  if (statSync(path).size === 0) {
+    throw new Refusal(
+      `${path} is empty: it has lost its content, or is no database. ` +
+        'Restore a backup, or delete the file to begin with a new database.',
     );
   }
 }

@@ -2,6 +2,7 @@
  * SQLite's errors, told apart by result code (sqlite.org/rescode.html), never by text.
  */
 import { outcomeUnknown, storageFull, storageUnavailable } from '../problem.ts';
+import { Refusal } from '../refusal.ts';
 
 export const resultCode = {
   busy: 5,
@@ -36,13 +37,15 @@ export function primaryCode(error: SqliteError): number {
 export type Stage = 'before-commit' | 'commit';
 
 /**
- * The Problem that an error of the driver means for the request. An error that is not the driver's
- * passes through as it is.
+ * The Problem that an error of the driver, or a file that is not in its place, means for the request.
+ * Any other error passes through as it is.
  */
 export function problemOf(error: unknown, stage: Stage): unknown {
+  if (error instanceof Refusal) {
+    return stage === 'commit' ? outcomeUnknown(error) : storageUnavailable(error);
+  }
   if (!isSqliteError(error)) return error;
-  const code = primaryCode(error);
-  if (code === resultCode.full) {
+  if (primaryCode(error) === resultCode.full) {
     return storageFull(error);
   }
   if (stage === 'commit' && !isLocked(error)) {
@@ -65,6 +68,7 @@ export function isDiskFailure(error: unknown, stage: Stage): boolean {
 
 /** After any error but these the connection is not to be trusted: it is closed, and opened anew. */
 export function leavesConnectionSound(error: unknown): boolean {
+  if (error instanceof Refusal) return true;
   return isLocked(error) || (isSqliteError(error) && primaryCode(error) === resultCode.full);
 }
 

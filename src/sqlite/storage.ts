@@ -6,7 +6,7 @@ import type { Caller, Grant } from '../access.ts';
 import { firstPageKey } from '../first-page.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import { storageUnavailable } from '../problem.ts';
-import { unfinishedCopy } from '../refusal.ts';
+import { unfinishedCopy, type Refusal } from '../refusal.ts';
 import type {
   NewToken,
   PlantPage,
@@ -15,47 +15,60 @@ import type {
   TokenQuery,
   TokenRecord,
 } from '../storage.ts';
-import { Connection } from './connection.ts';
+import { Connection, type Open } from './connection.ts';
 import type { OpenOptions } from './database.ts';
 import { Writer } from './writer.ts';
+import type { Write, WriteResults } from './writes.ts';
 
 /** A list of any length fills it, so it is part of what a list costs in memory. */
 const cacheKiB = 5_120;
 
+/** How often the file is looked at, so that one that is gone is noticed within a second. */
+const fileCheckMs = 500;
+
 const unfinishedSql = `SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`;
+
+export interface SqliteOptions extends OpenOptions {
+  /** Told once if the file is no longer in its place, or not whole, and with undefined if it is again. */
+  onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
+  /** Called once, if the disk fails a commit: from then on every write is refused. */
+  onDiskFailure?: ((cause: unknown) => void) | undefined;
+}
 
 export class SqliteStorage implements Storage {
   readonly #connection: Connection;
   readonly #writer: Writer;
+  readonly #onFileFault: SqliteOptions['onFileFault'];
+  readonly #fileChecks: NodeJS.Timeout;
+  /** While there is one, nothing is answered: what is open is no longer the database. */
+  #fileFault: Refusal | undefined;
 
-  /**
-   * Opens the file. Throws Refusal where it cannot be used. `onDiskFailure` is called once, if the disk
-   * fails a commit: from then on every write is refused.
-   */
-  constructor(
-    path: string,
-    options: OpenOptions,
-    onDiskFailure: (cause: unknown) => void = () => {},
-  ) {
+  /** Opens the file. Throws Refusal where it cannot be used. */
+  constructor(path: string, { onFileFault, onDiskFailure, ...options }: SqliteOptions) {
+    this.#onFileFault = onFileFault;
     this.#connection = new Connection(path, cacheKiB);
-    this.#connection.open(options);
+    const fileId = this.#connection.open(options);
     if (this.#isUnfinished()) {
       this.#connection.close();
       throw unfinishedCopy();
     }
-    this.#writer = new Writer(path, () => this.#connection.forgetPages(), onDiskFailure);
+    this.#writer = new Writer(path, fileId, {
+      onCommit: () => this.#connection.forgetPages(),
+      onDiskFailure: onDiskFailure ?? (() => {}),
+    });
+    this.#fileChecks = setInterval(() => this.#checkFile(), fileCheckMs).unref();
   }
 
   async createPlant({ store, user, role }: Caller, plant: NewPlant): Promise<Plant> {
-    return this.#writer.write({ kind: 'createPlant', caller: { store, user, role }, plant });
+    return this.#write({ kind: 'createPlant', caller: { store, user, role }, plant });
   }
 
   async findPlant(caller: Caller, id: number): Promise<Plant | undefined> {
-    return this.#connection.read(({ plants }) => plants.find(caller, id));
+    return this.#read(({ plants }) => plants.find(caller, id));
   }
 
   async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
-    return this.#connection.read(({ watch, plants }) => {
+    return this.#read(({ watch, plants }) => {
       const read = () => plants.list(caller, query);
       const key = firstPageKey(caller, query);
       return key === undefined ? read() : watch.pages.recall(key, read);
@@ -63,36 +76,38 @@ export class SqliteStorage implements Storage {
   }
 
   async deletePlant({ store, user, role }: Caller, id: number): Promise<boolean> {
-    return this.#writer.write({ kind: 'deletePlant', caller: { store, user, role }, id });
+    return this.#write({ kind: 'deletePlant', caller: { store, user, role }, id });
   }
 
   async createToken(token: NewToken): Promise<void> {
-    return this.#writer.write({ kind: 'createToken', token });
+    return this.#write({ kind: 'createToken', token });
   }
 
   async findGrant(tokenHash: Uint8Array): Promise<Grant | undefined> {
     const { buffer, byteOffset, byteLength } = tokenHash;
     const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
-    return this.#connection.read(({ watch, tokens }) => {
+    return this.#read(({ watch, tokens }) => {
       watch.look();
       return watch.grants.recall(key, () => tokens.findGrant(tokenHash));
     });
   }
 
   async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
-    return this.#connection.read(({ tokens }) => tokens.list(query));
+    return this.#read(({ tokens }) => tokens.list(query));
   }
 
   async revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
-    return this.#writer.write({ kind: 'revokeToken', id, revokedAtMs });
+    return this.#write({ kind: 'revokeToken', id, revokedAtMs });
   }
 
   async check(): Promise<void> {
-    this.#connection.read(({ tokens }) => tokens.check());
+    this.#checkFile();
+    this.#read(({ tokens }) => tokens.check());
     if (this.#isUnfinished()) throw storageUnavailable(unfinishedCopy());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#fileChecks);
     try {
       await this.#writer.close();
     } finally {
@@ -100,8 +115,32 @@ export class SqliteStorage implements Storage {
     }
   }
 
+  #read<T>(work: (open: Open) => T): T {
+    this.#refuseFault();
+    return this.#connection.read(work);
+  }
+
+  async #write<Kind extends Write['kind']>(
+    write: Extract<Write, { kind: Kind }>,
+  ): Promise<WriteResults[Kind]> {
+    this.#refuseFault(); // the thread looks as well, at each commit
+    return this.#writer.write(write);
+  }
+
+  #refuseFault(): void {
+    if (this.#fileFault !== undefined) throw storageUnavailable(this.#fileFault);
+  }
+
+  #checkFile(): void {
+    const before = this.#fileFault;
+    this.#fileFault = this.#connection.fault();
+    if ((before === undefined) !== (this.#fileFault === undefined)) {
+      this.#onFileFault?.(this.#fileFault);
+    }
+  }
+
   #isUnfinished(): boolean {
-    const copies = this.#connection.read(({ database }) => database.prepare(unfinishedSql).all());
+    const copies = this.#read(({ database }) => database.prepare(unfinishedSql).all());
     return copies.length > 0;
   }
 }

@@ -19,9 +19,9 @@ const togetherMax = 512;
 /** Writes touch every tree of the schema, two of them at random. */
 const cacheKiB = 16_384;
 
-const { path, taken }: ThreadData = workerData;
+const { path, fileId, taken }: ThreadData = workerData;
 const takenCount = new BigInt64Array(taken);
-const connection = new Connection(path, cacheKiB);
+const connection = new Connection(path, cacheKiB, fileId);
 
 if (parentPort !== null) serve(parentPort);
 

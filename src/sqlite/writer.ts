@@ -5,6 +5,7 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../problem.ts';
+import type { FileId } from './open-file.ts';
 import {
   nowMs,
   type DiskFailed,
@@ -32,8 +33,16 @@ interface Waiting {
 // The sources in a checkout, the compiled file in what is published.
 const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
+interface WriterEvents {
+  /** After a commit, before anybody is told of it. */
+  onCommit: () => void;
+  /** Once, when the disk has failed a commit: from then on every write is refused. */
+  onDiskFailure: (cause: unknown) => void;
+}
+
 export class Writer {
   readonly #path: string;
+  readonly #fileId: FileId;
   readonly #onCommit: () => void;
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
@@ -43,12 +52,9 @@ export class Writer {
   /** Those that the thread has, in the order that it answers in. */
   #sent: Waiting[] = [];
 
-  /**
-   * `onCommit` is called after a commit, before anybody is told of it; `onDiskFailure` once, when the
-   * disk has failed a commit: from then on every write is refused.
-   */
-  constructor(path: string, onCommit: () => void, onDiskFailure: (cause: unknown) => void) {
+  constructor(path: string, fileId: FileId, { onCommit, onDiskFailure }: WriterEvents) {
     this.#path = path;
+    this.#fileId = fileId;
     this.#onCommit = onCommit;
     this.#onDiskFailure = onDiskFailure;
   }
@@ -100,7 +106,7 @@ export class Writer {
 
   #start(): Worker {
     const taken = new SharedArrayBuffer(8);
-    const workerData: ThreadData = { path: this.#path, taken };
+    const workerData: ThreadData = { path: this.#path, fileId: this.#fileId, taken };
     const thread = new Worker(threadFile, { workerData });
     let settledCount = 0;
     const sweep = setInterval(() => this.#giveUp(nowMs() - outcomeMsMax), sweepMs).unref();

@@ -7,6 +7,7 @@ import type { NewPlant, Plant } from '../plant.ts';
 import type { ProblemKind } from '../problem.ts';
 import type { NewToken, TokenRecord } from '../storage.ts';
 import type { Tables } from './connection.ts';
+import type { FileId } from './open-file.ts';
 
 export type Write =
   | { kind: 'createPlant'; caller: Identity; plant: NewPlant }
@@ -23,6 +24,8 @@ export interface Parcel {
 /** What the thread is started with. */
 export interface ThreadData {
   path: string;
+  /** The file that the others of this process have open. */
+  fileId: FileId;
   /** One BigInt64: how many writes it has taken, for the case that it dies. */
   taken: SharedArrayBuffer;
 }

@@ -60,14 +60,10 @@ describe('opening a database', () => {
     ]);
   });
 
-  it('brings a new file and an empty one to the newest schema', (t) => {
-    const { path } = databaseFile(t);
-    writeFileSync(path, '');
-    for (const file of [path, `${path}.new`]) {
-      using database = openDatabase(file, create);
-      assert.equal(versionOf(database), newestVersion);
-      assert.ok(newestVersion >= 1);
-    }
+  it('brings a new file to the newest schema', (t) => {
+    using database = openDatabase(databaseFile(t).path, create);
+    assert.equal(versionOf(database), newestVersion);
+    assert.ok(newestVersion >= 1);
   });
 
   it('leaves what is in a file of ours', async (t) => {
@@ -115,6 +111,28 @@ describe('a database is refused', () => {
       name: 'Refusal',
       message: /there is no such folder\. Choose another place with --database\.$/,
     });
+  });
+
+  it('where it is empty: it has lost its content', (t) => {
+    const { folder, path } = databaseFile(t);
+    writeFileSync(path, '');
+    writeFileSync(`${path}-wal`, 'what SQLite would delete');
+    for (const options of [create, dontCreate]) {
+      assertRefused(path, /is empty: .* Restore a backup, or delete the file to begin/, options);
+    }
+    assert.deepEqual(readdirSync(folder), ['plants.db', 'plants.db-wal']);
+  });
+
+  it('where there is none, but what belonged to one is left', (t) => {
+    for (const suffix of ['-wal', '-shm', '-journal']) {
+      const { folder, path } = databaseFile(t);
+      writeFileSync(path + suffix, '');
+      assert.throws(() => openDatabase(path, create), {
+        name: 'Refusal',
+        message: new RegExp(`${suffix} belong to a database that is no longer at ${path}`),
+      });
+      assert.deepEqual(readdirSync(folder), [`plants.db${suffix}`]);
+    }
   });
 
   it('where the path is a folder', (t) => {
