@@ -6,13 +6,13 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { Problem } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { acceptBodies } from './body.ts';
 import { answerBrokenRequest } from './broken.ts';
 import { Connections, lingerAtEnd } from './connections.ts';
 import { docsRoutes } from './docs.ts';
-import { headerCount } from './headers.ts';
+import { hasForeignFraming, headFault } from './head.ts';
+import { privateHeaders } from './headers.ts';
 import { healthRoutes } from './health.ts';
 import { answerOtherMethods } from './methods.ts';
 import { plantRoutes } from './plants.ts';
@@ -46,6 +46,10 @@ const nothingToCompile = {
 
 export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): FastifyInstance {
   const connections = new Connections();
+  const faultOf = (request: IncomingMessage) => {
+    if (hasForeignFraming(request)) connections.endAfter(request);
+    return headFault(request);
+  };
   const app = fastify({
     bodyLimit: bodyBytesMax,
     requestTimeout: requestTimeoutMs,
@@ -61,8 +65,12 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
       requireHostHeader: false, // checked below, where the answer is a problem
     },
     clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, connections),
-    frameworkErrors: (error, request, reply) =>
-      connections.begin(request.raw, reply.raw, () => void sendProblem(reply, asProblem(error))),
+    frameworkErrors: (error, { raw }, reply) =>
+      connections.begin(
+        raw,
+        reply.raw,
+        () => void sendProblem(reply, faultOf(raw) ?? asProblem(error)),
+      ),
     schemaController: { compilersFactory: nothingToCompile },
   });
   connections.admitTo(app.server);
@@ -78,8 +86,8 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
     connections.begin(request.raw, reply.raw, done),
   );
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id);
-    done(refusalOf(request.raw));
+    reply.header('x-request-id', request.id).headers(privateHeaders);
+    done(faultOf(request.raw));
   });
   // Not before: the service may begin to stop while a body is still coming. And with the last of the
   // requests that came over a connection alone: Node ends it with the first answer that says so.
@@ -93,7 +101,7 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
-  answerOtherMethods(app);
+  answerOtherMethods(app, connections);
   acceptBodies(app);
   validateRequests(app);
 
@@ -101,18 +109,6 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
   return app;
-}
-
-function refusalOf(request: IncomingMessage): Problem | undefined {
-  const hosts = headerCount(request, 'host');
-  if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
-    return new Problem('invalid-request', 'Send exactly one Host header (RFC 9112, section 3.2).');
-  }
-  const { expect } = request.headers;
-  if (expect !== undefined && request.httpVersion === '1.1' && !/^100-continue$/i.test(expect)) {
-    return new Problem('expectation-failed', 'Only "Expect: 100-continue" is supported.');
-  }
-  return undefined;
 }
 
 function logRequests(app: FastifyInstance, log: Logger): void {

@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../problem.ts';
+import { headerCount } from './headers.ts';
 import { unsupportedMediaType } from './problems.ts';
 
 export function acceptBodies(app: FastifyInstance): void {
@@ -13,10 +14,12 @@ export function acceptBodies(app: FastifyInstance): void {
   );
 
   app.addHook('preParsing', (request, _reply, payload, done) => {
-    if (hasBody(request)) done(refusalOf(request), payload);
+    const hasType = request.headers['content-type'] !== undefined;
+    if (hasType && headerCount(request.raw, 'content-type') > 1) done(oneType(), payload);
+    else if (hasBody(request)) done(refusalOf(request), payload);
     else {
       // Many clients send a content type with every request; without a body it means nothing.
-      if (request.headers['content-type'] !== undefined) delete request.headers['content-type'];
+      if (hasType) delete request.headers['content-type'];
       done(null, payload);
     }
   });
@@ -27,6 +30,10 @@ function refusalOf(request: FastifyRequest): Problem | null {
     return new Problem('invalid-request', `${request.method} takes no body here; send none.`);
   }
   return isPlainJson(request) ? null : unsupportedMediaType();
+}
+
+function oneType(): Problem {
+  return new Problem('invalid-request', 'There are two Content-Type headers; send one.');
 }
 
 /** RFC 9112, section 6: these two headers and nothing else tell that there is a body. */

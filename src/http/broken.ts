@@ -6,7 +6,8 @@ import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { Problem } from '../problem.ts';
 import { linger, type Connections } from './connections.ts';
-import { headerBytesMax, requestTimeoutMs } from './limits.ts';
+import { privateHeaders } from './headers.ts';
+import { headerBytesMax, requestTimeoutMs, stillTimeoutMs } from './limits.ts';
 import { answers, problemBody, problemMediaType } from './problems.ts';
 
 // An import would read all that node:http exports, and with WebSocket a whole HTTP client is loaded.
@@ -25,9 +26,25 @@ export function answerBrokenRequest(
     socket.destroy();
     return;
   }
+  if (!connections.endAfterLast(socket)) answerAndEnd(socket, problemOf(error.code));
+}
+
+/**
+ * For the event `connect` of node:http, which has let go of the connection: nothing else listens for
+ * its errors, nor ends it if it stands still.
+ */
+export function answerConnect(socket: Socket, connections: Connections, allow: string): void {
+  const destroy = () => void socket.destroy();
+  socket.on('error', destroy).setTimeout(stillTimeoutMs, destroy);
   if (connections.endAfterLast(socket)) return;
-  const { status, headers, body } = answerOf(problemOf(error.code));
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const problem = new Problem('method-not-allowed', 'This is no proxy: it makes no tunnels.');
+  answerAndEnd(socket, problem, { Allow: allow });
+}
+
+function answerAndEnd(socket: Socket, problem: Problem, more: Record<string, string> = {}): void {
+  const { status, headers, body } = answerOf(problem);
+  const all = Object.entries({ ...headers, ...more });
+  const lines = all.map(([name, value]) => `${name}: ${value}\r\n`);
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`;
   socket.write(head + body);
   linger(socket);
@@ -58,6 +75,7 @@ function answerOf(problem: Problem) {
   const body = problemBody(problem, requestId);
   const headers = {
     'X-Request-Id': requestId,
+    ...privateHeaders,
     'Content-Type': problemMediaType,
     'Content-Length': Buffer.byteLength(body),
     Connection: 'close',

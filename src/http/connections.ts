@@ -88,6 +88,13 @@ export class Connections {
     return this.#connections.get(request.socket)?.isEnding === true && this.isLatest(request);
   }
 
+  /** Makes the answer to this request the last: no byte after it is handled as another request. */
+  endAfter({ socket }: IncomingMessage): void {
+    const connection = this.#of(socket);
+    connection.isEnding = true;
+    connection.waiting.length = 0;
+  }
+
   /**
    * Ends the connection after the last answer to a whole request; false if there is none to wait for.
    * What broke off gets none from its route, unless that has begun one.

@@ -9,3 +9,12 @@ export function headerCount({ rawHeaders }: IncomingMessage, lowerCaseName: stri
   }
   return count;
 }
+
+/**
+ * On every answer but those to documents (which may be cached): it is for this caller and this moment,
+ * and it is what its media type says.
+ */
+export const privateHeaders = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+};

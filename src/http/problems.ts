@@ -5,6 +5,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { defect, Problem, type ProblemKind } from '../problem.ts';
+import { privateHeaders } from './headers.ts';
 import { bodyBytesMax } from './limits.ts';
 import { sendText } from './send.ts';
 
@@ -59,7 +60,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
   const { status, retryAfterSeconds } = answers[problem.kind];
   if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
   const { id } = reply.request;
-  reply.code(status).header('x-request-id', id);
+  reply.code(status).headers(privateHeaders).header('x-request-id', id);
   return sendText(reply, problemMediaType, problemBody(problem, id));
 }
 
@@ -90,7 +91,7 @@ export function asProblem(error: unknown): Problem {
     case 'ECONNRESET':
       return new Problem('invalid-request', 'The body did not arrive whole.');
     case 'FST_ERR_BAD_URL':
-      return new Problem('invalid-request', 'The path is not valid percent-encoded UTF-8.');
+      return badUrl();
     default:
       return defect(error);
   }
@@ -101,4 +102,8 @@ export function unsupportedMediaType(): Problem {
     'unsupported-media-type',
     'Send the body as JSON in UTF-8, uncompressed, with "Content-Type: application/json".',
   );
+}
+
+export function badUrl(): Problem {
+  return new Problem('invalid-request', 'The path is not valid percent-encoded UTF-8.');
 }

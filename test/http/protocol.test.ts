@@ -14,6 +14,9 @@ function read(answer: string) {
   return { status: Number(statusLine.split(' ')[1]), headers, problem: JSON.parse(body) };
 }
 
+const chunked = 'Transfer-Encoding: chunked';
+const chunkedAnd = (coding: string) => `Transfer-Encoding: ${coding}, chunked`;
+
 const broken: Record<string, [bytes: string, status: number]> = {
   'bytes that are not HTTP': ['hello\r\n\r\n', 400],
   'an unknown method': [request('FLY /plants', ['Host: x']), 400],
@@ -37,6 +40,27 @@ const broken: Record<string, [bytes: string, status: number]> = {
     request('POST /plants', ['Host: x', 'Expect: miracles', 'Content-Length: 0']),
     417,
   ],
+  'a tunnel to elsewhere': [request('CONNECT plants.example:80', ['Host: plants.example:80']), 405],
+  'a body in two codings': [
+    request('POST /plants', ['Host: x', chunkedAnd('gzip')], '0\r\n\r\n'),
+    400,
+  ],
+  'a coding that is not chunked': [
+    request('POST /plants', ['Host: x', 'Transfer-Encoding: gzip']),
+    400,
+  ],
+  'a coding with a parameter': [
+    request('POST /plants', ['Host: x', 'Transfer-Encoding: chunked;q=1'], '0\r\n\r\n'),
+    400,
+  ],
+  'chunks in HTTP/1.0': [`POST /plants HTTP/1.0\r\n${chunked}\r\n\r\n0\r\n\r\n`, 400],
+  'an unknown coding and a broken path': [
+    request('POST /%zz', ['Host: x', chunkedAnd('gzip')], '0\r\n\r\n'),
+    400,
+  ],
+  'a fragment in the path': [request('GET /plants#top', ['Host: x']), 400],
+  'a fragment in the query': [request('GET /plants?tag=a#b', ['Host: x']), 400],
+  'a path with a slash at its end': [request('GET /plants/', ['Host: x']), 404],
 };
 
 for (const [what, [bytes, status]] of Object.entries(broken)) {
@@ -50,6 +74,151 @@ for (const [what, [bytes, status]] of Object.entries(broken)) {
     assert.ok(answer.problem.detail.length > 20);
   });
 }
+
+const hosts = {
+  200: 'x|x:|x:80||127.0.0.1:8080|[::1]|[2001:db8::1]:8080|a_b.%41|x:065535',
+  400:
+    'alice@x|alice:secret@x|http://x|x/plants|x?a|x#a|a b|a\tb|a, b|"x"|x:http|x:-1|x:65536|x:80:80|' +
+    ':80:|::1|[::1|[::1]a|[x]|[fe80::1%eth0]|%4|%zz|\\|<x>|plänts.example',
+};
+
+for (const [status, texts] of Object.entries(hosts)) {
+  it(`answers ${status} to a Host that is ${status === '200' ? 'valid' : 'not'}`, async (t) => {
+    const { port } = await startApp(t);
+    for (const host of texts.split('|')) {
+      const answer = read(await exchange(port, request('GET /livez', [`Host: ${host}`])));
+      assert.equal(answer.status, Number(status), host);
+    }
+  });
+}
+
+it('takes the host of a whole address for the one that counts', async (t) => {
+  const { port } = await startApp(t);
+  const statuses = {
+    'http://plants.example/livez': 200,
+    'HTTPS://[::1]:8080/livez': 200,
+    'http://alice@x/livez': 400,
+    'http://x:65536/livez': 400,
+    'http:///livez': 400,
+    'http://?/livez': 400,
+    'http://x?/livez': 404,
+    'http://x': 404,
+  };
+  for (const [target, status] of Object.entries(statuses)) {
+    const answer = read(await exchange(port, request(`GET ${target}`, ['Host: other.example'])));
+    assert.equal(answer.status, status, target);
+  }
+  const wrong = await exchange(port, request('GET http://x/livez', ['Host: a b']));
+  assert.match(wrong, /^HTTP\/1\.1 400 /);
+});
+
+it('needs no Host in HTTP/1.0', async (t) => {
+  const { port } = await startApp(t);
+  assert.match(await exchange(port, 'GET /livez HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
+});
+
+it('names what it allows to whoever asks for a tunnel', async (t) => {
+  const { port } = await startApp(t);
+  for (const length of [0, 3]) {
+    const headers = ['Host: x:80', `Content-Length: ${length}`];
+    const answer = await exchange(port, request('CONNECT x:80', headers, 'ab'));
+    assert.match(answer, /^allow: DELETE, GET, HEAD, OPTIONS, POST\r$/im);
+    assert.match(answer, /^connection: close\r$/im);
+  }
+});
+
+it('answers what came before a tunnel, and closes', async (t) => {
+  const { port, token } = await startApp(t);
+  const headers = ['Host: x', `Authorization: Bearer ${await token('alice')}`].join('\r\n');
+  const sound = `GET /plants HTTP/1.1\r\n${headers}\r\n\r\n`;
+  const answer = await exchange(port, sound + request('CONNECT x:80', ['Host: x:80']));
+  assert.match(answer, /^HTTP\/1\.1 200 [^]*\[\]$/);
+});
+
+it('reads nothing as a request after one whose end is uncertain', async (t) => {
+  const { port, token, call } = await startApp(t);
+  const alice = await token('alice');
+  await call('POST', '/plants', { token: alice, json: { name: 'a', id: 1 } });
+  const headers = ['Host: x', `Authorization: Bearer ${alice}`];
+  const follower = request('DELETE /plants/1', headers);
+  const uncertain = [
+    [`POST /plants HTTP/1.1`, chunkedAnd('gzip')],
+    [`POST /%zz HTTP/1.1`, chunkedAnd('gzip')],
+    [`PUT /nowhere HTTP/1.1`, chunkedAnd('gzip')],
+    [`POST /plants HTTP/1.1`, chunkedAnd('gzip'), 'Expect: miracles'],
+    [`POST /plants HTTP/1.0`, chunked, 'Connection: keep-alive'],
+  ];
+  for (const [line = '', ...framing] of uncertain) {
+    const head = [line, ...framing, ...headers].join('\r\n');
+    const answer = await exchange(port, `${head}\r\n\r\n0\r\n\r\n${follower}`);
+    assert.equal(answer.match(/^HTTP/gm)?.length, 1, answer);
+    assert.match(answer, /^connection: close\r$/im);
+  }
+  assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
+});
+
+it('refuses two Content-Types, with a body and without', async (t) => {
+  const { port, token } = await startApp(t);
+  const type = 'Content-Type: application/json';
+  const headers = ['Host: x', `Authorization: Bearer ${await token('alice')}`, type, type];
+  const body = '{"name":"a"}';
+  for (const bytes of [
+    request('POST /plants', [...headers, `Content-Length: ${body.length}`], body),
+    request('DELETE /plants/1', headers),
+  ]) {
+    const { status, problem } = read(await exchange(port, bytes));
+    assert.equal(status, 400);
+    assert.match(problem.detail, /two Content-Type/);
+  }
+});
+
+it('takes an encoded path for the same with every method, and %2F for no slash', async (t) => {
+  const { port, token } = await startApp(t);
+  const alice = `Authorization: Bearer ${await token('alice')}`;
+  const statuses = {
+    'GET /%70lants': 200,
+    'GET /%70lants/%31': 404,
+    'OPTIONS /%70lants': 204,
+    'OPTIONS /pl%61nts/%31': 204,
+    'PUT /%70lants': 405,
+    'PROPFIND /%70lants': 405,
+    'GET /plants%2F1': 404,
+    'OPTIONS /plants%2F1': 404,
+    'PUT /plants%2f1': 404,
+    'PUT /%2570lants': 404,
+    'PUT /%zz': 400,
+    'OPTIONS /%ff': 400,
+  };
+  for (const [firstLine, status] of Object.entries(statuses)) {
+    const answer = await exchange(port, request(firstLine, ['Host: x', alice]));
+    assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `), firstLine);
+  }
+});
+
+it('lets nobody keep an answer, nor guess its media type', async (t) => {
+  const { port, token } = await startApp(t);
+  const alice = ['Host: x', `Authorization: Bearer ${await token('alice')}`];
+  const body = '{"name":"a"}';
+  const typed = [...alice, 'Content-Type: application/json', `Content-Length: ${body.length}`];
+  const answers: [bytes: string, status: number][] = [
+    [request('POST /plants', typed, body), 201],
+    [request('GET /plants', alice), 200],
+    [request('HEAD /plants/1', alice), 200],
+    [request('DELETE /plants/1', alice), 204],
+    [request('OPTIONS /plants', alice), 204],
+    [request('GET /livez', alice), 200],
+    [request('GET /readyz', alice), 200],
+    [request('GET /plants', ['Host: x']), 401],
+    [request('GET /nowhere', alice), 404],
+    ...Object.values(broken),
+  ];
+  for (const [bytes, status] of answers) {
+    const answer = await exchange(port, bytes);
+    assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `), bytes);
+    assert.match(answer, /^cache-control: no-store\r$/im, bytes);
+    assert.match(answer, /^x-content-type-options: nosniff\r$/im, bytes);
+  }
+});
 
 it('answers OPTIONS * for the service as a whole', async (t) => {
   const { port } = await startApp(t);
@@ -95,8 +264,10 @@ it('answers a request whose body breaks off, and does not wait for it', async (t
   const { port, token, call } = await startApp(t);
   const alice = await token('alice');
   const headers = ['Host: x', `Authorization: Bearer ${alice}`, 'Content-Type: application/json'];
-  const chunked = [...headers, 'Transfer-Encoding: chunked'];
-  const answer = await exchange(port, request('POST /plants', chunked, 'ZZ\r\n{}\r\n'));
+  const answer = await exchange(
+    port,
+    request('POST /plants', [...headers, chunked], 'ZZ\r\n{}\r\n'),
+  );
   assert.match(answer, /^HTTP\/1\.1 400 /);
   assert.equal((await call('GET', '/plants', { token: alice })).text, '[]');
 });
