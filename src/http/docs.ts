@@ -2,12 +2,13 @@
  * `/openapi.json`, the contract as it is committed, and `/docs`, which shows it with Swagger UI out of
  * this installation: nothing is fetched from elsewhere, and a policy keeps it so.
  */
-import { createReadStream, existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
-import { sendText } from './send.ts';
+import { serveDocument } from './documents.ts';
 
 const documentFile = new URL('../../openapi.json', import.meta.url);
 
@@ -15,8 +16,8 @@ const documentFile = new URL('../../openapi.json', import.meta.url);
 const copied = fileURLToPath(new URL('./swagger-ui/', import.meta.url));
 
 export const assets = {
-  'swagger-ui.css': 'text/css',
-  'swagger-ui-bundle.js': 'text/javascript',
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
 } as const;
 
 // The page needs scripts, styles and the API of its own origin, and nothing else.
@@ -52,37 +53,37 @@ const start = `SwaggerUIBundle({
 `;
 
 export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
-  let document: string | undefined;
-
-  app.get('/openapi.json', async (_request, reply) => {
-    document ??= documentFor(baseUrl);
-    return sendText(reply, 'application/json', document);
+  serveDocument(app, {
+    path: '/openapi.json',
+    read: () => documentFor(baseUrl),
+    headers: { 'content-type': 'application/json' },
   });
-
-  app.get('/docs', async (_request, reply) =>
-    reply
-      .type('text/html; charset=utf-8')
-      .header('content-security-policy', contentSecurityPolicy)
-      .header('x-content-type-options', 'nosniff')
-      .header('referrer-policy', 'no-referrer')
-      .send(page),
-  );
-
-  app.get('/docs/start.js', async (_request, reply) => reply.type('text/javascript').send(start));
-
+  serveDocument(app, {
+    path: '/docs',
+    read: async () => Buffer.from(page),
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': contentSecurityPolicy,
+      'referrer-policy': 'no-referrer',
+    },
+  });
+  serveDocument(app, {
+    path: '/docs/start.js',
+    read: async () => Buffer.from(start),
+    headers: { 'content-type': assets['swagger-ui-bundle.js'] },
+  });
   for (const [file, mediaType] of Object.entries(assets)) {
-    app.get(`/docs/${file}`, async (_request, reply) =>
-      reply
-        .type(mediaType)
-        .header('cache-control', 'public, max-age=3600')
-        .send(createReadStream(join(assetFolder(), file))),
-    );
+    serveDocument(app, {
+      path: `/docs/${file}`,
+      read: () => readFile(join(assetFolder(), file)),
+      headers: { 'content-type': mediaType, 'cache-control': 'public, max-age=3600' },
+    });
   }
 }
 
-function documentFor(baseUrl: string): string {
-  const document: object = JSON.parse(readFileSync(documentFile, 'utf8'));
-  return JSON.stringify({ ...document, servers: [{ url: baseUrl || '/' }] });
+async function documentFor(baseUrl: string): Promise<Buffer> {
+  const document: object = JSON.parse(await readFile(documentFile, 'utf8'));
+  return Buffer.from(JSON.stringify({ ...document, servers: [{ url: baseUrl || '/' }] }));
 }
 
 function assetFolder(): string {
