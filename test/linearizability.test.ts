@@ -1,0 +1,435 @@
+/**
+ * The checker itself: it refuses histories that are wrong, takes those that are right, and agrees with
+ * a check that tries every order.
+ */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import { faultsOf, type Exchange, type Operation } from './support/history.ts';
+import {
+  check,
+  type Content,
+  type Effect,
+  type Person,
+  type Step,
+} from './support/linearizability.ts';
+
+const alice: Person = { name: 'alice', isManager: false };
+const bob: Person = { name: 'bob', isManager: false };
+const maria: Person = { name: 'maria', isManager: true };
+const never = Infinity;
+
+const contents = Object.fromEntries(
+  ['a', 'b', 'c'].map((name) => [name, { name, tag: `tag of ${name}` }]),
+);
+const content = (name: string): Content => contents[name] ?? assert.fail(name);
+
+type Times = readonly [call: number, end: number];
+const step = ([call, end]: Times, effect: Effect, who: Person): Step => ({
+  who,
+  call,
+  end,
+  effect,
+});
+const creates = (times: Times, name: string, who = alice) =>
+  step(times, { kind: 'create', content: content(name) }, who);
+const assigned = (times: Times, name: string, who = alice) =>
+  step(times, { kind: 'assign', content: content(name) }, who);
+const taken = (times: Times, who = alice) => step(times, { kind: 'taken' }, who);
+const deletes = (times: Times, who = alice) => step(times, { kind: 'delete' }, who);
+const sees = (times: Times, name: string, who = alice) =>
+  step(times, { kind: 'see', content: content(name) }, who);
+const misses = (times: Times, who = alice, tag?: string) =>
+  step(times, { kind: 'see', content: undefined, ...(tag !== undefined && { tag }) }, who);
+
+const right: Record<string, Step[]> = {
+  'nothing happens': [],
+  'a write is read': [creates([0, 1], 'a'), sees([2, 3], 'a')],
+  'a read during a create sees nothing yet': [
+    creates([0, 9], 'a'),
+    misses([1, 2]),
+    sees([3, 4], 'a'),
+  ],
+  'a read during a delete sees it still': [
+    creates([0, 1], 'a'),
+    deletes([2, 9]),
+    sees([3, 4], 'a'),
+    misses([5, 6]),
+  ],
+  'one of two concurrent creates wins': [
+    creates([0, 5], 'a'),
+    taken([1, 6], bob),
+    sees([7, 8], 'a'),
+  ],
+  'one of two concurrent deletes wins': [creates([0, 1], 'a'), deletes([2, 5]), misses([3, 4])],
+  'a second create waits for a delete that is concurrent with both': [
+    creates([0, 3], 'a'),
+    creates([1, 9], 'b'),
+    deletes([2, 8]),
+    sees([10, 11], 'b'),
+  ],
+  'an id is used again after a delete': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    creates([4, 5], 'b'),
+    sees([6, 7], 'b'),
+  ],
+  'an unknown create never happens': [creates([0, never], 'a'), misses([5, 6]), misses([50, 60])],
+  'an unknown create happens late': [creates([0, never], 'a'), misses([5, 6]), sees([50, 60], 'a')],
+  'an unknown create explains a conflict': [creates([0, never], 'a'), taken([5, 6], bob)],
+  'an unknown delete never happens': [
+    creates([0, 1], 'a'),
+    deletes([2, never]),
+    sees([50, 60], 'a'),
+  ],
+  'an unknown delete happens late': [
+    creates([0, 1], 'a'),
+    deletes([2, never]),
+    sees([5, 6], 'a'),
+    misses([50, 60]),
+  ],
+  'an unknown delete hits the next plant': [
+    creates([0, 1], 'a'),
+    deletes([2, never]),
+    deletes([3, 4]),
+    creates([5, 6], 'b'),
+    misses([7, 8]),
+  ],
+  'two unknown creates explain two plants': [
+    creates([0, never], 'a'),
+    creates([0, never], 'b'),
+    deletes([1, 2]),
+    sees([3, 4], 'b'),
+  ],
+  'another member sees nothing, a manager everything': [
+    creates([0, 1], 'a'),
+    misses([2, 3], bob),
+    sees([2, 3], 'a', maria),
+  ],
+  'a list by tag leaves out other tags': [creates([0, 1], 'a'), misses([2, 3], alice, 'tag of b')],
+  'an answer and a request at one instant are concurrent': [creates([0, 1], 'a'), misses([1, 2])],
+};
+
+const wrong: Record<string, Step[]> = {
+  'a stale read after an acknowledged create': [creates([0, 1], 'a'), misses([2, 3])],
+  'a stale read after an acknowledged delete': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    sees([4, 5], 'a'),
+  ],
+  'a stale read of the plant that had the id before': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    creates([4, 5], 'b'),
+    sees([6, 7], 'a'),
+  ],
+  'a lost write': [creates([0, 1], 'a'), sees([2, 3], 'a'), misses([4, 5]), misses([6, 7])],
+  'a resurrected plant': [creates([0, 1], 'a'), deletes([2, 3]), misses([4, 5]), sees([6, 7], 'a')],
+  'two creates of one id, both 201': [creates([0, 5], 'a'), creates([1, 6], 'b', bob)],
+  'two deletes of one plant, both 204': [creates([0, 1], 'a'), deletes([2, 5]), deletes([3, 6])],
+  'a read from the future': [sees([0, 1], 'a'), creates([2, 3], 'a')],
+  'a delete of what is not there yet': [deletes([0, 1]), creates([2, 3], 'a')],
+  'a read of other content': [creates([0, 1], 'a'), sees([2, 3], 'b')],
+  'a read with the tag of another': [
+    creates([0, 1], 'a'),
+    step([2, 3], { kind: 'see', content: { name: 'a', tag: '' } }, alice),
+  ],
+  'content that nobody sent': [sees([0, 1], 'c')],
+  'a 404 between two reads without a delete': [
+    creates([0, 1], 'a'),
+    sees([2, 3], 'a'),
+    misses([4, 5]),
+    sees([6, 7], 'a'),
+  ],
+  'a 409 although the id is free': [taken([0, 1])],
+  'a 409 after a delete': [creates([0, 1], 'a'), deletes([2, 3]), taken([4, 5])],
+  'a 201 although the id is taken': [creates([0, 1], 'a'), creates([2, 3], 'b')],
+  'an unknown create that happens twice': [
+    creates([0, never], 'a'),
+    deletes([1, 2]),
+    sees([3, 4], 'a'),
+  ],
+  'an unknown delete that happens twice': [
+    creates([0, 1], 'a'),
+    deletes([2, never]),
+    misses([3, 4]),
+    creates([5, 6], 'b'),
+    misses([7, 8]),
+  ],
+  'an unknown create that is seen, and then not': [
+    creates([0, never], 'a'),
+    sees([1, 2], 'a'),
+    misses([3, 4]),
+  ],
+  'an unknown create before it was sent': [sees([0, 1], 'a'), creates([2, never], 'a')],
+  'two readers who see two creates in opposite order': [
+    creates([0, 9], 'a'),
+    creates([0, never], 'b', bob),
+    deletes([0, 9], maria),
+    sees([1, 2], 'a', maria),
+    sees([3, 4], 'b', maria),
+    sees([5, 6], 'a', maria),
+  ],
+  'an assigned id that was held before': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    assigned([4, 5], 'b'),
+  ],
+  'an id that is assigned twice': [assigned([0, 1], 'a'), deletes([2, 3]), assigned([4, 5], 'b')],
+  "another member's plant": [creates([0, 1], 'a'), sees([2, 3], 'a', bob)],
+  "a delete of another member's plant": [creates([0, 1], 'a'), deletes([2, 3], bob)],
+  'a manager who does not see a plant': [creates([0, 1], 'a'), misses([2, 3], maria)],
+  'a list by tag that leaves out a plant': [
+    creates([0, 1], 'a'),
+    misses([2, 3], alice, 'tag of a'),
+  ],
+};
+
+describe('the check of one plant', () => {
+  for (const [name, steps] of Object.entries(right)) {
+    it(`takes: ${name}`, () => {
+      assert.equal(check(steps), undefined);
+      assert.ok(tryEveryOrder(steps));
+    });
+  }
+  for (const [name, steps] of Object.entries(wrong)) {
+    it(`refuses: ${name}`, () => {
+      assert.equal(typeof check(steps), 'string');
+      assert.ok(!tryEveryOrder(steps));
+    });
+  }
+
+  it('agrees with every order on random histories, right ones and those with an answer changed', () => {
+    const counts = { right: 0, wrong: 0 };
+    const agrees = fc.property(plans, fc.nat(), effects, (all, victim, effect) => {
+      const history = happened(all);
+      assert.equal(check(history), undefined);
+      const changed = history.map((one, at) =>
+        at === victim % history.length ? { ...one, effect } : one,
+      );
+      const isRight = tryEveryOrder(changed);
+      counts[isRight ? 'right' : 'wrong']++;
+      assert.equal(check(changed) === undefined, isRight);
+    });
+    fc.assert(agrees, { numRuns: 5_000 }); // a failure prints its seed
+    assert.ok(Math.min(counts.right, counts.wrong) > 500, JSON.stringify(counts));
+  });
+
+  it('agrees with every order on histories that are random altogether', () => {
+    const counts = { right: 0, wrong: 0 };
+    const agrees = fc.property(anySteps, (steps) => {
+      const isRight = tryEveryOrder(steps);
+      counts[isRight ? 'right' : 'wrong']++;
+      assert.equal(check(steps) === undefined, isRight);
+    });
+    fc.assert(agrees, { numRuns: 5_000 });
+    assert.ok(Math.min(counts.right, counts.wrong) > 500, JSON.stringify(counts));
+  });
+
+  it('decides a long history with many concurrent steps and unknown outcomes', () => {
+    const steps: Step[] = [];
+    for (let at = 0; at < 2_000; at += 4) {
+      const name = at % 8 === 0 ? 'a' : 'b';
+      steps.push(creates([at, at + 2], name), deletes([at + 1, at + 4]));
+      for (let reader = 0; reader < 8; reader++) steps.push(misses([at + 1, at + 5]));
+      if (at % 200 === 0) steps.push(creates([at, never], 'c', bob));
+    }
+    assert.equal(check(steps), undefined);
+    assert.equal(typeof check([...steps, sees([3_000, 3_001], 'a')]), 'string');
+  });
+});
+
+describe('the check of a store', () => {
+  const op = ([call, end]: Times, exchange: Exchange, who = alice): Operation => {
+    return { who, call, end, exchange };
+  };
+  const created = (times: Times, name: string, id: number, wanted?: number) =>
+    op(times, { kind: 'created', content: content(name), wanted, id });
+  const lost = (times: Times, name: string) =>
+    op(times, { kind: 'lost create', content: content(name), wanted: undefined });
+  const found = (times: Times, name: string, id: number) =>
+    op(times, { kind: 'found', id, content: content(name) });
+  const refused = (times: Times, id: number) => op(times, { kind: 'taken', id });
+  const listed = (times: Times, all: Record<string, number>, more = {}) => {
+    const plants = Object.entries(all).map(([name, id]) => ({ id, ...content(name) }));
+    return op(times, { kind: 'listed', after: 0, limit: 9, upTo: Infinity, plants, ...more });
+  };
+  const isRight = (...history: Operation[]) => assert.deepEqual(faultsOf(history), []);
+  const isWrong = (fault: RegExp, ...history: Operation[]) =>
+    assert.match(faultsOf(history).join('\n'), fault);
+
+  it('takes assigned ids in the order of their creates, gaps included, and no other', () => {
+    isRight(created([0, 1], 'a', 1), created([2, 3], 'b', 5), created([4, 5], 'c', 6));
+    isRight(created([0, 5], 'a', 2), created([1, 4], 'b', 1));
+    isWrong(/b was assigned 1/, created([0, 1], 'a', 2), created([2, 3], 'b', 1));
+    isWrong(/b was assigned 3/, created([0, 1], 'a', 7, 7), created([2, 3], 'b', 3));
+    isWrong(/plant 1 is not/, created([0, 5], 'a', 1), created([1, 4], 'b', 1));
+    isWrong(
+      /b was assigned 7/,
+      created([0, 1], 'a', 7, 7),
+      op([2, 3], { kind: 'deleted', id: 7 }),
+      created([4, 5], 'b', 7),
+    );
+  });
+
+  it('reads each plant of a list on its own, within the range of the list', () => {
+    const three = [created([0, 1], 'a', 1), created([2, 3], 'b', 2), created([4, 5], 'c', 3)];
+    isRight(...three, listed([6, 7], { a: 1, b: 2, c: 3 }));
+    isRight(...three, listed([6, 7], { a: 1, b: 2 }, { limit: 2, upTo: 2 }));
+    isRight(...three, listed([6, 7], { c: 3 }, { after: 2 }));
+    isRight(...three, listed([6, 7], { b: 2 }, { tag: 'tag of b' }));
+    isRight(...three.slice(0, 2), listed([2, 7], { a: 1, c: 3 }), created([4, 5], 'c', 3));
+    isWrong(/plant 2 is not/, ...three, listed([6, 7], { a: 1, c: 3 }));
+    isWrong(/plant 3 is not/, ...three, listed([6, 7], { a: 1, b: 2 }));
+    isWrong(/plant 2 is not/, ...three, listed([6, 7], { a: 1, b: 2 }, { tag: 'tag of a' }));
+    isWrong(/not in order/, ...three, listed([6, 7], { b: 2, a: 1, c: 3 }));
+    isWrong(/not in order/, ...three, listed([6, 7], { b: 2, c: 3 }, { after: 2 }));
+    isWrong(/not in order/, ...three, listed([6, 7], { a: 1, b: 2, c: 3 }, { limit: 2 }));
+  });
+
+  it('gives a create without an answer the id that it is seen with, and no second one', () => {
+    isRight(lost([0, 1], 'a'));
+    isRight(lost([0, 1], 'a'), found([2, 3], 'a', 1), created([4, 5], 'b', 2));
+    isRight(created([0, 1], 'b', 1), lost([0, 1], 'a'), listed([8, 9], { b: 1, a: 2 }));
+    isWrong(/plant [12] is not/, lost([0, 1], 'a'), found([2, 3], 'a', 1), found([4, 5], 'a', 2));
+    isWrong(/plant 1 is not/, found([0, 1], 'a', 1), lost([2, 3], 'a'));
+    isWrong(
+      /a was assigned 1/,
+      created([0, 1], 'b', 5, 5),
+      lost([2, 3], 'a'),
+      found([4, 5], 'a', 1),
+    );
+  });
+
+  it('lets a create of which nobody saw the id explain one plant above those held before', () => {
+    isRight(lost([0, 1], 'a'), refused([2, 3], 1));
+    isRight(lost([0, 1], 'a'), lost([0, 1], 'b'), refused([2, 3], 1), refused([2, 3], 2));
+    isWrong(/is not/, lost([0, 1], 'a'), refused([2, 3], 1), refused([2, 3], 2));
+    isWrong(/is not/, refused([0, 1], 1), lost([2, 3], 'a'));
+    isWrong(/is not/, created([0, 1], 'b', 5, 5), lost([2, 3], 'a'), refused([4, 5], 4));
+    // The first lost create explains both, the second only the plant 6.
+    isRight(
+      lost([0, 1], 'a'),
+      created([2, 3], 'c', 5, 5),
+      lost([4, 5], 'b'),
+      refused([6, 7], 6),
+      refused([6, 7], 4),
+    );
+  });
+});
+
+/** Whether some order of the steps is possible, with any of the unknown ones left out. */
+function tryEveryOrder(steps: readonly Step[]): boolean {
+  const extend = (order: readonly Step[]): boolean => {
+    if (!isPossible(order)) return false;
+    const left = steps.filter((one) => !order.includes(one));
+    if (left.every(({ end }) => end === Infinity)) return true;
+    return left.some((one) => extend([...order, one]));
+  };
+  return extend([]);
+}
+
+/** Written in another way than the checker, so that the two do not share a mistake. */
+function isPossible(order: readonly Step[]): boolean {
+  return order.every(({ who, call, effect }, at) => {
+    const before = order.slice(0, at);
+    if (order.slice(at + 1).some((later) => later.end < call)) return false;
+    const last = before.findLast((one) => ['create', 'assign', 'delete'].includes(one.effect.kind));
+    const plant =
+      last !== undefined && 'content' in last.effect && last.effect.content !== undefined
+        ? { ...last.effect.content, owner: last.who.name }
+        : undefined;
+    const seen = who.isManager || plant?.owner === who.name ? plant : undefined;
+    switch (effect.kind) {
+      case 'create':
+        return plant === undefined;
+      case 'assign':
+        return last === undefined;
+      case 'taken':
+        return plant !== undefined;
+      case 'delete':
+        return seen !== undefined;
+      case 'see': {
+        const shown = effect.tag === undefined || effect.tag === seen?.tag ? seen : undefined;
+        return effect.content?.name === shown?.name && effect.content?.tag === shown?.tag;
+      }
+    }
+  });
+}
+
+// Random steps. At most six, because the other check tries every order of them.
+const people = fc.constantFrom(alice, bob, maria);
+const anyContent = fc.constantFrom('a', 'b').map(content);
+const effects: fc.Arbitrary<Effect> = fc.oneof(
+  fc.record({ kind: fc.constant('create' as const), content: anyContent }),
+  fc.record({ kind: fc.constant('assign' as const), content: anyContent }),
+  fc.record({ kind: fc.constant('taken' as const) }),
+  fc.record({ kind: fc.constant('delete' as const) }),
+  fc.record({
+    kind: fc.constant('see' as const),
+    content: fc.option(anyContent, { nil: undefined }),
+  }),
+  fc.constant<Effect>({ kind: 'see', content: undefined, tag: 'tag of a' }),
+);
+const isChange = ({ kind }: Effect) => kind === 'create' || kind === 'assign' || kind === 'delete';
+
+const anySteps = fc.array(
+  fc
+    .record({
+      who: people,
+      call: fc.nat(12),
+      takes: fc.nat(6),
+      effect: effects,
+      isLost: fc.boolean(),
+    })
+    .map(({ who, call, takes, effect, isLost }): Step => {
+      return { who, call, end: isLost && isChange(effect) ? never : call + takes, effect };
+    }),
+  { minLength: 1, maxLength: 6 },
+);
+
+/** What somebody asks at an instant, how long before it was sent and how long after it is answered. */
+const plans = fc.array(
+  fc.record({
+    who: people,
+    asks: fc.constantFrom('create', 'assign', 'delete', 'see' as const),
+    content: anyContent,
+    before: fc.nat(5),
+    after: fc.nat(5),
+    outcome: fc.constantFrom('known', 'known', 'known', 'unknown', 'nothing'),
+  }),
+  { minLength: 1, maxLength: 6 },
+);
+type Plan = typeof plans extends fc.Arbitrary<readonly (infer P)[]> ? P : never;
+
+/** What the plans come to when they happen in their order. */
+function happened(all: readonly Plan[]): Step[] {
+  const order: Step[] = [];
+  return all.map(({ who, asks, content: its, before, after, outcome }, at) => {
+    const times = { who, call: 2 * at - before, end: 2 * at + after };
+    const change: Effect | undefined =
+      asks === 'see'
+        ? undefined
+        : asks === 'delete'
+          ? { kind: 'delete' }
+          : { kind: asks, content: its };
+    // Real time is of no matter here: the order is that of the plans.
+    const can = (effect: Effect) =>
+      isPossible([...order, { ...times, effect }].map((one) => ({ ...one, call: 0, end: 1 })));
+    if (change !== undefined && outcome === 'nothing')
+      return { ...times, end: never, effect: change };
+    if (change !== undefined && can(change)) {
+      const done = { ...times, effect: change, ...(outcome === 'unknown' && { end: never }) };
+      order.push(done);
+      return done;
+    }
+    const answers: Effect[] = [
+      ...(asks === 'create' || asks === 'assign' ? [{ kind: 'taken' as const }] : []),
+      { kind: 'see', content: undefined },
+      ...['a', 'b'].map((name) => ({ kind: 'see' as const, content: content(name) })),
+    ];
+    const effect = answers.find(can);
+    assert.ok(effect);
+    return { ...times, effect };
+  });
+}

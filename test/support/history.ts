@@ -1,0 +1,213 @@
+/**
+ * Everything that clients asked one store and what they were answered, and whether it can be true.
+ */
+import {
+  check,
+  type Content,
+  type Effect,
+  type Person,
+  type Step,
+  type Verdict,
+} from './linearizability.ts';
+
+/** What an operation asked, and what it learned. Names are unique: no two creates share one. */
+export type Exchange =
+  /** `wanted` is the id that the client chose, `id` the one that the plant got. */
+  | { kind: 'created'; content: Content; wanted: number | undefined; id: number }
+  | { kind: 'taken'; id: number }
+  | { kind: 'deleted'; id: number }
+  | { kind: 'found'; id: number; content: Content }
+  /** A 404, to a read or a delete. */
+  | { kind: 'missing'; id: number }
+  /** `upTo` is where the page ends: its last id if others follow, otherwise Infinity. */
+  | { kind: 'listed'; after: number; limit: number; tag?: string; upTo: number; plants: Listed[] }
+  /** Nobody knows the outcome of these: no answer came, or one that says so. */
+  | { kind: 'lost create'; content: Content; wanted: number | undefined }
+  | { kind: 'lost delete'; id: number };
+
+export interface Listed extends Content {
+  id: number;
+}
+
+/** Times are of one monotonic clock; `end` of an unknown outcome does not matter. */
+export interface Operation {
+  readonly who: Person;
+  readonly call: number;
+  readonly end: number;
+  readonly exchange: Exchange;
+}
+
+type Lost = Operation & { exchange: { kind: 'lost create' } };
+
+/** What cannot be true, in words for a person; empty if all of it can. The store was empty before. */
+export function faultsOf(history: readonly Operation[]): string[] {
+  const { steps, unseen } = stepsOf(history);
+  const faults = [...unsoundLists(history), ...lowIds(history, steps)];
+  const failed = new Map<number, Verdict>();
+  for (const [id, its] of steps) {
+    const verdict = check(its);
+    if (verdict !== undefined) failed.set(id, verdict);
+  }
+  for (const id of withoutLost(history, steps, [...failed.keys()], unseen)) {
+    faults.push(`the plant ${id} is not linearizable:\n${failed.get(id)}`);
+  }
+  return faults;
+}
+
+/** The steps of each plant that the history names; and the creates of which nobody saw the id. */
+export function stepsOf(history: readonly Operation[]): {
+  steps: Map<number, Step[]>;
+  unseen: Lost[];
+} {
+  const idOfName = new Map<string, number>();
+  const steps = new Map<number, Step[]>();
+  for (const { exchange } of history) {
+    if ('id' in exchange) steps.set(exchange.id, []);
+    if (exchange.kind === 'found') idOfName.set(exchange.content.name, exchange.id);
+    if (exchange.kind !== 'listed') continue;
+    for (const { id, name } of exchange.plants) {
+      steps.set(id, []);
+      idOfName.set(name, id);
+    }
+  }
+
+  const unseen: Lost[] = [];
+  for (const operation of history) {
+    const { exchange } = operation;
+    const add = (id: number, effect: Effect, end = operation.end) => {
+      const { who, call } = operation;
+      const its = steps.get(id);
+      if (its === undefined) steps.set(id, [{ who, call, end, effect }]);
+      else its.push({ who, call, end, effect });
+    };
+    switch (exchange.kind) {
+      case 'created': {
+        const { content, wanted, id } = exchange;
+        add(id, { kind: wanted === undefined ? 'assign' : 'create', content });
+        break;
+      }
+      case 'taken':
+      case 'found':
+      case 'missing':
+      case 'deleted':
+        add(exchange.id, effectOf(exchange));
+        break;
+      case 'listed': {
+        const { after, upTo, tag, plants } = exchange;
+        const contents = new Map(plants.map(({ id, name, tag: its }) => [id, { name, tag: its }]));
+        for (const id of steps.keys()) {
+          if (id <= after || id > upTo) continue;
+          const content = contents.get(id);
+          add(id, { kind: 'see', content, ...(tag !== undefined && { tag }) });
+        }
+        break;
+      }
+      case 'lost delete':
+        add(exchange.id, { kind: 'delete' }, Infinity);
+        break;
+      case 'lost create': {
+        const { content, wanted } = exchange;
+        const id = wanted ?? idOfName.get(content.name);
+        if (id === undefined)
+          unseen.push(operation as Lost); // by its kind
+        else add(id, { kind: wanted === undefined ? 'assign' : 'create', content }, Infinity);
+      }
+    }
+  }
+  return { steps, unseen };
+}
+
+function effectOf(
+  exchange: Exchange & { kind: 'taken' | 'found' | 'missing' | 'deleted' },
+): Effect {
+  switch (exchange.kind) {
+    case 'taken':
+      return { kind: 'taken' };
+    case 'deleted':
+      return { kind: 'delete' };
+    case 'found':
+      return { kind: 'see', content: exchange.content };
+    case 'missing':
+      return { kind: 'see', content: undefined };
+  }
+}
+
+function unsoundLists(history: readonly Operation[]): string[] {
+  return history.flatMap(({ exchange }) => {
+    if (exchange.kind !== 'listed') return [];
+    const { after, limit, plants } = exchange;
+    const isInOrder = plants.every(({ id }, at) => id > (plants[at - 1]?.id ?? after));
+    if (isInOrder && plants.length <= limit) return [];
+    return [`a list is not in order, or not of its range: ${JSON.stringify(exchange)}`];
+  });
+}
+
+/** Creates that were assigned an id although the store was known to have held one as large. */
+function lowIds(history: readonly Operation[], steps: ReadonlyMap<number, Step[]>): string[] {
+  const heldBefore = heldIds(history);
+  const faults: string[] = [];
+  for (const [id, its] of steps) {
+    for (const { call, effect } of its) {
+      if (effect.kind !== 'assign' || id > heldBefore(call)) continue;
+      const { name } = effect.content;
+      faults.push(`${name} was assigned ${id}, though the store had held ${heldBefore(call)}`);
+    }
+  }
+  return faults;
+}
+
+/** The largest id that the store was known to have held by some time; 0 if none. */
+function heldIds(history: readonly Operation[]): (time: number) => number {
+  const held: { end: number; id: number }[] = [];
+  for (const { end, exchange } of history) {
+    const { kind } = exchange;
+    if (kind === 'created' || kind === 'taken' || kind === 'deleted' || kind === 'found') {
+      held.push({ end, id: exchange.id });
+    } else if (kind === 'listed') {
+      held.push({ end, id: exchange.plants.at(-1)?.id ?? 0 });
+    }
+  }
+  held.sort((a, b) => a.end - b.end);
+  let max = 0;
+  for (const one of held) one.id = max = Math.max(max, one.id);
+  return (time) => {
+    let [low, high] = [0, held.length]; // the answer is the last that ended before the time
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((held[middle]?.end ?? Infinity) < time) low = middle + 1;
+      else high = middle;
+    }
+    return held[low - 1]?.id ?? 0;
+  };
+}
+
+/**
+ * Of the plants that failed, those that no create of unseen id explains. The store assigns an id once,
+ * and a create gets one, so this looks for a pairing of plants and creates (a bipartite matching).
+ */
+function withoutLost(
+  history: readonly Operation[],
+  steps: ReadonlyMap<number, Step[]>,
+  failed: readonly number[],
+  unseen: readonly Lost[],
+): number[] {
+  const heldBefore = heldIds(history);
+  const explains = ({ who, call, exchange }: Lost, id: number) => {
+    if (id <= heldBefore(call)) return false;
+    const effect: Effect = { kind: 'assign', content: exchange.content };
+    return check([...(steps.get(id) ?? []), { who, call, end: Infinity, effect }]) === undefined;
+  };
+  const plantOf = new Map<Lost, number>();
+  const pair = (id: number, asked: Set<Lost>): boolean => {
+    for (const lost of unseen) {
+      if (asked.has(lost) || !explains(lost, id)) continue;
+      asked.add(lost);
+      const other = plantOf.get(lost);
+      if (other !== undefined && !pair(other, asked)) continue;
+      plantOf.set(lost, id);
+      return true;
+    }
+    return false;
+  };
+  return failed.filter((id) => !pair(id, new Set()));
+}

@@ -1,0 +1,177 @@
+/**
+ * Decides whether what clients saw of one plant could have happened one step at a time, each step at
+ * some instant between its request and its answer. The algorithm is that of Wing and Gong ("Testing and
+ * Verifying Concurrent Objects", 1993) with the memoization of Lowe ("Testing for linearizability",
+ * 2017). Plants are checked one by one, because linearizability is local (Herlihy and Wing, 1990).
+ */
+
+export interface Person {
+  readonly name: string;
+  readonly isManager: boolean;
+}
+
+/** The content of a plant. Its owner is never in an answer, but decides who sees the plant. */
+export interface Content {
+  readonly name: string;
+  readonly tag: string;
+}
+
+export type Effect =
+  /** The client chose the id. */
+  | { readonly kind: 'create'; readonly content: Content }
+  /** The store chose the id, which it has then never held before. */
+  | { readonly kind: 'assign'; readonly content: Content }
+  /** A create was refused because the store holds the id. */
+  | { readonly kind: 'taken' }
+  | { readonly kind: 'delete' }
+  /** A read; also the 404 of a delete. With a tag, only a plant with this tag counts. */
+  | { readonly kind: 'see'; readonly content: Content | undefined; readonly tag?: string };
+
+/** What one operation says about one plant. Times are of one monotonic clock. */
+export interface Step {
+  readonly who: Person;
+  /** When the request was sent. */
+  readonly call: number;
+  /** When the answer came. Infinity if the outcome is unknown: the step takes effect later or never. */
+  readonly end: number;
+  readonly effect: Effect;
+}
+
+/** A plant that is there, or whether the store has ever held one with this id. */
+type State = 'never' | 'gone' | { readonly content: Content; readonly owner: string };
+
+/** Undefined if the step is linearizable, otherwise a description of the place where it fails. */
+export type Verdict = undefined | string;
+
+/** More configurations than this means that the history has too many unknown outcomes to decide. */
+const configurationsMax = 1_000_000;
+
+/** Some steps have been put in order; these are left. */
+interface Configuration {
+  /** Every known step before this index is done. */
+  first: number;
+  /** Known steps after it that are done too. */
+  done: ReadonlySet<number>;
+  /** Unknown steps that took effect. */
+  taken: ReadonlySet<number>;
+  state: State;
+}
+
+/** Checks the steps of one plant, in any order; nothing was there before them. */
+export function check(steps: readonly Step[]): Verdict {
+  const known = steps.filter(({ end }) => end !== Infinity).toSorted((a, b) => a.call - b.call);
+  const unknown = steps.filter(({ end }) => end === Infinity);
+  const numbers = new Map<State, number>();
+  const visited = new Set<string>();
+  const stack: Configuration[] = [{ first: 0, done: new Set(), taken: new Set(), state: 'never' }];
+  let farthest = 0;
+
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    const { configuration, candidates, endMin } = settleReads(known, next);
+    const { first, done, taken, state } = configuration;
+    if (first === known.length) return undefined;
+    farthest = Math.max(farthest, first);
+
+    const push = (found: Configuration) => {
+      const key = keyOf(found, numbers);
+      if (visited.has(key)) return;
+      if (visited.size === configurationsMax)
+        throw new Error('too many unknown outcomes to decide');
+      visited.add(key);
+      stack.push(found);
+    };
+    // What is pushed last is tried first: most unknown outcomes never took effect.
+    unknown.forEach((step, at) => {
+      if (taken.has(at) || step.call > endMin) return;
+      const after = apply(step, state);
+      if (after === undefined || after === state) return;
+      push({ first, done, taken: new Set(taken).add(at), state: after });
+    });
+    for (const at of candidates.toReversed()) {
+      const after = apply(known[at] as Step, state); // an index of it
+      if (after !== undefined) push({ first, done: new Set(done).add(at), taken, state: after });
+    }
+  }
+  return around(steps, known[farthest]);
+}
+
+/**
+ * Does every step that may come next and leaves the state as it is. To do such a step now excludes
+ * nothing later, so no other order needs to be tried. Also returns the other steps that may come next,
+ * and the earliest answer to one of them: whatever was called after it comes later.
+ */
+function settleReads(known: readonly Step[], { first, done: before, taken, state }: Configuration) {
+  const done = new Set(before);
+  const candidates: number[] = [];
+  let endMin = Infinity;
+  for (let at = first; at < known.length; at++) {
+    if (done.has(at)) continue;
+    const step = known[at] as Step; // an index of it
+    if (step.call > endMin) break;
+    if (apply(step, state) === state) {
+      done.add(at);
+    } else {
+      candidates.push(at);
+      endMin = Math.min(endMin, step.end);
+    }
+  }
+  while (done.delete(first)) first++;
+  return { configuration: { first, done, taken, state }, candidates, endMin };
+}
+
+/** The state after the step; undefined if the step cannot happen in this state. */
+function apply({ who, effect }: Step, state: State): State | undefined {
+  const plant = typeof state === 'string' ? undefined : state;
+  const isSeen = plant !== undefined && (who.isManager || plant.owner === who.name);
+  switch (effect.kind) {
+    case 'create':
+      return plant === undefined ? stateOf(effect.content, who) : undefined;
+    case 'assign':
+      return state === 'never' ? stateOf(effect.content, who) : undefined;
+    case 'taken':
+      return plant === undefined ? undefined : state;
+    case 'delete':
+      return isSeen ? 'gone' : undefined;
+    case 'see': {
+      const { content, tag } = effect;
+      const counts = isSeen && (tag === undefined || plant.content.tag === tag);
+      if (!counts) return content === undefined ? state : undefined;
+      const { name, tag: itsTag } = plant.content;
+      return content?.name === name && content.tag === itsTag ? state : undefined;
+    }
+  }
+}
+
+/** One object for each create and owner, so that equal states are identical. */
+const states = new WeakMap<Content, Map<string, State>>();
+
+function stateOf(content: Content, { name: owner }: Person): State {
+  let byOwner = states.get(content);
+  if (byOwner === undefined) states.set(content, (byOwner = new Map()));
+  let state = byOwner.get(owner);
+  if (state === undefined) byOwner.set(owner, (state = { content, owner }));
+  return state;
+}
+
+function keyOf({ first, done, taken, state }: Configuration, numbers: Map<State, number>): string {
+  const number = numbers.get(state) ?? numbers.size;
+  numbers.set(state, number);
+  const sorted = (set: ReadonlySet<number>) => [...set].toSorted((a, b) => a - b).join();
+  return `${first};${sorted(done)};${sorted(taken)};${number}`;
+}
+
+/** The step that fits nowhere, and those around it in time. */
+function around(steps: readonly Step[], stuck: Step | undefined): string {
+  const call = stuck?.call ?? 0;
+  const sorted = steps.toSorted((a, b) => a.call - b.call);
+  const at = sorted.findIndex((step) => step === stuck);
+  return sorted
+    .slice(Math.max(0, at - 12), at + 13)
+    .map((step) => `${step === stuck ? '>' : ' '} ${describe(step, call)}`)
+    .join('\n');
+}
+
+function describe({ who, call, end, effect }: Step, zero: number): string {
+  const time = (at: number) => (at === Infinity ? 'unknown' : (at - zero).toFixed(3));
+  return `${time(call)} to ${time(end)} ${who.name}: ${JSON.stringify(effect)}`;
+}
