@@ -93,6 +93,8 @@ export class Connections {
     const connection = this.#of(socket);
     connection.isEnding = true;
     connection.waiting.length = 0;
+    if (connection.current !== undefined) connection.current.shouldKeepAlive = false;
+    lingerAtEnd(socket);
   }
 
   /**
