@@ -4,7 +4,15 @@
  * recovers such a WAL appends behind the gap, and a power cut takes all that it acknowledged there
  * (docs/decisions/0017-failed-sync.md).
  */
-import { closeSync, fsyncSync, openSync, readSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { DiskFailure } from '../refusal.ts';
 import { isLocked } from './errors.ts';
@@ -21,7 +29,7 @@ const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
  * Throws DiskFailure if the disk does not take it.
  */
 export function rewriteWal(path: string): void {
-  const wal = `${path}-wal`;
+  const wal = `${realpathSync(path)}-wal`; // beside the file itself and not beside a link to it
   for (let tries = 0; hasBytes(wal) && tries < triesMax; tries++) {
     if (tries > 0) Atomics.wait(nobodyWakes, 0, 0, Math.random() * pauseMsMax);
     if (rewriteAlone(path, wal)) return;

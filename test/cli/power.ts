@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -16,8 +16,6 @@ import { Disk, randomBy, readLog, type DiskEvent } from '../support/disk.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const source = fileURLToPath(new URL('../support/power-cut.c', import.meta.url));
-const clients = 4;
-
 /** A plant that somebody sent, and when; undefined for what has not happened. */
 interface Sent {
   name: string;
@@ -28,14 +26,17 @@ interface Sent {
   deletedNs?: bigint;
 }
 
-/** The service in a folder whose every change is logged; `fail` is POWER_CUT_FAIL of power-cut.c. */
+/** What power-cut.c is told to fail. */
+type Faults = Partial<Record<'POWER_CUT_FAIL' | 'POWER_CUT_LIMIT', string>>;
+
+/** The service in a folder whose every change is logged. */
 export interface Machine {
   token: string;
   /** Every plant that was sent, by its name. */
   sent: Map<string, Sent>;
-  serve: (fail?: string) => Promise<Service>;
+  serve: (faults?: Faults) => Promise<Service>;
   /** A command that does no more than open the database. */
-  migrate: (fail?: string) => Promise<Outcome>;
+  migrate: (faults?: Faults) => Promise<Outcome>;
   /** What has happened to the files so far. */
   events: () => DiskEvent[];
 }
@@ -58,20 +59,24 @@ export async function machine(t: TestContext): Promise<Machine | undefined> {
   const env = { LD_PRELOAD: library, POWER_CUT_FOLDER: folder, POWER_CUT_LOG: log };
   const url = `sqlite:${join(folder, 'plants.db')}`;
   const token = await runOk(['token', 'create', 'alice', '--database', url], { env });
-  const failing = (fail: string | undefined) => ({
-    env: { ...env, ...(fail !== undefined && { POWER_CUT_FAIL: fail }) },
-  });
+  const link = join(place, 'link.db'); // SQLite puts its WAL beside the file and not beside a link to it
+  symlinkSync(join(folder, 'plants.db'), link);
   return {
     token,
     sent: new Map(),
-    serve: (fail) => serve(t, ['--database', url], failing(fail)),
-    migrate: (fail) => run(['migrate', '--database', url], failing(fail)),
+    serve: (faults) => serve(t, ['--database', `sqlite:${link}`], { env: { ...env, ...faults } }),
+    migrate: (faults) => run(['migrate', '--database', url], { env: { ...env, ...faults } }),
     events: () => readLog(log),
   };
 }
 
 /** Creates plants and deletes some of them, until `count` were created or the service is gone. */
-export async function work({ sent, token }: Machine, { address }: Service, count: number) {
+export async function work(
+  { sent, token }: Machine,
+  { address }: Service,
+  count: number,
+  clients = 4,
+) {
   let left = count;
   const request = (method: string, path: string, json?: object) =>
     call(address + path, method, { token, ...(json && { json }) }).catch(() => undefined);
@@ -118,7 +123,7 @@ export async function live(its: Machine, services: number, random: () => number)
     const fail = left > 0 && random() < 0.75 ? `${suffix}:${nth}:${steps}` : undefined;
     let end: number | string | null;
     try {
-      const service = await its.serve(fail);
+      const service = await its.serve(fail === undefined ? {} : { POWER_CUT_FAIL: fail });
       await work(its, service, 20 + below(40));
       end = await service.stop(random() < 0.5 ? 'SIGKILL' : 'SIGTERM');
     } catch (error) {

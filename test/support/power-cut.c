@@ -6,6 +6,7 @@
  *   POWER_CUT_LOG     where the log goes; several processes can share one
  *   POWER_CUT_FAIL    SUFFIX:NTH[:EVENTS] fails the NTH sync of the files whose name ends in SUFFIX with
  *                     EIO, and ends the process with SIGKILL after EVENTS more entries of the log
+ *   POWER_CUT_LIMIT   how many bytes a file can have, as with a quota
  *
  * A sync is an entry of the log and nothing else: the disk of this machine has no part in it. As on
  * Linux, each descriptor that was open on the file when its sync failed gets the error once, in this
@@ -54,6 +55,7 @@ static const char *folder;
 static size_t folder_length;
 static int log_fd = -1;
 static char fail_suffix[64];
+static off_t limit;
 static long fail_nth, kill_after = -1, syncs_seen;
 static int has_failed;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -67,6 +69,7 @@ __attribute__((constructor)) static void begin(void) {
   folder = getenv("POWER_CUT_FOLDER");
   if (folder == NULL || log == NULL) return;
   folder_length = strlen(folder);
+  if (getenv("POWER_CUT_LIMIT") != NULL) limit = atol(getenv("POWER_CUT_LIMIT"));
   if (fail != NULL) sscanf(fail, "%63[^:]:%ld:%ld", fail_suffix, &fail_nth, &kill_after);
   log_fd = REAL(open)(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (log_fd < 0) abort();
@@ -168,7 +171,13 @@ static ssize_t write_logged(struct tracked *file, int fd, const void *bytes, siz
     int flags = fcntl(fd, F_GETFL);
     offset = lseek(fd, 0, flags & O_APPEND ? SEEK_END : SEEK_CUR);
   }
-  ssize_t done = is_at ? REAL(pwrite)(fd, bytes, length, offset) : REAL(write)(fd, bytes, length);
+  ssize_t done = -1;
+  if (limit > 0 && offset >= limit) {
+    errno = EFBIG;
+  } else {
+    if (limit > 0 && (off_t)length > limit - offset) length = (size_t)(limit - offset);
+    done = is_at ? REAL(pwrite)(fd, bytes, length, offset) : REAL(write)(fd, bytes, length);
+  }
   if (done > 0) note(at_ns, 'W', file->ino, offset, NULL, 0, bytes, (size_t)done);
   unlock();
   return done;
