@@ -142,8 +142,9 @@ export interface Cuts {
   count: number;
   /** How many of the images are also looked at through the whole service; none if undefined. */
   served?: number;
-  /** The number of the first event that a cut can follow. */
+  /** The numbers of the first and the last event that a cut can follow; all if undefined. */
   from?: number;
+  to?: number;
   ignoresSyncs?: boolean;
 }
 
@@ -155,11 +156,11 @@ export async function faultsOf(
   t: TestContext,
   its: Machine,
   events: readonly DiskEvent[],
-  { seed, count, served = 0, from = 1, ignoresSyncs = false }: Cuts,
+  { seed, count, served = 0, from = 1, to = events.length, ignoresSyncs = false }: Cuts,
 ): Promise<string[]> {
   const random = randomBy(seed);
   const cuts = Array.from({ length: count }, () => {
-    return from + Math.floor(random() * (events.length + 1 - from));
+    return from + Math.floor(random() * (to + 1 - from));
   }).toSorted((one, other) => one - other);
   const disk = new Disk({ ignoresSyncs });
   const image = join(tempFolder(t), 'image');
