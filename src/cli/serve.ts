@@ -9,6 +9,7 @@ import { DiskFailure, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { databaseOption, openStorage, shownDatabase } from './database.ts';
 import { diskFailureStatus } from './reason.ts';
+import { killUnlessStopped } from './stop-in-time.ts';
 import { addToken, showToken } from './token.ts';
 import { Workers } from './workers.ts';
 
@@ -62,6 +63,7 @@ async function serveHere(options: ServeOptions, stop: AbortController, log: Logg
   } finally {
     log.info('stopping');
     stop.abort();
+    killUnlessStopped(log);
     await drain();
     await app.close();
     log.info('stopped');
@@ -91,7 +93,8 @@ async function serveByWorkers(
     }
   } finally {
     stop.abort();
-    await workers.stop();
+    killUnlessStopped(log, 2_000); // each worker has a chance to do so before
+    if (!(await workers.stop())) process.exitCode ??= 1;
   }
 }
 

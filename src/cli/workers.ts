@@ -42,18 +42,21 @@ export class Workers {
     return address;
   }
 
-  /** Lets every worker end what it has begun. Resolves when none is left. */
-  async stop(): Promise<void> {
+  /** Lets every worker end what it has begun. Resolves when none is left: true if none was killed. */
+  async stop(): Promise<boolean> {
     const workers = Object.values(cluster.workers ?? {}).filter(
       (worker) => worker?.process.pid !== undefined && !worker.isDead(),
     );
-    await Promise.all(
+    const killed = await Promise.all(
       workers.map(async (worker) => {
-        const ended = new Promise((resolve) => worker?.once('exit', resolve));
+        const ended = new Promise<boolean>((resolve) => {
+          worker?.once('exit', (_code, signal) => resolve(signal === 'SIGKILL'));
+        });
         worker?.process.kill('SIGTERM');
-        await ended;
+        return ended;
       }),
     );
+    return !killed.includes(true);
   }
 
   #add(): void {

@@ -3,10 +3,13 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { it } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { call } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
-import { databaseFile } from '../support/database.ts';
+import { databaseFile, fill, soundIds } from '../support/database.ts';
 
 const hangSeconds = 30;
 
@@ -44,3 +47,38 @@ it('answers that an outcome is unknown where the disk hangs, and reads meanwhile
   }
   assert.equal(await service.stop(), 0);
 });
+
+for (const workers of [1, 2]) {
+  it(`ends within a bound if the disk hangs, with ${workers} workers`, async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    const library = join(folder, 'hanging-sync.so');
+    const source = fileURLToPath(new URL('../support/hanging-sync.c', import.meta.url));
+    const compiled = spawnSync('cc', ['-shared', '-fPIC', '-o', library, source]);
+    if (compiled.status !== 0)
+      return t.skip('cc, which compiles what makes a sync hang, is missing');
+    const token = await fill(path, 0);
+    const hang = join(folder, 'hang');
+    const options = { env: { LD_PRELOAD: library, HANG_WHILE: hang } };
+    const service = await serve(t, ['--database', url, '--workers', String(workers)], options);
+    const create = (name: string) =>
+      call(`${service.address}/plants`, 'POST', { token, json: { name } });
+    assert.equal((await create('before')).status, 201);
+
+    writeFileSync(hang, '');
+    const lost = create('lost').catch(() => undefined);
+    const list = await call(`${service.address}/plants`, 'GET', { token });
+    assert.equal(list.text, '[{"name":"before","tag":""}]');
+    const signalledMs = performance.now();
+    const status = await service.stop();
+    const tookMs = performance.now() - signalledMs;
+    assert.equal((await lost)?.status, undefined);
+    assert.ok(tookMs > 10_000 && tookMs < 20_000, `it took ${tookMs} ms`);
+    assert.deepEqual(
+      [status, service.child.signalCode],
+      workers === 1 ? [null, 'SIGKILL'] : [1, null],
+    );
+    assert.match(service.log(), /"level":50.*"msg":"not stopped in time"/);
+    rmSync(hang);
+    assert.ok(soundIds(path).includes(1));
+  });
+}
