@@ -8,6 +8,7 @@ import type { Caller } from '../access.ts';
 import { defaultFields, plantFields, plantJson, type Plant, type PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery, Storage } from '../storage.ts';
 import { inSlice } from './time-slices.ts';
+import type { Room } from './waiting-bytes.ts';
 
 /** A page of at most so many plants is read at once, and not in a slice of its own. */
 const shortPagePlants = 100;
@@ -48,8 +49,7 @@ export interface List {
 export interface ListContext {
   storage: Storage;
   caller: Caller;
-  /** Called before an answer that may wait in memory; throws if there is no room for it. */
-  reserve: (bytes: number) => void;
+  room: Room;
   /** True once nobody waits for the list any more; then no more of it is read. */
   isGone: () => boolean;
 }
@@ -58,25 +58,26 @@ type Range = Pick<PlantQuery, 'after' | 'upTo' | 'limit'>;
 type Read = (range: Range, fields?: readonly PlantField[]) => Promise<PlantPage>;
 
 export async function listPlants(
-  { storage, caller, reserve, isGone }: ListContext,
+  { storage, caller, room, isGone }: ListContext,
   { limit, after = 0, tag, fields = defaultFields }: ListQuery,
 ): Promise<List> {
   const read: Read = (range, wanted = fields) =>
     storage.listPlants(caller, { ...range, tag, fields: wanted });
   if (limit !== undefined && limit <= shortPagePlants) {
     const page = await read({ after, limit });
-    if (page.json.length > shortAnswerChars) reserve(page.json.length);
+    if (page.json.length > shortAnswerChars) room.reserve(page.json.length);
     return { body: `[${page.json}]`, next: page.next };
   }
 
+  room.check(streamBytes);
   const batches = new Batches(read, fields, after, limit ?? Infinity);
   let json = await batches.read();
   while (!batches.isOver && json.length < pieceCharsMin) json += withComma(await batches.read());
   if (batches.isOver) {
-    if (json.length > shortAnswerChars) reserve(json.length);
+    if (json.length > shortAnswerChars) room.reserve(json.length);
     return { body: `[${json}]`, next: limit === undefined ? undefined : batches.after };
   }
-  reserve(streamBytes + Math.min(limit ?? 0, pageIdsMax) * pageIdBytes);
+  room.reserve(streamBytes + Math.min(limit ?? 0, pageIdsMax) * pageIdBytes);
   const next = limit === undefined ? undefined : await batches.countPage(isGone);
   return { body: streamOf(json, batches), next };
 }

@@ -43,7 +43,7 @@ export function plantRoutes(
     const context = {
       storage,
       caller,
-      reserve: (bytes: number) => waitingBytes.reserve(caller, bytes, reply.raw),
+      room: waitingBytes.roomFor(caller, reply.raw),
       isGone: () => reply.raw.destroyed,
     };
     const { body, next } = await listPlants(context, query);

@@ -7,26 +7,30 @@ import type { Identity } from '../access.ts';
 import { Problem } from '../problem.ts';
 import { waitingBytesMax, waitingBytesOfUserMax } from './limits.ts';
 
+/** What one answer can do with the bounds. Both methods throw `overloaded` if there is no room. */
+export interface Room {
+  /** Saves the work for an answer if its user has used up what they can have. */
+  check(bytes: number): void;
+  /** Sets bytes aside until the response is over; nothing of it may have been sent by then. */
+  reserve(bytes: number): void;
+}
+
 export class WaitingBytes {
   #total = 0;
   readonly #ofUsers = new Map<string, number>();
 
-  /**
-   * Sets `bytes` aside until the response is over. Throws `overloaded` if there is no room; nothing of
-   * the answer may have been sent by then.
-   */
-  reserve({ store, user }: Identity, bytes: number, response: ServerResponse): void {
+  roomFor({ store, user }: Identity, response: ServerResponse): Room {
     const key = `${store} ${user}`;
-    const ofUser = this.#ofUsers.get(key) ?? 0;
-    if (ofUser + bytes > waitingBytesOfUserMax || this.#total + bytes > waitingBytesMax) {
-      throw new Problem(
-        'overloaded',
-        'Too many long lists wait for their readers: read those that you have asked for, or ask for ' +
-          'short pages with "limit".',
-      );
-    }
-    this.#add(key, bytes);
-    response.once('close', () => this.#add(key, -bytes));
+    const check = (bytes: number) => {
+      if ((this.#ofUsers.get(key) ?? 0) + bytes > waitingBytesOfUserMax) throw noRoom();
+    };
+    const reserve = (bytes: number) => {
+      check(bytes);
+      if (this.#total + bytes > waitingBytesMax) throw noRoom();
+      this.#add(key, bytes);
+      response.once('close', () => this.#add(key, -bytes));
+    };
+    return { check, reserve };
   }
 
   #add(key: string, bytes: number): void {
@@ -35,4 +39,12 @@ export class WaitingBytes {
     if (ofUser === 0) this.#ofUsers.delete(key);
     else this.#ofUsers.set(key, ofUser);
   }
+}
+
+function noRoom(): Problem {
+  return new Problem(
+    'overloaded',
+    'Too many long lists wait for their readers: read those that you have asked for, or ask for short ' +
+      'pages with "limit".',
+  );
 }
