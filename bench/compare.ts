@@ -1,0 +1,77 @@
+/**
+ * This checkout against another one: `npm run bench:compare -- FOLDER [workload ...]`. Both run side by
+ * side on databases of their own and are loaded in turn, so that the ratio of each round holds even on a
+ * machine whose speed changes. FOLDER is a checkout in which `npm ci` has run.
+ */
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import { medianOf, medianRatio, shown, table } from './figures.ts';
+import { loaded, workloads } from './load.ts';
+import { plantsPerUser } from './plants.ts';
+import { seed } from './seed.ts';
+import { serviceAt, start } from './systems.ts';
+import { refuseMissingTools, temporaryFolder } from './workspace.ts';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    plants: { type: 'string', default: '100000' },
+    rounds: { type: 'string', default: '9' },
+    seconds: { type: 'string', default: '2' },
+  },
+});
+const [folder = '', ...names] = positionals;
+if (folder === '') throw new Error('Name the folder of the other checkout.');
+const chosen = workloads.filter(({ name }) => names.length === 0 || names.includes(name));
+const [plants, rounds, seconds] = [values.plants, values.rounds, values.seconds].map(Number) as [
+  number,
+  number,
+  number,
+];
+
+await refuseMissingTools();
+const temporary = temporaryFolder();
+const population = { plants, users: plants / plantsPerUser };
+const executables = [resolve(folder), fileURLToPath(new URL('..', import.meta.url))];
+await using stack = new AsyncDisposableStack();
+const sides: { system: Awaited<ReturnType<typeof start>>; seeded: ReturnType<typeof seed> }[] = [];
+for (const [at, root] of executables.entries()) {
+  const seeded = seed(temporary, `side-${at}`, population);
+  const service = serviceAt(join(root, 'bin', 'plant-store.js'));
+  sides.push({ system: stack.use(await start(service, seeded)), seeded });
+}
+
+const rows: string[][] = [];
+for (const workload of chosen) {
+  const [other = [], own = []] = sides.map((): Awaited<ReturnType<typeof loaded>>[] => []);
+  // The first round compiles the code; each goes first in half of the others.
+  for (let round = 0; round <= rounds; round++) {
+    const order = [0, 1].toSorted(() => (round % 2 === 0 ? 1 : -1));
+    for (const at of order) {
+      const side = sides[at];
+      if (side === undefined) continue;
+      const result = await loaded(side.system, workload, side.seeded, seconds, round);
+      if (round > 0) [other, own][at]?.push(result);
+    }
+  }
+  const ratio = (figure: (each: (typeof own)[number]) => number) =>
+    medianRatio(own.map(figure), other.map(figure)).toFixed(3);
+  rows.push([
+    workload.name,
+    shown(medianOf(other, (each) => each.requestsPerSecond)),
+    shown(medianOf(own, (each) => each.requestsPerSecond)),
+    ratio((each) => each.requestsPerSecond),
+    ratio((each) => each.cpuUsPerRequest),
+    ratio((each) => each.p99Ms),
+  ]);
+}
+const header = [
+  'Workload',
+  'Other, requests/s',
+  'This',
+  'Requests/s, ratio',
+  'CPU, ratio',
+  'p99, ratio',
+];
+console.log(table(header, rows));
