@@ -163,32 +163,29 @@ export class Connection {
   }
 }
 
+/** What a server that keeps what it acknowledges has not switched off. */
+export const keepingSettings = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
+
 export const whatItIs: Statement = {
   name: 'what_it_is',
   text: `
     SELECT version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
-           current_setting('fsync', true), current_setting('synchronous_commit', true)`,
+           ${keepingSettings.map((setting) => `current_setting('${setting}', true)`).join()}`,
 };
 
 /** What durability and text rest on is asserted, not assumed. Engines without a setting have it no other way. */
 export function refuseUnsafe(row: Row): void {
-  const [, readOnly, encoding, fsync, synchronousCommit] = row as readonly (string | null)[];
+  const [, readOnly, encoding, ...keeping] = row as readonly (string | null)[];
   if (readOnly === 'on') throw new ReadOnlyServer();
-  const needed = [
-    ['server_encoding', encoding, encoding === 'UTF8', 'UTF8, so that it can hold any name'],
-    ['fsync', fsync, fsync !== 'off', 'on, to keep what is acknowledged'],
-    [
-      'synchronous_commit',
-      synchronousCommit,
-      synchronousCommit !== 'off',
-      'on, to keep what is acknowledged',
-    ],
-  ] as const;
-  for (const [setting, value, isGood, wanted] of needed) {
-    if (isGood || value === null) continue;
-    throw new Refusal(
+  const refused = (setting: string, value: string | undefined, wanted: string) =>
+    new Refusal(
       `The database server runs with ${setting} = ${value}; Plant Store needs it ${wanted}.`,
     );
+  if (encoding !== 'UTF8' && encoding !== null) {
+    throw refused('server_encoding', encoding, 'UTF8, so that it can hold any name');
+  }
+  for (const [at, setting] of keepingSettings.entries()) {
+    if (keeping[at] === 'off') throw refused(setting, 'off', 'on, to keep what is acknowledged');
   }
 }
 

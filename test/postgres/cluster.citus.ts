@@ -10,6 +10,7 @@ import { addToken } from '../support/app.ts';
 import { isCitus, joinCluster, leaveCluster, onWorkers } from '../support/citus.ts';
 import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
+import { until } from '../support/until.ts';
 import { ofRequests } from './statements.ts';
 
 assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
@@ -67,6 +68,27 @@ it('Citus: a worker that may forget what it acknowledges is refused', async (t) 
   const { status, stderr } = await run(['migrate', '--database', url]);
   assert.equal(status, 1);
   assert.match(stderr, new RegExp(`${host} of the cluster: synchronous_commit must be on`));
+});
+
+it('Citus: a worker that may write half a page is refused', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  const [worker = ''] = onWorkers(url);
+  const reload = async (change: string) => {
+    await query(worker, `ALTER SYSTEM ${change}`);
+    await query(worker, 'SELECT pg_reload_conf()');
+  };
+  t.after(() => reload('RESET full_page_writes'));
+  await reload('SET full_page_writes = off');
+  await until('a new connection sees it', async () => {
+    const [row] = await query(worker, 'SHOW full_page_writes');
+    return (row as { full_page_writes: string }).full_page_writes === 'off'; // the only column
+  });
+  const { status, stderr } = await run(['migrate', '--database', url]);
+  assert.equal(status, 1);
+  assert.match(
+    stderr,
+    new RegExp(`${new URL(worker).host} of the cluster: full_page_writes must be on`),
+  );
 });
 
 it('Citus: every statement of a request is one task, on one machine', async (t) => {

@@ -29,14 +29,25 @@ describe('PostgreSQL: the database', () => {
     const token = await runOk(['token', 'create', 'alice'], { env });
     const json = { name: 'Monstera' };
     assert.equal((await call(`${address}/plants`, 'POST', { token, json })).status, 201);
+  });
 
-    for (const [value, status] of [
-      ['off', 503],
-      ['on', 200],
-    ] as const) {
-      await server.query(`ALTER SYSTEM SET synchronous_commit = ${value}`);
-      await server.query('SELECT pg_reload_conf()');
-      await until(`it is ${status}`, async () => (await readyz()) === status);
+  it('is refused if it may lose what it acknowledges, at the start and later', async (t) => {
+    const server = await PostgresServer.make();
+    t.after(() => server[Symbol.asyncDispose]());
+    const app = await startApp(t, { open: async () => new PostgresStorage(server.url()) });
+    const readyz = async () => (await app.call('GET', '/readyz')).status;
+    assert.equal(await readyz(), 200);
+    for (const setting of ['fsync', 'full_page_writes', 'synchronous_commit']) {
+      const set = async (value: string, status: number) => {
+        await server.query(`ALTER SYSTEM SET ${setting} = ${value}`);
+        await server.query('SELECT pg_reload_conf()');
+        await until(`it is ${status}`, async () => (await readyz()) === status);
+      };
+      await set('off', 503);
+      await using storage = new PostgresStorage(server.url());
+      const message = new RegExp(`runs with ${setting} = off; Plant Store needs it on`);
+      await assert.rejects(storage.open(), { name: 'Refusal', message });
+      await set('on', 200);
     }
   });
 
