@@ -3,9 +3,11 @@
  * several hosts where another takes over when one fails, as libpq has it (PostgreSQL documentation,
  * section 32.1.1.2).
  */
+import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { Misuse, Refusal } from '../refusal.ts';
+import { connectMsMax, inTime } from './in-time.ts';
 
 export interface Address {
   hosts: readonly Host[];
@@ -52,6 +54,16 @@ export function addressOf(url: string): Address {
   };
 }
 
+/**
+ * Where a host is. Each address of a name counts as a host of its own, as libpq has it: one may be a
+ * standby, or dead. Asked with each connection, because a name may move.
+ */
+export async function addressesOf({ host }: Host): Promise<string[]> {
+  if (isSocket(host) || isIP(host) !== 0) return [host];
+  const found = await inTime(lookup(host, { all: true }), undefined, connectMsMax);
+  return found.map(({ address }) => address);
+}
+
 /** What tls.connect is to be told for this host; false where TLS is not used. */
 export function tlsOptions({ host }: Host, tls: Tls) {
   const mode = tls.mode === 'default' && isThisMachine(host) ? 'disable' : tls.mode;
@@ -60,8 +72,13 @@ export function tlsOptions({ host }: Host, tls: Tls) {
   return { rejectUnauthorized: mode !== 'no-verify', ...(ca !== undefined && { ca }) };
 }
 
+/** The folder of a Unix socket. */
+export function isSocket(host: string): boolean {
+  return host.startsWith('/');
+}
+
 function isThisMachine(host: string): boolean {
-  return host.startsWith('/') || host === 'localhost' || host === '::1' || isLoopback(host);
+  return isSocket(host) || host === 'localhost' || host === '::1' || isLoopback(host);
 }
 
 /** An address and not a name, which could be anybody's. */

@@ -2,11 +2,12 @@
  * One connection. Statements are sent without waiting for the answers of those before; answers come
  * in the same order. It does not mend itself: once it is lost, another takes its place (pool.ts).
  */
+import { Socket } from 'node:net';
 import { Client, types, type QueryResult } from 'pg';
-import { tlsOptions, type Address, type Host } from './address.ts';
+import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../refusal.ts';
 import { ReadOnlyServer } from './errors.ts';
-import { answerMsMax, inTime } from './in-time.ts';
+import { answerMsMax, connectMsMax, inTime } from './in-time.ts';
 
 /** A statement that is prepared once for each connection. */
 export interface Statement {
@@ -17,8 +18,6 @@ export interface Statement {
 /** Columns in the order of the statement: null, text, number, boolean or bytes. */
 export type Row = readonly unknown[];
 
-/** What a connection may take to be made. */
-const connectMsMax = 2_000;
 /** After so long without a word the system asks whether the other side is still there. */
 const keepAliveMs = 30_000;
 
@@ -59,11 +58,15 @@ export class Connection {
     client.on('end', () => this.#lose());
   }
 
-  /** Connects and sets the connection up. Throws Refusal where the server is not one to rely on. */
-  static async open(address: Address, host: Host): Promise<Connection> {
+  /**
+   * Connects to the host where it is, and sets the connection up. Throws Refusal where the server is
+   * not one to rely on.
+   */
+  static async open(address: Address, host: Host, where: string): Promise<Connection> {
     const { user, password, database, tls } = address;
     const client = new Client({
       ...host,
+      ...(!isSocket(where) && { stream: () => socketTo(where) }),
       ...(user !== undefined && { user }),
       ...(password !== undefined && { password }),
       ...(database !== undefined && { database }),
@@ -192,6 +195,15 @@ export function refuseUnsafe(row: Row): void {
 /** Not another engine that speaks its protocol: those have planners and settings of their own. */
 function isPostgresItself([version]: Row): boolean {
   return /^PostgreSQL (?!.*-YB-)/.test(String(version));
+}
+
+/** pg goes by the name of the host, in TLS say; this socket goes to the address. */
+function socketTo(address: string): Socket {
+  const socket = new Socket();
+  const connect = socket.connect.bind(socket);
+  // Of all its forms, pg calls this one.
+  socket.connect = ((port: number) => connect(port, address)) as typeof socket.connect;
+  return socket;
 }
 
 /** pg has no other way to end a connection that does not answer. */

@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { outcomeUnknown, Problem } from '../problem.ts';
-import type { Address, Host } from './address.ts';
+import { addressesOf, type Address, type Host } from './address.ts';
 import { Connection, type Row, type Statement } from './connection.ts';
 import { isAnswer, isWorthRetrying, problemOf, ReadOnlyServer, TooSlow } from './errors.ts';
 import { answerMsMax } from './in-time.ts';
@@ -33,6 +33,7 @@ export class Pool {
   readonly #address: Address;
   readonly #onLost: () => void;
   #hosts: readonly Host[];
+  #lastAddress: string | undefined;
   readonly #all = new Set<Connection>();
   readonly #own: Connection[] = [];
   #shared: Connection[] = [];
@@ -150,22 +151,39 @@ export class Pool {
       throw this.#failure.error;
     }
     let failure: unknown;
+    const failed = (error: unknown) => {
+      if (failure === undefined || failure instanceof ReadOnlyServer) failure = error;
+    };
     for (const host of this.#hosts) {
-      try {
-        const connection = await Connection.open(this.#address, host);
-        // Not away from it as long as it serves: another may be a primary of the past.
-        this.#hosts = [host, ...this.#hosts.filter((one) => one !== host)];
-        this.#all.add(connection);
-        void connection.loss.then(() => this.#forget(connection));
-        this.#failure = undefined;
-        if (this.#isClosed) connection.destroy();
-        return connection;
-      } catch (error) {
-        if (failure === undefined || failure instanceof ReadOnlyServer) failure = error;
+      for (const address of (await this.#addressesOf(host).catch(failed)) ?? []) {
+        try {
+          const connection = await Connection.open(this.#address, host, address);
+          this.#use(connection, host, address);
+          return connection;
+        } catch (error) {
+          failed(error);
+        }
       }
     }
     this.#failure = { error: failure, untilMs: performance.now() + restMs };
     throw failure;
+  }
+
+  /** The one that was used last comes first. */
+  async #addressesOf(host: Host): Promise<string[]> {
+    const isLast = (address: string) => address === this.#lastAddress;
+    const addresses = await addressesOf(host);
+    return [...addresses.filter(isLast), ...addresses.filter((one) => !isLast(one))];
+  }
+
+  #use(connection: Connection, host: Host, address: string): void {
+    // Not away from it as long as it serves: another may be a primary of the past.
+    this.#hosts = [host, ...this.#hosts.filter((one) => one !== host)];
+    this.#lastAddress = address;
+    this.#all.add(connection);
+    void connection.loss.then(() => this.#forget(connection));
+    this.#failure = undefined;
+    if (this.#isClosed) connection.destroy();
   }
 
   #forget(connection: Connection): void {

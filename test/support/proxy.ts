@@ -25,10 +25,10 @@ export class Proxy implements AsyncDisposable {
     this.#server = createServer((socket) => this.#join(socket));
   }
 
-  /** Listens on a free port of this machine, for a server on another. */
-  static async to(targetPort: number): Promise<Proxy> {
+  /** Listens on this machine, on a free port unless one is given, for a server on another. */
+  static async to(targetPort: number, host = '127.0.0.1', port = 0): Promise<Proxy> {
     const proxy = new Proxy(targetPort);
-    proxy.#server.listen(0, '127.0.0.1');
+    proxy.#server.listen(port, host);
     await once(proxy.#server, 'listening');
     return proxy;
   }

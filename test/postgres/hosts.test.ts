@@ -1,0 +1,57 @@
+/**
+ * A host name with two addresses, of which one is of no use. The name exists in /etc/hosts of the command
+ * alone, which needs a mount namespace of its own.
+ */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { run } from '../support/command.ts';
+import { PostgresServer } from '../support/postgres.ts';
+import { Proxy } from '../support/proxy.ts';
+import { tempFolder } from '../support/temp.ts';
+
+const name = 'two.test';
+const addresses = ['127.0.0.1', '127.0.0.2'] as const;
+
+/** Runs what follows with this file as /etc/hosts. */
+const withHosts = (file: string) =>
+  ['unshare', '-m', 'sh', '-c', `mount --bind '${file}' /etc/hosts && exec "$@"`, 'sh'] as const;
+
+const [command, ...args] = withHosts('/etc/hosts');
+const canMount = spawnSync(command, [...args, 'true']).status === 0;
+const skip = canMount ? false : 'needs unshare and the right to mount';
+
+describe('PostgreSQL: a host name with two addresses', { skip }, () => {
+  let primary: PostgresServer;
+  let readOnly: PostgresServer;
+  before(async () => {
+    [primary, readOnly] = await Promise.all([PostgresServer.make(), PostgresServer.make()]);
+    await readOnly.query('ALTER SYSTEM SET default_transaction_read_only = on');
+    await readOnly.query('SELECT pg_reload_conf()');
+  });
+  after(() => Promise.all([primary, readOnly].map((one) => one[Symbol.asyncDispose]())));
+
+  for (const [what, isStuck] of [
+    ['takes reads alone', false],
+    ['accepts connections and never answers', true],
+  ] as const) {
+    for (const [useless, good] of [addresses, addresses.toReversed()]) {
+      it(`is used at ${good} if ${useless} ${what}`, async (t) => {
+        await using wrong = await Proxy.to(readOnly.port, useless);
+        wrong.isStuck = isStuck;
+        await using right = await Proxy.to(primary.port, good, wrong.port);
+        const hosts = join(tempFolder(t), 'hosts');
+        writeFileSync(hosts, addresses.map((address) => `${address} ${name}\n`).join(''));
+        const url = `${primary.url('postgres', right.port).replace('127.0.0.1', name)}?sslmode=disable`;
+        const { status, stdout, stderr } = await run(['token', 'create', 'alice'], {
+          env: { PLANT_STORE_DATABASE: url },
+          under: withHosts(hosts),
+        });
+        assert.equal(status, 0, stderr);
+        assert.match(stdout, /^plant_/);
+      });
+    }
+  }
+});
