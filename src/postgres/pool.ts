@@ -1,6 +1,7 @@
 /**
- * The connections of this process: some that all reads share, and some that a transaction has for
- * itself. They are made when they are needed; one that is lost is replaced by the next use.
+ * The connections of this process: some that all reads share, some that a transaction has for itself,
+ * and one for health checks. They are made when they are needed; one that is lost is replaced by the
+ * next use.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { outcomeUnknown, Problem } from '../problem.ts';
@@ -29,17 +30,27 @@ const commit: Statement = { name: 'commit', text: 'COMMIT' };
 /** A statement and its values. */
 export type Step = readonly [statement: Statement, values: readonly unknown[]];
 
+/** Connections that are each used by one at a time. */
+class Lane {
+  readonly turns: Turns;
+  readonly free: Connection[] = [];
+
+  constructor(connectionsMax: number) {
+    this.turns = new Turns(connectionsMax);
+  }
+}
+
 export class Pool {
   readonly #address: Address;
   readonly #onLost: () => void;
   #hosts: readonly Host[];
   #lastAddress: string | undefined;
   readonly #all = new Set<Connection>();
-  readonly #own: Connection[] = [];
   #shared: Connection[] = [];
   #dialing: Promise<void> | undefined;
   #reads = 0;
-  readonly #turns = new Turns(ownMax);
+  readonly #own = new Lane(ownMax);
+  readonly #checks = new Lane(1);
   #failure: { error: unknown; untilMs: number } | undefined;
   #isClosed = false;
 
@@ -62,6 +73,17 @@ export class Pool {
       throw problemOf(error);
     } finally {
       this.#reads--;
+    }
+  }
+
+  /** Reads for a health check, which does not wait behind requests: overloaded is not down. */
+  async check(steps: readonly Step[]): Promise<Row[][]> {
+    const send = (connection: Connection) =>
+      settled(steps.map(([statement, values]) => connection.query(statement, values)));
+    try {
+      return await repeatedly(() => this.#lend(this.#checks, send, answerMsMax));
+    } catch (error) {
+      throw problemOf(error);
     }
   }
 
@@ -94,22 +116,30 @@ export class Pool {
 
   /** Lends a connection that nobody else uses meanwhile. One that fails is not used again. */
   async lend<T>(work: (connection: Connection) => Promise<T>, waitMsMax = answerMsMax): Promise<T> {
-    await this.#turns.take(waitMsMax);
+    return this.#lend(this.#own, work, waitMsMax);
+  }
+
+  async #lend<T>(
+    { turns, free }: Lane,
+    work: (connection: Connection) => Promise<T>,
+    waitMsMax: number,
+  ): Promise<T> {
+    await turns.take(waitMsMax);
     try {
-      let connection = this.#own.pop();
-      while (connection?.isLost === true) connection = this.#own.pop();
+      let connection = free.pop();
+      while (connection?.isLost === true) connection = free.pop();
       connection ??= await this.#dial();
       try {
         const result = await work(connection);
-        this.#own.push(connection);
+        free.push(connection);
         return result;
       } catch (error) {
-        if (isAnswer(error)) this.#own.push(connection);
+        if (isAnswer(error)) free.push(connection);
         else connection.destroy();
         throw error;
       }
     } finally {
-      this.#turns.giveBack();
+      turns.giveBack();
     }
   }
 

@@ -117,9 +117,9 @@ export class PostgresStorage implements Storage {
 
   async check(): Promise<void> {
     await this.#answer(async () => {
-      const [copies, [server = []]] = await Promise.all([
-        this.#pool.read(unfinishedSql, []),
-        this.#pool.read(whatItIs, []),
+      const [copies = [], [server = []] = []] = await this.#pool.check([
+        [unfinishedSql, []],
+        [whatItIs, []],
       ]);
       if (copies.length > 0) throw unfinishedCopy();
       refuseUnsafe(server); // again: it may have been set otherwise meanwhile

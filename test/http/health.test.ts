@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { describe } from 'node:test';
+import { pino } from 'pino';
+import { buildApp } from '../../src/http/app.ts';
+import { storageUnavailable } from '../../src/problem.ts';
+import type { Storage } from '../../src/storage.ts';
+import { startApp } from '../support/app.ts';
+import { it, testDatabase } from '../support/storages.ts';
+import { until } from '../support/until.ts';
+
+/** Counts the checks of a storage, each of which takes until `held` is over. */
+class Checks {
+  count = 0;
+  isFailing = false;
+  held: Promise<void> = Promise.resolve();
+
+  readonly of = (storage: Storage): Storage =>
+    new Proxy(storage, {
+      get: (target, name) => {
+        if (name === 'check') return () => this.#check(target);
+        const member: unknown = Reflect.get(target, name);
+        return typeof member === 'function' ? member.bind(target) : member;
+      },
+    });
+
+  async #check(storage: Storage): Promise<void> {
+    this.count++;
+    await this.held;
+    if (this.isFailing) throw storageUnavailable(new Error('not now'));
+    await storage.check();
+  }
+}
+
+describe('/readyz', () => {
+  it('is one check for all who ask while it is in progress, be it good or not', async (t) => {
+    const checks = new Checks();
+    const app = await startApp(t, { wrap: checks.of });
+    for (const [isFailing, status] of [
+      [false, 200],
+      [true, 503],
+      [false, 200],
+    ] as const) {
+      const ask = async () => (await app.call('GET', '/readyz')).status;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      checks.isFailing = isFailing;
+      checks.held = promise;
+      const before = checks.count;
+      // What was found before is given for a moment only.
+      await until('a check begins', () => {
+        void ask();
+        return checks.count > before;
+      });
+      const asked = Array.from({ length: 50 }, ask);
+      await app.call('GET', '/livez');
+      resolve();
+      assert.deepEqual(new Set(await Promise.all(asked)), new Set([status]));
+      assert.ok(checks.count <= before + 2); // two if the last of them came late
+    }
+  });
+
+  it('says that the service is stopping, whatever was found a moment ago', async (t) => {
+    const storage = await (await testDatabase(t)).open();
+    const stop = new AbortController();
+    const log = pino({ level: 'silent' });
+    const app = buildApp({ storage, log, baseUrl: '', stopping: stop.signal });
+    t.after(async () => {
+      await app.close();
+      await storage[Symbol.asyncDispose]();
+    });
+    assert.equal((await app.inject('/readyz')).statusCode, 200);
+    stop.abort();
+    const { statusCode, body } = await app.inject('/readyz');
+    assert.equal(statusCode, 503);
+    assert.match(body, /The service is stopping/);
+  });
+});
