@@ -3,12 +3,13 @@
  * revocation holds from the next one on.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { stateOf, type Caller, type Scope } from '../access.ts';
+import { stateOf, type Caller, type Grant, type Scope } from '../access.ts';
 import { Memory } from '../memory.ts';
 import { Problem } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { hashToken, isToken } from '../token.ts';
 import { headerCount } from './headers.ts';
+import { Lookups } from './lookups.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -17,59 +18,90 @@ declare module 'fastify' {
   }
 }
 
+/** Tokens that are known, and those that are not: by the header that they came in. */
+const knownMax = 10_000;
+const unknownMax = 4_096;
+/** A header with more in it than a token is not cached. */
+const cachedHeaderChars = 100;
 /**
- * Hashes of tokens that the storage knew, by the header they came in: to check and hash a token is a
- * tenth of a short request. What anybody can send without a token is not kept, nor a header with more in
- * it than a token.
+ * How long a token stays unknown. That delays no new token: it is shown only after it is stored, and
+ * nobody can guess its 256 bits, so nobody has asked for it before. It does delay a token that a restore
+ * brings back, if somebody used it while it was gone.
  */
-const hashes = new Memory<Uint8Array>(10_000);
-const keptHeaderChars = 100;
+const unknownMs = 1_000;
 
-/** An onRequest hook: lets a request pass whose token is good and carries the scope. */
-export function requireScope(storage: Storage, scope: Scope) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const caller = await authenticate(storage, request, reply);
-    if (!caller.scopes.has(scope)) {
-      challenge(reply, `error="insufficient_scope", scope="${scope}"`);
+export class Authentication {
+  readonly #storage: Storage;
+  /**
+   * Hashes of tokens that the storage knew: to check and hash a token is a tenth of a short request.
+   * What anybody can send without a token does not push them out.
+   */
+  readonly #known = new Memory<Uint8Array>(knownMax);
+  readonly #unknown = new Memory<{ untilMs: number }>(unknownMax);
+  readonly #lookups = new Lookups();
+
+  constructor(storage: Storage) {
+    this.#storage = storage;
+  }
+
+  /** An onRequest hook: lets a request pass whose token is good and carries the scope. */
+  requireScope(scope: Scope) {
+    return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+      const caller = await this.#authenticate(request, reply);
+      if (!caller.scopes.has(scope)) {
+        challenge(reply, `error="insufficient_scope", scope="${scope}"`);
+        throw new Problem(
+          'insufficient-scope',
+          `This needs a token with the scope ${scope}; yours has ${[...caller.scopes].join(' ')}.`,
+        );
+      }
+      request.caller = caller;
+    };
+  }
+
+  async #authenticate(request: FastifyRequest, reply: FastifyReply): Promise<Caller> {
+    const { authorization } = request.headers;
+    if (authorization === undefined) {
+      challenge(reply);
       throw new Problem(
-        'insufficient-scope',
-        `This needs a token with the scope ${scope}; yours has ${[...caller.scopes].join(' ')}.`,
+        'invalid-token',
+        'Send a token in the header "Authorization: Bearer <token>"; "plant-store token create" makes one.',
       );
     }
-    request.caller = caller;
-  };
-}
 
-async function authenticate(
-  storage: Storage,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<Caller> {
-  const { authorization } = request.headers;
-  if (authorization === undefined) {
-    challenge(reply);
-    throw new Problem(
-      'invalid-token',
-      'Send a token in the header "Authorization: Bearer <token>"; "plant-store token create" makes one.',
+    const refuse = (detail: string): never => {
+      challenge(reply, 'error="invalid_token"');
+      throw new Problem('invalid-token', detail);
+    };
+    if (headerCount(request.raw, 'authorization') > 1) {
+      return refuse('There are two Authorization headers; send one.');
+    }
+    const hash = this.#known.get(authorization);
+    const grant = await (hash === undefined
+      ? this.#lookUp(authorization, request, refuse)
+      : this.#storage.findGrant(hash));
+    if (grant === undefined) return refuse('The token is not known here.');
+    const state = stateOf(grant, Date.now());
+    return state === 'active' ? grant.caller : refuse(`The token is ${state}; ask for a new one.`);
+  }
+
+  async #lookUp(
+    authorization: string,
+    request: FastifyRequest,
+    refuse: (detail: string) => never,
+  ): Promise<Grant | undefined> {
+    const unknown = this.#unknown.get(authorization);
+    if (unknown !== undefined && performance.now() < unknown.untilMs) return undefined;
+    const hash = hashOf(authorization, refuse);
+    const grant = await this.#lookups.run(request.socket.remoteAddress, () =>
+      this.#storage.findGrant(hash),
     );
+    if (authorization.length <= cachedHeaderChars) {
+      if (grant !== undefined) this.#known.keep(authorization, hash);
+      else this.#unknown.keep(authorization, { untilMs: performance.now() + unknownMs });
+    }
+    return grant;
   }
-
-  const refuse = (detail: string): never => {
-    challenge(reply, 'error="invalid_token"');
-    throw new Problem('invalid-token', detail);
-  };
-  if (headerCount(request.raw, 'authorization') > 1) {
-    return refuse('There are two Authorization headers; send one.');
-  }
-  const known = hashes.get(authorization);
-  const tokenHash = known ?? hashOf(authorization, refuse);
-  const grant = await storage.findGrant(tokenHash);
-  if (grant === undefined) return refuse('The token is not known here.');
-  if (known === undefined && authorization.length <= keptHeaderChars) {
-    hashes.keep(authorization, tokenHash);
-  }
-  const state = stateOf(grant, Date.now());
-  return state === 'active' ? grant.caller : refuse(`The token is ${state}; ask for a new one.`);
 }
 
 function hashOf(authorization: string, refuse: (detail: string) => never): Uint8Array {

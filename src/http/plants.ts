@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import { plantJson } from '../plant.ts';
 import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
-import { requireScope } from './auth.ts';
+import { Authentication } from './auth.ts';
 import { listPlants, type ListQuery } from './list.ts';
 import * as operations from './operations.ts';
 import { sendText } from './send.ts';
@@ -28,8 +28,9 @@ export function plantRoutes(
 ): void {
   const waitingBytes = new WaitingBytes();
   const routes = app.withTypeProvider<operations.CheckedByTypeBox>();
-  const reader = { onRequest: requireScope(storage, 'plants:read') };
-  const writer = { onRequest: requireScope(storage, 'plants:write') };
+  const authentication = new Authentication(storage);
+  const reader = { onRequest: authentication.requireScope('plants:read') };
+  const writer = { onRequest: authentication.requireScope('plants:write') };
   app.decorateRequest('caller');
 
   routes.post('/plants', { ...writer, schema: operations.createPlant }, async (request, reply) => {

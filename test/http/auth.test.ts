@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
+import { storageUnavailable } from '../../src/problem.ts';
+import type { Storage } from '../../src/storage.ts';
 import { hashToken, makeToken, tokenId } from '../../src/token.ts';
 import { startApp } from '../support/app.ts';
 import { it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
+import { until } from '../support/until.ts';
 
 const operations = [
   ['POST', '/plants', 'plants:write'],
@@ -119,5 +122,79 @@ describe('scopes', () => {
     assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
     await storage.revokeToken(tokenId(hashToken(alice)), Date.now());
     assert.equal((await call('GET', '/plants', { token: alice })).status, 401);
+  });
+});
+
+describe('a token that is not known', () => {
+  /** Counts the lookups, and makes them fail while `isFailing`. */
+  const counted = () => {
+    const lookups = { count: 0, isFailing: false };
+    const wrap = (storage: Storage): Storage =>
+      new Proxy(storage, {
+        get(target, name) {
+          if (name === 'findGrant') {
+            return (hash: Uint8Array) => {
+              lookups.count++;
+              if (lookups.isFailing)
+                return Promise.reject(storageUnavailable(new Error('not now')));
+              return target.findGrant(hash);
+            };
+          }
+          const member: unknown = Reflect.get(target, name);
+          return typeof member === 'function' ? member.bind(target) : member;
+        },
+      });
+    return { lookups, wrap };
+  };
+
+  it('is looked up once in a moment, and again later', async (t) => {
+    const { lookups, wrap } = counted();
+    const { call } = await startApp(t, { wrap });
+    const unknown = makeToken();
+    const ask = async () => (await call('GET', '/plants', { token: unknown })).status;
+    for (let at = 0; at < 20; at++) assert.equal(await ask(), 401);
+    assert.ok(lookups.count < 10, `${lookups.count} lookups`); // one a second, on a slow machine
+    const { count } = lookups;
+    await until(
+      'it is looked up again',
+      async () => (await ask()) === 401 && lookups.count > count,
+    );
+  });
+
+  it('is good within two seconds if a restore brings it back', async (t) => {
+    const { call, storage } = await startApp(t);
+    const token = makeToken();
+    const status = async () => (await call('GET', '/plants', { token })).status;
+    assert.equal(await status(), 401);
+    await storage.createToken({
+      hash: hashToken(token),
+      store: 'main',
+      user: 'alice',
+      scopes: ['plants:read'],
+      label: '',
+      createdAtMs: Date.now(),
+    });
+    await until('it is good', async () => (await status()) === 200, 2_000);
+  });
+
+  it('does not delay one that was just made, however many are asked for', async (t) => {
+    const { call, token } = await startApp(t);
+    for (let round = 0; round < 5; round++) {
+      const unknown = Array.from({ length: 50 }, () =>
+        call('GET', '/plants', { token: makeToken() }),
+      );
+      assert.equal((await call('GET', '/plants', { token: await token('alice') })).status, 200);
+      for (const { status } of await Promise.all(unknown)) assert.equal(status, 401);
+    }
+  });
+
+  it('is not taken for unknown if the storage could not be asked', async (t) => {
+    const { lookups, wrap } = counted();
+    const { call, token } = await startApp(t, { wrap });
+    const alice = await token('alice');
+    lookups.isFailing = true;
+    assert.equal((await call('GET', '/plants', { token: alice })).status, 503);
+    lookups.isFailing = false;
+    assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
   });
 });

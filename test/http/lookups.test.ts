@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  clientAt,
+  Lookups,
+  lookupsMax,
+  lookupsPerClientMax,
+  waitingMax,
+} from '../../src/http/lookups.ts';
+import { until } from '../support/until.ts';
+
+/** Lookups that are in progress until the test ends them. */
+class Held {
+  readonly lookups = new Lookups();
+  /** Who has lookups in progress, in the order in which they began. */
+  readonly begun: string[] = [];
+  readonly refused: string[] = [];
+  readonly #ends: (() => void)[] = [];
+  readonly #results: Promise<void>[] = [];
+
+  ask(address: string, count = 1): void {
+    for (let at = 0; at < count; at++) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const lookup = () => {
+        this.begun.push(address);
+        this.#ends.push(resolve);
+        return promise;
+      };
+      const result = this.lookups.run(address, lookup).catch((error: unknown) => {
+        assert.match(String(error), /overloaded/);
+        this.refused.push(address);
+      });
+      this.#results.push(result);
+    }
+  }
+
+  /** Ends the oldest ones. */
+  async end(count: number): Promise<void> {
+    for (const end of this.#ends.splice(0, count)) end();
+    await nextTurn();
+  }
+
+  async endAll(): Promise<void> {
+    while (this.#ends.length > 0) await this.end(this.#ends.length);
+    await Promise.all(this.#results);
+  }
+}
+
+const fill = (held: Held, clients = lookupsMax / lookupsPerClientMax) => {
+  for (let at = 0; at < clients; at++) held.ask(`192.0.2.${at}`, lookupsPerClientMax);
+};
+
+describe('lookups of unknown tokens', () => {
+  it('are bounded for one client, and another has room beside it', async () => {
+    const held = new Held();
+    held.ask('192.0.2.1', 1_000);
+    assert.equal(held.begun.length, lookupsPerClientMax);
+    held.ask('192.0.2.2');
+    assert.equal(held.begun.at(-1), '192.0.2.2');
+    await held.endAll();
+    assert.equal(held.begun.length, 1_001);
+    assert.deepEqual(held.refused, []);
+  });
+
+  it('are bounded for all clients, who then take turns', async () => {
+    const held = new Held();
+    fill(held);
+    for (const client of ['a', 'b', 'c']) held.ask(client, 3);
+    assert.equal(held.begun.length, lookupsMax);
+    await held.end(9);
+    assert.equal(held.begun.slice(lookupsMax).join(''), 'abcabcabc');
+    await held.endAll();
+  });
+
+  it('wait in a bounded queue, where the client that waits for most makes room', async () => {
+    const held = new Held();
+    fill(held);
+    held.ask('greedy', waitingMax);
+    held.ask('greedy', 10);
+    held.ask('modest', 5);
+    await nextTurn();
+    assert.deepEqual(
+      held.refused,
+      Array.from({ length: 15 }, () => 'greedy'),
+    );
+    await held.end(2);
+    assert.deepEqual(held.begun.slice(lookupsMax), ['greedy', 'modest']);
+    await held.endAll();
+    assert.equal(held.begun.length, lookupsMax + waitingMax);
+  });
+
+  it('are refused in time if no turn comes, and keep no place', async () => {
+    const held = new Held();
+    fill(held);
+    held.ask('late', 3);
+    await until('they are refused', () => held.refused.length === 3, 4_000);
+    await held.endAll();
+    assert.ok(!held.begun.includes('late'));
+  });
+
+  it('give their place back if they fail', async () => {
+    const lookups = new Lookups();
+    const failing = () => Promise.reject(new Error('the storage is down'));
+    for (let at = 0; at < 3 * lookupsMax; at++) {
+      await assert.rejects(lookups.run('192.0.2.1', failing), /the storage is down/);
+    }
+    assert.equal(await lookups.run('192.0.2.1', async () => 'found'), 'found');
+  });
+
+  it('count all addresses of an IPv6 network as one client', () => {
+    assert.equal(clientAt('2001:db8::1'), clientAt('2001:db8:0:0:ffff:ffff:ffff:ffff'));
+    assert.equal(clientAt('2001:db8:0:1::1'), clientAt('2001:db8:0:1:2:3:4:5'));
+    assert.notEqual(clientAt('2001:db8:0:1::1'), clientAt('2001:db8::1'));
+    assert.notEqual(clientAt('::ffff:192.0.2.1'), clientAt('::ffff:192.0.2.2'));
+    assert.notEqual(clientAt('192.0.2.1'), clientAt('192.0.2.2'));
+    assert.equal(clientAt(undefined), clientAt(undefined));
+  });
+});
