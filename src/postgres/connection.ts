@@ -106,11 +106,14 @@ export class Connection {
     return this.#underWay;
   }
 
-  async query(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    const { rows } = await this.#timed(
-      this.#client.query<unknown[]>({ ...statement, values: [...values], rowMode: 'array' }),
-    );
-    return rows;
+  /** `onOver` is called when the connection is done with it, be it after nobody waits any more. */
+  async query(statement: Statement, values: readonly unknown[], onOver = () => {}): Promise<Row[]> {
+    const answer = this.#client.query<unknown[]>({
+      ...statement,
+      values: [...values],
+      rowMode: 'array',
+    });
+    return (await this.#timed(answer.finally(onOver))).rows;
   }
 
   /** A statement that is not prepared, and what the server says that it did: `COMMIT`, say. */

@@ -17,6 +17,12 @@ const ownMax = 4;
 const busyReads = 8;
 /** Reads that may be under way at a time; one more is refused at once. */
 const readsMax = 2_048;
+/**
+ * Reads that have been sent and not answered. Others wait here, for so long: what was sent is worked off
+ * even if nobody waits for it any more, and everything after it would come too late as well.
+ */
+const sentReadsMax = 128;
+const readWaitMsMax = 2_000;
 /** How often something is tried that failed for a passing reason, for how long, and the longest pause. */
 const attemptsMax = 4;
 const retryMsMax = 1_000;
@@ -49,6 +55,7 @@ export class Pool {
   #shared: Connection[] = [];
   #dialing: Promise<void> | undefined;
   #reads = 0;
+  readonly #sentReads = new Turns(sentReadsMax);
   readonly #own = new Lane(ownMax);
   readonly #checks = new Lane(1);
   #failure: { error: unknown; untilMs: number } | undefined;
@@ -63,12 +70,18 @@ export class Pool {
 
   /** Runs a statement that only reads. Rejects with a Problem where the database cannot answer. */
   async read(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    if (this.#reads >= readsMax) {
-      throw new Problem('overloaded', 'Too many reads wait for their turn.');
-    }
+    if (this.#reads >= readsMax) throw tooManyReads();
     this.#reads++;
     try {
-      return await repeatedly(async () => (await this.#sharedOne()).query(statement, values));
+      return await repeatedly(async () => {
+        await this.#sentReads.take(readWaitMsMax, tooManyReads);
+        const giveBack = () => this.#sentReads.giveBack();
+        const connection = await this.#sharedOne().catch((error: unknown) => {
+          giveBack();
+          throw error;
+        });
+        return connection.query(statement, values, giveBack);
+      });
     } catch (error) {
       throw problemOf(error);
     } finally {
@@ -253,6 +266,10 @@ export function jitter(): Promise<void> {
   return pause(Math.random() * pauseMsMax);
 }
 
+function tooManyReads(): Problem {
+  return new Problem('overloaded', 'Too many reads wait for their turn.');
+}
+
 /** So many at a time; others wait for their turn, in order and not for ever. */
 class Turns {
   #left: number;
@@ -262,7 +279,7 @@ class Turns {
     this.#left = count;
   }
 
-  async take(waitMsMax: number): Promise<void> {
+  async take(waitMsMax: number, late: () => Error = () => new TooSlow()): Promise<void> {
     if (this.#left > 0) {
       this.#left--;
       return;
@@ -271,7 +288,7 @@ class Turns {
     this.#waiting.add(resolve);
     const timer = setTimeout(() => {
       this.#waiting.delete(resolve);
-      reject(new TooSlow());
+      reject(late());
     }, waitMsMax);
     await promise.finally(() => clearTimeout(timer));
   }
