@@ -137,6 +137,22 @@ for (const [kind, provoke] of Object.entries(provocations)) {
   });
 }
 
+test('every test that the documentation names is there', () => {
+  let tests = 0;
+  for (const file of all) {
+    const { text } = new Page(join(root, file));
+    // A link to a file of tests, and after it names of tests in quotes.
+    for (const [, path = '', names = ''] of text.matchAll(/\]\(([^)]+\.ts)\)((?:,? "[^"|]+")+)/g)) {
+      const source = readFileSync(join(root, dirname(file), path), 'utf8');
+      for (const [, testName = ''] of names.matchAll(/"([^"]+)"/g)) {
+        tests++;
+        assert.ok(source.includes(testName), `${file}: ${path} has no test "${testName}"`);
+      }
+    }
+  }
+  assert.ok(tests > 0);
+});
+
 test('every link inside the documentation leads to a file and a heading that are there', () => {
   let links = 0;
   for (const file of all) {
