@@ -1,8 +1,7 @@
 /**
- * Puts the WAL on disk before SQLite trusts it. After a sync that failed, Linux marks what it could not
- * write as clean: readers see it, later syncs skip it, and the disk never gets it. A process that
- * recovers such a WAL appends behind the gap, and a power cut takes all that it acknowledged there
- * (docs/decisions/0017-failed-sync.md).
+ * Puts the WAL on disk before SQLite relies on it. After a failed sync, Linux marks what it could not
+ * write as clean: readers see it, but the disk never gets it. A process that recovers such a WAL appends
+ * behind a gap, and a power cut takes all that it acknowledged there (docs/decisions/0017-failed-sync.md).
  */
 import {
   closeSync,
@@ -18,15 +17,15 @@ import { DiskFailure } from '../refusal.ts';
 import { isLocked } from './errors.ts';
 
 const chunkBytes = 1024 * 1024;
-/** Somebody else who tries at the same moment is in the way for microseconds. */
+/** Another process that tries at the same moment holds the lock for microseconds. */
 const triesMax = 4;
 const pauseMsMax = 2;
 const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Call it before the database at `path` is opened. If nobody has it open and a WAL was left behind, the
- * WAL is written again, synced and moved to the file. Who has the database open has done so before.
- * Throws DiskFailure if the disk does not take it.
+ * Call it before anything is read from the database at `path`. If a WAL was left behind and no process
+ * has the database open, it rewrites, syncs and checkpoints the WAL. A process that has it open has done
+ * so before. Throws DiskFailure if the sync fails.
  */
 export function rewriteWal(path: string): void {
   const wal = `${realpathSync(path)}-wal`; // beside the file itself and not beside a link to it
@@ -42,7 +41,7 @@ function hasBytes(file: string): boolean {
 
 /** False if another connection has the database open. */
 function rewriteAlone(path: string, wal: string): boolean {
-  // No timeout: a connection of this process may have it open, and would wait for itself.
+  // No timeout: this process may have it open, and would wait for itself.
   const database = new DatabaseSync(path);
   try {
     // With this, reading takes a lock that no other connection lets through, until it is closed.
@@ -54,12 +53,12 @@ function rewriteAlone(path: string, wal: string): boolean {
     if (isLocked(error)) return false;
     throw error;
   } finally {
-    // Moves the WAL to the file. After a failure it does not: the sync that comes first fails as well.
+    // Checkpoints the WAL, but not after a failed sync: SQLite syncs first, and gets the error too.
     database.close();
   }
 }
 
-/** The same bytes in the same places: whatever part of them gets to the disk, it is what was meant. */
+/** The same bytes in the same places, so that any part of them on the disk is sound. */
 function writeAgain(wal: string): void {
   const descriptor = openSync(wal, 'r+');
   try {
