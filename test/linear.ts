@@ -70,8 +70,13 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
       );
       if (abort.signal.aborted) return;
       for (const history of histories) {
-        assert.deepEqual(faultsOf(history), [], 'every answer can be true');
         sum.operations += history.length;
+        const faults = faultsOf(history).join('\n');
+        assert.equal(
+          faults,
+          '',
+          `wrong within ${sum.operations} operations, seed ${seed}:\n${faults}`,
+        );
         sum.contended += contended(history);
         falsify(history, falsifiedMin / stores, random, sum);
       }
@@ -81,9 +86,12 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
 
   t.diagnostic(JSON.stringify({ seed, ...sum, answers: counts, blows: struck }));
   // Otherwise the histories would show nothing.
-  const good = ['created', 'deleted', 'found'].reduce((all, kind) => all + (counts[kind] ?? 0), 0);
-  assert.ok(good > 0.3 * sum.operations, 'many requests succeeded');
-  assert.ok(sum.contended > 0.1 * sum.operations, 'many operations met a change of the same plant');
+  const changes = (counts['created'] ?? 0) + (counts['deleted'] ?? 0);
+  assert.ok(changes > 0.1 * sum.operations, 'many changes succeeded');
+  assert.ok(
+    sum.contended > 0.05 * sum.operations,
+    'many operations met a change of the same plant',
+  );
   assert.ok(sum.caught > 0.6 * sum.changed, 'most wrong answers would have been noticed');
   for (const name of Object.keys(setting.blows)) assert.ok(struck[name], `${name} happened`);
 }

@@ -23,7 +23,11 @@ export interface Struck {
 
 /** While the network is bad, connections are cut after so many bytes, and this often. */
 const bytesToLiveMax = 40_000;
+/** Every other connection is slow, so that what it carries is out of date when it arrives. */
+const latencyMsMax = 5;
 const cutsEach = 20;
+/** How long the database or the workers may take to be there again. */
+const backMsMax = 30_000;
 
 /** Workers of one service on one file. */
 export async function workersOnSqlite(t: TestContext, workers: number): Promise<Struck> {
@@ -40,7 +44,8 @@ export async function workersOnSqlite(t: TestContext, workers: number): Promise<
     blows: {
       async 'kill a worker'() {
         // The one that was killed before is replaced by then.
-        await until('all workers are there', () => childrenOf(service).length === workers);
+        const areThere = () => childrenOf(service).length === workers;
+        await until('all workers are there', areThere, backMsMax);
         killIfThere(childrenOf(service)[turn++ % workers] ?? assert.fail());
       },
       async 'kill the service'() {
@@ -60,6 +65,8 @@ export async function replicasOnPostgres(t: TestContext, replicas: number): Prom
   t.after(() => server[Symbol.asyncDispose]());
   const proxy = await Proxy.to(server.port);
   t.after(() => proxy[Symbol.asyncDispose]());
+  let connections = 0;
+  proxy.latencyMs = () => (connections++ % 2 === 0 ? 0 : Math.ceil(Math.random() * latencyMsMax));
   const env = {
     PLANT_STORE_DATABASE: server.url('postgres', proxy.port),
     PLANT_STORE_LOG_LEVEL: 'silent',
@@ -89,13 +96,14 @@ export async function replicasOnPostgres(t: TestContext, replicas: number): Prom
            WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY random()`,
         );
         killIfThere((row as { pid: number }).pid);
-        await until('the server is back', () => server.query('SELECT 1').then(yes, no));
+        const isBack = () => server.query('SELECT 1').then(yes, no);
+        await until('the server is back', isBack, backMsMax);
       },
       async 'cut connections'() {
         const cuts = proxy.cuts + cutsEach;
         proxy.bytesToLive = () => Math.ceil(Math.random() * bytesToLiveMax);
         proxy.cutAll();
-        await until('enough are cut', () => proxy.cuts >= cuts);
+        await until('enough are cut', () => proxy.cuts >= cuts, backMsMax);
         proxy.bytesToLive = () => Infinity;
         proxy.cutAll();
       },

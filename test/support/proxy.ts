@@ -10,6 +10,8 @@ import { testDatabase } from './storages.ts';
 export class Proxy implements AsyncDisposable {
   /** How many bytes, both ways together, the next connection lives for. */
   bytesToLive: () => number = () => Infinity;
+  /** How long the next connection takes each way. */
+  latencyMs: () => number = () => 0;
   /** How many bytes all connections together may still send; then there is no network any more. */
   bytesLeft = Infinity;
   /** While true nothing that comes is passed on, and nobody is told. */
@@ -51,6 +53,10 @@ export class Proxy implements AsyncDisposable {
   #join(client: Socket): void {
     const server = connect(this.#targetPort, '127.0.0.1');
     let left = this.bytesToLive();
+    const latencyMs = this.latencyMs();
+    // Timers of one duration fire in the order in which they were set.
+    const passOn = (work: () => void) =>
+      void (latencyMs > 0 ? setTimeout(work, latencyMs) : work());
     const end = () => {
       client.destroy();
       server.destroy();
@@ -69,14 +75,14 @@ export class Proxy implements AsyncDisposable {
       from.on('data', (bytes: Buffer) => {
         if (this.isStuck || left <= 0) return;
         const room = Math.min(left, this.bytesLeft);
-        to.write(bytes.subarray(0, Math.max(0, room)));
+        passOn(() => to.write(bytes.subarray(0, Math.max(0, room))));
         left -= bytes.length;
         this.bytesLeft -= bytes.length;
         if (room > bytes.length) return;
         left = 0;
         this.cuts++;
         // What was passed on arrives; nothing after it does.
-        to.end(() => end());
+        passOn(() => to.end(() => end()));
       });
     }
   }

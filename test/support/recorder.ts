@@ -33,6 +33,8 @@ export type Random = (bound: number) => number;
 const pauseMs = 20;
 /** After this time an answer is given up as lost. */
 const patienceMs = 2_000;
+/** Operations before a stretch of many changes is followed by one of few, and the other way round. */
+const stretch = 100;
 /** Requests on one connection: new ones meet other processes. */
 const requestsEach = 40;
 /** Ids that everybody uses, whether the store assigns them or not. */
@@ -60,20 +62,26 @@ export async function record(load: Load): Promise<Operation[]> {
     return Math.max(...recent) + random(4); // one that the store may be about to assign
   };
   const anyTag = () => (random(2) === 0 ? '' : 'a');
+  const anyChange = (): Request => {
+    if (random(2) === 0) return { kind: 'delete', id: anyId() };
+    const wanted = random(3) === 0 ? undefined : anyId();
+    return { kind: 'create', wanted, content: { name: `plant ${++creates}`, tag: anyTag() } };
+  };
+  const anyList = (): Request => ({
+    kind: 'list',
+    after: random(2) === 0 ? anyId() : 0,
+    limit: [undefined, 2, 5, 100][random(4)],
+    tag: random(3) === 0 ? anyTag() : undefined,
+  });
+  const firstPage: Request = { kind: 'list', after: 0, limit: 100, tag: undefined };
+  // In turn many changes that meet each other, and few between which caches have time to fill.
+  const isQuiet = () => Math.floor(history.length / stretch) % 2 === 1;
   const anyRequest = (): Request => {
+    const [changes, gets, lists] = isQuiet() ? [8, 20, 10] : [55, 25, 15];
     const kind = random(100);
-    if (kind < 28) {
-      const content = { name: `plant ${++creates}`, tag: anyTag() };
-      return { kind: 'create', wanted: kind < 8 ? undefined : anyId(), content };
-    }
-    if (kind < 52) return { kind: 'delete', id: anyId() };
-    if (kind < 80) return { kind: 'get', id: anyId() };
-    return {
-      kind: 'list',
-      after: random(3) === 0 ? anyId() : 0,
-      limit: [undefined, 2, 5, 100][random(4)],
-      tag: random(4) === 0 ? anyTag() : undefined,
-    };
+    if (kind < changes) return anyChange();
+    if (kind < changes + gets) return { kind: 'get', id: anyId() };
+    return kind < changes + gets + lists ? anyList() : firstPage;
   };
 
   const note = (operation: Operation | undefined) => {
