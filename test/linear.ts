@@ -37,7 +37,7 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
   const random = randomFrom(seed);
   const stores = storesAtOnce * Math.ceil(operations / operationsPerStore / storesAtOnce);
   const perStore = Math.ceil(operations / stores);
-  const usersOf = await makeUsers(setting, stores);
+  const all = await makeStores(setting, stores);
   const counts: Record<string, number> = {};
   const struck: Record<string, number> = {};
   const sum = { operations: 0, contended: 0, changed: 0, caught: 0 };
@@ -61,10 +61,10 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
     }
   };
   const work = async () => {
-    for (let store = 0; store < stores; store += storesAtOnce) {
+    for (let first = 0; first < stores; first += storesAtOnce) {
       const histories = await Promise.all(
-        usersOf.slice(store, store + storesAtOnce).map((users) => {
-          const load = { addresses, users, clients: clientsEach, operations: perStore };
+        all.slice(first, first + storesAtOnce).map((one) => {
+          const load = { addresses, ...one, clients: clientsEach, operations: perStore };
           return record({ ...load, random, count, signal: abort.signal });
         }),
       );
@@ -72,11 +72,8 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
       for (const history of histories) {
         sum.operations += history.length;
         const faults = faultsOf(history).join('\n');
-        assert.equal(
-          faults,
-          '',
-          `wrong within ${sum.operations} operations, seed ${seed}:\n${faults}`,
-        );
+        const where = `wrong within ${sum.operations} operations, seed ${seed}:`;
+        assert.equal(faults, '', `${where}\n${faults}`);
         sum.contended += contended(history);
         falsify(history, falsifiedMin / stores, random, sum);
       }
@@ -97,17 +94,22 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
 }
 
 /** The manager and two members of each store, made before anything is struck. */
-async function makeUsers({ open }: Setting, stores: number): Promise<User[][]> {
+async function makeStores(
+  { open }: Setting,
+  count: number,
+): Promise<{ store: string; users: User[] }[]> {
   await using storage = await open();
   return await Promise.all(
-    Array.from({ length: stores }, async (_, at) => {
+    Array.from({ length: count }, async (_, at) => {
+      const store = `store ${at + 1}`;
       const make = async (name: string, role: 'manager' | 'member') => {
-        const token = await addToken(storage, name, { store: `store ${at + 1}`, role });
+        const token = await addToken(storage, name, { store, role });
         return { name, isManager: role === 'manager', token };
       };
       const maria = await make('maria', 'manager');
       // Half of the requests are the manager's, who meets everybody's plants.
-      return [maria, maria, await make('alice', 'member'), await make('bob', 'member')];
+      const users = [maria, maria, await make('alice', 'member'), await make('bob', 'member')];
+      return { store, users };
     }),
   );
 }

@@ -5,24 +5,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { faultsOf, type Exchange, type Operation } from './support/history.ts';
 import {
-  check,
-  type Content,
-  type Effect,
-  type Person,
-  type Step,
-} from './support/linearizability.ts';
+  alice,
+  anySteps,
+  bob,
+  content,
+  effects,
+  happened,
+  maria,
+  plans,
+  tryEveryOrder,
+} from './support/every-order.ts';
+import { faultsOf, type Exchange, type Operation } from './support/history.ts';
+import { check, type Effect, type Step, type Person } from './support/linearizability.ts';
 
-const alice: Person = { name: 'alice', isManager: false };
-const bob: Person = { name: 'bob', isManager: false };
-const maria: Person = { name: 'maria', isManager: true };
 const never = Infinity;
-
-const contents = Object.fromEntries(
-  ['a', 'b', 'c'].map((name) => [name, { name, tag: `tag of ${name}` }]),
-);
-const content = (name: string): Content => contents[name] ?? assert.fail(name);
 
 type Times = readonly [call: number, end: number];
 const step = ([call, end]: Times, effect: Effect, who: Person): Step => ({
@@ -317,119 +314,3 @@ describe('the check of a store', () => {
     );
   });
 });
-
-/** Whether some order of the steps is possible, with any of the unknown ones left out. */
-function tryEveryOrder(steps: readonly Step[]): boolean {
-  const extend = (order: readonly Step[]): boolean => {
-    if (!isPossible(order)) return false;
-    const left = steps.filter((one) => !order.includes(one));
-    if (left.every(({ end }) => end === Infinity)) return true;
-    return left.some((one) => extend([...order, one]));
-  };
-  return extend([]);
-}
-
-/** Written in another way than the checker, so that the two do not share a mistake. */
-function isPossible(order: readonly Step[]): boolean {
-  return order.every(({ who, call, effect }, at) => {
-    const before = order.slice(0, at);
-    if (order.slice(at + 1).some((later) => later.end < call)) return false;
-    const last = before.findLast((one) => ['create', 'assign', 'delete'].includes(one.effect.kind));
-    const plant =
-      last !== undefined && 'content' in last.effect && last.effect.content !== undefined
-        ? { ...last.effect.content, owner: last.who.name }
-        : undefined;
-    const seen = who.isManager || plant?.owner === who.name ? plant : undefined;
-    switch (effect.kind) {
-      case 'create':
-        return plant === undefined;
-      case 'assign':
-        return last === undefined;
-      case 'taken':
-        return plant !== undefined;
-      case 'delete':
-        return seen !== undefined;
-      case 'see': {
-        const shown = effect.tag === undefined || effect.tag === seen?.tag ? seen : undefined;
-        return effect.content?.name === shown?.name && effect.content?.tag === shown?.tag;
-      }
-    }
-  });
-}
-
-// Random steps. At most six, because the other check tries every order of them.
-const people = fc.constantFrom(alice, bob, maria);
-const anyContent = fc.constantFrom('a', 'b').map(content);
-const effects: fc.Arbitrary<Effect> = fc.oneof(
-  fc.record({ kind: fc.constant('create' as const), content: anyContent }),
-  fc.record({ kind: fc.constant('assign' as const), content: anyContent }),
-  fc.record({ kind: fc.constant('taken' as const) }),
-  fc.record({ kind: fc.constant('delete' as const) }),
-  fc.record({
-    kind: fc.constant('see' as const),
-    content: fc.option(anyContent, { nil: undefined }),
-  }),
-  fc.constant<Effect>({ kind: 'see', content: undefined, tag: 'tag of a' }),
-);
-const isChange = ({ kind }: Effect) => kind === 'create' || kind === 'assign' || kind === 'delete';
-
-const anySteps = fc.array(
-  fc
-    .record({
-      who: people,
-      call: fc.nat(12),
-      takes: fc.nat(6),
-      effect: effects,
-      isLost: fc.boolean(),
-    })
-    .map(({ who, call, takes, effect, isLost }): Step => {
-      return { who, call, end: isLost && isChange(effect) ? never : call + takes, effect };
-    }),
-  { minLength: 1, maxLength: 6 },
-);
-
-/** What somebody asks at an instant, how long before it was sent and how long after it is answered. */
-const plans = fc.array(
-  fc.record({
-    who: people,
-    asks: fc.constantFrom('create', 'assign', 'delete', 'see' as const),
-    content: anyContent,
-    before: fc.nat(5),
-    after: fc.nat(5),
-    outcome: fc.constantFrom('known', 'known', 'known', 'unknown', 'nothing'),
-  }),
-  { minLength: 1, maxLength: 6 },
-);
-type Plan = typeof plans extends fc.Arbitrary<readonly (infer P)[]> ? P : never;
-
-/** What the plans come to when they happen in their order. */
-function happened(all: readonly Plan[]): Step[] {
-  const order: Step[] = [];
-  return all.map(({ who, asks, content: its, before, after, outcome }, at) => {
-    const times = { who, call: 2 * at - before, end: 2 * at + after };
-    const change: Effect | undefined =
-      asks === 'see'
-        ? undefined
-        : asks === 'delete'
-          ? { kind: 'delete' }
-          : { kind: asks, content: its };
-    // Real time is of no matter here: the order is that of the plans.
-    const can = (effect: Effect) =>
-      isPossible([...order, { ...times, effect }].map((one) => ({ ...one, call: 0, end: 1 })));
-    if (change !== undefined && outcome === 'nothing')
-      return { ...times, end: never, effect: change };
-    if (change !== undefined && can(change)) {
-      const done = { ...times, effect: change, ...(outcome === 'unknown' && { end: never }) };
-      order.push(done);
-      return done;
-    }
-    const answers: Effect[] = [
-      ...(asks === 'create' || asks === 'assign' ? [{ kind: 'taken' as const }] : []),
-      { kind: 'see', content: undefined },
-      ...['a', 'b'].map((name) => ({ kind: 'see' as const, content: content(name) })),
-    ];
-    const effect = answers.find(can);
-    assert.ok(effect);
-    return { ...times, effect };
-  });
-}

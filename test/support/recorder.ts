@@ -15,6 +15,8 @@ export interface User extends Person {
 export interface Load {
   /** Each connection goes to a random one. */
   addresses: readonly string[];
+  /** Part of every name, so that a plant of another store shows. */
+  store: string;
   /** Users of the store, which is empty and which nobody else uses. */
   users: readonly User[];
   clients: number;
@@ -50,7 +52,7 @@ type Request =
 
 /** Also reads everything at the end, as each user. */
 export async function record(load: Load): Promise<Operation[]> {
-  const { users, operations, random, signal } = load;
+  const { store, users, operations, random, signal } = load;
   const history: Operation[] = [];
   const recent: number[] = [];
   let creates = 0;
@@ -65,7 +67,7 @@ export async function record(load: Load): Promise<Operation[]> {
   const anyChange = (): Request => {
     if (random(2) === 0) return { kind: 'delete', id: anyId() };
     const wanted = random(3) === 0 ? undefined : anyId();
-    return { kind: 'create', wanted, content: { name: `plant ${++creates}`, tag: anyTag() } };
+    return { kind: 'create', wanted, content: { name: `${store} ${++creates}`, tag: anyTag() } };
   };
   const anyList = (): Request => ({
     kind: 'list',
