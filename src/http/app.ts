@@ -12,7 +12,7 @@ import { answerBrokenRequest } from './broken.ts';
 import { Connections, lingerAtEnd } from './connections.ts';
 import { docsRoutes } from './docs.ts';
 import { hasForeignFraming, headFault } from './head.ts';
-import { privateHeaders } from './headers.ts';
+import { setPrivate } from './headers.ts';
 import { healthRoutes } from './health.ts';
 import { answerOtherMethods } from './methods.ts';
 import { plantRoutes } from './plants.ts';
@@ -86,7 +86,7 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
     connections.begin(request.raw, reply.raw, done),
   );
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id).headers(privateHeaders);
+    setPrivate(reply.header('x-request-id', request.id));
     done(faultOf(request.raw));
   });
   // Not before: the service may begin to stop while a body is still coming. And with the last of the

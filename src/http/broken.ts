@@ -37,7 +37,10 @@ export function answerConnect(socket: Socket, connections: Connections, allow: s
   const destroy = () => void socket.destroy();
   socket.on('error', destroy).setTimeout(stillTimeoutMs, destroy);
   if (connections.endAfterLast(socket)) return;
-  const problem = new Problem('method-not-allowed', 'This is no proxy: it makes no tunnels.');
+  const problem = new Problem(
+    'method-not-allowed',
+    'This is not a proxy. Send the request itself, without CONNECT.',
+  );
   answerAndEnd(socket, problem, { Allow: allow });
 }
 

@@ -48,9 +48,16 @@ export function hasForeignFraming({ httpVersion, headers }: IncomingMessage): bo
 /** RFC 3986, section 3.2, without user information. An empty name is a valid Host. */
 const hostAndPort = /^(?:\[([\da-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::0*(\d{0,5}))?$/i;
 
+/** The last that was valid: most requests come with the same one. */
+let latestHost = '';
+
 function isHost(text: string): boolean {
+  if (text === latestHost) return true;
   const [whole, ipv6, port = ''] = hostAndPort.exec(text) ?? [];
-  return whole !== undefined && (ipv6 === undefined || isIPv6(ipv6)) && Number(port) <= 65_535;
+  const isValid =
+    whole !== undefined && (ipv6 === undefined || isIPv6(ipv6)) && Number(port) <= 65_535;
+  if (isValid) latestHost = text;
+  return isValid;
 }
 
 function invalid(detail: string): Problem {

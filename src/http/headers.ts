@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { FastifyReply } from 'fastify';
 
 /** How many times a header came. Node keeps the first of some and joins others without a word. */
 export function headerCount({ rawHeaders }: IncomingMessage, lowerCaseName: string): number {
@@ -18,3 +19,10 @@ export const privateHeaders = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 };
+
+/** Two calls, because each answer pays for them and reply.headers() costs more. */
+export function setPrivate(reply: FastifyReply): FastifyReply {
+  return reply
+    .header('cache-control', privateHeaders['cache-control'])
+    .header('x-content-type-options', privateHeaders['x-content-type-options']);
+}

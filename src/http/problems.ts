@@ -5,7 +5,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { defect, Problem, type ProblemKind } from '../problem.ts';
-import { privateHeaders } from './headers.ts';
+import { setPrivate } from './headers.ts';
 import { bodyBytesMax } from './limits.ts';
 import { sendText } from './send.ts';
 
@@ -60,7 +60,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
   const { status, retryAfterSeconds } = answers[problem.kind];
   if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
   const { id } = reply.request;
-  reply.code(status).headers(privateHeaders).header('x-request-id', id);
+  setPrivate(reply.code(status).header('x-request-id', id));
   return sendText(reply, problemMediaType, problemBody(problem, id));
 }
 

@@ -2,6 +2,8 @@
  * What only bytes can say: broken requests, missing and repeated headers.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { startApp } from '../support/app.ts';
 import { it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
@@ -125,6 +127,17 @@ it('names what it allows to whoever asks for a tunnel', async (t) => {
     assert.match(answer, /^allow: DELETE, GET, HEAD, OPTIONS, POST\r$/im);
     assert.match(answer, /^connection: close\r$/im);
   }
+});
+
+it('lives on after clients that ask for a tunnel and break off', async (t) => {
+  const { port, call } = await startApp(t);
+  for (let at = 0; at < 20; at++) {
+    const socket = connect({ host: '127.0.0.1', port });
+    await once(socket, 'connect');
+    socket.write(request('CONNECT x:80', ['Host: x:80']), () => socket.resetAndDestroy());
+    await once(socket, 'close');
+  }
+  assert.equal((await call('GET', '/livez')).status, 200);
 });
 
 it('answers what came before a tunnel, and closes', async (t) => {
