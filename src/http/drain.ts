@@ -35,8 +35,10 @@ export function drainOf(server: Server): () => Promise<void> {
     const startedMs = performance.now();
     while (!(await Promise.race([closed, wait(sweepMs, false)]))) {
       const elapsedMs = performance.now() - startedMs;
-      if (elapsedMs > deadlineMs) server.closeAllConnections();
-      else if (elapsedMs > graceMs && !isSending()) {
+      if (elapsedMs > deadlineMs) {
+        // Not closeAllConnections(): Node no longer counts a connection that asked for a tunnel.
+        for (const socket of connections) socket.destroy();
+      } else if (elapsedMs > graceMs && !isSending()) {
         server.closeIdleConnections();
         // Nothing ever came over it; Node 24 does not count that as idle.
         for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();

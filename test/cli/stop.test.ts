@@ -56,9 +56,11 @@ describe('serve on its way out', { concurrency: 2 }, () => {
   // First, so that the others run while it waits.
   it('waits at most ten seconds for a client that never reads', async (t) => {
     const { service, open, head } = await start(t, manyPlants);
-    const connection = open();
-    connection.write(`${head('GET /plants')}\r\n`);
-    await once(connection.socket, 'readable');
+    for (const follower of ['', 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n']) {
+      const connection = open();
+      connection.write(`${head('GET /plants')}\r\n${follower}`);
+      await once(connection.socket, 'readable');
+    }
     const startedMs = performance.now();
     assert.equal(await service.stop(), 0);
     const tookMs = performance.now() - startedMs;
