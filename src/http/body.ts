@@ -27,7 +27,7 @@ export function acceptBodies(app: FastifyInstance): void {
 
 function refusalOf(request: FastifyRequest): Problem | null {
   if (request.method !== 'POST') {
-    return new Problem('invalid-request', `${request.method} takes no body here; send none.`);
+    return new Problem('invalid-request', 'This method takes no body here; send none.');
   }
   return isPlainJson(request) ? null : unsupportedMediaType();
 }

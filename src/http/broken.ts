@@ -78,6 +78,7 @@ function answerOf(problem: Problem) {
   const body = problemBody(problem, requestId);
   const headers = {
     'X-Request-Id': requestId,
+    Date: new Date().toUTCString(), // RFC 9110, section 6.6.1
     ...privateHeaders,
     'Content-Type': problemMediaType,
     'Content-Length': Buffer.byteLength(body),

@@ -1,6 +1,7 @@
 /**
  * Reads the query of a URL as HTML forms write it (url.spec.whatwg.org, section 5.1), but strictly:
- * text that is not percent-encoded UTF-8 and a parameter that comes twice are faults.
+ * text that is not percent-encoded UTF-8 and a parameter that comes twice are faults. Only a list can come
+ * in parts, `a=1&a=2`, which is the default style of most generated clients.
  */
 import type { TObject, TSchema } from '@sinclair/typebox';
 import type { Fault } from '../problem.ts';
@@ -21,18 +22,24 @@ export function readQuery(schema: TObject, url: string): QueryReading {
   const faults: Fault[] = [];
   const query = queryOf(url);
   if (query === '') return { value, faults };
+  const faulty = new Set<string>();
+  const refuse = (parameter: string, detail: string) => {
+    if (!faulty.has(parameter)) faults.push({ parameter, detail });
+    faulty.add(parameter);
+  };
   for (const pair of query.split('&')) {
     if (pair === '') continue;
     const [encodedName, encodedText] = splitOnce(pair, '=');
     const name = decode(encodedName);
     const text = decode(encodedText);
     if (name === undefined || text === undefined) {
-      const detail = `"${name ?? encodedName}" is not percent-encoded UTF-8.`;
-      faults.push({ parameter: name ?? encodedName, detail });
-    } else if (Object.hasOwn(value, name)) {
-      faults.push({ parameter: name, detail: `"${name}" is sent twice; send it once.` });
-    } else {
+      refuse(name ?? encodedName, `"${name ?? encodedName}" is not percent-encoded UTF-8.`);
+    } else if (!Object.hasOwn(value, name)) {
       value[name] = readText(schema.properties[name], text);
+    } else if (schema.properties[name]?.['type'] === 'array') {
+      value[name] = [value[name], text.split(',')].flat();
+    } else {
+      refuse(name, `"${name}" is sent twice; send it once.`);
     }
   }
   return { value, faults };

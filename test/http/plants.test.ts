@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { startApp } from '../support/app.ts';
+import { exchange, request } from '../support/raw.ts';
 import { it } from '../support/storages.ts';
 
 describe('create', () => {
@@ -156,6 +157,18 @@ describe('HEAD and OPTIONS', () => {
         assert.equal(head.headers.get(name), get.headers.get(name), `${path} ${name}`);
       }
     }
+  });
+
+  it('HEAD has the length that GET has, also of a refusal', async (t) => {
+    const { port, token } = await startApp(t);
+    const authorization = `Authorization: Bearer ${await token('alice')}`;
+    const lengthOf = async (method: string) => {
+      const headers = ['Host: x', authorization, 'Content-Length: 1'];
+      const answer = await exchange(port, request(`${method} /plants`, headers, 'x'));
+      return /^content-length: (\d+)\r$/im.exec(answer)?.[1];
+    };
+    assert.ok(await lengthOf('GET'));
+    assert.equal(await lengthOf('HEAD'), await lengthOf('GET'));
   });
 
   it('HEAD of a list that is sent in a stream says no length', async (t) => {

@@ -72,6 +72,7 @@ for (const [what, [bytes, status]] of Object.entries(broken)) {
     assert.equal(answer.status, status);
     assert.match(String(answer.headers['content-type']), /^application\/problem\+json/);
     assert.match(String(answer.headers['x-request-id']), /^[0-9a-f-]{36}$/);
+    assert.ok(Date.parse(String(answer.headers['date'])), 'it says when (RFC 9110, 6.6.1)');
     assert.equal(answer.problem.status, status);
     assert.ok(answer.problem.detail.length > 20);
   });
