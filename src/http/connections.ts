@@ -19,6 +19,8 @@ interface Connection {
   /** The response of the request that is being handled. */
   current: ServerResponse | undefined;
   waiting: Waiting[];
+  /** The request that was answered last, if that was before all of it had come. */
+  answeredEarly: IncomingMessage | undefined;
   /** No further request is taken. */
   isEnding: boolean;
   /** Whether a request with a valid token has come over it. */
@@ -98,14 +100,19 @@ export class Connections {
   }
 
   /**
-   * Ends the connection after the last answer to a whole request; false if there is none to wait for.
+   * Ends the connection after the last answer to a whole request; false if it is for the caller to answer.
    * What broke off gets none from its route, unless that has begun one.
    */
   endAfterLast(socket: Socket): boolean {
     const connection = this.#connections.get(socket);
     if (connection === undefined) return false;
     connection.isEnding = true;
-    const { current, waiting } = connection;
+    const { current, waiting, answeredEarly } = connection;
+    // It broke off after its answer: a second one would be taken for that to the next request.
+    if (answeredEarly?.complete === false) {
+      linger(socket);
+      return true;
+    }
     if (waiting.at(-1)?.response.req.complete === false) waiting.pop();
     return current !== undefined && (current.req.complete || current.headersSent);
   }
@@ -117,6 +124,7 @@ export class Connections {
         socket,
         current: undefined,
         waiting: [],
+        answeredEarly: undefined,
         isEnding: false,
         isTrusted: false,
       };
@@ -151,6 +159,7 @@ function handleNext(connection: Connection, ended: ServerResponse): void {
   const { socket, waiting } = connection;
   const next = waiting.shift();
   connection.current = next?.response;
+  connection.answeredEarly = ended.req.complete ? undefined : ended.req;
   if (next === undefined) {
     if (connection.isEnding) linger(socket);
     return;

@@ -39,6 +39,11 @@ const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|[-\d][-+.\deE]*/g;
 function lossesOf(text: string): Fault[] {
   const faults: Fault[] = [];
   const seen = new Set<string>();
+  const faulty = new Set<string>();
+  const refuse = (member: string, detail: string) => {
+    if (!faulty.has(member)) faults.push({ pointer: pointerTo(member), detail });
+    faulty.add(member);
+  };
   let depth = 0;
   let latest = '';
   let name = '';
@@ -49,13 +54,11 @@ function lossesOf(text: string): Fault[] {
     else if (token.startsWith('"')) latest = token;
     else if (token === ':') {
       name = JSON.parse(latest) as string; // a token between quotes
-      if (seen.has(name)) {
-        faults.push({ pointer: pointerTo(name), detail: `"${name}" is sent twice; send it once.` });
-      }
+      if (seen.has(name)) refuse(name, `"${name}" is sent twice; send it once.`);
       seen.add(name);
     } else if (!isExact(token)) {
       const detail = `${shorten(token)} is a number that JSON cannot carry exactly; the largest integer that it can is ${Number.MAX_SAFE_INTEGER}.`;
-      faults.push({ pointer: pointerTo(name), detail });
+      refuse(name, detail);
     }
   }
   return faults;

@@ -66,6 +66,8 @@ describe('a body that is refused', () => {
     'an unknown field': ['{"name":"a","nmae":"b"}', ['/nmae']],
     'a field named __proto__': ['{"name":"a","__proto__":{"id":5}}', ['/__proto__']],
     'a field with / and ~': ['{"name":"a","a/b~c":1}', ['/a~1b~0c']],
+    'the same field three times': ['{"name":"a","tag":"b","tag":"b","tag":"b"}', ['/tag']],
+    'a number twice that no double carries': ['{"name":"a","id":1e400,"id":1e400}', ['/id']],
     'the same field twice': ['{"name":"a","tag":"b","tag":"b"}', ['/tag']],
     'the same field twice, once escaped': ['{"name":"a","n\\u0061me":"b"}', ['/name']],
     'every fault at once': [

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { startApp } from '../support/app.ts';
+import { Connection } from '../support/connection.ts';
 import { it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
 
@@ -284,4 +285,17 @@ it('answers a request whose body breaks off, and does not wait for it', async (t
   );
   assert.match(answer, /^HTTP\/1\.1 400 /);
   assert.equal((await call('GET', '/plants', { token: alice })).text, '[]');
+});
+
+it('answers a request once, even if its body breaks after the answer', async (t) => {
+  const { address } = await startApp(t);
+  const head = 'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
+  for (const rest of ['ZZ\r\n', '0\r\nContent-Length: 5\r\n\r\n', undefined]) {
+    const connection = new Connection(address);
+    connection.write(head);
+    assert.equal((await connection.answer())?.status, 401);
+    if (rest === undefined) connection.socket.end();
+    else connection.write(rest);
+    assert.equal(await connection.answer(), undefined);
+  }
 });
