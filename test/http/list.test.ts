@@ -108,13 +108,13 @@ describe('list', () => {
 });
 
 it('takes fields one after the other as it takes them with commas', async (t) => {
-  const { call, token } = await startApp(t);
-  const alice = await token('alice');
+  const app = await startApp(t);
+  const alice = await app.token('alice');
   const path = '/plants?fields=id&fields=name';
-  const created = await call('POST', path, { token: alice, json: { name: 'a' } });
+  const created = await app.call('POST', path, { token: alice, json: { name: 'a' } });
   assert.equal(created.text, '{"id":1,"name":"a"}');
-  await call('POST', path, { token: alice, json: { name: 'b' } });
-  const page = await call('GET', `${path}&limit=1`, { token: alice });
+  await app.call('POST', path, { token: alice, json: { name: 'b' } });
+  const page = await app.call('GET', `${path}&limit=1`, { token: alice });
   assert.equal(page.text, '[{"id":1,"name":"a"}]');
   const link = '</plants?limit=1&after=1&fields=id,name>; rel="next"';
   assert.equal(page.headers.get('link'), link);

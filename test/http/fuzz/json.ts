@@ -1,0 +1,239 @@
+/**
+ * What CONTRACT.md says of a body, decided from its bytes by a reader of its own (RFC 8259): no
+ * JSON.parse, no schema, nothing of src.
+ */
+
+export interface NewPlant {
+  name: string;
+  tag: string;
+  id: number | undefined;
+}
+
+/** A plant to create, or where each fault is, as JSON pointers. */
+export type Judgement = { plant: NewPlant } | { places: string[] };
+
+export const idMax = 2n ** 53n - 1n;
+
+type Value =
+  { kind: 'string'; text: string } | { kind: 'number'; token: string } | { kind: 'other' };
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export function judgeBody(bytes: Uint8Array): Judgement {
+  let members: [string, Value][];
+  try {
+    members = new Reader(utf8.decode(bytes)).members();
+  } catch (error) {
+    if (error instanceof NotJson || error instanceof TypeError) return { places: [''] };
+    throw error;
+  }
+  const faulty = new Set<string>();
+  const values = new Map<string, Value>();
+  for (const [name, value] of members) {
+    if (values.has(name)) faulty.add(name);
+    values.set(name, value);
+    if (!isAllowed(name, value)) faulty.add(name);
+  }
+  if (!values.has('name')) faulty.add('name');
+  if (faulty.size > 0) return { places: [...faulty].map(pointerTo) };
+
+  const [name, tag, id] = ['name', 'tag', 'id'].map((member) => values.get(member));
+  return {
+    plant: {
+      name: name?.kind === 'string' ? name.text : '',
+      tag: tag?.kind === 'string' ? tag.text : '',
+      id: id?.kind === 'number' ? Number(exactInteger(id.token)) : undefined,
+    },
+  };
+}
+
+function isAllowed(name: string, value: Value): boolean {
+  switch (name) {
+    case 'name':
+      return value.kind === 'string' && isName(value.text);
+    case 'tag':
+      return value.kind === 'string' && isTag(value.text);
+    case 'id': {
+      const id = value.kind === 'number' ? exactInteger(value.token) : undefined;
+      return id !== undefined && id >= 1n && id <= idMax;
+    }
+    default:
+      return false;
+  }
+}
+
+function pointerTo(name: string): string {
+  return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}
+
+/** White_Space of Unicode without control characters, and U+FEFF, which nobody can see either. */
+const white = new Set(
+  ' \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff',
+);
+
+function isName(text: string): boolean {
+  return isText(text, 200) && Array.from(text).some((one) => !white.has(one));
+}
+
+export function isTag(text: string): boolean {
+  return isText(text, 100);
+}
+
+function isText(text: string, codePointsMax: number): boolean {
+  const points = Array.from(text, (one) => one.codePointAt(0) ?? 0);
+  const isBad = (point: number) =>
+    point < 0x20 || (point >= 0x7f && point <= 0x9f) || (point >= 0xd800 && point <= 0xdfff);
+  return points.length <= codePointsMax && !points.some(isBad);
+}
+
+/** The integer that a number of JSON is, worked out in digits; undefined where it is none or has over 20. */
+export function exactInteger(token: string): bigint | undefined {
+  const [, sign, whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(token) ?? [];
+  let digits = whole + fraction;
+  let power = Number(exponent) - fraction.length;
+  let [from, to] = [0, digits.length];
+  while (digits[from] === '0') from++;
+  while (to > from && digits[to - 1] === '0') to--;
+  power += digits.length - to;
+  digits = digits.slice(from, to);
+  if (digits === '') return 0n;
+  if (power < 0 || digits.length + power > 20) return undefined;
+  const value = BigInt(digits) * 10n ** BigInt(power);
+  return sign === '-' ? -value : value;
+}
+
+class NotJson extends Error {}
+
+const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
+const escapes: Record<string, string> = {
+  '"': '"',
+  '\\': '\\',
+  '/': '/',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+};
+
+class Reader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The members of the one object that the text must be, in their order. */
+  members(): [string, Value][] {
+    const members: [string, Value][] = [];
+    this.#expect('{');
+    if (!this.#passes('}')) {
+      do {
+        const key = this.#key();
+        members.push([key, this.#value()]);
+      } while (this.#passes(','));
+      this.#expect('}');
+    }
+    this.#skipWhite();
+    if (this.#at < this.#text.length) throw new NotJson();
+    return members;
+  }
+
+  #key(): string {
+    this.#skipWhite();
+    const key = this.#string();
+    this.#expect(':');
+    return key;
+  }
+
+  #value(): Value {
+    this.#skipWhite();
+    const next = this.#text[this.#at];
+    if (next === '"') return { kind: 'string', text: this.#string() };
+    if (next === '[' || next === '{') {
+      this.#nested();
+      return { kind: 'other' };
+    }
+    for (const word of ['true', 'false', 'null']) {
+      if (this.#text.startsWith(word, this.#at)) {
+        this.#at += word.length;
+        return { kind: 'other' };
+      }
+    }
+    number.lastIndex = this.#at;
+    const [token] = number.exec(this.#text) ?? [];
+    if (token === undefined) throw new NotJson();
+    this.#at += token.length;
+    return { kind: 'number', token };
+  }
+
+  /** Passes an array or an object. Not by recursion: a body may be nested 16,000 deep. */
+  #nested(): void {
+    const open: string[] = [];
+    for (;;) {
+      const opened = this.#opening();
+      if (opened === undefined) this.#value();
+      else if (!this.#passes(opened)) {
+        open.push(opened);
+        if (opened === '}') this.#key();
+        continue; // its first value
+      }
+      for (let closing = open.at(-1); ; closing = open.at(-1)) {
+        if (closing === undefined) return;
+        if (this.#passes(',')) {
+          if (closing === '}') this.#key();
+          break; // its next value
+        }
+        this.#expect(closing);
+        open.pop();
+      }
+    }
+  }
+
+  /** Passes an opening bracket and gives the one that closes it. */
+  #opening(): string | undefined {
+    if (this.#passes('[')) return ']';
+    return this.#passes('{') ? '}' : undefined;
+  }
+
+  #string(): string {
+    if (this.#text[this.#at++] !== '"') throw new NotJson();
+    let value = '';
+    for (;;) {
+      const one = this.#text[this.#at++];
+      if (one === undefined || one < ' ') throw new NotJson();
+      if (one === '"') return value;
+      value += one === '\\' ? this.#escaped() : one;
+    }
+  }
+
+  #escaped(): string {
+    const one = this.#text[this.#at++] ?? '';
+    if (one !== 'u') {
+      const value = escapes[one];
+      if (value === undefined) throw new NotJson();
+      return value;
+    }
+    const digits = this.#text.slice(this.#at, this.#at + 4);
+    if (!/^[\da-fA-F]{4}$/.test(digits)) throw new NotJson();
+    this.#at += 4;
+    return String.fromCharCode(parseInt(digits, 16));
+  }
+
+  #skipWhite(): void {
+    while (' \t\n\r'.includes(this.#text[this.#at] ?? '-')) this.#at++;
+  }
+
+  #passes(one: string): boolean {
+    this.#skipWhite();
+    if (this.#text[this.#at] !== one) return false;
+    this.#at++;
+    return true;
+  }
+
+  #expect(one: string): void {
+    if (!this.#passes(one)) throw new NotJson();
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * The oracle behind the token: whether a body may be there, what the request says, and what the model of the
+ * stores answers.
+ */
+import { judgeBody } from './json.ts';
+import { invalid, optional, stage, type Add } from './outcomes.ts';
+import { isChunked, sent, type Request } from './request.ts';
+import { judgeId, judgeQuery, type judgeTarget, type Query } from './target.ts';
+import { plantText, type Person, type World } from './world.ts';
+
+export const bodyBytesMax = 16_384;
+
+/** RFC 9112, section 6: what says that there is a body. */
+export function mayHaveBody(request: Request): boolean {
+  return isChunked(request) || request.body !== '';
+}
+
+export function judgeUnwantedBody(request: Request, add: Add, to: number): void {
+  add(
+    stage.body,
+    request.body === '' ? optional : to,
+    invalid,
+    request.body.length > bodyBytesMax ? 'may' : undefined,
+  );
+  if (isForeign(request) !== false)
+    add(stage.body, optional, { status: 415, kind: 'unsupported-media-type' });
+  judgeSize(request, add, optional);
+}
+
+function judgeSize({ body }: Request, add: Add, to: number): void {
+  if (body.length <= bodyBytesMax) return;
+  add(stage.body, to, { status: 413, kind: 'body-too-large' }, 'may');
+}
+
+/** Whether the body is something other than plain JSON; undefined where the RFCs leave it open. */
+function isForeign(request: Request): boolean | undefined {
+  const [value = ''] = sent(request, 'content-type');
+  const [type = '', ...parameters] = value
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim());
+  if (sent(request, 'content-encoding').length > 0 || type !== 'application/json') return true;
+  const odd = parameters.filter((part) => !/^[\w-]+=(?:[\w.-]+|"[^"\\]*")$/.test(part));
+  const charsets = parameters.flatMap((part) => /^charset="?([^"]*)"?$/.exec(part)?.[1] ?? []);
+  if (charsets.some((charset) => !/^utf-?8$/.test(charset))) return true;
+  return odd.length > 0 || charsets.length > 1 || charsets.includes('utf8') ? undefined : false;
+}
+
+export function judgeOperation(
+  request: Request,
+  target: ReturnType<typeof judgeTarget>,
+  person: Person,
+  world: World,
+  add: Add,
+): void {
+  const { method, body } = request;
+  const known = { list: ['limit', 'after', 'tag', 'fields'], one: ['fields'] };
+  const isPost = method === 'POST';
+  const query = judgeQuery(
+    target.query,
+    isPost
+      ? ['fields']
+      : method === 'DELETE'
+        ? []
+        : known[target.route === 'list' ? 'list' : 'one'],
+  );
+  const places = query.places.map((name) => (name === '*' ? '*' : `parameter ${name}`));
+  const id = target.route === 'one' ? judgeId(target.id, 1n) : undefined;
+  if (target.route === 'one' && id === undefined) places.push('parameter id');
+  if (query.isOdd) {
+    add(stage.input, optional, {
+      ...invalid,
+      places: [...new Set([...places, 'parameter fields'])],
+    });
+  }
+
+  if (!isPost) {
+    if (mayHaveBody(request)) judgeUnwantedBody(request, add, stage.body);
+    if (places.length > 0) return add(stage.input, stage.input, { ...invalid, places });
+    return id === undefined
+      ? list(query, person, world, add)
+      : one(method, id, query, person, world, add);
+  }
+  judgeSize(request, add, stage.body);
+  const foreign = isForeign(request);
+  if (foreign !== false) {
+    const to = foreign === true && body !== '' ? stage.body : optional;
+    add(stage.body, to, { status: 415, kind: 'unsupported-media-type' });
+  }
+  const judgement = judgeBody(Buffer.from(body, 'latin1'));
+  if ('places' in judgement) places.push(...judgement.places.map((place) => `pointer ${place}`));
+  if (places.length > 0) return add(stage.input, stage.input, { ...invalid, places });
+  if ('plant' in judgement) create(judgement.plant, query, person, world, add);
+}
+
+function create(
+  plant: { name: string; tag: string; id: number | undefined },
+  { fields }: Query,
+  person: Person,
+  world: World,
+  add: Add,
+): void {
+  const id = plant.id ?? world.nextId(person);
+  if (id === undefined)
+    return add(stage.store, stage.store, { status: 409, kind: 'ids-exhausted' });
+  if (world.has(person, id))
+    return add(stage.store, stage.store, { status: 409, kind: 'id-taken' });
+  add(stage.store, stage.store, {
+    status: 201,
+    text: plantText({ ...plant, id }, fields),
+    location: `/plants/${id}`,
+    effect: () => world.create(person, id, plant),
+  });
+}
+
+function list(
+  { after = 0, tag, limit, fields }: Query,
+  person: Person,
+  world: World,
+  add: Add,
+): void {
+  const all = world
+    .reachable(person)
+    .filter((plant) => plant.id > after && (tag === undefined || plant.tag === tag));
+  const page = all.slice(0, limit);
+  const next = {
+    limit: String(limit),
+    after: String(page.at(-1)?.id),
+    ...(tag !== undefined && { tag }),
+    ...(fields !== undefined && { fields: fields.join() }),
+  };
+  add(stage.store, stage.store, {
+    status: 200,
+    text: `[${page.map((plant) => plantText(plant, fields)).join()}]`,
+    next: page.length < all.length ? next : null,
+  });
+}
+
+function one(
+  method: string,
+  id: number,
+  { fields }: Query,
+  person: Person,
+  world: World,
+  add: Add,
+): void {
+  const plant = world.reachable(person).find((it) => it.id === id);
+  if (plant === undefined) add(stage.store, stage.store, { status: 404, kind: 'plant-not-found' });
+  else if (method !== 'DELETE')
+    add(stage.store, stage.store, { status: 200, text: plantText(plant, fields) });
+  else add(stage.store, stage.store, { status: 204, effect: () => world.delete(person, id) });
+}

@@ -1,0 +1,45 @@
+/**
+ * What the oracle says of a request: the answers that are allowed, and the stage at which each is found.
+ */
+
+export interface Outcome {
+  status: number;
+  /** Last part of the type of a problem. */
+  kind?: string;
+  challenge?: string;
+  allow?: string;
+  /** Where `errors` says that faults are: `pointer /name`, `parameter limit`, `*` for one of any name. */
+  places?: readonly string[];
+  /** JSON of a success. */
+  text?: string;
+  location?: string;
+  /** Parameters of the next page; null where there must be no Link. */
+  next?: Record<string, string> | null;
+  /** What an answer with this status has changed. */
+  effect?: () => void;
+  /** Whether the connection ends with it. */
+  closes: 'must' | 'may' | 'no';
+}
+
+/** When a fault is looked for. */
+export const stage = {
+  bytes: 0,
+  head: 1,
+  target: 2,
+  token: 3,
+  scope: 4,
+  body: 5,
+  input: 6,
+  store: 7,
+} as const;
+/** For what may be told or not: it hides nothing. */
+export const optional = Infinity;
+
+export const invalid = { status: 400, kind: 'invalid-request' } as const;
+/** Takes an answer that is allowed from one stage on, and hides what is found after the other. */
+export type Add = (
+  from: number,
+  to: number,
+  outcome: Omit<Outcome, 'closes'>,
+  closes?: Outcome['closes'],
+) => void;

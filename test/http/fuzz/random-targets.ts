@@ -1,0 +1,99 @@
+/**
+ * Random paths and queries, as bytes: sound ones, and what crawlers, typos and attackers send.
+ */
+import * as fc from 'fast-check';
+import { oneOf, rarely } from './pick.ts';
+import { id, soundText } from './random-bodies.ts';
+import { utf8Bytes, type Bytes } from './request.ts';
+
+const { constantFrom } = fc;
+
+const encode = (bytes: Bytes) =>
+  bytes.replace(/[^\w.~-]/g, (one) => `%${one.charCodeAt(0).toString(16).padStart(2, '0')}`);
+const tag = fc.oneof(
+  constantFrom('', 'a', 'A', 'a b', 'é', '🌱').map((one) => encode(utf8Bytes(one))),
+  oneOf('a+b %41 a%2520 %00 %FF %ED%A0%80 % %zz'),
+  constantFrom('t'.repeat(101), '%F0%9F%8C%B1'.repeat(100)),
+  soundText.map(encode),
+);
+const parameter = fc.oneof(
+  oneOf('limit=1 limit=2 limit=3 limit=6 limit=1000 limit=2147483647'),
+  rarely(constantFrom('0'), id, 1).map((after) => `after=${after}`),
+  tag.map((one) => `tag=${one}`),
+);
+const fields =
+  oneOf(`fields=id fields=name fields=tag fields=id,name fields=name,tag fields=id,name,tag
+  fields=tag,id,name fields=id%2Cname fields=id&fields=name fields=tag&fields=id&fields=name
+  fields=id,name&fields=tag`);
+const each = (name: string, values: string) => oneOf(values).map((value) => `${name}=${value}`);
+const oddParameter = fc.oneof(
+  each(
+    'limit',
+    `0 -1 01 1.0 1e3 %31 +5 %205 5%20 2147483648 99999999999999999999 x %D9%A3 NaN 0x1 % 1%00 Infinity 1,2
+    1&limit=2 1&limit=1 1&limit=1&limit=1`,
+  ),
+  each('after', '-1 -0 x 9007199254740991 9007199254740992 1&after=2 %FF %FF&after=%FF'),
+  each('fields', 'ID id, , id,,tag id,id owner * %69d id&fields=id %ff id&fields='),
+  oneOf(`
+  limit=
+  after=
+  fields=
+  tag
+  fields
+  tag=a&tag=a
+  Limit=1
+  limit[]=1
+  li%6Dit=1
+  %
+  %FF=1
+  %&%
+  =
+  =1
+  &
+  &&
+  offset=1
+  access_token=1
+  __proto__=1
+  constructor=1
+  q=%22
+  page=2&page=3
+  %00=1
+  ?
+  a=b=c`),
+);
+const joined = (all: readonly (string | null)[]) =>
+  `?${all.filter((one) => one !== null).join('&')}`;
+
+export const fieldsQuery = fields.map((one) => `?${one}`);
+export const query = fc.oneof(
+  { weight: 3, arbitrary: constantFrom('') },
+  { weight: 4, arbitrary: fc.tuple(parameter, fc.option(fields)).map(joined) },
+  { weight: 1, arbitrary: fieldsQuery },
+  { weight: 1, arbitrary: fc.array(fc.oneof(parameter, fields), { maxLength: 3 }).map(joined) },
+  { weight: 1, arbitrary: fc.tuple(oddParameter, fc.option(parameter)).map(joined) },
+);
+
+export const plantPath = rarely(
+  id,
+  fc.oneof(
+    oneOf(`0 -1 01 1.0 1e2 x %20 %31 1%20 +1 9007199254740992 90071992547409910 %ff %zz % 1%2F2 1;x=1 .. .
+      %2e%2e %00 1%00 %F0%9F%8C%B5 1,2 *`),
+    constantFrom('a'.repeat(5_000)),
+  ),
+).map((one) => `/plants/${one}`);
+
+export const oddPath = fc.oneof(
+  oneOf(`/ // /plants/ /plants// //plants /plants/1/ /plants/1/leaves /PLANTS /plant /plantss /%70lants
+    /plants%2F1 /plants%2f /plants;x=1 /./plants /plants/../plants /%2e/plants /plants%20 /livez /readyz /docs
+    /docs/ /docs/start.js /docs/../../package.json /docs/%2e%2e%2fapp.ts /livez/ /%6civez /Livez
+    /openapi.json%00 /docs/swagger-ui.css.map /favicon.ico /.env * http://x/plants HTTP://x:80/plants
+    https://x/plants/1 http://x http://x/%70lants ftp://x/plants /plants#x /plants/1# plants /plants\\1 /% /%ff
+    /plants% /a%zz`),
+  constantFrom('/pl\xe4nts', '/plants\x00'),
+);
+
+export const path = fc.oneof(
+  { weight: 6, arbitrary: constantFrom('/plants') },
+  { weight: 5, arbitrary: plantPath },
+  { weight: 1, arbitrary: oddPath },
+);

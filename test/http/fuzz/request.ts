@@ -1,0 +1,54 @@
+/**
+ * A request as data, close enough to its bytes to say what no client would send.
+ */
+
+/** Text that holds bytes: every character is at most U+00FF. */
+export type Bytes = string;
+
+export interface Request {
+  method: Bytes;
+  target: Bytes;
+  version: '1.0' | '1.1';
+  headers: readonly (readonly [name: Bytes, value: Bytes])[];
+  body: Bytes;
+  /** How the body is cut where Transfer-Encoding says chunked; what is left is the last chunk. */
+  chunks?: readonly number[];
+  /** What comes behind the size of each chunk, and after the last one. */
+  extension?: Bytes;
+  trailer?: Bytes;
+}
+
+export function utf8Bytes(text: string): Bytes {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+/** Values of a header in their order, without the white space around them. */
+export function sent({ headers }: Request, lowerCaseName: string): Bytes[] {
+  return headers.flatMap(([name, value]) =>
+    name.toLowerCase() === lowerCaseName ? [value.replace(/^[ \t]+|[ \t]+$/g, '')] : [],
+  );
+}
+
+export function isChunked(request: Request): boolean {
+  return sent(request, 'transfer-encoding').some((value) => /chunked$/i.test(value));
+}
+
+export function headOf({ method, target, version, headers }: Request): Bytes {
+  const lines = headers.map(([name, value]) => `${name}:${value}\r\n`);
+  return `${method} ${target} HTTP/${version}\r\n${lines.join('')}\r\n`;
+}
+
+export function bytesOf(request: Request): Bytes {
+  return headOf(request) + (isChunked(request) ? chunked(request) : request.body);
+}
+
+function chunked({ body, chunks = [], extension = '', trailer = '' }: Request): Bytes {
+  let bytes = '';
+  let from = 0;
+  for (const size of [...chunks, body.length]) {
+    const chunk = body.slice(from, from + size);
+    from += chunk.length;
+    if (chunk !== '') bytes += `${chunk.length.toString(16)}${extension}\r\n${chunk}\r\n`;
+  }
+  return `${bytes}0${extension}\r\n${trailer}\r\n`;
+}

@@ -1,0 +1,166 @@
+/**
+ * Random requests: sound ones, and sound ones with one or two things changed that a client, a proxy or
+ * an attacker may get wrong. fast-check makes them, so that a failure prints its seed and shrinks.
+ */
+import * as fc from 'fast-check';
+import { oneOf, rarely } from './pick.ts';
+import { oddBody, plant } from './random-bodies.ts';
+import { authorization, extra, json, oddHost, oddType, type Header } from './random-headers.ts';
+import { fieldsQuery, oddPath, path, plantPath, query } from './random-targets.ts';
+import type { Bytes, Request } from './request.ts';
+
+/** How a request goes over its connection. */
+export type Manner =
+  | { kind: 'whole' }
+  /** In pieces that end at these parts of a thousand. */
+  | { kind: 'pieces'; cuts: readonly number[] }
+  /** Whole, and then the client says that it sends no more: the answer still comes. */
+  | { kind: 'half-closed' }
+  /** No further than this part of a thousand; then the client is done, or gone with a reset. */
+  | { kind: 'broken-off'; at: number; isGone: boolean };
+
+/** Requests that are written together, the answers awaited after. */
+export interface Group {
+  requests: readonly Request[];
+  manner: Manner;
+}
+
+type Framing = Pick<Request, 'chunks' | 'extension' | 'trailer'> | undefined;
+const framing: fc.Arbitrary<Framing> = rarely<Framing>(
+  fc.constant(undefined),
+  fc.record({
+    chunks: fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 3 }),
+    extension: rarely(fc.constantFrom(''), fc.constantFrom(';a=b', ';a="b c"', ';a')),
+    trailer: rarely(
+      fc.constantFrom(''),
+      fc.constantFrom('X-Trailer: a\r\n', 'Content-Length: 5\r\n', 'Authorization: Bearer x\r\n'),
+    ),
+  }),
+  5,
+);
+
+const oddMethod = oneOf(
+  'PUT PATCH TRACE PROPFIND QUERY PURGE SEARCH CONNECT FLY get Post G OPTIONS OPTIONS HEAD DELETE POST GET',
+);
+
+interface Parts {
+  method: string;
+  path: string;
+  query: string;
+  body: Bytes | undefined;
+  type: readonly Header[];
+}
+const bodyless = {
+  body: fc.constant(undefined),
+  type: rarely(fc.constant<Header[]>([]), fc.constant(json)),
+};
+const sound: fc.Arbitrary<Parts> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      method: fc.constant('POST'),
+      path: fc.constant('/plants'),
+      query: rarely(fc.constant(''), fieldsQuery, 3),
+      body: rarely<Bytes | undefined>(plant, oddBody, 3),
+      type: fc.constant(json),
+    }),
+  },
+  {
+    weight: 7,
+    arbitrary: fc.record({ method: oneOf('GET GET HEAD'), path, query, ...bodyless }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      method: fc.constant('DELETE'),
+      path: plantPath,
+      query: rarely(fc.constant(''), query, 10),
+      ...bodyless,
+    }),
+  },
+);
+
+type Twist = Partial<Parts> & {
+  more?: readonly Header[];
+  host?: readonly Header[];
+  version?: '1.0';
+};
+const twist: fc.Arbitrary<Twist> = fc.oneof(
+  fc.record({ method: oddMethod }),
+  fc.record({ path: oddPath }),
+  fc.record({ query }),
+  fc.record({ type: oddType }),
+  fc.record({ body: fc.oneof(oddBody, plant), type: rarely(fc.constant(json), oddType, 1) }),
+  fc.record({ more: extra }),
+  fc.record({ more: extra }),
+  fc.record({ host: oddHost }),
+  fc.record({ version: fc.constant('1.0' as const) }),
+);
+
+export const request: fc.Arbitrary<Request> = fc
+  .tuple(
+    sound,
+    authorization,
+    framing,
+    rarely(fc.constant<Twist[]>([]), fc.array(twist, { minLength: 1, maxLength: 2 }), 2),
+  )
+  .map(([parts, auth, framed, twists]) => {
+    const twisted = Object.assign({ host: [['Host', ' x']] }, parts, ...twists) as Parts & Twist; // as was just put together
+    const {
+      method,
+      path: where,
+      query: search,
+      body = '',
+      type,
+      more = [],
+      host = [],
+      version = '1.1',
+    } = twisted;
+    const takes = body !== '' || method === 'POST';
+    const length: Header[] =
+      framed === undefined
+        ? [['Content-Length', String(body.length)]]
+        : [['Transfer-Encoding', 'chunked']];
+    const headers = [...host, ...auth, ...type, ...more, ...(takes ? length : [])];
+    return {
+      method,
+      target: where + search,
+      version,
+      headers,
+      body: takes ? body : '',
+      ...(takes && framed),
+    };
+  });
+
+const manner: fc.Arbitrary<Manner> = fc.oneof(
+  { weight: 30, arbitrary: fc.constant<Manner>({ kind: 'whole' }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('pieces' as const),
+      cuts: fc.array(fc.nat(999), { minLength: 1, maxLength: 4 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant<Manner>({ kind: 'half-closed' }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('broken-off' as const),
+      at: fc.nat(999),
+      isGone: fc.boolean(),
+    }),
+  },
+);
+
+export const groups = (count: number): fc.Arbitrary<Group[]> =>
+  fc.array(
+    fc.record({
+      requests: rarely(
+        request.map((one) => [one]),
+        fc.array(request, { minLength: 2, maxLength: 4 }),
+        4,
+      ),
+      manner,
+    }),
+    { minLength: count, maxLength: count },
+  );

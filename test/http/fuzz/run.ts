@@ -1,0 +1,325 @@
+/**
+ * Sends the same requests to services on different storages, and holds every answer to the oracle and to the
+ * answers of the others.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import type { Storage } from '../../../src/storage.ts';
+import { wrongsOf } from './answers.ts';
+import { predict, type Prediction } from './contract.ts';
+import type { Outcome } from './outcomes.ts';
+import { grantsOf, keepTokens, people, tokensFor, withTokens, type Tokens } from './people.ts';
+import { bytesOf, headOf, type Bytes, type Request } from './request.ts';
+import type { Group, Manner } from './requests.ts';
+import { outcomeOf } from './verdict.ts';
+import { valuesOf, Wire, type Answer } from './wire.ts';
+import { World } from './world.ts';
+
+/** A service, and the storage behind it, to make tokens in. */
+export interface Target {
+  port: number;
+  storage: Storage;
+}
+
+/** How many answers there were, by status. */
+export type Counts = Record<string, number>;
+
+let runs = 0;
+
+/** Sends the groups one after the other, to stores of their own; throws at the first answer that is wrong. */
+export async function withstand(
+  targets: readonly Target[],
+  groups: readonly Group[],
+  counts: Counts,
+): Promise<void> {
+  const run = `${process.pid} ${++runs}`;
+  const storeOf = (store: string) => `${store} ${run}`;
+  const tokens = tokensFor();
+  await Promise.all(targets.map(({ storage }) => keepTokens(storage, tokens, storeOf)));
+  const world = new World(grantsOf(tokens, storeOf));
+  const session = new Session(targets, world, tokens, counts);
+  try {
+    await session.begin();
+    for (const group of groups) await session.send(group);
+    await session.end();
+  } finally {
+    session.close();
+  }
+}
+
+class Session {
+  readonly #targets: readonly Target[];
+  readonly #world: World;
+  readonly #tokens: Tokens;
+  readonly #counts: Counts;
+  readonly #requestIds = new Set<string>();
+  /** A name that only its owner and the manager of the store may read, by the name of the token. */
+  readonly #secrets = new Map<string, string>();
+  #wires: Wire[];
+  /** Clients that have begun a request, or nothing, and come back to it at the end. */
+  readonly #slow: Wire[];
+  readonly #idle: Wire[];
+  #head: { request: Request; answer: Answer } | undefined;
+
+  constructor(targets: readonly Target[], world: World, tokens: Tokens, counts: Counts) {
+    this.#targets = targets;
+    this.#world = world;
+    this.#tokens = tokens;
+    this.#counts = counts;
+    this.#wires = this.#open();
+    this.#slow = this.#open();
+    this.#idle = this.#open();
+  }
+
+  async begin(): Promise<void> {
+    const half = bytesOf(this.#list('maria')).slice(0, 40);
+    for (const wire of this.#slow) wire.write(half);
+    for (const { name } of people) {
+      const secret = `secret-${randomBytes(6).toString('hex')}`;
+      const json: [string, string][] = [['Content-Type', 'application/json']];
+      await this.#ask({ ...this.#list(name, json), method: 'POST', body: `{"name":"${secret}"}` });
+      this.#secrets.set(name, secret);
+    }
+  }
+
+  async send({ requests, manner }: Group): Promise<void> {
+    const all = requests.map((request) => this.#concrete(request));
+    if (manner.kind === 'broken-off') return this.#breakOff(all[0], manner);
+    let together: Request[] = [];
+    for (const request of all.flatMap(withTwin)) {
+      together.push(request);
+      if (!mayClose(predict(request, this.#world))) continue;
+      await this.#exchange(together, manner);
+      together = [];
+    }
+    if (together.length > 0) await this.#exchange(together, manner);
+  }
+
+  /** What everybody sees in the end is what the model says, over connections old and new. */
+  async end(): Promise<void> {
+    for (const { name } of people) await this.#ask(this.#list(name));
+    const whole = bytesOf(this.#list('maria'));
+    for (const [wires, written] of [
+      [this.#slow, 40],
+      [this.#idle, 0],
+    ] as const) {
+      for (const wire of wires) wire.write(whole.slice(written));
+      await this.#answers([this.#list('maria')], wires, { kind: 'whole' });
+    }
+  }
+
+  close(): void {
+    for (const wire of [...this.#wires, ...this.#slow, ...this.#idle]) wire.close();
+  }
+
+  #open(): Wire[] {
+    return this.#targets.map(({ port }) => new Wire(port));
+  }
+
+  #list(name: string, more: [string, string][] = []): Request {
+    const headers: [string, string][] = [
+      ['Host', 'x'],
+      ['Authorization', `Bearer ${this.#tokens[name]}`],
+    ];
+    const target = '/plants?fields=id,name,tag';
+    if (more.length > 0) more.push(['Transfer-Encoding', 'chunked']);
+    return { method: 'GET', target, version: '1.1', headers: [...headers, ...more], body: '' };
+  }
+
+  #concrete(request: Request): Request {
+    const headers = request.headers.map(
+      ([name, value]) => [name, withTokens(value, this.#tokens)] as const,
+    );
+    return { ...request, headers };
+  }
+
+  async #ask(request: Request): Promise<void> {
+    await this.#exchange([request], { kind: 'whole' });
+  }
+
+  async #exchange(together: readonly Request[], manner: Manner): Promise<void> {
+    const bytes = together.map(bytesOf).join('');
+    try {
+      await this.#write(bytes, manner);
+      const isLast = await this.#answers(together, this.#wires, manner);
+      if (!isLast && manner.kind !== 'half-closed') return;
+      // What is no request has no method: HEAD may be told with a body, and what follows it is no request either.
+      if (!this.#isBroken(together.at(-1))) {
+        await Promise.all(this.#wires.map((wire) => wire.nothingMore()));
+      }
+    } catch (cause) {
+      const { message } = cause as Error; // nothing else is thrown here
+      throw new Error(`${message}\nsent ${manner.kind}: ${shown(bytes)}`, { cause });
+    }
+    for (const wire of this.#wires) wire.close();
+    this.#wires = this.#open();
+  }
+
+  async #write(bytes: Bytes, manner: Manner): Promise<void> {
+    const cuts = manner.kind === 'pieces' ? manner.cuts : [];
+    const places = cuts.map((cut) => Math.floor((cut * bytes.length) / 1_000));
+    for (const wire of this.#wires)
+      assert.ok(wire.isFresh, 'it closed or spoke without being asked');
+    await Promise.all(this.#wires.map((wire) => wire.writeInPieces(bytes, places)));
+    if (manner.kind === 'half-closed') for (const wire of this.#wires) wire.halfClose();
+  }
+
+  /**
+   * Reads the answers to all, holds each to the oracle, and keeps what it acknowledges before it looks at the
+   * next: requests of one connection happen in their order (RFC 9112, section 9.3.2). What is no request gets
+   * no answer of its own if the one before ended the connection.
+   */
+  async #answers(together: readonly Request[], wires: readonly Wire[], manner: Manner) {
+    const endsBroken = this.#isBroken(together.at(-1));
+    const mayEnd = manner.kind === 'half-closed' || (endsBroken && together.length > 1);
+    let before: readonly Answer[] = [];
+    for (const [turn, request] of together.entries()) {
+      const isFollower = endsBroken && turn > 0 && turn === together.length - 1;
+      const answers = await Promise.all(
+        wires.map(async (wire, at) =>
+          before[at]?.isLast ? undefined : wire.answer(request.method),
+        ),
+      );
+      const given = answers.filter((answer) => answer !== undefined);
+      const isWhole = given.length === wires.length || isFollower;
+      assert.ok(isWhole, `no answer to ${shown(bytesOf(request))}`);
+      this.#judge(request, given, mayEnd);
+      before = given;
+    }
+    return endsBroken || before.some(({ isLast }) => isLast);
+  }
+
+  #isBroken(request: Request | undefined): boolean {
+    return request !== undefined && predict(request, this.#world).isBroken;
+  }
+
+  #judge(request: Request, answers: readonly Answer[], mayEnd: boolean): void {
+    const { outcomes } = predict(request, this.#world);
+    const met = new Set(
+      answers.map((answer) => this.#outcomeOf(request, answer, outcomes, mayEnd)),
+    );
+    assert.ok(
+      met.size <= 1 || ![...met].some(({ effect }) => effect),
+      'done by one, refused by another',
+    );
+    const [first, ...others] = answers;
+    if (first === undefined) return;
+    if (outcomes.length === 1) {
+      for (const other of others)
+        assert.deepEqual(steady(other), steady(first), shown(bytesOf(request)));
+    }
+    this.#compareWithHead(request, first);
+    for (const { effect } of met) effect?.();
+  }
+
+  #outcomeOf(
+    request: Request,
+    answer: Answer,
+    outcomes: readonly Outcome[],
+    mayEnd: boolean,
+  ): Outcome {
+    const { status } = answer;
+    this.#counts[status] = (this.#counts[status] ?? 0) + 1;
+    this.#check(request, answer);
+    const verdict = outcomeOf(answer, request.method, outcomes, mayEnd);
+    if ('outcome' in verdict) return verdict.outcome;
+    return assert.fail(
+      `${shown(bytesOf(request))}\n${shownAnswer(answer)}\n${verdict.wrongs.join('\n')}`,
+    );
+  }
+
+  #check(request: Request, answer: Answer): void {
+    const [id = ''] = valuesOf(answer, 'x-request-id');
+    const wrongs = wrongsOf(answer, {
+      method: request.method,
+      secrets: this.#secretsFrom(request),
+    });
+    if (this.#requestIds.has(id)) wrongs.push(`${id} names two answers`);
+    this.#requestIds.add(id);
+    assert.deepEqual(wrongs, [], `${shown(bytesOf(request))}\n${shownAnswer(answer)}`);
+  }
+
+  /** HEAD has GET's headers (RFC 9110, section 9.3.2). */
+  #compareWithHead(request: Request, answer: Answer): void {
+    if (this.#head !== undefined && this.#head.request.target === request.target) {
+      assert.deepEqual(
+        steady(this.#head.answer).headers,
+        steady(answer).headers,
+        shown(bytesOf(request)),
+      );
+    }
+    this.#head = request.method === 'HEAD' ? { request, answer } : undefined;
+  }
+
+  async #breakOff(
+    request: Request | undefined,
+    { at, isGone }: Manner & { kind: 'broken-off' },
+  ): Promise<void> {
+    if (request === undefined) return;
+    const bytes = bytesOf(request);
+    const end = Math.max(1, Math.floor((at * bytes.length) / 1_000));
+    const wires = this.#open();
+    for (const wire of wires) {
+      wire.write(bytes.slice(0, end));
+      if (isGone) wire.abort();
+      else wire.halfClose();
+    }
+    if (isGone) return;
+    // Nothing of it may happen. What is answered is that it is broken, or what its head alone decides.
+    const decided = end < headOf(request).length ? [] : predict(request, this.#world).outcomes;
+    const allowed = decided
+      .filter(({ effect }) => effect === undefined)
+      .map(({ status }) => status);
+    for (const wire of wires) {
+      const answer = await wire.answer(request.method);
+      if (answer === undefined) continue;
+      this.#check(request, answer);
+      assert.ok(
+        [400, 408, 431, ...allowed].includes(answer.status),
+        `${shown(bytesOf(request))}\n${shownAnswer(answer)}`,
+      );
+      if (request.method !== 'HEAD') await wire.nothingMore();
+    }
+  }
+
+  #secretsFrom(request: Request): string[] {
+    const { grants } = this.#world;
+    const asked = [...grants].find(([token]) =>
+      request.headers.some(([, value]) => value.includes(token)),
+    );
+    const person = asked?.[1].person;
+    const hidden = people.filter(({ name }) => {
+      const owner = grants.get(this.#tokens[name] ?? '')?.person;
+      if (person === undefined || owner?.store !== person.store) return true;
+      return person.role === 'member' && owner.user !== person.user;
+    });
+    return hidden.flatMap(({ name }) => this.#secrets.get(name) ?? []);
+  }
+}
+
+/** With every HEAD goes the GET that it must agree with. */
+function withTwin(request: Request): Request[] {
+  return request.method === 'HEAD' ? [request, { ...request, method: 'GET' }] : [request];
+}
+
+function mayClose({ outcomes }: Prediction): boolean {
+  return outcomes.some(({ closes }) => closes !== 'no');
+}
+
+/** What two services must say alike: all but the time, the id of the request, and who hears of a half-close first. */
+function steady({ status, headers, body }: Answer) {
+  const alike = headers.filter(
+    ([name]) => !['date', 'x-request-id', 'connection', 'keep-alive'].includes(name.toLowerCase()),
+  );
+  return { status, headers: alike, body };
+}
+
+function shown(bytes: Bytes): string {
+  return JSON.stringify(bytes)
+    .replaceAll(/(.{4,8}?)\1{20,}/g, '$1...')
+    .slice(0, 3_000);
+}
+
+function shownAnswer({ status, headers, body }: Answer): string {
+  return `${status} ${JSON.stringify(headers)} ${body.slice(0, 1_000)}`;
+}
