@@ -166,7 +166,7 @@ it('reads nothing as a request after one whose end is uncertain', async (t) => {
   for (const [line = '', ...framing] of uncertain) {
     const head = [line, ...framing, ...headers].join('\r\n');
     const answer = await exchange(port, `${head}\r\n\r\n0\r\n\r\n${follower}`);
-    assert.equal(answer.match(/^HTTP/gm)?.length, 1, answer);
+    assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1, answer);
     assert.match(answer, /^connection: close\r$/im);
   }
   assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
