@@ -2,6 +2,7 @@
  * Clients that work on the same few plants of one store, and write down every request with its answer
  * and the times of both.
  */
+import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Connection, type RawAnswer } from './connection.ts';
@@ -20,6 +21,8 @@ export interface Load {
   /** Users of the store, which is empty and which nobody else uses. */
   users: readonly User[];
   clients: number;
+  /** Large plants that are in the store before, so that a list of everything is a stream. */
+  ballast: number;
   /** How many answers to wait for. */
   operations: number;
   random: Random;
@@ -72,7 +75,7 @@ export async function record(load: Load): Promise<Operation[]> {
   const anyList = (): Request => ({
     kind: 'list',
     after: random(2) === 0 ? anyId() : 0,
-    limit: [undefined, 2, 5, 100][random(4)],
+    limit: [undefined, 2, 5, 100, 150][random(5)],
     tag: random(3) === 0 ? anyTag() : undefined,
   });
   const firstPage: Request = { kind: 'list', after: 0, limit: 100, tag: undefined };
@@ -94,6 +97,16 @@ export async function record(load: Load): Promise<Operation[]> {
     recent.push(exchange.id);
     if (recent.length > recentIds) recent.shift();
   };
+  {
+    using client = new Client(load);
+    const [user = assert.fail()] = users;
+    for (let at = 1; at <= load.ballast; at++) {
+      // Quotes are escaped, so this is about 600 characters of JSON.
+      const content = { name: `${store} ballast ${at} ${'"'.repeat(160)}`, tag: '"'.repeat(100) };
+      note(await client.ask(user, { kind: 'create', wanted: sharedIds + at, content }));
+    }
+  }
+
   const isKnown = ({ exchange }: Operation) => !exchange.kind.startsWith('lost');
   let known = 0;
   const work = async () => {
