@@ -135,6 +135,10 @@ function judgeRoute(
 ): Grant | undefined {
   const { method } = request;
   const notFound = { status: 404, kind: 'path-not-found' };
+  if (method === 'CONNECT') {
+    add(stage.bytes, stage.target, { status: 405, kind: 'method-not-allowed' }, 'must');
+    return undefined;
+  }
   const isRegistered = registered.has(method);
   if (!isRegistered) add(stage.bytes, optional, invalid, 'must');
   if (isBroken) {
@@ -145,10 +149,6 @@ function judgeRoute(
   if (hasDots) {
     add(stage.head, optional, notFound);
     add(stage.head, optional, invalid);
-  }
-  if (method === 'CONNECT') {
-    add(stage.bytes, stage.target, { status: 405, kind: 'method-not-allowed' }, 'must');
-    return undefined;
   }
   const allow = allowed[route];
   const isAllowed = allow.split(', ').includes(method);

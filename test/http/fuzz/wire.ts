@@ -70,8 +70,9 @@ export class Wire {
     this.#socket.end();
   }
 
-  /** Ends the connection at once, with a reset. */
-  abort(): void {
+  /** Ends the connection with a reset, once what was written is on its way. */
+  async abort(): Promise<void> {
+    await new Promise((resolve) => this.#socket.write('', resolve));
     this.#socket.resetAndDestroy();
   }
 
