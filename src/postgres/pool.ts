@@ -23,9 +23,12 @@ const readsMax = 2_048;
  */
 const sentReadsMax = 128;
 const readWaitMsMax = 2_000;
-/** How often something is tried that failed for a passing reason, for how long, and the longest pause. */
-const attemptsMax = 4;
+/**
+ * For how long something is tried that failed for a passing reason, with what longest pause. A conflict with
+ * others is tried as often as that allows, because one of them has got further; a lost connection is not.
+ */
 const retryMsMax = 1_000;
+const lostAttemptsMax = 4;
 const pauseMsMax = 50;
 /** After a connection could not be made, others are not even tried for so long. */
 const restMs = 100;
@@ -253,8 +256,9 @@ async function repeatedly<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      const isPassing = isWorthRetrying(error) || !(isAnswer(error) || error instanceof Problem);
-      const isOver = attempt === attemptsMax || performance.now() > endMs;
+      const isConflict = isWorthRetrying(error);
+      const isPassing = isConflict || !(isAnswer(error) || error instanceof Problem);
+      const isOver = performance.now() > endMs || (!isConflict && attempt >= lostAttemptsMax);
       if (!isPassing || isOver || error instanceof TooSlow) throw error;
       await jitter();
     }
