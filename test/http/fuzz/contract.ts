@@ -137,6 +137,7 @@ function judgeRoute(
   const notFound = { status: 404, kind: 'path-not-found' };
   if (method === 'CONNECT') {
     add(stage.bytes, stage.target, { status: 405, kind: 'method-not-allowed' }, 'must');
+    if (isBroken) add(stage.bytes, optional, invalid, 'must');
     return undefined;
   }
   const isRegistered = registered.has(method);

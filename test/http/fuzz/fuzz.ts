@@ -18,6 +18,8 @@ export interface Extent {
 }
 
 const each = 60;
+/** A failure is made smaller for so long and no longer. */
+const bounded = { interruptAfterTimeLimit: 60_000, markInterruptAsFailure: true };
 
 /** Random requests, sound and nearly so, in lanes that each have stores of their own. */
 export function fuzz(t: TestContext, extent: Extent): Promise<void> {
@@ -42,7 +44,7 @@ async function run<T>(
   const lane = async (first: number) => {
     // A seed for each turn, because fast-check takes the number of turns and not of requests.
     for (let turn = first; total() < requests; turn += lanes) {
-      await fc.assert(property, { seed: seed + turn, numRuns: 1 });
+      await fc.assert(property, { seed: seed + turn, numRuns: 1, ...bounded });
     }
   };
   await Promise.all(Array.from({ length: lanes }, (_, at) => lane(at)));
