@@ -5,6 +5,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { defect, Problem, type ProblemKind } from '../problem.ts';
+import { Failures } from './failures.ts';
 import { setPrivate } from './headers.ts';
 import { bodyBytesMax } from './limits.ts';
 import { sendText } from './send.ts';
@@ -66,14 +67,10 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 
 /** The error handler of the app: whatever was thrown becomes a problem, and a 5xx an entry in the log. */
 export function problemHandler(log: Logger) {
+  const failures = new Failures(log);
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = asProblem(error);
-    if (answers[problem.kind].status >= 500) {
-      log.error(
-        { requestId: request.id, kind: problem.kind, err: problem.cause ?? problem },
-        'request failed',
-      );
-    }
+    if (answers[problem.kind].status >= 500) failures.add(request.id, problem);
     return sendProblem(reply, problem);
   };
 }

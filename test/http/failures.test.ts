@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import { pino } from 'pino';
+import { buildApp } from '../../src/http/app.ts';
+import { testDatabase } from '../support/storages.ts';
+import { until } from '../support/until.ts';
+
+test('Failed requests fill the log no faster than 20 entries of a kind in a second', async (t) => {
+  const storage = await (await testDatabase(t)).open();
+  const lines = new PassThrough();
+  let written = '';
+  lines.on('data', (bytes) => (written += String(bytes)));
+  // Anybody can ask a service that is stopping whether it is ready.
+  const stopping = AbortSignal.abort();
+  const app = buildApp({ storage, log: pino(lines), baseUrl: '', stopping });
+  t.after(async () => {
+    await app.close();
+    await storage[Symbol.asyncDispose]();
+  });
+  const fail = async () => assert.equal((await app.inject('/readyz')).statusCode, 503);
+  const entries = () =>
+    written
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+  const told = () =>
+    entries().reduce((count, { leftOut = 0 }: { leftOut?: number }) => count + 1 + leftOut, 0);
+
+  const startedMs = performance.now();
+  const failures = 1_000;
+  for (let at = 0; at < failures; at++) await fail();
+  const seconds = Math.ceil((performance.now() - startedMs) / 1_000);
+  assert.ok(entries().length <= 20 * seconds);
+  assert.ok(entries().length >= 20);
+
+  let more = 0;
+  await until('the next entry counts those without one', async () => {
+    more++;
+    await fail();
+    return told() === failures + more;
+  });
+});
