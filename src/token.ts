@@ -13,6 +13,8 @@ const secretChars = 43; // 62^43 is the first power above 2^256
 const checksumChars = 6; // and 62^6 the first above 2^32
 const shape = new RegExp(`^${prefix}[${alphabet}]{${secretChars + checksumChars}}$`);
 
+const tokenLike = new RegExp(`${prefix}[${alphabet}]{16,}`, 'g');
+
 /** Bytes of the hash that a token is stored and looked up under. */
 export const tokenHashBytes = 32;
 /** Characters of a token's public id: the first 8 bytes of its hash in hexadecimal. */
@@ -28,6 +30,11 @@ export function makeToken(): string {
 export function isToken(text: string): boolean {
   if (!shape.test(text)) return false;
   return text.endsWith(checksumOf(text.slice(prefix.length, -checksumChars)));
+}
+
+/** The text without what may be a token: whoever pastes one in a wrong place does not get it back. */
+export function withoutTokens(text: string): string {
+  return text.replaceAll(tokenLike, `${prefix}...`);
 }
 
 /** SHA-256 of the token's text: the only thing that is stored of it. */

@@ -83,12 +83,11 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
   app.setErrorHandler(problemHandler(log));
 
   app.addHook('onRequest', (request, reply, done) =>
-    connections.begin(request.raw, reply.raw, done),
+    connections.begin(request.raw, reply.raw, () => {
+      setPrivate(reply.header('x-request-id', request.id));
+      done(faultOf(request.raw));
+    }),
   );
-  app.addHook('onRequest', (request, reply, done) => {
-    setPrivate(reply.header('x-request-id', request.id));
-    done(faultOf(request.raw));
-  });
   // Not before: the service may begin to stop while a body is still coming. And with the last of the
   // requests that came over a connection alone: Node ends it with the first answer that says so.
   app.addHook('onSend', (request, reply, _payload, done) => {

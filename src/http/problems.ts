@@ -5,6 +5,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { defect, Problem, type ProblemKind } from '../problem.ts';
+import { withoutTokens } from '../token.ts';
 import { Failures } from './failures.ts';
 import { setPrivate } from './headers.ts';
 import { bodyBytesMax } from './limits.ts';
@@ -48,13 +49,15 @@ export function problemType(kind: ProblemKind): string {
 /** The body of the answer. A 5xx alone carries the request id, to be found in the log by. */
 export function problemBody(problem: Problem, requestId: string): string {
   const { status, title } = answers[problem.kind];
-  return JSON.stringify({
+  const text = JSON.stringify({
     type: problemType(problem.kind),
     title,
     status,
     detail: status < 500 ? problem.detail : `${problem.detail} The request id is ${requestId}.`,
     errors: problem.faults,
   });
+  // It quotes the names of fields and parameters, and anything can be sent as a name.
+  return problem.faults === undefined ? text : withoutTokens(text);
 }
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {

@@ -63,6 +63,21 @@ describe('authentication', () => {
     }
   });
 
+  it('does not send back a token that is in a wrong place', async (t) => {
+    const { token, call } = await startApp(t);
+    const alice = await token('alice');
+    const answers = [
+      await call('GET', `/plants?${alice}`, { token: alice }),
+      await call('GET', `/plants?limit=1&${alice}=1&${alice}=2`, { token: alice }),
+      await call('POST', '/plants', { token: alice, json: { name: 'a', [alice]: 1 } }),
+    ];
+    for (const { status, text } of answers) {
+      assert.equal(status, 400);
+      assert.match(text, /plant_\.\.\./);
+      assert.doesNotMatch(text, new RegExp(alice.slice(10, 30)));
+    }
+  });
+
   it('never takes a token from the URL', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
