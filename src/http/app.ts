@@ -74,6 +74,7 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
     schemaController: { compilersFactory: nothingToCompile },
   });
   connections.admitTo(app.server);
+  app.server.maxHeadersCount = 0; // their bytes are bounded; Node 24 drops those above 1,000 in silence
   // Whoever has sent a whole request gets the answer, even if they send nothing more. Its type lacks this.
   (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   // An expectation that cannot be met is refused below like everything else that is wrong.

@@ -58,7 +58,7 @@ function problemOf(code: string | undefined): Problem {
     case 'HPE_HEADER_OVERFLOW':
       return new Problem(
         'headers-too-large',
-        `The URL and the headers can have ${headerBytesMax} bytes together, in fewer than 1,000 headers.`,
+        `The URL and the headers can have ${headerBytesMax} bytes together.`,
       );
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new Problem(

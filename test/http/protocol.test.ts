@@ -172,6 +172,17 @@ it('reads nothing as a request after one whose end is uncertain', async (t) => {
   assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
 });
 
+it('reads every header, however many come before it', async (t) => {
+  const { port, token } = await startApp(t);
+  const many = Array.from({ length: 3_000 }, () => 'a:');
+  const needed = ['Host: x', `Authorization: Bearer ${await token('alice')}`];
+  const sound = [...many, ...needed, 'Content-Type: application/json', 'Content-Length: 12'];
+  const answer = await exchange(port, request('POST /plants', sound, '{"name":"a"}'));
+  assert.match(answer, /^HTTP\/1\.1 201 /);
+  const uncertain = [...many, ...needed, chunkedAnd('gzip')];
+  assert.match(await exchange(port, request('POST /plants', uncertain)), /^HTTP\/1\.1 400 /);
+});
+
 it('refuses two Content-Types, with a body and without', async (t) => {
   const { port, token } = await startApp(t);
   const type = 'Content-Type: application/json';

@@ -38,8 +38,6 @@ const registered = new Set(
   ),
 );
 
-/** Node takes some 1,000 headers, whatever their size. */
-const headersSurelyFit = 900;
 const headBytes = { surelyFits: 15_000, surelyTooLarge: 17_500 };
 
 export function predict(request: Request, world: World): Prediction {
@@ -80,9 +78,7 @@ function judgeHead(request: Request, add: Add): void {
   const bytes = headOf(request).length;
   const tooLarge = { status: 431, kind: 'headers-too-large' };
   if (bytes > headBytes.surelyTooLarge) add(stage.bytes, stage.bytes, tooLarge, 'must');
-  else if (bytes > headBytes.surelyFits || request.headers.length > headersSurelyFit) {
-    add(stage.bytes, optional, tooLarge, 'must');
-  }
+  else if (bytes > headBytes.surelyFits) add(stage.bytes, optional, tooLarge, 'must');
 
   const lengths = sent(request, 'content-length');
   const codings = sent(request, 'transfer-encoding');
