@@ -31,12 +31,15 @@ export function answerBrokenRequest(
 
 /**
  * For the event `connect` of node:http, which has let go of the connection: nothing else listens for
- * its errors, nor ends it if it stands still.
+ * its errors, ends it if it stands still, or tells the response before it when its client has read.
  */
 export function answerConnect(socket: Socket, connections: Connections, allow: string): void {
   const destroy = () => void socket.destroy();
   socket.on('error', destroy).setTimeout(stillTimeoutMs, destroy);
-  if (connections.endAfterLast(socket)) return;
+  if (connections.endAfterLast(socket)) {
+    socket.on('drain', () => connections.continueSending(socket));
+    return;
+  }
   const problem = new Problem(
     'method-not-allowed',
     'This is not a proxy. Send the request itself, without CONNECT.',

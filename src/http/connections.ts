@@ -19,7 +19,7 @@ interface Connection {
   /** The response of the request that is being handled. */
   current: ServerResponse | undefined;
   waiting: Waiting[];
-  /** The request that was answered last, if that was before all of it had come. */
+  /** The last request that was answered, if its body had not arrived by then. */
   answeredEarly: IncomingMessage | undefined;
   /** No further request is taken. */
   isEnding: boolean;
@@ -46,7 +46,8 @@ export class Connections {
   admitTo(server: Server): void {
     server.on('connection', (socket: Socket) => {
       if (this.#strangers.size + this.#trusted.size >= connectionsMax) {
-        const victim = idleOf(this.#strangers) ?? idleOf(this.#trusted);
+        const [busyStranger] = this.#strangers;
+        const victim = idleOf(this.#strangers) ?? idleOf(this.#trusted) ?? busyStranger;
         (victim?.socket ?? socket).destroy();
         if (victim === undefined) return;
         this.#forget(victim);
@@ -67,8 +68,7 @@ export class Connections {
       return;
     }
     connection.waiting.push({ response, handle });
-    // Later, because Node resumes the socket after each request that it parses.
-    process.nextTick(pause, connection);
+    process.nextTick(pause, connection); // after the whole read has been parsed
   }
 
   /** A valid token came over the connection: when connections run out, it is among the last to go. */
@@ -99,16 +99,21 @@ export class Connections {
     lingerAtEnd(socket);
   }
 
+  /** For a connection that Node has let go of: what is being sent continues when the client has read. */
+  continueSending(socket: Socket): void {
+    this.#connections.get(socket)?.current?.emit('drain');
+  }
+
   /**
-   * Ends the connection after the last answer to a whole request; false if it is for the caller to answer.
-   * What broke off gets none from its route, unless that has begun one.
+   * Ends the connection after the answers to the requests that have come whole. Returns false if there is
+   * no such request: the caller then answers the one that broke off.
    */
   endAfterLast(socket: Socket): boolean {
     const connection = this.#connections.get(socket);
     if (connection === undefined) return false;
     connection.isEnding = true;
     const { current, waiting, answeredEarly } = connection;
-    // It broke off after its answer: a second one would be taken for that to the next request.
+    // The client would take a second answer to this request for the answer to its next one.
     if (answeredEarly?.complete === false) {
       linger(socket);
       return true;
@@ -140,14 +145,14 @@ export class Connections {
   }
 }
 
-/** Connections that are looked at to find an idle one. */
-const lookedAtMax = 100;
+/** Connections that are checked to find an idle one. */
+const checkedMax = 100;
 
 /** One without a request, the oldest first. One that has only begun to send a request counts as idle. */
 function idleOf(connections: Set<Connection>): Connection | undefined {
-  for (const connection of connections.values().take(lookedAtMax).toArray()) {
+  for (const connection of connections.values().take(checkedMax).toArray()) {
     if (connection.current === undefined) return connection;
-    // Looked at last next time: many busy ones must not hide the idle ones behind them.
+    // Checked last next time: many busy ones must not hide the idle ones behind them.
     connections.delete(connection);
     connections.add(connection);
   }
@@ -167,7 +172,7 @@ function handleNext(connection: Connection, ended: ServerResponse): void {
   // Other connections get their turn first.
   setImmediate(() => {
     if (!socket.writable) return;
-    if (waiting.length === 0 && !connection.isEnding) socket.resume();
+    if (!connection.isEnding) socket.resume();
     next.handle();
   });
 }
@@ -188,8 +193,12 @@ interface Parser {
  * kilobytes until the connection ends. A test sends thousands at once.
  */
 function boundParsing(connection: Connection): void {
-  const { parser } = connection.socket as Socket & { parser?: Parser | null };
+  const { socket, waiting } = connection;
+  const { parser } = socket as Socket & { parser?: Parser | null };
   if (!parser) return;
+  // Node resumes the socket whenever it parses a request or reads a body.
+  const resume = socket.resume.bind(socket);
+  socket.resume = () => (waiting.length === 0 ? resume() : socket);
   const onIncoming = parser.onIncoming.bind(parser);
   parser.onIncoming = (request, keepAlive) => {
     connection.isEnding ||= connection.waiting.length >= waitingRequestsMax;

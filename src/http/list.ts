@@ -63,18 +63,23 @@ export async function listPlants(
 ): Promise<List> {
   const read: Read = (range, wanted = fields) =>
     storage.listPlants(caller, { ...range, tag, fields: wanted });
+  const reserve = (json: string) => room.reserve(Buffer.byteLength(json));
   if (limit !== undefined && limit <= shortPagePlants) {
-    const page = await read({ after, limit });
-    if (page.json.length > shortAnswerChars) room.reserve(page.json.length);
-    return { body: `[${page.json}]`, next: page.next };
+    const { json, next } = await read({ after, limit });
+    if (json.length > shortAnswerChars) reserve(json);
+    return { body: `[${json}]`, next };
   }
 
-  room.check(streamBytes);
   const batches = new Batches(read, fields, after, limit ?? Infinity);
-  let json = await batches.read();
-  while (!batches.isOver && json.length < pieceCharsMin) json += withComma(await batches.read());
+  // Lists wait for their turn: whatever one has read by then is reserved.
+  let json = await batches.read(() => room.check(streamBytes));
+  if (!batches.isOver || json.length > shortAnswerChars) reserve(json);
+  while (!batches.isOver && json.length < pieceCharsMin && !isGone()) {
+    const more = withComma(await batches.read());
+    reserve(more);
+    json += more;
+  }
   if (batches.isOver) {
-    if (json.length > shortAnswerChars) room.reserve(json.length);
     return { body: `[${json}]`, next: limit === undefined ? undefined : batches.after };
   }
   room.reserve(streamBytes + Math.min(limit ?? 0, pageIdsMax) * pageIdBytes);
@@ -91,9 +96,8 @@ class Batches {
   /** Plants that can still be read. */
   #left: number;
   #plants = firstBatchPlants;
-  /** The plants of a page that was counted, by id or, if they are many, up to the last one. */
+  /** The plants of a page that was counted. */
   #ids: readonly number[] | undefined;
-  #upTo: number | undefined;
 
   constructor(read: Read, fields: readonly PlantField[], after: number, limit: number) {
     this.#read = read;
@@ -107,18 +111,20 @@ class Batches {
   }
 
   /** The next plants as JSON; empty if they have been deleted. */
-  async read(): Promise<string> {
+  async read(check = () => {}): Promise<string> {
     for (;;) {
       const limit = Math.min(this.#left, this.#plants);
       const ids = this.#ids?.slice(0, limit);
-      const range = { after: this.after ?? 0, upTo: ids?.at(-1) ?? this.#upTo, limit };
-      const { json, next } = await inSlice(() => this.#read(range));
+      const range = { after: this.after ?? 0, upTo: ids?.at(-1), limit };
+      const { json, next } = await inSlice(() => {
+        check();
+        return this.#read(range);
+      });
       this.#plants = plantsOf(batchChars, json.length / limit);
       if (json.length > 2 * batchChars && limit > batchPlantsMin) continue; // fewer at a time
       this.#left -= limit;
       if (ids === undefined) {
         this.after = next;
-        if (next !== undefined && this.#left === 0 && this.#upTo !== undefined) throw crowded();
         return json;
       }
       this.after = range.upTo;
@@ -131,8 +137,8 @@ class Batches {
    * Finds where a page ends, because its Link must be known before its first plant is sent. Returns the
    * cursor of the next page; undefined if no plant follows.
    *
-   * Others may create plants inside the page while it is sent. It holds those that were counted: more
-   * would be above the limit, and to end earlier would leave out plants that the next page skips.
+   * Others can create plants inside the page while it is sent. It has those that were counted: more would
+   * be above the limit. If others follow it, a page ends after the ids that are kept.
    */
   async countPage(isGone: () => boolean): Promise<number | undefined> {
     const ids: number[] = [];
@@ -141,16 +147,15 @@ class Batches {
       const range: Range = { after: next, limit: Math.min(left, batchPlantsMax) };
       const page: PlantPage = await inSlice(() => this.#read(range, ['id']));
       const found = JSON.parse(`[${page.json}]`) as Pick<Plant, 'id'>[]; // as it was asked for
-      this.#upTo = found.at(-1)?.id ?? this.#upTo;
       if (ids.length < pageIdsMax) ids.push(...found.map(({ id }) => id));
       left -= range.limit;
       ({ next } = page);
     }
-    if (ids.length < pageIdsMax) {
-      this.#ids = ids;
-      this.#left = ids.length;
-    }
-    return next;
+    const isLong = ids.length >= pageIdsMax;
+    if (isLong && next === undefined) return undefined; // to the end of the list, whoever is in it
+    this.#ids = ids;
+    this.#left = ids.length;
+    return isLong ? ids.at(-1) : next;
   }
 
   /** What is left of these plants, where there are others between them by now. */
@@ -169,11 +174,6 @@ class Batches {
 
 function plantsOf(chars: number, charsEach: number): number {
   return Math.min(batchPlantsMax, Math.max(batchPlantsMin, Math.floor(chars / charsEach)));
-}
-
-/** A page of more plants than are remembered has plants inside it that nobody counted. */
-function crowded(): Error {
-  return new Error('plants were created inside a page while it was being sent');
 }
 
 /** As text: bytes would be a tenth faster, and take more memory until they are collected. */

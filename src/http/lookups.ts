@@ -6,8 +6,8 @@
 import { Problem } from '../problem.ts';
 
 /** Lookups in progress, of one client and of all. */
-export const lookupsPerClientMax = 32;
-export const lookupsMax = 128;
+export const lookupsPerClientMax = 16;
+export const lookupsMax = 32;
 /** Requests that wait for one. */
 export const waitingMax = 2_048;
 /** A request has 10 seconds in all, and most of them belong to the storage. */

@@ -8,7 +8,7 @@ const sliceMs = 2;
 
 let leftMs = sliceMs;
 let isScheduled = false;
-/** One for each list in progress at most. */
+/** At most one for each list in progress. */
 const waiting: (() => void)[] = [];
 
 /** Runs `work` now, or in a later turn of the event loop if the slice of this one is used up. */
@@ -21,12 +21,10 @@ export function inSlice<T>(work: () => Promise<T>): Promise<T> {
 
 function timed<T>(work: () => Promise<T>): Promise<T> {
   const startedMs = performance.now();
-  try {
-    return work();
-  } finally {
-    leftMs -= performance.now() - startedMs;
-    schedule();
-  }
+  const result = Promise.try(work);
+  leftMs -= performance.now() - startedMs;
+  schedule();
+  return result;
 }
 
 function schedule(): void {

@@ -25,6 +25,7 @@ export class WaitingBytes {
       if ((this.#ofUsers.get(key) ?? 0) + bytes > waitingBytesOfUserMax) throw noRoom();
     };
     const reserve = (bytes: number) => {
+      if (response.destroyed) return; // its client has gone, so it would never be over
       check(bytes);
       if (this.#total + bytes > waitingBytesMax) throw noRoom();
       this.#add(key, bytes);

@@ -108,11 +108,8 @@ export class Connection {
 
   /** `onOver` is called when the connection is done with it, be it after nobody waits any more. */
   async query(statement: Statement, values: readonly unknown[], onOver = () => {}): Promise<Row[]> {
-    const answer = this.#client.query<unknown[]>({
-      ...statement,
-      values: [...values],
-      rowMode: 'array',
-    });
+    const query = { ...statement, values: [...values], rowMode: 'array' as const };
+    const answer = Promise.try(() => this.#client.query<unknown[]>(query));
     return (await this.#timed(answer.finally(onOver))).rows;
   }
 

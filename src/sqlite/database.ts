@@ -2,8 +2,18 @@
  * Opens a database file of ours, or refuses it with a sentence that a person can act on.
  */
 import { randomUUID } from 'node:crypto';
-import { accessSync, closeSync, constants, existsSync, openSync, rmSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
@@ -52,7 +62,7 @@ function openWith(
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
   if (!existsSync(path)) {
     if (!create) throw new Refusal(`There is no database at ${path}.`);
-    createDatabase(path);
+    createDatabase(targetOf(path));
   }
   refuseUnusablePlace(path);
   refuseEmpty(path);
@@ -87,6 +97,12 @@ export function refuseUnsafeSqlite(version: string): void {
         'Plant Store needs SQLite 3.51.3 or later: update Node.',
     );
   }
+}
+
+/** What a link to a file that does not exist yet points to. */
+function targetOf(path: string): string {
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  return isLink ? targetOf(resolve(dirname(path), readlinkSync(path))) : path;
 }
 
 /**

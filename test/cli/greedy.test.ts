@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { waitingBytesOfUserMax, waitingRequestsMax } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
@@ -43,26 +44,70 @@ describe('serve', { concurrency: 2 }, () => {
     assert.equal((await call(`${service.address}/plants`, 'GET', { token: other })).status, 200);
   });
 
-  it('answers every request of a client that sends the next ones before it has read', async (t) => {
+  it('answers every request of a client that sends the next eight before it has read', async (t) => {
     const { service, greedy } = await besiege(t, 200);
     const connection = new Connection(service.address);
     t.after(() => connection.socket.destroy());
-    connection.socket.setNoDelay(true);
-    const requests = 200;
-    const sending = (async () => {
-      for (let at = 0; at < requests; at++) {
-        connection.write(listRequest(greedy, `/plants?limit=100&after=${at % 50}&fields=id`));
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-    })();
+    const body = '{"name":"Monstera"}';
+    const create =
+      `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${greedy}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const requests = 300;
+    const send = (at: number) =>
+      connection.write(
+        at % 3 === 0 ? create : listRequest(greedy, `/plants?limit=100&after=${at % 50}&fields=id`),
+      );
+    for (let at = 0; at < waitingRequestsMax; at++) send(at);
     for (let at = 0; at < requests; at++) {
+      if (at + waitingRequestsMax < requests) send(at + waitingRequestsMax);
       const answer = await connection.answer();
-      assert.equal(answer?.status, 200);
+      assert.equal(answer?.status, at % 3 === 0 ? 201 : 200);
+      assert.equal(answer.isLast, false);
+      if (at % 3 === 0) continue;
       const [first] = JSON.parse(answer.body) as { id: number }[];
       assert.equal(first?.id, (at % 50) + 1, 'in the order of the requests');
-      if (answer.isLast) break; // too many of them came in one read
     }
-    await sending;
+  });
+
+  it('forgets the lists of clients that have gone', async (t) => {
+    const { service, greedy, open } = await besiege(t, plants);
+    for (let round = 0; round < 40; round++) {
+      const sockets = await Promise.all(Array.from({ length: 16 }, open));
+      for (const socket of sockets) socket.write(listRequest(greedy, '/plants?limit=9000'));
+      const afterMs = round % 8;
+      await pause(afterMs);
+      for (const socket of sockets) socket.resetAndDestroy();
+    }
+    const list = () => call(`${service.address}/plants`, 'GET', { token: greedy });
+    await until('a list is answered again', async () => (await list()).status === 200, 3_000);
+  });
+
+  it('sends lists to their end that a tunnel was asked for behind', async (t) => {
+    const { service, greedy } = await besiege(t, 3_000);
+    const connection = new Connection(service.address);
+    t.after(() => connection.socket.destroy());
+    const lists = 4;
+    connection.write(
+      listRequest(greedy).repeat(lists) + 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n',
+    );
+    await once(connection.socket, 'readable');
+    await pause(500); // until the buffers of the system are full
+    for (let at = 0; at < lists; at++) {
+      const answer = await connection.answer();
+      assert.equal(JSON.parse(answer?.body ?? '[]').length, 3_000, `list ${at + 1}`);
+    }
+    assert.equal(await connection.answer(), undefined);
+  });
+
+  it('makes room for others though strangers leave documents unread', async (t) => {
+    const limited = ['sh', '-c', 'ulimit -n 300; exec "$0" "$@"'];
+    const { service, other, open } = await besiege(t, 0, { under: limited });
+    const document = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(9);
+    for (let at = 0; at < 200; at++) (await open()).write(document);
+    for (let at = 0; at < 10; at++) {
+      const answer = await call(`${service.address}/plants`, 'GET', { token: other });
+      assert.equal(answer.status, 200);
+    }
   });
 
   it('refuses long lists to who leaves theirs unread, and short pages to nobody', async (t) => {
