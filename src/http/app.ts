@@ -11,7 +11,7 @@ import { acceptBodies } from './body.ts';
 import { answerBrokenRequest } from './broken.ts';
 import { Connections, lingerAtEnd } from './connections.ts';
 import { docsRoutes } from './docs.ts';
-import { hasForeignFraming, headFault } from './head.ts';
+import { headFault, isUncertain } from './head.ts';
 import { setPrivate } from './headers.ts';
 import { healthRoutes } from './health.ts';
 import { answerOtherMethods } from './methods.ts';
@@ -19,6 +19,7 @@ import { plantRoutes } from './plants.ts';
 import {
   bodyBytesMax,
   headerBytesMax,
+  headersMax,
   requestCheckMs,
   requestTimeoutMs,
   stillTimeoutMs,
@@ -47,7 +48,7 @@ const nothingToCompile = {
 export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): FastifyInstance {
   const connections = new Connections();
   const faultOf = (request: IncomingMessage) => {
-    if (hasForeignFraming(request)) connections.endAfter(request);
+    if (isUncertain(request)) connections.endAfter(request);
     return headFault(request);
   };
   const app = fastify({
@@ -74,7 +75,7 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
     schemaController: { compilersFactory: nothingToCompile },
   });
   connections.admitTo(app.server);
-  app.server.maxHeadersCount = 0; // their bytes are bounded; Node 24 drops those above 1,000 in silence
+  app.server.maxHeadersCount = headersMax + 1; // one more, because Node 24 drops the others in silence
   // Whoever has sent a whole request gets the answer, even if they send nothing more. Its type lacks this.
   (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   // An expectation that cannot be met is refused below like everything else that is wrong.

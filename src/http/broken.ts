@@ -7,8 +7,8 @@ import type { Socket } from 'node:net';
 import { Problem } from '../problem.ts';
 import { linger, type Connections } from './connections.ts';
 import { privateHeaders } from './headers.ts';
-import { headerBytesMax, requestTimeoutMs, stillTimeoutMs } from './limits.ts';
-import { answers, problemBody, problemMediaType } from './problems.ts';
+import { requestTimeoutMs, stillTimeoutMs } from './limits.ts';
+import { answers, headersTooLarge, problemBody, problemMediaType } from './problems.ts';
 
 // An import would read all that node:http exports, and with WebSocket a whole HTTP client is loaded.
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
@@ -59,10 +59,7 @@ function answerAndEnd(socket: Socket, problem: Problem, more: Record<string, str
 function problemOf(code: string | undefined): Problem {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new Problem(
-        'headers-too-large',
-        `The URL and the headers can have ${headerBytesMax} bytes together.`,
-      );
+      return headersTooLarge();
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new Problem(
         'request-timeout',

@@ -7,7 +7,13 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { connectionsMax, lingerBytesMax, lingerMs, waitingRequestsMax } from './limits.ts';
+import {
+  allWaitingRequestsMax,
+  connectionsMax,
+  lingerBytesMax,
+  lingerMs,
+  waitingRequestsMax,
+} from './limits.ts';
 
 interface Waiting {
   response: ServerResponse;
@@ -16,6 +22,8 @@ interface Waiting {
 
 interface Connection {
   socket: Socket;
+  /** Requests that wait, of all connections. */
+  counts: { waiting: number };
   /** The response of the request that is being handled. */
   current: ServerResponse | undefined;
   waiting: Waiting[];
@@ -28,6 +36,7 @@ interface Connection {
 }
 
 export class Connections {
+  readonly #counts = { waiting: 0 };
   readonly #connections = new WeakMap<Socket, Connection>();
   /** Oldest first. */
   readonly #strangers = new Set<Connection>();
@@ -68,6 +77,8 @@ export class Connections {
       return;
     }
     connection.waiting.push({ response, handle });
+    this.#counts.waiting++;
+    response.once('close', () => this.#counts.waiting--);
     process.nextTick(pause, connection); // after the whole read has been parsed
   }
 
@@ -127,6 +138,7 @@ export class Connections {
     if (connection === undefined) {
       connection = {
         socket,
+        counts: this.#counts,
         current: undefined,
         waiting: [],
         answeredEarly: undefined,
@@ -193,7 +205,7 @@ interface Parser {
  * kilobytes until the connection ends. A test sends thousands at once.
  */
 function boundParsing(connection: Connection): void {
-  const { socket, waiting } = connection;
+  const { socket, waiting, counts } = connection;
   const { parser } = socket as Socket & { parser?: Parser | null };
   if (!parser) return;
   // Node resumes the socket whenever it parses a request or reads a body.
@@ -201,7 +213,9 @@ function boundParsing(connection: Connection): void {
   socket.resume = () => (waiting.length === 0 ? resume() : socket);
   const onIncoming = parser.onIncoming.bind(parser);
   parser.onIncoming = (request, keepAlive) => {
-    connection.isEnding ||= connection.waiting.length >= waitingRequestsMax;
+    connection.isEnding ||=
+      waiting.length >= waitingRequestsMax ||
+      (connection.current !== undefined && counts.waiting >= allWaitingRequestsMax);
     return connection.isEnding ? parseNoFurther : onIncoming(request, keepAlive);
   };
 }

@@ -6,9 +6,12 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { Problem } from '../problem.ts';
 import { headerCount } from './headers.ts';
+import { headersMax } from './limits.ts';
+import { headersTooLarge } from './problems.ts';
 
 /** The reason to refuse the request, if there is one. */
 export function headFault(request: IncomingMessage): Problem | undefined {
+  if (hasTooManyHeaders(request)) return headersTooLarge();
   if (hasForeignFraming(request)) {
     return invalid(
       'Send the body with Content-Length, or in HTTP/1.1 with "Transfer-Encoding: chunked" alone.',
@@ -36,11 +39,17 @@ export function headFault(request: IncomingMessage): Problem | undefined {
   return undefined;
 }
 
-/**
- * Whether it has a body that is framed neither by its length nor by the one coding that all know: nobody
- * can say where such a request ends.
- */
-export function hasForeignFraming({ httpVersion, headers }: IncomingMessage): boolean {
+/** Whether nobody can say where the request ends: no byte after it may be read as another one. */
+export function isUncertain(request: IncomingMessage): boolean {
+  return hasForeignFraming(request) || hasTooManyHeaders(request);
+}
+
+function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
+  return rawHeaders.length > 2 * headersMax; // names and values
+}
+
+/** Whether it has a body that is framed neither by its length nor by the one coding that all know. */
+function hasForeignFraming({ httpVersion, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
   return coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked');
 }

@@ -5,6 +5,8 @@ import { readFileSync } from 'node:fs';
 export const bodyBytesMax = 16_384;
 /** Largest request line and headers together, in bytes. */
 export const headerBytesMax = 16_384;
+/** Headers of a request. Each costs some hundred bytes of memory, however short it is. */
+export const headersMax = 100;
 /** How long a request can take to arrive whole. */
 export const requestTimeoutMs = 30_000;
 /** How often Node looks for requests that took longer. */
@@ -13,6 +15,8 @@ export const requestCheckMs = 1_000;
 export const stillTimeoutMs = 120_000;
 /** Requests of one connection that wait while another is answered. */
 export const waitingRequestsMax = 8;
+/** And of all connections together: each can have headers of 16 KiB. */
+export const allWaitingRequestsMax = 1_000;
 
 /**
  * How long, and for how many bytes, a connection that is closing is still read from. If it were closed at

@@ -8,7 +8,7 @@ import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { withoutTokens } from '../token.ts';
 import { Failures } from './failures.ts';
 import { setPrivate } from './headers.ts';
-import { bodyBytesMax } from './limits.ts';
+import { bodyBytesMax, headerBytesMax, headersMax } from './limits.ts';
 import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
@@ -101,6 +101,13 @@ export function unsupportedMediaType(): Problem {
   return new Problem(
     'unsupported-media-type',
     'Send the body as JSON in UTF-8, uncompressed, with "Content-Type: application/json".',
+  );
+}
+
+export function headersTooLarge(): Problem {
+  return new Problem(
+    'headers-too-large',
+    `The URL and the headers can have ${headerBytesMax} bytes together, in at most ${headersMax} headers.`,
   );
 }
 

@@ -2,7 +2,7 @@
  * Notices if the file that a connection has open is no longer the database at its path: moved, deleted,
  * replaced or truncated. SQLite would go on with what it has open, and a restart would not find it.
  *
- * Files are looked at by path alone: to close a descriptor of a database drops the locks that SQLite
+ * Files are checked by path alone: to close a descriptor of a database drops the locks that SQLite
  * holds on it in this process.
  */
 import { realpathSync, statSync, type BigIntStats } from 'node:fs';
@@ -18,8 +18,8 @@ export interface FileId {
 export class OpenFile {
   readonly id: FileId;
   readonly #path: string;
-  readonly #walPath: string;
-  readonly #walId: FileId;
+  /** Its WAL, and the index of the WAL that all processes share. */
+  readonly #companions: readonly { path: string; id: FileId }[];
   readonly #bytesOfPages: StatementSync;
   /** The largest size that was seen. */
   #bytes = 0n;
@@ -27,19 +27,21 @@ export class OpenFile {
   /** `database` was opened from `path` and has read it, so that its WAL is there. */
   constructor(database: DatabaseSync, path: string) {
     this.#path = path;
-    this.#walPath = `${realpathSync(path)}-wal`;
     this.id = idOf(path);
-    this.#walId = idOf(this.#walPath);
+    this.#companions = ['-wal', '-shm'].map((suffix) => {
+      const companion = realpathSync(path) + suffix;
+      return { path: companion, id: idOf(companion) };
+    });
     this.#bytesOfPages = database.prepare(
       'SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size',
     );
     this.check();
   }
 
-  /** Throws Refusal if it is not whole or not in its place. Costs two or three microseconds. */
+  /** Throws Refusal if it is not whole or not in its place. Costs three or four microseconds. */
   check(): void {
     const { size } = refuseOther(this.#path, this.id);
-    refuseOther(this.#walPath, this.#walId);
+    for (const companion of this.#companions) refuseOther(companion.path, companion.id);
     // Pages that are new can be in the WAL alone, so the number of pages alone tells nothing. But the
     // file does not shrink, unless somebody has made the database smaller with VACUUM.
     if (size < this.#bytes && !this.#isWhole(size)) {

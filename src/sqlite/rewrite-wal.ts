@@ -5,6 +5,7 @@
  */
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   openSync,
   readSync,
@@ -13,25 +14,36 @@ import {
   writeSync,
 } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { DiskFailure } from '../refusal.ts';
+import { DiskFailure, Refusal } from '../refusal.ts';
 import { isLocked } from './errors.ts';
 
 const chunkBytes = 1024 * 1024;
-/** Another process that tries at the same moment holds the lock for microseconds. */
-const triesMax = 4;
+/** Another process that tries at the same moment holds the lock for microseconds, or while it rewrites. */
+const triesMaxWithIndex = 4;
+const triesMaxWithoutIndex = 200;
 const pauseMsMax = 2;
 const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
 
 /**
  * Call it before anything is read from the database at `path`. If a WAL was left behind and no process
  * has the database open, it rewrites, syncs and checkpoints the WAL. A process that has it open has done
- * so before. Throws DiskFailure if the sync fails.
+ * so before. Throws DiskFailure if the sync fails, and Refusal if others have the database open without the
+ * index of its WAL: SQLite would make a second one, and each side would write over the other's changes.
  */
 export function rewriteWal(path: string): void {
-  const wal = `${realpathSync(path)}-wal`; // beside the file itself and not beside a link to it
-  for (let tries = 0; hasBytes(wal) && tries < triesMax; tries++) {
+  const file = realpathSync(path); // the WAL is beside the file itself and not beside a link to it
+  const [wal, index] = [`${file}-wal`, `${file}-shm`];
+  const hasNoIndex = () => existsSync(wal) && !existsSync(index);
+  const triesMax = hasNoIndex() ? triesMaxWithoutIndex : triesMaxWithIndex;
+  for (let tries = 0; (hasBytes(wal) || hasNoIndex()) && tries < triesMax; tries++) {
     if (tries > 0) Atomics.wait(nobodyWakes, 0, 0, Math.random() * pauseMsMax);
     if (rewriteAlone(path, wal)) return;
+  }
+  if (hasNoIndex()) {
+    throw new Refusal(
+      `${path} is locked by another process, and ${index} is missing. Try again; if it is not being ` +
+        'restored now, put that file back, or stop every process that uses the database.',
+    );
   }
 }
 

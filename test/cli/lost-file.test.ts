@@ -96,6 +96,20 @@ describe('a file that is lost while it is served', { concurrency: 2 }, () => {
     await assertRefused(started, /plants\.db-wal was moved or deleted/);
   });
 
+  it('is noticed if the index of its WAL is deleted, and nobody writes beside it', async (t) => {
+    const started = await start(t, ['--workers', '2']);
+    const { path, url, service, create } = started;
+    for (let at = 0; at < 20; at++) assert.equal((await create('kept')).status, 201);
+    rmSync(`${path}-shm`);
+    assert.equal((await create('lost')).status, 503);
+    const { status, stderr } = await run(['token', 'create', 'bob', '--database', url]);
+    assert.equal(status, 1);
+    assert.match(stderr, /is locked by another process, and .*plants\.db-shm is missing/);
+    await service.stop();
+    assert.equal(existsSync(`${path}-wal`), false, 'the last one has put the WAL into the file');
+    assert.equal(soundIds(path).length, plants + 21);
+  });
+
   it('is noticed by every worker if its whole folder is moved', async (t) => {
     const started = await start(t, ['--workers', '2']);
     const folder = dirname(started.path);

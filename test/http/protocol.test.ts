@@ -172,15 +172,22 @@ it('reads nothing as a request after one whose end is uncertain', async (t) => {
   assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
 });
 
-it('reads every header, however many come before it', async (t) => {
+it('reads a hundred headers, and refuses more instead of dropping some', async (t) => {
   const { port, token } = await startApp(t);
-  const many = Array.from({ length: 3_000 }, () => 'a:');
   const needed = ['Host: x', `Authorization: Bearer ${await token('alice')}`];
-  const sound = [...many, ...needed, 'Content-Type: application/json', 'Content-Length: 12'];
-  const answer = await exchange(port, request('POST /plants', sound, '{"name":"a"}'));
-  assert.match(answer, /^HTTP\/1\.1 201 /);
-  const uncertain = [...many, ...needed, chunkedAnd('gzip')];
-  assert.match(await exchange(port, request('POST /plants', uncertain)), /^HTTP\/1\.1 400 /);
+  const body = '{"name":"a"}';
+  const answered = async (headers: number) => {
+    const sound = [...needed, 'Content-Type: application/json', 'Content-Length: 12'];
+    const more = headers - sound.length - 1; // request() adds one
+    const many = Array.from({ length: more }, (_, at) => `a${at}:`);
+    const answer = await exchange(port, request('POST /plants', [...many, ...sound], body));
+    assert.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1, answer);
+    return Number(answer.split(' ')[1]);
+  };
+  assert.deepEqual(
+    [await answered(100), await answered(101), await answered(102), await answered(2_500)],
+    [201, 431, 431, 431],
+  );
 });
 
 it('refuses two Content-Types, with a body and without', async (t) => {
