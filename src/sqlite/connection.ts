@@ -9,6 +9,7 @@ import { openDatabase, type OpenOptions } from './database.ts';
 import { isDiskFailure, isLocked, leavesConnectionSound, problemOf, type Stage } from './errors.ts';
 import { OpenFile, refuseOther, type FileId } from './open-file.ts';
 import { Plants } from './plants.ts';
+import { Stores } from './stores.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
 import { nowMs } from './writes.ts';
@@ -22,6 +23,7 @@ export interface Tables {
 export interface Open extends Tables {
   database: DatabaseSync;
   file: OpenFile;
+  stores: Stores;
   watch: Watch;
 }
 
@@ -91,7 +93,9 @@ export class Connection {
     try {
       const opened = this.#opened(Math.max(0, Math.ceil(untilMs - nowMs())));
       begin(opened.database, untilMs);
+      opened.stores.begin();
       const result = work(opened);
+      opened.stores.write();
       opened.file.check();
       stage = 'commit';
       opened.database.exec('COMMIT');
@@ -103,9 +107,9 @@ export class Connection {
     }
   }
 
-  /** Forgets the pages that were read before: another connection has changed what is in them. */
-  forgetPages(): void {
-    this.#open?.watch.pages.forget();
+  /** Another connection of this process has written, which the next read must see. */
+  changed(): void {
+    this.#open?.watch.changed();
   }
 
   close(): void {
@@ -134,12 +138,14 @@ export class Connection {
       const file = new OpenFile(database, this.#path);
       this.#fileId ??= file.id;
       refuseOther(this.#path, this.#fileId);
+      const stores = new Stores(database);
       return {
         database,
         file,
-        plants: new Plants(database),
+        stores,
+        plants: new Plants(database, stores),
         tokens: new Tokens(database),
-        watch: new Watch(database),
+        watch: new Watch(database, stores),
       };
     } catch (error) {
       database.close();

@@ -53,7 +53,7 @@ export class SqliteStorage implements Storage {
       throw unfinishedCopy();
     }
     this.#writer = new Writer(path, fileId, {
-      onCommit: () => this.#connection.forgetPages(),
+      onCommit: () => this.#connection.changed(),
       onDiskFailure: onDiskFailure ?? (() => {}),
     });
     this.#fileChecks = setInterval(() => this.#checkFile(), fileCheckMs).unref();
@@ -71,7 +71,7 @@ export class SqliteStorage implements Storage {
     return this.#read(({ watch, plants }) => {
       const read = () => plants.list(caller, query);
       const key = firstPageKey(caller, query);
-      return key === undefined ? read() : watch.pages.recall(key, read);
+      return key === undefined ? read() : watch.page(caller, key, read);
     });
   }
 

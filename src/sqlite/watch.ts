@@ -3,21 +3,33 @@
  * as long as nobody has.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Grant } from '../access.ts';
+import type { Grant, Identity } from '../access.ts';
 import { Memory } from '../memory.ts';
 import type { PlantPage } from '../storage.ts';
+import type { Stores } from './stores.ts';
 
 /** Grants that are kept, and characters of pages. */
 const grantsMax = 10_000;
 const pageCharsMax = 8 * 1024 * 1024;
 /** What an entry takes besides its text, be it empty. */
 const entryChars = 200;
+/** How long a change by another program, which does not raise versions, can be missing from a page. */
+const pageMsMax = 10_000;
+
+interface Page {
+  page: PlantPage;
+  /** Read before the page, so that the page has all changes up to it. */
+  version: string;
+  untilMs: number;
+  /** The count of changes up to which the page is known to be right. */
+  changes: number;
+}
 
 export class Watch {
   /** Hold until a token or a user changes. */
   readonly grants = new Memory<Grant>(grantsMax);
-  /** Hold until anything changes. */
-  readonly pages = new Memory<PlantPage>(pageCharsMax, ({ json }) => json.length + entryChars);
+  readonly #pages = new Memory<Page>(pageCharsMax, ({ page }) => page.json.length + entryChars);
+  readonly #stores: Stores;
   /**
    * A number that SQLite changes with each commit of another connection, in whatever process
    * (sqlite.org/pragma.html#pragma_data_version). Asking takes a read transaction, so the answer
@@ -26,10 +38,13 @@ export class Watch {
   readonly #dataVersion: StatementSync;
   readonly #grantChanges: StatementSync;
   #version: unknown;
-  #changes: unknown;
+  #grantCount: unknown;
+  /** How often this connection noticed, or was told, that others have written. */
+  #changes = 0;
 
   /** `database` must never write: a connection is not told of commits of its own. */
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, stores: Stores) {
+    this.#stores = stores;
     this.#dataVersion = database.prepare('PRAGMA data_version');
     this.#grantChanges = database.prepare('SELECT count FROM grant_changes');
     for (const statement of [this.#dataVersion, this.#grantChanges]) {
@@ -41,12 +56,33 @@ export class Watch {
   look(): void {
     const version = valueOf(this.#dataVersion);
     if (version === this.#version) return;
-    const changes = valueOf(this.#grantChanges);
-    this.pages.forget();
-    if (changes !== this.#changes) this.grants.forget();
+    this.changed();
+    const grantCount = valueOf(this.#grantChanges);
+    if (grantCount !== this.#grantCount) this.grants.forget();
     // Last: where a question cannot be answered, it is put again.
     this.#version = version;
-    this.#changes = changes;
+    this.#grantCount = grantCount;
+  }
+
+  /** Pages are compared with their versions before they are used again. */
+  changed(): void {
+    this.#changes++;
+  }
+
+  /** The cached page, or what `read` returns if a change of the caller's plants came after it. */
+  page(caller: Identity, key: string, read: () => PlantPage): PlantPage {
+    const changes = this.#changes;
+    const cached = this.#pages.get(key);
+    if (cached?.changes === changes) return cached.page;
+    const version = this.#stores.version(caller);
+    const nowMs = performance.now();
+    if (cached?.version === version && nowMs < cached.untilMs) {
+      cached.changes = changes;
+      return cached.page;
+    }
+    const page = read();
+    this.#pages.keep(key, { page, version, untilMs: nowMs + pageMsMax, changes });
+    return page;
   }
 }
 

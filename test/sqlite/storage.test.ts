@@ -2,11 +2,17 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
+import type { Caller } from '../../src/access.ts';
 import { plantFields } from '../../src/plant.ts';
+import { applicationId, migrateNew } from '../../src/sqlite/migrate.ts';
 import { listSql, plantSql } from '../../src/sqlite/plants.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
+import { storeSql } from '../../src/sqlite/stores.ts';
 import { tokenSql } from '../../src/sqlite/tokens.ts';
+import type { PlantPage } from '../../src/storage.ts';
+import { hashToken } from '../../src/token.ts';
 import { storageContract } from '../storage.contract.ts';
+import { addToken } from '../support/app.ts';
 import { tempFolder } from '../support/temp.ts';
 
 let path = '';
@@ -32,7 +38,8 @@ it('SQLite: every request is a range of an index: no scan of a table, no sort', 
     listSql(kind, plantFields),
   );
   const { listAll: _all, listStore: _store, ...tokens } = tokenSql; // for people, not for requests
-  const statements = [...lists, ...Object.values(plantSql), ...Object.values(tokens)];
+  const tables = [plantSql, storeSql, tokens].flatMap((sql) => Object.values(sql));
+  const statements = [...lists, ...tables];
 
   for (const sql of statements) {
     const plan = database
@@ -69,3 +76,136 @@ it('SQLite: a list reads the index that is made for it, to its bounds', async (t
     if (kind === 'owner') assert.ok(searches.every((one) => one.includes('COVERING')));
   }
 });
+
+/** What a request does: finds its caller, then reads the first page. */
+async function firstPage(storage: SqliteStorage, token: string): Promise<PlantPage> {
+  const grant = await storage.findGrant(hashToken(token));
+  assert.ok(grant);
+  return storage.listPlants(grant.caller, { after: 0, limit: 100, fields: ['id', 'name'] });
+}
+
+async function callerOf(storage: SqliteStorage, token: string): Promise<Caller> {
+  const grant = await storage.findGrant(hashToken(token));
+  assert.ok(grant);
+  return grant.caller;
+}
+
+it('SQLite: a cached page is dropped by changes of what its caller sees, and by no others', async (t) => {
+  const storage = await open(t);
+  const other = await openAgain(t); // as another process
+  const [alice, bob] = [await addToken(storage, 'alice'), await addToken(storage, 'bob')];
+  const manager = await addToken(storage, 'manager', { role: 'manager' });
+  const carol = await addToken(storage, 'carol', { store: 'elsewhere' });
+  const callers = { alice, bob, carol, manager };
+  const create = async (by: SqliteStorage, token: string) =>
+    by.createPlant(await callerOf(by, token), { name: 'a' });
+  for (const token of [alice, bob, carol]) await create(storage, token);
+
+  for (const by of [storage, other]) {
+    for (const [writer, dropped] of [
+      [alice, { alice: true, bob: false, carol: false, manager: true }],
+      [carol, { alice: false, bob: false, carol: true, manager: false }],
+    ] as const) {
+      const before = new Map<string, PlantPage>();
+      for (const [name, token] of Object.entries(callers)) {
+        before.set(name, await firstPage(storage, token));
+      }
+      await create(by, writer);
+      for (const [name, token] of Object.entries(callers)) {
+        const isKept = (await firstPage(storage, token)) === before.get(name);
+        assert.equal(isKept, !dropped[name as keyof typeof dropped], name); // its own keys
+      }
+    }
+  }
+  // A manager changes what another owns.
+  const [alicesPage, bobsPage] = [await firstPage(storage, alice), await firstPage(storage, bob)];
+  assert.ok(await other.deletePlant(await callerOf(other, manager), 2));
+  assert.notEqual((await firstPage(storage, bob)).json, bobsPage.json);
+  assert.equal(await firstPage(storage, alice), alicesPage);
+});
+
+it('SQLite: drops cached pages of a file that an older version has made', async (t) => {
+  path = join(tempFolder(t), 'plants.db');
+  using old = new DatabaseSync(path);
+  migrateNew(old, 2);
+  old.exec(`
+    PRAGMA user_version = 2; PRAGMA application_id = ${applicationId};
+    INSERT INTO stores (name, last_id) VALUES ('main', 7);
+    INSERT INTO users VALUES (1, 1, 'alice', 'member');
+    INSERT INTO plants VALUES (1, 7, 1, '', 'a');`);
+  old.close();
+  const storages = [await openAgain(t), await openAgain(t)] as const;
+  const [storage] = storages;
+  const alice = await addToken(storage, 'alice');
+  const caller = await callerOf(storage, alice);
+  const assertAll = async (expected: readonly number[]) => {
+    for (const one of storages) {
+      const { json } = await firstPage(one, alice);
+      assert.equal(json, expected.map((id) => `{"id":${id},"name":"a"}`).join());
+    }
+  };
+  await assertAll([7]);
+  assert.equal((await storage.createPlant(caller, { name: 'a' })).id, 8);
+  await assertAll([7, 8]);
+  assert.ok(await storage.deletePlant(caller, 7));
+  await assertAll([8]);
+});
+
+it('SQLite: no page is older than a change that was acknowledged, whichever process made it', async (t) => {
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  t.diagnostic(`seed ${seed}`);
+  const random = randomFrom(seed);
+  const storages = [await open(t), await openAgain(t), await openAgain(t)];
+  const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T; // never empty
+  const owners: { token: string; store: string; caller: Caller; ids: Set<number> }[] = [];
+  for (const store of ['one', 'two']) {
+    for (let user = 1; user <= 70; user++) {
+      const role = user <= 2 ? 'manager' : 'member';
+      const token = await addToken(pick(storages), `u${user}`, { store, role });
+      owners.push({ token, store, caller: await callerOf(pick(storages), token), ids: new Set() });
+    }
+  }
+  const isManager = ({ caller }: (typeof owners)[number]) => caller.role === 'manager';
+  const seenBy = (one: (typeof owners)[number]) =>
+    owners
+      .filter(({ store, ids }) => (isManager(one) ? store === one.store : ids === one.ids))
+      .flatMap(({ ids }) => [...ids])
+      .toSorted((a, b) => a - b)
+      .slice(0, 100);
+
+  for (let round = 0; round < 300; round++) {
+    await Promise.all(
+      Array.from({ length: 5 }, async () => {
+        const { caller, store, ids } = pick(owners);
+        const [id] = ids;
+        if (id !== undefined && random() < 0.5) {
+          ids.delete(id);
+          const managers = owners.filter((one) => one.store === store && isManager(one));
+          const by = random() < 0.5 ? caller : pick(managers).caller;
+          assert.ok(await pick(storages).deletePlant(by, id));
+        } else {
+          ids.add((await pick(storages).createPlant(caller, { name: 'a' })).id);
+        }
+      }),
+    );
+    for (const one of [pick(owners), pick(owners), pick(owners.slice(0, 2)), pick(owners)]) {
+      const { json } = await firstPage(pick(storages), one.token);
+      const plants: { id: number }[] = JSON.parse(`[${json}]`);
+      assert.deepEqual(
+        plants.map(({ id }) => id),
+        seenBy(one),
+      );
+    }
+  }
+});
+
+/** Numbers from 0 to 1 that follow from the seed (mulberry32). */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,65 @@
+/**
+ * How much a write slows the next read of a cached first page, without HTTP: one request for the page (the
+ * lookup of its caller and the page) after each write, by the owner, another owner or another store.
+ *
+ *   node bench/kept-page.ts
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Caller } from '../src/access.ts';
+import { SqliteStorage } from '../src/sqlite/storage.ts';
+import { hashToken, makeToken } from '../src/token.ts';
+import { medianOf, shown, table } from './figures.ts';
+import { temporaryFolder } from './workspace.ts';
+
+const rounds = 2_000;
+const plants = 100; // the longest page that is kept
+
+const folder = mkdtempSync(join(temporaryFolder(), 'kept-page-'));
+try {
+  await using storage = new SqliteStorage(join(folder, 'plants.db'), { create: true });
+  const alice = await user(storage, 'main', 'alice');
+  for (let plant = 0; plant < plants; plant++) {
+    await storage.createPlant(alice.caller, { name: `Monstera ${plant}`, tag: 'indoor' });
+  }
+  const others = {
+    nobody: undefined,
+    'another store': (await user(storage, 'elsewhere', 'bob')).caller,
+    'another owner of the store': (await user(storage, 'main', 'carol')).caller,
+    'the owner': alice.caller,
+  };
+  const times = new Map(Object.keys(others).map((name) => [name, [] as number[]]));
+  for (let round = 0; round < rounds; round++) {
+    for (const [name, writer] of Object.entries(others)) {
+      // Always one write, so that the processor is as warm for each; another read then takes it in.
+      await storage.createPlant(writer ?? others['another store'], { name: 'new' });
+      if (writer === undefined) await request(storage, alice.hash);
+      const startedMs = performance.now();
+      await request(storage, alice.hash);
+      times.get(name)?.push(performance.now() - startedMs);
+    }
+  }
+  const quietMs = medianOf(times.get('nobody') ?? [], (ms) => ms);
+  const rows = [...times].map(([name, all]) => {
+    const ms = medianOf(all, (one) => one);
+    return [name, shown(ms * 1_000), (ms / quietMs).toFixed(2)];
+  });
+  console.log(table(['Since the last request, a write of', 'µs', 'Ratio'], rows));
+} finally {
+  rmSync(folder, { recursive: true });
+}
+
+async function request(storage: SqliteStorage, hash: Uint8Array): Promise<void> {
+  const grant = await storage.findGrant(hash);
+  if (grant === undefined) throw new Error('the token is not known');
+  await storage.listPlants(grant.caller, { after: 0, limit: plants, fields: ['name', 'tag'] });
+}
+
+async function user(storage: SqliteStorage, store: string, name: string) {
+  const hash = hashToken(makeToken());
+  const scopes = ['plants:read', 'plants:write'] as const;
+  await storage.createToken({ hash, store, user: name, scopes, label: '', createdAtMs: 0 });
+  const caller: Caller | undefined = (await storage.findGrant(hash))?.caller;
+  if (caller === undefined) throw new Error('the token is not known');
+  return { hash, caller };
+}
