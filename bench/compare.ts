@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { medianOf, medianRatio, shown, table } from './figures.ts';
 import { loaded, workloads } from './load.ts';
 import { plantsPerUser } from './plants.ts';
-import { seed } from './seed.ts';
+import type * as Seed from './seed.ts';
 import { serviceAt, start } from './systems.ts';
 import { refuseMissingTools, temporaryFolder } from './workspace.ts';
 
@@ -35,8 +35,10 @@ const temporary = temporaryFolder();
 const population = { plants, users: plants / plantsPerUser };
 const executables = [resolve(folder), fileURLToPath(new URL('..', import.meta.url))];
 await using stack = new AsyncDisposableStack();
-const sides: { system: Awaited<ReturnType<typeof start>>; seeded: ReturnType<typeof seed> }[] = [];
+const sides: { system: Awaited<ReturnType<typeof start>>; seeded: Seed.Seeded }[] = [];
 for (const [at, root] of executables.entries()) {
+  // Of the checkout itself, because its schema can be another one.
+  const { seed }: typeof Seed = await import(join(root, 'bench', 'seed.ts'));
   const seeded = seed(temporary, `side-${at}`, population);
   const service = serviceAt(join(root, 'bin', 'plant-store.js'));
   sides.push({ system: stack.use(await start(service, seeded)), seeded });
