@@ -7,10 +7,10 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { medianOf, medianRatio, shown, table } from './figures.ts';
-import { loaded, workloads } from './load.ts';
+import { loaded, workloads, type Workload } from './load.ts';
 import { plantsPerUser } from './plants.ts';
 import type * as Seed from './seed.ts';
-import { serviceAt, start } from './systems.ts';
+import { serviceAt, start, type Running } from './systems.ts';
 import { refuseMissingTools, temporaryFolder } from './workspace.ts';
 
 const { values, positionals } = parseArgs({
@@ -34,40 +34,51 @@ await refuseMissingTools();
 const temporary = temporaryFolder();
 const population = { plants, users: plants / plantsPerUser };
 const executables = [resolve(folder), fileURLToPath(new URL('..', import.meta.url))];
-await using stack = new AsyncDisposableStack();
-const sides: { system: Awaited<ReturnType<typeof start>>; seeded: Seed.Seeded }[] = [];
-for (const [at, root] of executables.entries()) {
-  // Of the checkout itself, because its schema can be another one.
-  const { seed }: typeof Seed = await import(join(root, 'bench', 'seed.ts'));
-  const seeded = seed(temporary, `side-${at}`, population);
-  const service = serviceAt(join(root, 'bin', 'plant-store.js'));
-  sides.push({ system: stack.use(await start(service, seeded)), seeded });
-}
+/** Rounds of a workload on the other checkout and on this one. */
+type Results = [other: Round[], own: Round[]];
+type Round = Awaited<ReturnType<typeof loaded>>;
+const results = new Map<Workload, Results>(chosen.map((workload) => [workload, [[], []]]));
 
-const rows: string[][] = [];
-for (const workload of chosen) {
-  const [other = [], own = []] = sides.map((): Awaited<ReturnType<typeof loaded>>[] => []);
-  // The first round compiles the code; each goes first in half of the others.
-  for (let round = 0; round <= rounds; round++) {
-    const order = [0, 1].toSorted(() => (round % 2 === 0 ? 1 : -1));
-    for (const at of order) {
-      const side = sides[at];
-      if (side === undefined) continue;
-      const result = await loaded(side.system, workload, side.seeded, seconds, round);
-      if (round > 0) [other, own][at]?.push(result);
+// The process that is started second can be slower by some percent, so each checkout is second once.
+for (const [half, order] of [
+  [0, 1],
+  [1, 0],
+].entries()) {
+  await using stack = new AsyncDisposableStack();
+  const sides = new Map<number, { system: Running; seeded: Seed.Seeded }>();
+  for (const at of order) {
+    const root = executables[at] ?? '';
+    // Of the checkout itself, because its schema can be another one.
+    const { seed }: typeof Seed = await import(join(root, 'bench', 'seed.ts'));
+    const seeded = seed(temporary, `side-${half}-${at}`, population);
+    const service = serviceAt(join(root, 'bin', 'plant-store.js'));
+    sides.set(at, { system: stack.use(await start(service, seeded)), seeded });
+  }
+  for (const [workload, all] of results) {
+    // The first round compiles the code.
+    for (let round = 0; round <= Math.ceil(rounds / 2); round++) {
+      for (const at of round % 2 === 0 ? order : order.toReversed()) {
+        const side = sides.get(at);
+        if (side === undefined) continue;
+        const result = await loaded(side.system, workload, side.seeded, seconds, round);
+        if (round > 0) all[at]?.push(result);
+      }
     }
   }
-  const ratio = (figure: (each: (typeof own)[number]) => number) =>
+}
+
+const rows = [...results].map(([workload, [other, own]]) => {
+  const ratio = (figure: (each: Round) => number) =>
     medianRatio(own.map(figure), other.map(figure)).toFixed(3);
-  rows.push([
+  return [
     workload.name,
     shown(medianOf(other, (each) => each.requestsPerSecond)),
     shown(medianOf(own, (each) => each.requestsPerSecond)),
     ratio((each) => each.requestsPerSecond),
     ratio((each) => each.cpuUsPerRequest),
     ratio((each) => each.p99Ms),
-  ]);
-}
+  ];
+});
 const header = [
   'Workload',
   'Other, requests/s',

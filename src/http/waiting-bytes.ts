@@ -20,13 +20,15 @@ export class WaitingBytes {
   readonly #ofUsers = new Map<string, number>();
 
   roomFor({ store, user }: Identity, response: ServerResponse): Room {
-    const key = `${store} ${user}`;
+    // Short pages never ask.
+    const keyOf = () => `${store} ${user}`;
     const check = (bytes: number) => {
-      if ((this.#ofUsers.get(key) ?? 0) + bytes > waitingBytesOfUserMax) throw noRoom();
+      if ((this.#ofUsers.get(keyOf()) ?? 0) + bytes > waitingBytesOfUserMax) throw noRoom();
     };
     const reserve = (bytes: number) => {
       if (response.destroyed) return; // its client has gone, so it would never be over
       check(bytes);
+      const key = keyOf();
       if (this.#total + bytes > waitingBytesMax) throw noRoom();
       this.#add(key, bytes);
       response.once('close', () => this.#add(key, -bytes));

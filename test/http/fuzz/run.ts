@@ -208,8 +208,10 @@ class Session {
     if (first === undefined) return;
     if (outcomes.length === 1) {
       for (const other of others) mustBeEqual(steady(other), steady(first), request);
+      this.#compareWithHead(request, first);
+    } else {
+      this.#head = undefined; // which of the outcomes is met is a matter of time
     }
-    this.#compareWithHead(request, first);
     for (const { effect } of met) effect?.();
   }
 
