@@ -16,7 +16,7 @@ export const stillTimeoutMs = 120_000;
 /** Requests of one connection that wait while another is answered. */
 export const waitingRequestsMax = 8;
 /** And of all connections together: each can have headers of 16 KiB. */
-export const allWaitingRequestsMax = 1_000;
+export const allWaitingRequestsMax = 4_000;
 
 /**
  * How long, and for how many bytes, a connection that is closing is still read from. If it were closed at
