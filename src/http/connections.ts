@@ -31,8 +31,6 @@ interface Connection {
   answeredEarly: IncomingMessage | undefined;
   /** No further request is taken. */
   isEnding: boolean;
-  /** Whether a request with a valid token has come over it. */
-  isTrusted: boolean;
 }
 
 export class Connections {
@@ -85,9 +83,7 @@ export class Connections {
   /** A valid token came over the connection: when connections run out, it is among the last to go. */
   trust(socket: Socket): void {
     const connection = this.#connections.get(socket);
-    if (connection === undefined || connection.isTrusted) return;
-    connection.isTrusted = true;
-    if (this.#strangers.delete(connection)) this.#trusted.add(connection);
+    if (connection && this.#strangers.delete(connection)) this.#trusted.add(connection);
   }
 
   /** True if no other request has come over the connection since. */
@@ -143,7 +139,6 @@ export class Connections {
         waiting: [],
         answeredEarly: undefined,
         isEnding: false,
-        isTrusted: false,
       };
       this.#connections.set(socket, connection);
       boundParsing(connection);

@@ -5,6 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { storageUnavailable, type Problem } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
+import { blockMs } from './block.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { isDiskFailure, isLocked, leavesConnectionSound, problemOf, type Stage } from './errors.ts';
 import { OpenFile, refuseOther, type FileId } from './open-file.ts';
@@ -33,7 +34,6 @@ const readLockMs = 20;
 const reopenMs = 250;
 /** How often a writer asks for the lock that another process holds. */
 const lockPollMs = 0.25;
-const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
 
 export class Connection {
   readonly #path: string;
@@ -186,7 +186,7 @@ function begin(database: DatabaseSync, untilMs: number): void {
       return;
     } catch (error) {
       if (!isLocked(error) || nowMs() > untilMs) throw error;
-      Atomics.wait(nobodyWakes, 0, 0, lockPollMs);
+      blockMs(lockPollMs);
     }
   }
 }

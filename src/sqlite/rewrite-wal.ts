@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { DiskFailure, Refusal } from '../refusal.ts';
+import { blockMs } from './block.ts';
 import { isLocked } from './errors.ts';
 
 const chunkBytes = 1024 * 1024;
@@ -22,7 +23,6 @@ const chunkBytes = 1024 * 1024;
 const triesMaxWithIndex = 4;
 const triesMaxWithoutIndex = 200;
 const pauseMsMax = 2;
-const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
 
 /**
  * Call it before anything is read from the database at `path`. If a WAL was left behind and no process
@@ -36,7 +36,7 @@ export function rewriteWal(path: string): void {
   const hasNoIndex = () => existsSync(wal) && !existsSync(index);
   const triesMax = hasNoIndex() ? triesMaxWithoutIndex : triesMaxWithIndex;
   for (let tries = 0; (hasBytes(wal) || hasNoIndex()) && tries < triesMax; tries++) {
-    if (tries > 0) Atomics.wait(nobodyWakes, 0, 0, Math.random() * pauseMsMax);
+    if (tries > 0) blockMs(Math.random() * pauseMsMax);
     if (rewriteAlone(path, wal)) return;
   }
   if (hasNoIndex()) {
