@@ -27,7 +27,8 @@ interface Candidate {
 const allowed: Record<Route, string> = {
   list: 'GET, HEAD, OPTIONS, POST',
   one: 'DELETE, GET, HEAD, OPTIONS',
-  public: 'GET, HEAD, OPTIONS',
+  health: 'GET, HEAD, OPTIONS',
+  document: 'GET, HEAD, OPTIONS',
   whole: 'DELETE, GET, HEAD, OPTIONS, POST',
   none: '',
 };
@@ -159,8 +160,10 @@ function judgeRoute(
     add(stage.target, stage.target, { status: 405, kind: 'method-not-allowed', allow });
   } else if (!isAllowed) {
     add(stage.target, stage.target, { status: 405, kind: 'method-not-allowed', allow });
-  } else if (route === 'public') {
-    add(stage.store, stage.store, { status: 200 });
+  } else if (route === 'health' || route === 'document') {
+    // RFC 9110, section 13.1.2: the client has whatever there is.
+    const isKnown = route === 'document' && sent(request, 'if-none-match').includes('*');
+    add(stage.store, stage.store, { status: isKnown ? 304 : 200 });
     if (mayHaveBody(request)) judgeUnwantedBody(request, add, optional);
     if (request.target.includes('?')) add(stage.input, optional, invalid);
   } else return judgeToken(request, world, add);

@@ -5,7 +5,7 @@
 import { exactInteger, idMax, isTag } from './json.ts';
 import type { Bytes } from './request.ts';
 
-export type Route = 'list' | 'one' | 'public' | 'whole' | 'none';
+export type Route = 'list' | 'one' | 'health' | 'document' | 'whole' | 'none';
 
 export interface Target {
   route: Route;
@@ -21,7 +21,8 @@ export interface Target {
 export const fieldNames = ['id', 'name', 'tag'] as const;
 export type Field = (typeof fieldNames)[number];
 
-const publicPaths = ['/livez', '/readyz', '/openapi.json', '/docs', '/docs/start.js'];
+const healthPaths = ['/livez', '/readyz'];
+const documentPaths = ['/openapi.json', '/docs', '/docs/start.js'];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function judgeTarget(target: Bytes): Target {
@@ -41,7 +42,9 @@ export function judgeTarget(target: Bytes): Target {
   if (!segments.every((one) => one !== undefined)) return { ...none, query, isBroken: true };
   const hasDots = segments.some((one) => one === '.' || one === '..');
   const found = { query, hasDots, isBroken: false, id: segments[1] ?? '' };
-  if (publicPaths.includes(`/${segments.join('/')}`)) return { ...found, route: 'public' };
+  const whole = `/${segments.join('/')}`;
+  if (healthPaths.includes(whole)) return { ...found, route: 'health' };
+  if (documentPaths.includes(whole)) return { ...found, route: 'document' };
   if (segments[0] !== 'plants' || segments.length > 2) return { ...found, route: 'none' };
   if (segments.length === 1) return { ...found, route: 'list' };
   return { ...found, route: segments[1] === '' ? 'none' : 'one' };
