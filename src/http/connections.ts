@@ -209,6 +209,7 @@ function boundParsing(connection: Connection): void {
   const onIncoming = parser.onIncoming.bind(parser);
   parser.onIncoming = (request, keepAlive) => {
     connection.isEnding ||=
+      !socket.writable || // the last answer went out while its request was still coming
       waiting.length >= waitingRequestsMax ||
       (connection.current !== undefined && counts.waiting >= allWaitingRequestsMax);
     return connection.isEnding ? parseNoFurther : onIncoming(request, keepAlive);

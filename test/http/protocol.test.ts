@@ -172,6 +172,21 @@ it('reads nothing as a request after one whose end is uncertain', async (t) => {
   assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
 });
 
+it('carries out nothing that follows an answer after which it closes', async (t) => {
+  const { port, token, call } = await startApp(t);
+  const alice = await token('alice');
+  const headers = ['Host: x', `Authorization: Bearer ${alice}`];
+  await call('POST', '/plants', { token: alice, json: { name: 'a', id: 1 } });
+  const type = 'Content-Type: application/json';
+  const head = ['POST /plants HTTP/1.1', ...headers, type, 'Content-Length: 40000'].join('\r\n');
+  const tooLarge = `${head}\r\n\r\n${' '.repeat(40_000)}`;
+  for (let turn = 0; turn < 20; turn++) {
+    const answer = await exchange(port, tooLarge + request('DELETE /plants/1', headers));
+    assert.match(answer, /^HTTP\/1\.1 413 [^]*\r\nconnection: close\r\n/i);
+    assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
+  }
+});
+
 it('reads a hundred headers, and refuses more instead of dropping some', async (t) => {
   const { port, token } = await startApp(t);
   const needed = ['Host: x', `Authorization: Bearer ${await token('alice')}`];
