@@ -71,8 +71,9 @@ export async function listPlants(
   }
 
   const batches = new Batches(read, fields, after, limit ?? Infinity);
-  // Lists wait for their turn: whatever one has read by then is reserved.
-  let json = await batches.read(() => room.check(streamBytes));
+  // Lists wait for their turn: whatever one has read by then is reserved. Twice, for the first batch as
+  // well: a list that is refused after it was read costs as much as one that is sent.
+  let json = await batches.read(() => room.check(2 * streamBytes));
   if (!batches.isOver || json.length > shortAnswerChars) reserve(json);
   while (!batches.isOver && json.length < pieceCharsMin && !isGone()) {
     const more = withComma(await batches.read());
