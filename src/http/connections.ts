@@ -226,13 +226,18 @@ export function linger(socket: Socket): void {
   socket.end();
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
+  // Node reads from a paused connection again at this event, and no more once somebody else takes the data.
+  socket.once('resume', () => discard(socket));
+  socket.pause().resume();
+}
+
+function discard(socket: Socket): void {
   let left = lingerBytesMax;
   socket.removeAllListeners('data'); // the parser's
   socket.on('data', (bytes: Buffer) => {
     left -= bytes.length;
     if (left < 0) socket.destroy();
   });
-  socket.resume();
 }
 
 const lingering = new WeakSet<Socket>();

@@ -172,6 +172,18 @@ it('reads nothing as a request after one whose end is uncertain', async (t) => {
   assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
 });
 
+it('reads on while a client sends a body that is refused, so that it gets the answer', async (t) => {
+  const { port, token } = await startApp(t);
+  const type = 'Content-Type: application/json';
+  const bytes = 4_000_000;
+  for (let turn = 0; turn < 10; turn++) {
+    // A new token has to be looked up, and part of the body has come by then.
+    const headers = ['Host: x', `Authorization: Bearer ${await token('alice')}`, type];
+    const head = request('POST /plants', [...headers, `Content-Length: ${bytes}`]);
+    assert.match(await exchange(port, head + 'x'.repeat(bytes)), /^HTTP\/1\.1 413 /);
+  }
+});
+
 it('carries out nothing that follows an answer after which it closes', async (t) => {
   const { port, token, call } = await startApp(t);
   const alice = await token('alice');
