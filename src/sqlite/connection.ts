@@ -2,7 +2,7 @@
  * A connection to the file that mends itself: after an error that leaves it in doubt it is closed,
  * and the next use opens another. Each thread has its own.
  */
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable, type Problem } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import { blockMs } from './block.ts';
@@ -26,6 +26,8 @@ export interface Open extends Tables {
   file: OpenFile;
   stores: Stores;
   watch: Watch;
+  beginReads: StatementSync;
+  endReads: StatementSync;
 }
 
 /** Reads run on the event loop, so they hardly wait for a lock; in WAL mode they hardly ever have to. */
@@ -69,7 +71,16 @@ export class Connection {
     }
   }
 
-  /** Runs reads, each a statement of its own. */
+  /** Until `endReads`, all reads see the same; without it, each statement sees what there is by then. */
+  beginReads(): void {
+    this.read(({ beginReads }) => beginReads.run());
+  }
+
+  endReads(): void {
+    // After an error there is no transaction any more.
+    if (this.#open?.database.isTransaction === true) this.read(({ endReads }) => endReads.run());
+  }
+
   read<T>(work: (open: Open) => T): T {
     try {
       return work(this.#opened(readLockMs));
@@ -146,6 +157,8 @@ export class Connection {
         plants: new Plants(database, stores),
         tokens: new Tokens(database),
         watch: new Watch(database, stores),
+        beginReads: database.prepare('BEGIN'),
+        endReads: database.prepare('COMMIT'),
       };
     } catch (error) {
       database.close();

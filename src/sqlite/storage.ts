@@ -1,6 +1,6 @@
 /**
- * The storage on node:sqlite. Reads run here, each a statement of its own that is over before the
- * method returns, so that nothing holds the WAL open; writes go to a thread of their own.
+ * The storage on node:sqlite. Reads run here and are over with the turn of the event loop, so that
+ * nothing holds the WAL open; writes go to a thread of their own.
  */
 import type { Caller, Grant } from '../access.ts';
 import { firstPageKey } from '../first-page.ts';
@@ -17,6 +17,7 @@ import type {
 } from '../storage.ts';
 import { Connection, type Open } from './connection.ts';
 import type { OpenOptions } from './database.ts';
+import { Turn } from './turn.ts';
 import { Writer } from './writer.ts';
 import type { Write, WriteResults } from './writes.ts';
 
@@ -37,6 +38,7 @@ export interface SqliteOptions extends OpenOptions {
 
 export class SqliteStorage implements Storage {
   readonly #connection: Connection;
+  readonly #turn: Turn;
   readonly #writer: Writer;
   readonly #onFileFault: SqliteOptions['onFileFault'];
   readonly #fileChecks: NodeJS.Timeout;
@@ -47,6 +49,7 @@ export class SqliteStorage implements Storage {
   constructor(path: string, { onFileFault, onDiskFailure, ...options }: SqliteOptions) {
     this.#onFileFault = onFileFault;
     this.#connection = new Connection(path, cacheKiB);
+    this.#turn = new Turn(this.#connection);
     const fileId = this.#connection.open(options);
     if (this.#isUnfinished()) {
       this.#connection.close();
@@ -86,10 +89,10 @@ export class SqliteStorage implements Storage {
   async findGrant(tokenHash: Uint8Array): Promise<Grant | undefined> {
     const { buffer, byteOffset, byteLength } = tokenHash;
     const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
-    return this.#read(({ watch, tokens }) => {
-      watch.look();
-      return watch.grants.recall(key, () => tokens.findGrant(tokenHash));
-    });
+    this.#refuseFault();
+    return this.#turn.read(({ watch, tokens }) =>
+      watch.grants.recall(key, () => tokens.findGrant(tokenHash)),
+    );
   }
 
   async listTokens(query: TokenQuery): Promise<TokenRecord[]> {

@@ -67,7 +67,7 @@ export class Writer {
     if (this.#unsent.length + this.#sent.length >= underWayMax) throw tooManyWrites();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     this.#unsent.push({ write, sinceMs: nowMs(), settle: resolve });
-    if (this.#unsent.length === 1) setImmediate(() => this.#send());
+    if (this.#unsent.length === 1) process.nextTick(() => this.#send());
     if (this.#unsent.length === parcelMax) this.#send();
 
     const outcome = await promise;

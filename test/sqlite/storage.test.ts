@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
@@ -149,6 +150,44 @@ it('SQLite: drops cached pages of a file that an older version has made', async 
   await assertAll([7, 8]);
   assert.ok(await storage.deletePlant(caller, 7));
   await assertAll([8]);
+});
+
+it('SQLite: reads of a turn are over with it, so that the WAL can be reset', async (t) => {
+  const storage = await open(t);
+  const alice = await addToken(storage, 'alice');
+  const writer = new DatabaseSync(path);
+  t.after(() => writer.close());
+  for (let turn = 0; turn < 10; turn++) {
+    await storage.createPlant(await callerOf(storage, alice), { name: 'Monstera' });
+    await Promise.all([firstPage(storage, alice), firstPage(storage, alice)]);
+    await new Promise(setImmediate);
+    assert.equal(writer.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'], 0);
+  }
+});
+
+it('SQLite: a read that fails fails its own request, and nobody later', async (t) => {
+  const storage = await open(t);
+  const [alice, bob] = [await addToken(storage, 'alice'), await addToken(storage, 'bob')];
+  await storage.createPlant(await callerOf(storage, alice), { name: 'Monstera' });
+  const database = new DatabaseSync(path);
+  t.after(() => database.close());
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  const tokens = database.prepare(`SELECT rootpage FROM sqlite_schema WHERE name = 'tokens'`).get();
+  const pageBytes = 4_096;
+  const at = (Number(tokens?.['rootpage']) - 1) * pageBytes;
+  const file = openSync(path, 'r+'); // left open: closing it would drop the locks of SQLite in this process
+  const page = Buffer.alloc(pageBytes);
+  readSync(file, page, 0, pageBytes, at);
+
+  writeSync(file, Buffer.alloc(pageBytes), 0, pageBytes, at);
+  const [known, unread] = await Promise.allSettled([
+    callerOf(storage, alice), // her grant is in memory
+    callerOf(storage, bob),
+  ]);
+  assert.equal(known.status, 'fulfilled');
+  assert.equal(unread.status, 'rejected');
+  writeSync(file, page, 0, pageBytes, at);
+  assert.ok(await callerOf(storage, bob));
 });
 
 it('SQLite: no page is older than a change that was acknowledged, whichever process made it', async (t) => {
