@@ -40,7 +40,8 @@ export interface Storage extends AsyncDisposable {
 
   /**
    * The first `limit` plants with an id above `after`, in ascending order of id; only those whose
-   * tag is exactly `tag` where one is given. Costs the same at any depth and size of the store.
+   * tag is exactly `tag` where one is given. Costs the same at any depth and size of the store, but for
+   * a tag: then it may walk over all that the caller reaches, in steps between which others have a turn.
    */
   listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage>;
 
@@ -74,6 +75,8 @@ export interface PlantQuery {
   tag?: string | undefined;
   /** Which fields of a plant, in the order that they are written in; at least one, none twice. */
   fields: readonly PlantField[];
+  /** True once nobody waits for the page any more: a walk ends there. */
+  isGone?: (() => boolean) | undefined;
 }
 
 /**

@@ -160,6 +160,59 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       });
     }
 
+    it('finds the plants with a tag among many, and whether others follow', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      const tagged = new Set([1, 1_999, 2_000, 2_001, 5_000, 9_999, 10_000, 10_001, 20_500]);
+      const plants = 21_000;
+      for (let done = 0; done < plants; done += 1_000) {
+        const some = Array.from({ length: 1_000 }, (_, at) => done + at + 1);
+        await Promise.all(
+          some.map((id) =>
+            storage.createPlant(alice, { id, name: 'a', tag: tagged.has(id) ? 'rare' : '' }),
+          ),
+        );
+      }
+      const ids = [...tagged];
+      for (let after = 0; after <= ids.length; after++) {
+        const rest = ids.slice(after);
+        for (let limit = 1; limit <= rest.length + 1; limit++) {
+          const page = await storage.listPlants(alice, {
+            after: ids[after - 1] ?? 0,
+            limit,
+            tag: 'rare',
+            fields: ['id'],
+          });
+          assert.deepEqual(page, {
+            json: rest
+              .slice(0, limit)
+              .map((id) => `{"id":${id}}`)
+              .join(),
+            next: limit < rest.length ? rest[limit - 1] : undefined,
+          });
+        }
+      }
+      const query = { after: 0, limit: 100, tag: 'rare', fields: ['id'] } as const;
+      const bounded = await storage.listPlants(alice, { ...query, upTo: 10_000 });
+      assert.equal(JSON.parse(`[${bounded.json}]`).length, 7);
+      const others = await storage.listPlants(alice, { ...query, tag: 'none' });
+      assert.deepEqual(others, { json: '', next: undefined });
+    });
+
+    it('ends a walk for a tag when nobody waits for it', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      await storage.createPlant(alice, { name: 'a', tag: 't' });
+      const page = await storage.listPlants(alice, {
+        after: 0,
+        limit: 1,
+        tag: 't',
+        fields: ['id'],
+        isGone: () => true,
+      });
+      assert.equal(page.json, '');
+    });
+
     it('writes the fields asked for in their order, in the bytes of a single plant', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');

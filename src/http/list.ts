@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import type { Caller } from '../access.ts';
 import { defaultFields, plantFields, plantJson, type Plant, type PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery, Storage } from '../storage.ts';
-import { inSlice } from './time-slices.ts';
+import { inSlice } from '../time-slices.ts';
 import type { Room } from './waiting-bytes.ts';
 
 /** A page of at most so many plants is read at once, and not in a slice of its own. */
@@ -62,7 +62,7 @@ export async function listPlants(
   { limit, after = 0, tag, fields = defaultFields }: ListQuery,
 ): Promise<List> {
   const read: Read = (range, wanted = fields) =>
-    storage.listPlants(caller, { ...range, tag, fields: wanted });
+    storage.listPlants(caller, { ...range, tag, fields: wanted, isGone });
   const reserve = (json: string) => room.reserve(Buffer.byteLength(json));
   if (limit !== undefined && limit <= shortPagePlants) {
     const { json, next } = await read({ after, limit });

@@ -4,6 +4,7 @@
  */
 import type { Caller, Grant } from '../access.ts';
 import { firstPageKey } from '../first-page.ts';
+import { idMax } from '../ids.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import { storageUnavailable } from '../problem.ts';
 import { Refusal, unfinishedCopy } from '../refusal.ts';
@@ -15,13 +16,23 @@ import type {
   TokenQuery,
   TokenRecord,
 } from '../storage.ts';
+import { isWalk, walk, type Step } from '../walk.ts';
 import { addressOf } from './address.ts';
 import { distribute, refuseUnsafeWorkers } from './citus.ts';
 import { refuseUnsafe, whatItIs, type Connection, type Statement } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { inTime } from './in-time.ts';
 import { migrate } from './migrate.ts';
-import { findSql, listOf, ownerFor, pageOf, plantOf } from './plants.ts';
+import {
+  endOfStepSql,
+  findSql,
+  listOf,
+  ownerFor,
+  pageOf,
+  plantOf,
+  stepOf,
+  stepSql,
+} from './plants.ts';
 import { Pool } from './pool.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
@@ -78,6 +89,9 @@ export class PostgresStorage implements Storage {
   }
 
   async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
+    if (isWalk(caller, query)) {
+      return walk(query, (range) => this.#answer(() => this.#step(caller, { ...query, ...range })));
+    }
     const key = firstPageKey(caller, query);
     const { store } = caller;
     const kept = key === undefined ? undefined : this.#watch.page(store, key);
@@ -89,6 +103,15 @@ export class PostgresStorage implements Storage {
       if (key !== undefined && mark !== undefined) this.#watch.keepPage(key, page, mark);
       return page;
     });
+  }
+
+  async #step(caller: Caller, query: PlantQuery): Promise<Step> {
+    const { store, user } = caller;
+    const { after, upTo = idMax, limit, tag } = query;
+    const [end] = await this.#pool.read(endOfStepSql, [store, user, after, upTo]);
+    const walkedTo = end === undefined ? undefined : Number(end[0]);
+    const rows = await this.#pool.read(stepSql, [store, after, walkedTo ?? upTo, limit, user, tag]);
+    return stepOf(rows, query, walkedTo);
   }
 
   async deletePlant(caller: Caller, id: number): Promise<boolean> {

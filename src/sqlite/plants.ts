@@ -7,6 +7,7 @@ import { idMax } from '../ids.ts';
 import type { NewPlant, Plant, PlantField } from '../plant.ts';
 import { idTaken } from '../problem.ts';
 import type { PlantPage, PlantQuery } from '../storage.ts';
+import type { Step } from '../walk.ts';
 import type { Stores } from './stores.ts';
 
 // INDEXED BY makes a plan part of the statement: SQLite then refuses one that it could not follow,
@@ -15,9 +16,13 @@ const lists = {
   store: 'plants NOT INDEXED WHERE store = ?1',
   storeTag: 'plants INDEXED BY plants_by_tag WHERE store = ?1 AND tag = ?5',
   owner: 'plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?5',
-  ownerTag: 'plants INDEXED BY plants_by_owner_tag WHERE store = ?1 AND owner = ?5 AND tag = ?6',
+  // No index has a member's plants by tag: it would be one more tree for each create (decision 7).
+  ownerTag: 'plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?5 AND tag = ?6',
 };
 type ListKind = keyof typeof lists;
+
+/** Plants that a step walks over: a fraction of a millisecond, also if none of them is of the list. */
+const stepPlants = 500;
 
 /**
  * A page in one row. First the id of its last plant is looked for, which is none where the list ends
@@ -30,14 +35,14 @@ export function listSql(kind: ListKind, fields: readonly PlantField[]): string {
   const members = fields.map((field) => `'${field}', ${field}`).join();
   const range = `${lists[kind]} AND id <= ?3`;
   return `
-    SELECT json_group_array(json_object(${members})), last,
+    SELECT json_group_array(json_object(${members})), count(*), last,
            EXISTS (SELECT 1 FROM ${range} AND id > last)
     FROM (SELECT (SELECT id FROM ${range} AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?4 - 1) AS last)
          CROSS JOIN ${lists[kind]} AND id > ?2 AND id <= coalesce(last, ?3)`;
 }
 
 /** What a row of it holds. */
-type PageRow = [array: string, last: number | null, moreFollow: number];
+type PageRow = [array: string, plants: number, last: number | null, moreFollow: number];
 
 // One plant is found by its key; `?4` tells whether another's counts.
 export const plantSql = {
@@ -50,6 +55,9 @@ export const plantSql = {
   delete: `
     DELETE FROM plants
     WHERE store = ? AND id = ? AND owner = ?`,
+  endOfStep: `
+    SELECT id FROM plants INDEXED BY plants_by_owner
+    WHERE store = ? AND owner = ? AND id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ${stepPlants - 1}`,
   insert: `
     INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING`,
@@ -71,6 +79,7 @@ export class Plants {
       find: database.prepare(plantSql.find),
       findOwner: database.prepare(plantSql.findOwner),
       delete: database.prepare(plantSql.delete),
+      endOfStep: database.prepare(plantSql.endOfStep),
       insert: database.prepare(plantSql.insert),
     };
   }
@@ -101,16 +110,37 @@ export class Plants {
     return true;
   }
 
-  list(caller: Identity, { after, upTo = idMax, limit, tag, fields }: PlantQuery): PlantPage {
+  list(caller: Identity, query: PlantQuery): PlantPage {
+    const [array, , last, moreFollow] = this.#page(caller, query);
+    return { json: array.slice(1, -1), next: moreFollow === 1 ? (last ?? undefined) : undefined };
+  }
+
+  /** The part of a member's list by tag that is within the next plants of the member. */
+  step(caller: Identity, query: PlantQuery): Step {
+    const { after, upTo = idMax } = query;
+    const end = this.#statements.endOfStep.get(caller.store, caller.user, after, upTo);
+    const walkedTo = end === undefined ? undefined : Number(end['id']);
+    const [array, plants, last, moreFollow] = this.#page(caller, {
+      ...query,
+      upTo: walkedTo ?? upTo,
+    });
+    return {
+      json: array.slice(1, -1),
+      plants,
+      last: last ?? undefined,
+      moreFollow: moreFollow === 1,
+      walkedTo,
+    };
+  }
+
+  #page(caller: Identity, { after, upTo = idMax, limit, tag, fields }: PlantQuery): PageRow {
     const whole = reachesWholeStore(caller);
     const reach = whole ? 'store' : 'owner';
     const kind: ListKind = tag === undefined ? reach : `${reach}Tag`;
     const values: (number | string)[] = [caller.store, after, upTo, limit];
     if (!whole) values.push(caller.user);
     if (tag !== undefined) values.push(tag);
-    const row = this.#listStatement(kind, fields).get(...values) as unknown;
-    const [array, last, moreFollow] = row as PageRow; // an aggregate has a row
-    return { json: array.slice(1, -1), next: moreFollow === 1 ? (last ?? undefined) : undefined };
+    return this.#listStatement(kind, fields).get(...values) as unknown as PageRow; // an aggregate has a row
   }
 
   #listStatement(kind: ListKind, fields: readonly PlantField[]): StatementSync {

@@ -15,6 +15,8 @@ import type {
   TokenQuery,
   TokenRecord,
 } from '../storage.ts';
+import { inSlice } from '../time-slices.ts';
+import { isWalk, walk } from '../walk.ts';
 import { Connection, type Open } from './connection.ts';
 import type { OpenOptions } from './database.ts';
 import { Turn } from './turn.ts';
@@ -71,6 +73,11 @@ export class SqliteStorage implements Storage {
   }
 
   async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
+    if (isWalk(caller, query)) {
+      const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
+        this.#read(({ plants }) => plants.step(caller, { ...query, ...range }));
+      return walk(query, (range) => inSlice(async () => step(range)));
+    }
     return this.#read(({ watch, plants }) => {
       const read = () => plants.list(caller, query);
       const key = firstPageKey(caller, query);

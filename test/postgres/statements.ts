@@ -1,6 +1,6 @@
 import type { Statement } from '../../src/postgres/connection.ts';
 import { groupSql } from '../../src/postgres/group.ts';
-import { findSql, listSql } from '../../src/postgres/plants.ts';
+import { endOfStepSql, findSql, listSql, stepSql } from '../../src/postgres/plants.ts';
 import { tokenSql } from '../../src/postgres/tokens.ts';
 import { lookSql } from '../../src/postgres/watch.ts';
 
@@ -8,7 +8,9 @@ const { findToken, findRole, listAll: _all, listStore: _store, ...others } = tok
 
 /** All that requests send. */
 export const ofRequests: readonly Statement[] = [
-  ...(['store', 'storeTag', 'owner', 'ownerTag'] as const).map((kind) => listSql(kind)),
+  ...(['store', 'storeTag', 'owner'] as const).map((kind) => listSql(kind)),
+  endOfStepSql,
+  stepSql,
   findSql,
   lookSql,
   ...Object.values(groupSql),
