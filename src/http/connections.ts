@@ -205,7 +205,7 @@ function boundParsing(connection: Connection): void {
   if (!parser) return;
   // Node resumes the socket whenever it parses a request or reads a body.
   const resume = socket.resume.bind(socket);
-  socket.resume = () => (waiting.length === 0 ? resume() : socket);
+  socket.resume = () => (waiting.length === 0 || !socket.writable ? resume() : socket);
   const onIncoming = parser.onIncoming.bind(parser);
   parser.onIncoming = (request, keepAlive) => {
     connection.isEnding ||=
