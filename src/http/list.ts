@@ -71,9 +71,10 @@ export async function listPlants(
   }
 
   const batches = new Batches(read, fields, after, limit ?? Infinity);
-  // Lists wait for their turn: whatever one has read by then is reserved. Twice, for the first batch as
-  // well: a list that is refused after it was read costs as much as one that is sent.
-  let json = await batches.read(() => room.check(2 * streamBytes));
+  const idsBytes = Math.min(limit ?? 0, pageIdsMax) * pageIdBytes;
+  // Lists wait for their turn. What a stream needs is checked before its first batch is read: that is most
+  // of the work, and would be in vain.
+  let json = await batches.read(() => room.check(2 * streamBytes + idsBytes));
   if (!batches.isOver || json.length > shortAnswerChars) reserve(json);
   while (!batches.isOver && json.length < pieceCharsMin && !isGone()) {
     const more = withComma(await batches.read());
@@ -83,7 +84,7 @@ export async function listPlants(
   if (batches.isOver) {
     return { body: `[${json}]`, next: limit === undefined ? undefined : batches.after };
   }
-  room.reserve(streamBytes + Math.min(limit ?? 0, pageIdsMax) * pageIdBytes);
+  room.reserve(streamBytes + idsBytes);
   const next = limit === undefined ? undefined : await batches.countPage(isGone);
   return { body: streamOf(json, batches), next };
 }

@@ -9,7 +9,7 @@ import { waitingBytesMax, waitingBytesOfUserMax } from './limits.ts';
 
 /** What one answer can do with the bounds. Both methods throw `overloaded` if there is no room. */
 export interface Room {
-  /** Saves the work for an answer if its user has used up what they can have. */
+  /** Saves the work for an answer that there is no room for. */
   check(bytes: number): void;
   /** Sets bytes aside until the response is over; nothing of it may have been sent by then. */
   reserve(bytes: number): void;
@@ -23,13 +23,15 @@ export class WaitingBytes {
     // Short pages never ask.
     const keyOf = () => `${store} ${user}`;
     const check = (bytes: number) => {
-      if ((this.#ofUsers.get(keyOf()) ?? 0) + bytes > waitingBytesOfUserMax) throw noRoom();
+      const ofUser = this.#ofUsers.get(keyOf()) ?? 0;
+      if (ofUser + bytes > waitingBytesOfUserMax || this.#total + bytes > waitingBytesMax) {
+        throw noRoom();
+      }
     };
     const reserve = (bytes: number) => {
       if (response.destroyed) return; // its client has gone, so it would never be over
       check(bytes);
       const key = keyOf();
-      if (this.#total + bytes > waitingBytesMax) throw noRoom();
       this.#add(key, bytes);
       response.once('close', () => this.#add(key, -bytes));
     };
