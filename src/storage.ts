@@ -51,6 +51,9 @@ export interface Storage extends AsyncDisposable {
   /** Adds a token, and with it its store and its user where they are new. */
   createToken(token: NewToken): Promise<void>;
 
+  /** Tokens that can be looked up at a time without delaying other requests. */
+  readonly lookupsMax: number;
+
   /** What the token with this hash stands for, also when it has ended. */
   findGrant(tokenHash: Uint8Array): Promise<Grant | undefined>;
 

@@ -38,10 +38,11 @@ export class Authentication {
    */
   readonly #known = new Memory<Uint8Array>(knownMax);
   readonly #unknown = new Memory<{ untilMs: number }>(unknownMax);
-  readonly #lookups = new Lookups();
+  readonly #lookups: Lookups;
 
   constructor(storage: Storage) {
     this.#storage = storage;
+    this.#lookups = new Lookups(storage.lookupsMax);
   }
 
   /** An onRequest hook: lets a request pass whose token is good and carries the scope. */

@@ -5,9 +5,6 @@
  */
 import { Problem } from '../problem.ts';
 
-/** Lookups in progress, of one client and of all. */
-export const lookupsPerClientMax = 16;
-export const lookupsMax = 32;
 /** Requests that wait for one. */
 export const waitingMax = 2_048;
 /** A request has 10 seconds in all, and most of them belong to the storage. */
@@ -26,11 +23,17 @@ interface Client {
 }
 
 export class Lookups {
+  readonly #max: number;
   readonly #clients = new Map<string, Client>();
   /** Those of them that wait, in the order of their turns. */
   readonly #queue = new Set<Client>();
   #inProgress = 0;
   #waiting = 0;
+
+  /** `max` lookups are in progress at a time, half of them of one client. */
+  constructor(max: number) {
+    this.#max = max;
+  }
 
   /** Runs `lookup` for the client at this address. Rejects with `overloaded` if its turn does not come. */
   async run<T>(address: string | undefined, lookup: () => Promise<T>): Promise<T> {
@@ -47,7 +50,7 @@ export class Lookups {
   }
 
   #hasRoomFor(client: Client): boolean {
-    return this.#inProgress < lookupsMax && client.inProgress < lookupsPerClientMax;
+    return this.#inProgress < this.#max && client.inProgress < this.#max / 2;
   }
 
   #begin(client: Client): void {

@@ -46,6 +46,7 @@ interface OpenOptions {
 }
 
 export class PostgresStorage implements Storage {
+  readonly lookupsMax = 32;
   readonly #pool: Pool;
   readonly #watch: Watch;
   readonly #writer: Writer;

@@ -39,6 +39,8 @@ export interface SqliteOptions extends OpenOptions {
 }
 
 export class SqliteStorage implements Storage {
+  /** All of a turn are one batch. */
+  readonly lookupsMax = Infinity;
   readonly #connection: Connection;
   readonly #turn: Turn;
   readonly #writer: Writer;
@@ -120,6 +122,7 @@ export class SqliteStorage implements Storage {
     clearInterval(this.#fileChecks);
     try {
       await this.#writer.close();
+      await this.#turn.close();
     } finally {
       this.#connection.close();
     }

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it } from 'node:test';
-import { call } from '../support/app.ts';
+import { SqliteStorage } from '../../src/sqlite/storage.ts';
+import { addToken, call } from '../support/app.ts';
 import { run, runOk, serve } from '../support/command.ts';
+import { Connection } from '../support/connection.ts';
+import { databaseFile } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const clients = 64;
@@ -60,4 +64,26 @@ it('64 clients write while others make tokens and take backups: no lock error re
     assert.deepEqual({ ...beyond.get() }, { count: 0 });
     backup.close();
   }
+});
+
+it('2,500 clients whose tokens are new to the process ask at once: all are answered', async (t) => {
+  const { path, url } = databaseFile(t);
+  const storage = new SqliteStorage(path, { create: true });
+  const tokens = await Promise.all(
+    Array.from({ length: 2_500 }, (_, at) => addToken(storage, `user ${at}`)),
+  );
+  await storage[Symbol.asyncDispose]();
+  const { address } = await serve(t, ['--database', url]);
+  const connections: [string, Connection][] = [];
+  for (const token of tokens) {
+    const connection = new Connection(address);
+    t.after(() => connection.socket.destroy());
+    await once(connection.socket, 'connect');
+    connections.push([token, connection]);
+  }
+  for (const [token, connection] of connections) {
+    connection.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+  }
+  const statuses = connections.map(async ([, connection]) => (await connection.answer())?.status);
+  assert.deepEqual(new Set(await Promise.all(statuses)), new Set([200]));
 });

@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import {
-  clientAt,
-  Lookups,
-  lookupsMax,
-  lookupsPerClientMax,
-  waitingMax,
-} from '../../src/http/lookups.ts';
+import { clientAt, Lookups, waitingMax } from '../../src/http/lookups.ts';
 import { until } from '../support/until.ts';
+
+const lookupsMax = 32;
+const lookupsPerClientMax = 16;
 
 /** Lookups that are in progress until the test ends them. */
 class Held {
-  readonly lookups = new Lookups();
+  readonly lookups = new Lookups(lookupsMax);
   /** Who has lookups in progress, in the order in which they began. */
   readonly begun: string[] = [];
   readonly refused: string[] = [];
@@ -100,7 +97,7 @@ describe('lookups of unknown tokens', () => {
   });
 
   it('give their place back if they fail', async () => {
-    const lookups = new Lookups();
+    const lookups = new Lookups(lookupsMax);
     const failing = () => Promise.reject(new Error('the storage is down'));
     for (let at = 0; at < 3 * lookupsMax; at++) {
       await assert.rejects(lookups.run('192.0.2.1', failing), /the storage is down/);
