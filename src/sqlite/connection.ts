@@ -6,7 +6,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable, type Problem } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import { blockMs } from './block.ts';
-import { openDatabase, type OpenOptions } from './database.ts';
+import { openDatabase, walBytesKept, type OpenOptions } from './database.ts';
 import { isDiskFailure, isLocked, leavesConnectionSound, problemOf, type Stage } from './errors.ts';
 import { OpenFile, refuseOther, type FileId } from './open-file.ts';
 import { Plants } from './plants.ts';
@@ -34,6 +34,9 @@ export interface Open extends Tables {
 const readLockMs = 20;
 /** Until a file that could not be opened is tried again: trying takes some milliseconds. */
 const reopenMs = 250;
+/** How far the WAL grows beyond what is kept of it before readers are waited for, and how long. */
+const restartWalBytes = 16 * 1024 * 1024;
+const restartWalMs = 100;
 /** How often a writer asks for the lock that another process holds. */
 const lockPollMs = 0.25;
 
@@ -44,6 +47,7 @@ export class Connection {
   #fileId: FileId | undefined;
   #open: Open | undefined;
   #diskFailure: unknown;
+  #restartWalAt = walBytesKept + restartWalBytes;
   #refusal: { problem: Problem; untilMs: number } | undefined;
 
   /** `cacheKiB` is what it may keep of the file in memory; it takes no more than it reads. */
@@ -78,9 +82,15 @@ export class Connection {
 
   endReads(): void {
     // After an error there is no transaction any more.
-    if (this.#open?.database.isTransaction === true) this.read(({ endReads }) => endReads.run());
+    if (this.#open?.database.isTransaction !== true) return;
+    try {
+      this.read(({ endReads }) => endReads.run());
+    } catch {
+      // It is over all the same: the connection has been closed, and the next read opens another.
+    }
   }
 
+  /** Runs reads, in the transaction that is open or each in its own. */
   read<T>(work: (open: Open) => T): T {
     try {
       return work(this.#opened(readLockMs));
@@ -115,6 +125,24 @@ export class Connection {
     } catch (error) {
       if (isDiskFailure(error, stage)) this.#diskFailure = error;
       throw this.#failed(error, stage);
+    }
+  }
+
+  /**
+   * SQLite begins the WAL anew only at a moment without readers. Where many processes read all the time
+   * there may be none, so this waits for those that are reading now: the others read the file itself.
+   */
+  restartWal(): void {
+    if (this.#open === undefined || this.#open.file.walBytes < this.#restartWalAt) return;
+    try {
+      const { database, file } = this.#open;
+      database.exec(`PRAGMA busy_timeout = ${restartWalMs}`);
+      const row = database.prepare('PRAGMA wal_checkpoint(RESTART)').get();
+      // A reader that hangs must not delay each commit.
+      const keptBytes = row?.['busy'] === 0 ? walBytesKept : file.walBytes;
+      this.#restartWalAt = keptBytes + restartWalBytes;
+    } catch (error) {
+      this.#failed(error, 'before-commit');
     }
   }
 

@@ -26,7 +26,7 @@ import { rewriteWal } from './rewrite-wal.ts';
 export const lockTimeoutMs = 5_000;
 
 /** The WAL file is cut back to this after a checkpoint, however large a burst made it. */
-const walBytesKept = 64 * 1024 * 1024;
+export const walBytesKept = 64 * 1024 * 1024;
 
 /**
  * Pages in the WAL that make a writer move them to the file: with 4 times SQLite's own 1,000, pages that

@@ -17,6 +17,8 @@ export interface FileId {
 
 export class OpenFile {
   readonly id: FileId;
+  /** The size of the WAL at the last check. */
+  walBytes = 0;
   readonly #path: string;
   /** Its WAL, and the index of the WAL that all processes share. */
   readonly #companions: readonly { path: string; id: FileId }[];
@@ -41,7 +43,8 @@ export class OpenFile {
   /** Throws Refusal if it is not whole or not in its place. Costs three or four microseconds. */
   check(): void {
     const { size } = refuseOther(this.#path, this.id);
-    for (const companion of this.#companions) refuseOther(companion.path, companion.id);
+    const [wal] = this.#companions.map(({ path, id }) => refuseOther(path, id));
+    this.walBytes = Number(wal?.size);
     // Pages that are new can be in the WAL alone, so the number of pages alone tells nothing. But the
     // file does not shrink, unless somebody has made the database smaller with VACUUM.
     if (size < this.#bytes && !this.#isWhole(size)) {

@@ -1,7 +1,7 @@
 /**
  * Requests that come in one turn of the event loop find their callers together, at its end: one
- * transaction, one look whether the file has changed, and in the same transaction all that they read
- * next. The look comes after each of them, so that what they read is as of then or later.
+ * transaction, one check whether the file has changed, and in the same transaction all that they read
+ * next. The check comes after each of them, so that what they read is as of then or later.
  */
 import type { Connection, Open } from './connection.ts';
 
@@ -12,6 +12,7 @@ interface Waiting {
 
 export class Turn {
   readonly #connection: Connection;
+  /** At most one for each request that is being handled. */
   #waiting: Waiting[] = [];
 
   constructor(connection: Connection) {
@@ -24,6 +25,12 @@ export class Turn {
     if (this.#waiting.length === 0) setImmediate(() => this.#end());
     this.#waiting.push({ read: () => resolve(this.#connection.read(work)), reject });
     return promise;
+  }
+
+  /** Resolves when nobody waits any more. */
+  async close(): Promise<void> {
+    await this.read(() => {}).catch(() => {});
+    await new Promise((resolve) => process.nextTick(resolve)); // that ends the transaction
   }
 
   #end(): void {

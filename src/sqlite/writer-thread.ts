@@ -37,6 +37,7 @@ function serve(port: MessagePort): void {
       }
       Atomics.add(takenCount, 0, BigInt(writes));
       settle(port, parcels);
+      connection.restartWal();
       if (next === 'close') {
         connection.close();
         port.close(); // nothing is left to wait for, so the thread ends

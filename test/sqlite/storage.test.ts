@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
-import { openSync, readSync, writeSync } from 'node:fs';
+import { openSync, readdirSync, readlinkSync, readSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import type { Caller } from '../../src/access.ts';
 import { plantFields } from '../../src/plant.ts';
+import { Connection, type Open } from '../../src/sqlite/connection.ts';
 import { applicationId, migrateNew } from '../../src/sqlite/migrate.ts';
 import { listSql, plantSql } from '../../src/sqlite/plants.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { storeSql } from '../../src/sqlite/stores.ts';
 import { tokenSql } from '../../src/sqlite/tokens.ts';
+import { Turn } from '../../src/sqlite/turn.ts';
 import type { PlantPage } from '../../src/storage.ts';
 import { hashToken } from '../../src/token.ts';
 import { storageContract } from '../storage.contract.ts';
@@ -77,6 +79,15 @@ it('SQLite: a list reads the index that is made for it, to its bounds', async (t
     if (kind === 'owner') assert.ok(searches.every((one) => one.includes('COVERING')));
   }
 });
+
+/** Empty for a descriptor that is gone by now. */
+function readlinkOf(link: string): string {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return '';
+  }
+}
 
 /** What a request does: finds its caller, then reads the first page. */
 async function firstPage(storage: SqliteStorage, token: string): Promise<PlantPage> {
@@ -160,12 +171,67 @@ it('SQLite: reads of a turn are over with it, so that the WAL can be reset', asy
   for (let turn = 0; turn < 10; turn++) {
     await storage.createPlant(await callerOf(storage, alice), { name: 'Monstera' });
     await Promise.all([firstPage(storage, alice), firstPage(storage, alice)]);
-    await new Promise(setImmediate);
+    await new Promise<void>((resolve) => process.nextTick(resolve));
     assert.equal(writer.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'], 0);
   }
 });
 
-it('SQLite: a read that fails fails its own request, and nobody later', async (t) => {
+it('SQLite: a read of a turn that fails is the only one that fails', async (t) => {
+  await open(t);
+  const connection = new Connection(path, 1_000);
+  t.after(() => connection.close());
+  const turn = new Turn(connection);
+  const count = ({ database }: Open) => database.prepare('SELECT count(*) FROM plants').get();
+  const wrong = ({ database }: Open) => database.prepare('SELECT nothing').get();
+  const results = await Promise.allSettled([turn.read(wrong), turn.read(count)]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['rejected', 'fulfilled'],
+  );
+});
+
+it('SQLite: disposal waits for reads, and leaves no file open', async (t) => {
+  const storage = await open(t);
+  const alice = await addToken(storage, 'alice');
+  const found = callerOf(storage, alice);
+  await storage[Symbol.asyncDispose]();
+  assert.ok(await found);
+  await new Promise(setImmediate);
+  const files = readdirSync('/proc/self/fd').map((fd) => readlinkOf(`/proc/self/fd/${fd}`));
+  assert.deepEqual(
+    files.filter((file) => file.startsWith(path)),
+    [],
+  );
+});
+
+it('SQLite: the WAL stays bounded where somebody is always reading', async (t) => {
+  const storage = await open(t);
+  const caller = await callerOf(storage, await addToken(storage, 'alice'));
+  let [reading, next] = [new DatabaseSync(path), new DatabaseSync(path)];
+  const begin = (reader: DatabaseSync) => {
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM users').get();
+  };
+  begin(reading);
+  const taking = setInterval(() => {
+    begin(next);
+    reading.exec('COMMIT');
+    [reading, next] = [next, reading];
+  }, 2);
+  t.after(() => {
+    clearInterval(taking);
+    for (const reader of [reading, next]) reader.close();
+  });
+
+  const name = '🌵'.repeat(200);
+  for (let turn = 0; turn < 120; turn++) {
+    await Promise.all(Array.from({ length: 512 }, () => storage.createPlant(caller, { name })));
+  }
+  const mib = statSync(`${path}-wal`).size / 1024 / 1024;
+  assert.ok(mib < 100, `${mib} MiB`);
+});
+
+it('SQLite: goes on after a part of the file could not be read', async (t) => {
   const storage = await open(t);
   const [alice, bob] = [await addToken(storage, 'alice'), await addToken(storage, 'bob')];
   await storage.createPlant(await callerOf(storage, alice), { name: 'Monstera' });
