@@ -21,7 +21,7 @@ import { Connection, type Open } from './connection.ts';
 import type { OpenOptions } from './database.ts';
 import { Turn } from './turn.ts';
 import { Writer } from './writer.ts';
-import type { Write, WriteResults } from './writes.ts';
+import type { Write, WriteKind, WriteResults } from './writes.ts';
 
 /** A list of any length fills it, so it is part of what a list costs in memory. */
 const cacheKiB = 5_120;
@@ -67,7 +67,9 @@ export class SqliteStorage implements Storage {
   }
 
   async createPlant({ store, user, role }: Caller, plant: NewPlant): Promise<Plant> {
-    return this.#write({ kind: 'createPlant', caller: { store, user, role }, plant });
+    const { id: wanted, name, tag = '' } = plant;
+    const id = await this.#write(['createPlant', store, user, role, wanted, name, tag]);
+    return { id, name, tag };
   }
 
   async findPlant(caller: Caller, id: number): Promise<Plant | undefined> {
@@ -88,11 +90,11 @@ export class SqliteStorage implements Storage {
   }
 
   async deletePlant({ store, user, role }: Caller, id: number): Promise<boolean> {
-    return this.#write({ kind: 'deletePlant', caller: { store, user, role }, id });
+    return this.#write(['deletePlant', store, user, role, id]);
   }
 
   async createToken(token: NewToken): Promise<void> {
-    return this.#write({ kind: 'createToken', token });
+    return this.#write(['createToken', token]);
   }
 
   async findGrant(tokenHash: Uint8Array): Promise<Grant | undefined> {
@@ -109,7 +111,7 @@ export class SqliteStorage implements Storage {
   }
 
   async revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
-    return this.#write({ kind: 'revokeToken', id, revokedAtMs });
+    return this.#write(['revokeToken', id, revokedAtMs]);
   }
 
   async check(): Promise<void> {
@@ -133,8 +135,8 @@ export class SqliteStorage implements Storage {
     return this.#connection.read(work);
   }
 
-  async #write<Kind extends Write['kind']>(
-    write: Extract<Write, { kind: Kind }>,
+  async #write<Kind extends WriteKind>(
+    write: Extract<Write, readonly [Kind, ...unknown[]]>,
   ): Promise<WriteResults[Kind]> {
     this.#refuseFault(); // the thread looks as well, at each commit
     return this.#writer.write(write);

@@ -12,7 +12,15 @@ import { defect, Problem, storageUnavailable } from '../problem.ts';
 import { Connection, type Tables } from './connection.ts';
 import { lockTimeoutMs } from './database.ts';
 import { isLocked } from './errors.ts';
-import { apply, nowMs, type Outcome, type Parcel, type ThreadData, type Write } from './writes.ts';
+import {
+  apply,
+  nowMs,
+  type Failure,
+  type Outcome,
+  type Parcel,
+  type ThreadData,
+  type Write,
+} from './writes.ts';
 
 /** Writes of one transaction, give or take a parcel: a commit of so many takes some milliseconds. */
 const togetherMax = 512;
@@ -88,14 +96,14 @@ function commit(writes: readonly Write[], untilMs: number): Outcome[] | undefine
 /** A refusal is the outcome of one write and no concern of its neighbours. */
 function outcomeOf(tables: Tables, write: Write): Outcome {
   try {
-    return { value: apply(tables, write) };
+    return apply(tables, write);
   } catch (error) {
     if (error instanceof Problem) return failure(error);
     throw error;
   }
 }
 
-function failure(error: unknown): Outcome {
+function failure(error: unknown): Failure {
   const { kind, detail, cause } = error instanceof Problem ? error : defect(error);
   return { problem: { kind, detail, cause } };
 }

@@ -7,12 +7,14 @@ import { Worker } from 'node:worker_threads';
 import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../problem.ts';
 import type { FileId } from './open-file.ts';
 import {
+  isFailure,
   nowMs,
   type DiskFailed,
   type Outcome,
   type Parcel,
   type ThreadData,
   type Write,
+  type WriteKind,
   type WriteResults,
 } from './writes.ts';
 
@@ -60,8 +62,8 @@ export class Writer {
   }
 
   /** Resolves once the write is on disk; rejects with a Problem that says what became of it. */
-  async write<Kind extends Write['kind']>(
-    write: Extract<Write, { kind: Kind }>,
+  async write<Kind extends WriteKind>(
+    write: Extract<Write, readonly [Kind, ...unknown[]]>,
   ): Promise<WriteResults[Kind]> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     if (this.#unsent.length + this.#sent.length >= underWayMax) throw tooManyWrites();
@@ -71,7 +73,7 @@ export class Writer {
     if (this.#unsent.length === parcelMax) this.#send();
 
     const outcome = await promise;
-    if ('value' in outcome) return outcome.value as WriteResults[Kind]; // of this very write
+    if (!isFailure(outcome)) return outcome as WriteResults[Kind]; // of this very write
     const { kind, detail, cause } = outcome.problem;
     throw new Problem(kind, detail, { cause });
   }
@@ -143,7 +145,7 @@ export class Writer {
     const settled = this.#sent.splice(0, outcomes.length);
     for (const [at, { settle }] of settled.entries()) {
       const outcome = outcomes[at];
-      if (outcome !== undefined) settle(outcome);
+      settle(outcome);
     }
   }
 

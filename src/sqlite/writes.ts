@@ -1,19 +1,23 @@
 /**
  * The writes of the storage as messages: what travels to the thread that does them, and what comes
- * back. Everything here is plain data, because it is copied from one thread to the other.
+ * back. Everything here is plain data, because it is copied from one thread to the other. Writes are tuples:
+ * the names of an object's members are copied with each, which takes longer than all the rest.
  */
-import type { Identity } from '../access.ts';
-import type { NewPlant, Plant } from '../plant.ts';
+import type { Role } from '../access.ts';
 import type { ProblemKind } from '../problem.ts';
 import type { NewToken, TokenRecord } from '../storage.ts';
 import type { Tables } from './connection.ts';
 import type { FileId } from './open-file.ts';
 
+type Caller = [store: number, user: number, role: Role];
+
 export type Write =
-  | { kind: 'createPlant'; caller: Identity; plant: NewPlant }
-  | { kind: 'deletePlant'; caller: Identity; id: number }
-  | { kind: 'createToken'; token: NewToken }
-  | { kind: 'revokeToken'; id: string; revokedAtMs: number };
+  | readonly ['createPlant', ...Caller, id: number | undefined, name: string, tag: string]
+  | readonly ['deletePlant', ...Caller, id: number]
+  | readonly ['createToken', token: NewToken]
+  | readonly ['revokeToken', id: string, revokedAtMs: number];
+
+export type WriteKind = Write[0];
 
 /** Writes that travel together. `sinceMs` is when the first of them came, by nowMs(). */
 export interface Parcel {
@@ -38,14 +42,23 @@ export function nowMs(): number {
 
 /** What a write of a kind resolves to. */
 export interface WriteResults {
-  createPlant: Plant;
+  /** Its id. */
+  createPlant: number;
   deletePlant: boolean;
   createToken: void;
   revokeToken: TokenRecord | undefined;
 }
 
-export type Outcome =
-  { value: unknown } | { problem: { kind: ProblemKind; detail: string; cause?: unknown } };
+/** The result, or what it was refused for. */
+export type Outcome = WriteResults[WriteKind] | Failure;
+
+export interface Failure {
+  problem: { kind: ProblemKind; detail: string; cause?: unknown };
+}
+
+export function isFailure(outcome: Outcome): outcome is Failure {
+  return typeof outcome === 'object' && 'problem' in outcome;
+}
 
 /** What the thread sends once the disk has failed a commit, before the outcomes of that commit. */
 export interface DiskFailed {
@@ -53,15 +66,20 @@ export interface DiskFailed {
 }
 
 /** Does the write inside the transaction that is open. A refusal has changed nothing. */
-export function apply({ plants, tokens }: Tables, write: Write): WriteResults[Write['kind']] {
-  switch (write.kind) {
-    case 'createPlant':
-      return plants.create(write.caller, write.plant);
-    case 'deletePlant':
-      return plants.delete(write.caller, write.id);
+export function apply({ plants, tokens }: Tables, write: Write): WriteResults[WriteKind] {
+  switch (write[0]) {
+    case 'createPlant': {
+      const [, store, user, role, id, name, tag] = write;
+      const plant = { name, tag, ...(id !== undefined && { id }) };
+      return plants.create({ store, user, role }, plant).id;
+    }
+    case 'deletePlant': {
+      const [, store, user, role, id] = write;
+      return plants.delete({ store, user, role }, id);
+    }
     case 'createToken':
-      return tokens.create(write.token);
+      return tokens.create(write[1]);
     case 'revokeToken':
-      return tokens.revoke(write.id, write.revokedAtMs);
+      return tokens.revoke(write[1], write[2]);
   }
 }
