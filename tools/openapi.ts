@@ -7,8 +7,7 @@ import { fileURLToPath } from 'node:url';
 import swagger from '@fastify/swagger';
 import { fastify } from 'fastify';
 import { pino } from 'pino';
-import { healthRoutes } from '../src/http/health.ts';
-import { plantRoutes } from '../src/http/plants.ts';
+import { addRoutes } from '../src/http/app.ts';
 import type { Storage } from '../src/storage.ts';
 
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));
@@ -21,6 +20,8 @@ export async function openapiText(): Promise<string> {
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
   await app.register(swagger, {
+    // The service sends documents too, and they are no operations.
+    transform: ({ schema, url }) => ({ schema: schema ?? { hide: true }, url }),
     openapi: {
       openapi: '3.1.0',
       info: {
@@ -48,9 +49,12 @@ export async function openapiText(): Promise<string> {
     },
   });
   await app.register(async (routes) => {
-    const storage = {} as Storage; // no request is made, so it is never asked
-    plantRoutes(routes, { storage, log: pino({ enabled: false }), baseUrl: '' });
-    healthRoutes(routes, storage, new AbortController().signal);
+    addRoutes(routes, {
+      storage: {} as Storage, // no request is made, so it is never asked
+      log: pino({ enabled: false }),
+      baseUrl: '',
+      stopping: new AbortController().signal,
+    });
   });
   await app.ready();
   // Through JSON and back: what is left are plain objects.

@@ -45,7 +45,8 @@ const nothingToCompile = {
   buildSerializer: () => () => JSON.stringify,
 };
 
-export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): FastifyInstance {
+export function buildApp(options: AppOptions): FastifyInstance {
+  const { log, stopping } = options;
   const connections = new Connections();
   const faultOf = (request: IncomingMessage) => {
     if (isUncertain(request)) connections.endAfter(request);
@@ -106,10 +107,18 @@ export function buildApp({ storage, log, baseUrl, stopping }: AppOptions): Fasti
   acceptBodies(app);
   validateRequests(app);
 
+  addRoutes(app, options);
+  return app;
+}
+
+/** Every route of the service. openapi.json comes from here too: it describes those that have a schema. */
+export function addRoutes(
+  app: FastifyInstance,
+  { storage, log, baseUrl, stopping }: AppOptions,
+): void {
   plantRoutes(app, { storage, log, baseUrl });
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
-  return app;
 }
 
 function logRequests(app: FastifyInstance, log: Logger): void {

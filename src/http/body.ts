@@ -1,34 +1,39 @@
 /**
- * Which bodies are let in at all. They arrive at a route as the bytes that were sent; validation.ts
- * reads them.
+ * Which bodies are let in at all: plain JSON, on a route that has a schema for a body. They arrive there
+ * as the bytes that were sent; validation.ts reads them.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../problem.ts';
 import { headerCount } from './headers.ts';
 import { unsupportedMediaType } from './problems.ts';
 
+/** Call it before the first route is added. */
 export function acceptBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) =>
     done(null, body),
   );
 
-  app.addHook('preParsing', (request, _reply, payload, done) => {
-    const hasType = request.headers['content-type'] !== undefined;
-    if (hasType && headerCount(request.raw, 'content-type') > 1) done(oneType(), payload);
-    else if (hasBody(request)) done(refusalOf(request), payload);
-    else {
-      // Many clients send a content type with every request; without a body it means nothing.
-      if (hasType) delete request.headers['content-type'];
-      done(null, payload);
-    }
+  app.addHook('onRoute', (route) => {
+    const refusalOf = route.schema?.body === undefined ? refuseAny : refuseForeign;
+    route.preParsing = (request, _reply, payload, done) => {
+      const hasType = request.headers['content-type'] !== undefined;
+      if (hasType && headerCount(request.raw, 'content-type') > 1) done(oneType(), payload);
+      else if (hasBody(request)) done(refusalOf(request), payload);
+      else {
+        // Many clients send a content type with every request; without a body it means nothing.
+        if (hasType) delete request.headers['content-type'];
+        done(null, payload);
+      }
+    };
   });
 }
 
-function refusalOf(request: FastifyRequest): Problem | null {
-  if (request.method !== 'POST') {
-    return new Problem('invalid-request', 'This method takes no body here; send none.');
-  }
+function refuseAny(): Problem {
+  return new Problem('invalid-request', 'This method takes no body here; send none.');
+}
+
+function refuseForeign(request: FastifyRequest): Problem | null {
   return isPlainJson(request) ? null : unsupportedMediaType();
 }
 

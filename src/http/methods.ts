@@ -3,39 +3,25 @@
  * gets 405 with Allow, not 404. So does CONNECT, which Node keeps from every route.
  */
 import type { IncomingMessage } from 'node:http';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { Problem } from '../problem.ts';
 import { answerConnect } from './broken.ts';
 import type { Connections } from './connections.ts';
-import { badUrl } from './problems.ts';
 
-interface Path {
-  pattern: RegExp;
-  methods: Set<string>;
-}
-
-/** Call it before the first route: it learns them as they are added. */
+/** Call it before the first route is added: it collects the methods of all. */
 export function answerOtherMethods(app: FastifyInstance, connections: Connections): void {
-  const paths = new Map<string, Path>();
+  const methods = new Set<HTTPMethods>();
 
-  app.addHook('onRoute', ({ url, method }) => {
-    const segments = url
-      .split('/')
-      .map((one) => (one.startsWith(':') ? '[^/]+' : RegExp.escape(one)));
-    const pattern = new RegExp(`^${segments.join('/')}$`);
-    const path = paths.get(url) ?? { pattern, methods: new Set(['OPTIONS']) };
-    for (const one of [method].flat()) path.methods.add(one);
-    paths.set(url, path);
+  app.addHook('onRoute', ({ method }) => {
+    for (const one of [method].flat()) methods.add(one);
   });
 
   // A hook and not a handler: it comes before the body is looked at, which may be of any kind here.
-  app.addHook('onRequest', (request, reply, done) => {
-    // The router takes /plants/ for /plants/:id with an empty id.
-    const hasEmptyId = (request.params as { id?: string }).id === '';
-    if (!request.is404 && !hasEmptyId) return done();
-    const path = pathOf(request.raw.url ?? '');
-    if (path === undefined) return done(badUrl());
-    const known = [...paths.values()].filter(({ pattern }) => path === '*' || pattern.test(path));
+  app.addHook<{ Params: Record<string, string> }>('onRequest', (request, reply, done) => {
+    if (!request.is404 && !hasEmpty(request.params)) return done();
+    const { url = '' } = request.raw;
+    const isWhole = /^\*(\?|$)/.test(url); // the service and no path (RFC 9110, section 9.3.7)
+    const known = [...methods].filter((method) => isWhole || hasRoute(app, method, url));
     if (known.length === 0) {
       return done(
         new Problem('path-not-found', 'There is nothing at this path; /docs tells what there is.'),
@@ -48,21 +34,22 @@ export function answerOtherMethods(app: FastifyInstance, connections: Connection
   });
 
   app.server.on('connect', ({ socket }: IncomingMessage) =>
-    answerConnect(socket, connections, allowOf([...paths.values()])),
+    answerConnect(socket, connections, allowOf(methods)),
   );
 }
 
-function allowOf(paths: readonly Path[]): string {
-  return [...new Set(paths.flatMap(({ methods }) => [...methods]))].toSorted().join(', ');
+function allowOf(methods: Iterable<string>): string {
+  return [...methods, 'OPTIONS'].toSorted().join(', ');
 }
 
-/** The path decoded as the router does it, so that `%2F` is no slash; undefined if it cannot be. */
-function pathOf(target: string): string | undefined {
-  // A target may be a whole address too (RFC 9112, section 3.2.2).
-  const [path = ''] = target.replace(/^https?:\/\/[^/?]*/i, '').split('?');
-  try {
-    return decodeURI(path);
-  } catch {
-    return undefined;
-  }
+/** Asks the router that routes requests, so a path is the same one with every method. */
+function hasRoute(app: FastifyInstance, method: HTTPMethods, url: string): boolean {
+  const route = app.findRoute({ method, url });
+  return route !== null && !hasEmpty(route.params);
+}
+
+/** The router takes /plants/ for /plants/:id with an empty id. */
+function hasEmpty(params: Record<string, string | undefined>): boolean {
+  for (const name in params) if (params[name] === '') return true;
+  return false;
 }

@@ -91,7 +91,7 @@ export function asProblem(error: unknown): Problem {
     case 'ECONNRESET':
       return new Problem('invalid-request', 'The body did not arrive whole.');
     case 'FST_ERR_BAD_URL':
-      return badUrl();
+      return new Problem('invalid-request', 'The path is not valid percent-encoded UTF-8.');
     default:
       return defect(error);
   }
@@ -109,8 +109,4 @@ export function headersTooLarge(): Problem {
     'headers-too-large',
     `The URL and the headers can have ${headerBytesMax} bytes together, in at most ${headersMax} headers.`,
   );
-}
-
-export function badUrl(): Problem {
-  return new Problem('invalid-request', 'The path is not valid percent-encoded UTF-8.');
 }

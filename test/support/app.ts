@@ -3,6 +3,7 @@
  */
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
+import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import { scopes, type Role, type Scope } from '../../src/access.ts';
 import { buildApp } from '../../src/http/app.ts';
@@ -51,6 +52,8 @@ export async function startApp(
     /** What it stands on instead of an empty database of the storage that the test runs for. */
     open?: () => Promise<Storage>;
     wrap?: (storage: Storage) => Storage;
+    /** Adds routes to those of the service. */
+    addRoutes?: (app: FastifyInstance) => void;
   } = {},
 ): Promise<TestApp> {
   const database = await testDatabase(t);
@@ -62,6 +65,7 @@ export async function startApp(
     baseUrl: options.baseUrl ?? '',
     stopping: new AbortController().signal,
   });
+  options.addRoutes?.(app);
   await app.listen({ host: '127.0.0.1', port: 0 });
   t.after(async () => {
     app.server.closeAllConnections();
