@@ -25,6 +25,10 @@ export function headFault(request: IncomingMessage): Problem | undefined {
   if (url.includes('#')) {
     return invalid('Send the URL without "#" and what follows it; in a query, write "%23".');
   }
+  // The router would take *plants for /plants.
+  if (/^\*[^?]/.test(url)) {
+    return invalid('Begin the path with "/", or send "*" alone for the whole service.');
+  }
   // Of a target that is a whole address, the host counts, and Host must be right all the same.
   const host = url.startsWith('/') ? undefined : /^https?:\/\/([^/?]*)/i.exec(url)?.[1];
   if (!isHost(headers.host ?? '') || (host !== undefined && (host === '' || !isHost(host)))) {

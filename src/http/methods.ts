@@ -20,7 +20,7 @@ export function answerOtherMethods(app: FastifyInstance, connections: Connection
   app.addHook<{ Params: Record<string, string> }>('onRequest', (request, reply, done) => {
     if (!request.is404 && !hasEmpty(request.params)) return done();
     const { url = '' } = request.raw;
-    const isWhole = /^\*(\?|$)/.test(url); // the service and no path (RFC 9110, section 9.3.7)
+    const isWhole = url.startsWith('*'); // the service and no path (RFC 9110, section 9.3.7)
     const known = [...methods].filter((method) => isWhole || hasRoute(app, method, url));
     if (known.length === 0) {
       return done(

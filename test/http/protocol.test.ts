@@ -64,6 +64,7 @@ const broken: Record<string, [bytes: string, status: number]> = {
   ],
   'a fragment in the path': [request('GET /plants#top', ['Host: x']), 400],
   'a fragment in the query': [request('GET /plants?tag=a#b', ['Host: x']), 400],
+  'an asterisk for the first slash': [request('GET *livez', ['Host: x']), 400],
   'a path with a slash at its end': [request('GET /plants/', ['Host: x']), 404],
 };
 

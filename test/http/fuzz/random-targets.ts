@@ -86,7 +86,7 @@ export const oddPath = fc.oneof(
   oneOf(`/ // /plants/ /plants// //plants /plants/1/ /plants/1/leaves /PLANTS /plant /plantss /%70lants
     /plants%2F1 /plants%2f /plants;x=1 /./plants /plants/../plants /%2e/plants /plants%20 /livez /readyz /docs
     /docs/ /docs/start.js /docs/../../package.json /docs/%2e%2e%2fapp.ts /livez/ /%6civez /Livez
-    /openapi.json%00 /docs/swagger-ui.css.map /favicon.ico /.env * http://x/plants HTTP://x:80/plants
+    /openapi.json%00 /docs/swagger-ui.css.map /favicon.ico /.env * *plants http://x/plants HTTP://x:80/plants
     https://x/plants/1 http://x http://x/%70lants ftp://x/plants /plants#x /plants/1# plants /plants\\1 /% /%ff
     /plants% /a%zz`),
   constantFrom('/pl\xe4nts', '/plants\x00'),
