@@ -17,7 +17,6 @@ import { healthRoutes } from './health.ts';
 import { answerOtherMethods } from './methods.ts';
 import { plantRoutes } from './plants.ts';
 import {
-  bodyBytesMax,
   headerBytesMax,
   headersMax,
   requestCheckMs,
@@ -53,7 +52,6 @@ export function buildApp(options: AppOptions): FastifyInstance {
     return headFault(request);
   };
   const app = fastify({
-    bodyLimit: bodyBytesMax,
     requestTimeout: requestTimeoutMs,
     connectionTimeout: stillTimeoutMs,
     return503OnClosing: false, // a request that came in is answered, also on the way out

@@ -8,7 +8,7 @@ import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { withoutTokens } from '../token.ts';
 import { Failures } from './failures.ts';
 import { setPrivate } from './headers.ts';
-import { bodyBytesMax, headerBytesMax, headersMax } from './limits.ts';
+import { headerBytesMax, headersMax } from './limits.ts';
 import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
@@ -82,12 +82,8 @@ export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   switch (code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new Problem('body-too-large', `A body may have at most ${bodyBytesMax} bytes.`);
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return unsupportedMediaType();
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new Problem('invalid-request', 'The body is not as long as Content-Length says.');
     case 'ECONNRESET':
       return new Problem('invalid-request', 'The body did not arrive whole.');
     case 'FST_ERR_BAD_URL':
