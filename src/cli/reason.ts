@@ -28,7 +28,8 @@ export function reasonOf(error: unknown): string | undefined {
 
 /** What lies behind an error, in the words of the system or of a database. */
 export function causeOf(error: unknown): string {
-  if (error instanceof Problem && error.cause !== undefined) return causeOf(error.cause);
+  if (error instanceof Refusal) return error.message;
+  if (error instanceof Error && error.cause !== undefined) return causeOf(error.cause);
   // Each address of a host has an error of its own.
   if (error instanceof AggregateError) return error.errors.map(causeOf).join(', ');
   return error instanceof Error ? error.message : String(error);

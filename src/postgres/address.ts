@@ -7,6 +7,7 @@ import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { Misuse, Refusal } from '../refusal.ts';
+import { NoConnection } from './errors.ts';
 import { connectMsMax, inTime } from './in-time.ts';
 
 export interface Address {
@@ -60,7 +61,10 @@ export function addressOf(url: string): Address {
  */
 export async function addressesOf({ host }: Host): Promise<string[]> {
   if (isSocket(host) || isIP(host) !== 0) return [host];
-  const found = await inTime(lookup(host, { all: true }), undefined, connectMsMax);
+  const looked = lookup(host, { all: true }).catch((error: unknown) => {
+    throw new NoConnection(error);
+  });
+  const found = await inTime(looked, undefined, connectMsMax);
   return found.map(({ address }) => address);
 }
 

@@ -6,7 +6,7 @@ import { Socket } from 'node:net';
 import { Client, types, type QueryResult } from 'pg';
 import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../refusal.ts';
-import { ReadOnlyServer } from './errors.ts';
+import { codeOf, isDefect, NoConnection, ReadOnlyServer } from './errors.ts';
 import { answerMsMax, connectMsMax, inTime } from './in-time.ts';
 
 /** A statement that is prepared once for each connection. */
@@ -80,7 +80,9 @@ export class Connection {
     });
     const connection = new Connection(client);
     try {
-      await client.connect();
+      await client.connect().catch((error: unknown) => {
+        throw codeOf(error) === undefined ? new NoConnection(error) : error;
+      });
       await connection.#simple(settings);
       const [server = []] = await connection.query(whatItIs, []);
       refuseUnsafe(server);
@@ -110,7 +112,11 @@ export class Connection {
   async query(statement: Statement, values: readonly unknown[], onOver = () => {}): Promise<Row[]> {
     const query = { ...statement, values: [...values], rowMode: 'array' as const };
     const answer = Promise.try(() => this.#client.query<unknown[]>(query));
-    return (await this.#timed(answer.finally(onOver))).rows;
+    try {
+      return (await this.#timed(answer.finally(onOver))).rows;
+    } catch (error) {
+      throw this.#failed(error);
+    }
   }
 
   /** A statement that is not prepared, and what the server says that it did: `COMMIT`, say. */
@@ -125,12 +131,13 @@ export class Connection {
       await this.#client.query(`BEGIN; ${limits}; ${text}; COMMIT`);
     } catch (error) {
       await this.#simple('ROLLBACK').catch(() => {}); // the first error says more
-      throw error;
+      throw this.#failed(error);
     }
   }
 
   /** Waits for what is under way, and for the server to let go, but not for ever. */
   async close(): Promise<void> {
+    this.#isLost = true; // to whoever would send more
     const timer = setTimeout(() => this.destroy(), answerMsMax);
     await this.#client.end().finally(() => clearTimeout(timer));
   }
@@ -142,7 +149,19 @@ export class Connection {
   }
 
   async #simple(text: string): Promise<QueryResult> {
-    return this.#timed(this.#client.query(text));
+    try {
+      return await this.#timed(this.#client.query(text));
+    } catch (error) {
+      throw this.#failed(error);
+    }
+  }
+
+  /** What to throw for the error of a statement: where the connection is gone, it tells of that. */
+  #failed(error: unknown): unknown {
+    if (!isDefect(error)) return error;
+    if (this.#isLost) return new NoConnection(error);
+    this.destroy(); // pg may hold the answers to the next statements for those to this one
+    return error;
   }
 
   #timed<T>(answer: Promise<T>): Promise<T> {

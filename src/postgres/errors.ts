@@ -6,14 +6,26 @@ import { DatabaseError } from 'pg';
 import { Problem, storageFull, storageUnavailable } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 
+/** The server is not there for us now. That is told where it is noticed: pg has no class or code for it. */
+class Unavailable extends Error {}
+
+/** A connection could not be made, or is lost. The cause is what the system or pg reports of it. */
+export class NoConnection extends Unavailable {
+  override readonly name = 'NoConnection';
+
+  constructor(cause: unknown) {
+    super('no connection to the database server', { cause });
+  }
+}
+
 /** No answer in time. The connection may still be good, and the server still at it. */
-export class TooSlow extends Error {
+export class TooSlow extends Unavailable {
   override readonly name = 'TooSlow';
   override readonly message = 'the database takes too long to answer';
 }
 
 /** A server that answers, and cannot be written to: a standby, or one that has become one. */
-export class ReadOnlyServer extends Error {
+export class ReadOnlyServer extends Unavailable {
   override readonly name = 'ReadOnlyServer';
   override readonly message = 'the server takes reads alone';
 }
@@ -48,13 +60,24 @@ const worthRetrying = new Set<string | undefined>([
   sqlState.invalidStatementName,
 ]);
 
-/**
- * True where the server refused one statement and is there for the next; false where the connection is
- * gone, and what became of the last statement is not known from the error.
- */
+/** True where the server refused one statement and is there for the next. */
 export function isAnswer(error: unknown): boolean {
   const code = codeOf(error);
   return code !== undefined && !ending.test(code);
+}
+
+/**
+ * True where the server or the connection is gone: what became of the last statement is not known from
+ * the error.
+ */
+export function isLoss(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === undefined ? error instanceof Unavailable : ending.test(code);
+}
+
+/** True where something else failed than the server, the connection or the statement: our own code, say. */
+export function isDefect(error: unknown): boolean {
+  return !isAnswer(error) && !isLoss(error);
 }
 
 /** A connection that ends, a server that is none for us any more, and what engines say when they do not know. */
@@ -67,12 +90,12 @@ const ending = /^(?:08|25006|25P03|40003|57P|XX)/;
 const passing =
   /^(?:08|25006|26000|28|3D000|3F000|40001|40P01|40003|42501|42P01|53|55P03|57|58|F0)/;
 
-/** The Problem that an error means where nothing was changed. Others pass through as they are. */
+/** The Problem that an error means where nothing was changed. A defect passes through as it is. */
 export function problemOf(error: unknown): unknown {
   if (error instanceof Problem) return error;
   const code = codeOf(error);
   if (code === sqlState.diskFull) return storageFull(error);
-  if (code === undefined ? isOfConnection(error) : passing.test(code)) {
+  if (code === undefined ? error instanceof Unavailable : passing.test(code)) {
     return storageUnavailable(error);
   }
   return error;
@@ -113,11 +136,7 @@ const refusals: readonly (readonly [codes: RegExp, reason: string])[] = [
 ];
 
 function systemCodeOf(error: unknown): string {
-  if (error instanceof Error && error.message === withoutTls) return 'NO_TLS';
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
-
-/** What pg and the system report of a connection: those errors have no class and no common code. */
-function isOfConnection(error: unknown): boolean {
-  return error instanceof Error && !(error instanceof TypeError || error instanceof RangeError);
+  const cause = error instanceof NoConnection ? error.cause : undefined;
+  if (cause instanceof Error && cause.message === withoutTls) return 'NO_TLS';
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
 }

@@ -122,8 +122,8 @@ export class Group {
     }
   }
 
-  /** Rejects all: nothing was changed. */
-  tellNothing(error: unknown): void {
+  /** Rejects all: nothing was changed, or there is a defect. */
+  tellFailed(error: unknown): void {
     this.#reject(problemOf(error));
   }
 

@@ -7,7 +7,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import { addressesOf, type Address, type Host } from './address.ts';
 import { Connection, type Row, type Statement } from './connection.ts';
-import { isAnswer, isWorthRetrying, problemOf, ReadOnlyServer, TooSlow } from './errors.ts';
+import {
+  isAnswer,
+  isDefect,
+  isLoss,
+  isWorthRetrying,
+  problemOf,
+  ReadOnlyServer,
+  TooSlow,
+} from './errors.ts';
 import { answerMsMax } from './in-time.ts';
 
 /** Connections of each process: no more than these, and fewer where there is less to do. */
@@ -119,7 +127,7 @@ export class Pool {
     const send = async (connection: Connection) => {
       const answers = steps.map(([statement, values]) => connection.query(statement, values));
       return settled(answers).catch((error: unknown) => {
-        mayBeDone ||= !isAnswer(error); // and stays so, however the next attempt ends
+        mayBeDone ||= isLoss(error); // and stays so, however the next attempt ends
         throw error;
       });
     };
@@ -239,13 +247,18 @@ export class Pool {
   }
 }
 
-/** Waits for all answers, so that the connection is free, and then rejects with the first error. */
+/**
+ * Waits for all answers, so that the connection is free, and then rejects with the first error; or with a
+ * defect, because that ends the connection, and the other statements with it.
+ */
 export async function settled<const T extends readonly Promise<unknown>[]>(
   answers: T,
 ): Promise<{ -readonly [at in keyof T]: Awaited<T[at]> }> {
+  let failed: PromiseRejectedResult | undefined;
   for (const one of await Promise.allSettled(answers)) {
-    if (one.status === 'rejected') throw one.reason;
+    if (one.status === 'rejected' && (failed === undefined || isDefect(one.reason))) failed = one;
   }
+  if (failed !== undefined) throw failed.reason;
   return Promise.all(answers);
 }
 
@@ -257,7 +270,7 @@ async function repeatedly<T>(work: () => Promise<T>): Promise<T> {
       return await work();
     } catch (error) {
       const isConflict = isWorthRetrying(error);
-      const isPassing = isConflict || !(isAnswer(error) || error instanceof Problem);
+      const isPassing = isConflict || isLoss(error);
       const isOver = performance.now() > endMs || (!isConflict && attempt >= lostAttemptsMax);
       if (!isPassing || isOver || error instanceof TooSlow) throw error;
       await jitter();

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { NewPlant, Plant } from '../plant.ts';
 import { tooManyWrites } from '../problem.ts';
-import { isAnswer, isWorthRetrying, problemOf, TooSlow } from './errors.ts';
+import { isLoss, isWorthRetrying, problemOf, TooSlow } from './errors.ts';
 import { Group, groupSql, type Waiting, type Write } from './group.ts';
 import { jitter, type Pool } from './pool.ts';
 import type { Watch } from './watch.ts';
@@ -106,12 +106,12 @@ export class Writer {
           return group.commit(connection, writer);
         }, endMs - performance.now());
       } catch (error) {
-        const isCommitted = isSent && !isAnswer(error) ? await this.#ask(group, writer) : false;
+        const isCommitted = isSent && isLoss(error) ? await this.#ask(group, writer) : false;
         if (isCommitted === undefined) return group.tellUnknown(error);
         if (!isCommitted) {
-          const isPassing = isWorthRetrying(error) || !isAnswer(error);
+          const isPassing = isWorthRetrying(error) || isLoss(error);
           const isOver = attempt === attemptsMax || performance.now() > endMs;
-          if (!isPassing || isOver) return group.tellNothing(error);
+          if (!isPassing || isOver) return group.tellFailed(error);
           await jitter();
           continue;
         }

@@ -3,7 +3,7 @@
  * and the next use opens another. Each thread has its own.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { storageUnavailable, type Problem } from '../problem.ts';
+import { storageUnavailable } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import { blockMs } from './block.ts';
 import { openDatabase, walBytesKept, type OpenOptions } from './database.ts';
@@ -48,7 +48,7 @@ export class Connection {
   #open: Open | undefined;
   #diskFailure: unknown;
   #restartWalAt = walBytesKept + restartWalBytes;
-  #refusal: { problem: Problem; untilMs: number } | undefined;
+  #refusal: { problem: unknown; untilMs: number } | undefined;
 
   /** `cacheKiB` is what it may keep of the file in memory; it takes no more than it reads. */
   constructor(path: string, cacheKiB: number, fileId?: FileId) {
@@ -163,8 +163,9 @@ export class Connection {
       this.#open = this.#openWith({ create: false, lockMs });
       return this.#open;
     } catch (error) {
-      this.#refusal = { problem: storageUnavailable(error), untilMs: nowMs() + reopenMs };
-      throw this.#refusal.problem;
+      const problem = problemOf(error, 'before-commit');
+      this.#refusal = { problem, untilMs: nowMs() + reopenMs };
+      throw problem;
     }
   }
 

@@ -29,6 +29,11 @@ export function isSqliteError(error: unknown): error is SqliteError {
   );
 }
 
+/** Of the system, not of SQLite: an error that a function of node:fs throws. */
+function isSystemError(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error;
+}
+
 /** The low byte of an extended code is the primary one. */
 export function primaryCode(error: SqliteError): number {
   return error.errcode & 0xff;
@@ -41,7 +46,7 @@ export type Stage = 'before-commit' | 'commit';
  * Any other error passes through as it is.
  */
 export function problemOf(error: unknown, stage: Stage): unknown {
-  if (error instanceof Refusal) {
+  if (error instanceof Refusal || isSystemError(error)) {
     return stage === 'commit' ? outcomeUnknown(error) : storageUnavailable(error);
   }
   if (!isSqliteError(error)) return error;

@@ -1,0 +1,42 @@
+/**
+ * A fault of our own code is no fault of the database: nobody is told that the storage is down.
+ */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { hashToken } from '../../src/token.ts';
+import { addToken } from '../support/app.ts';
+import { testDatabase } from '../support/storages.ts';
+
+const defect = new Error('a value that pg cannot send');
+
+/** Fails where the driver turns it into bytes; that it is taken for an id or a name is the defect. */
+const unsendable = {
+  toPostgres() {
+    throw defect;
+  },
+} as never;
+
+it('PostgreSQL: a defect passes through, and others get their own answers', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await using storage = await database.open();
+  const grant = await storage.findGrant(hashToken(await addToken(storage, 'alice')));
+  assert.ok(grant);
+  const { caller } = grant;
+  const create = (name: string) => storage.createPlant(caller, { name });
+  const find = (id: number) => storage.findPlant(caller, id);
+  const plants = await Promise.all(['a', 'b', 'c'].map(create));
+  const findAll = () => Promise.all(plants.map(({ id }) => find(id)));
+
+  const passesThrough = (error: unknown) => error === defect;
+  const [before, , after] = await Promise.all([
+    findAll(),
+    assert.rejects(find(unsendable), passesThrough),
+    findAll(),
+    assert.rejects(create(unsendable), passesThrough),
+    assert.rejects(storage.deletePlant(caller, unsendable), passesThrough),
+  ]);
+  assert.deepEqual([before, after], [plants, plants]);
+
+  assert.equal((await create('d')).name, 'd');
+  assert.deepEqual(await findAll(), plants);
+});
