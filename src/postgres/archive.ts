@@ -10,7 +10,8 @@ import { Refusal } from '../refusal.ts';
 
 type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];
 
-const columns: Record<Table, readonly Column[]> = {
+/** All but what is of no use in another database (test/archive.test.ts). */
+export const columns: Record<Table, readonly Column[]> = {
   stores: [
     ['store', 'bigint'],
     ['name', 'text'],

@@ -1,0 +1,64 @@
+/**
+ * `copy` carries the columns that each engine's archive names. One that a migration adds has to be
+ * added there, or here with the reason why a copy does without it.
+ */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { tables } from '../src/archive.ts';
+import { columns as postgresColumns } from '../src/postgres/archive.ts';
+import { columns as sqliteColumns } from '../src/sqlite/archive.ts';
+import { openDatabase } from '../src/sqlite/database.ts';
+import { databaseFile } from './support/database.ts';
+import { query } from './support/postgres.ts';
+import { testDatabase } from './support/storages.ts';
+
+/** Asserts that each `table.column` of the catalogue is copied, or else has a reason not to be. */
+function assertComplete(
+  catalogue: readonly string[],
+  copied: readonly string[],
+  notCopied: Record<string, string>,
+): void {
+  assert.deepEqual(catalogue.toSorted(), [...copied, ...Object.keys(notCopied)].toSorted());
+}
+
+it('SQLite: every column is copied, or is of no use in a copy', (t) => {
+  using database = openDatabase(databaseFile(t).path, { create: true });
+  const rows = database
+    .prepare(
+      `SELECT tables.name || '.' || columns.name AS name
+       FROM sqlite_schema AS tables, pragma_table_xinfo(tables.name) AS columns
+       WHERE tables.type = 'table'`,
+    )
+    .all();
+  assertComplete(
+    rows.map(({ name }) => String(name)),
+    tables.flatMap((table) => sqliteColumns[table].map((name) => `${table}.${name}`)),
+    {
+      'stores.versions': 'shows the processes of one database which of their pages are old',
+      'grant_changes.count': 'shows them whether their grants are old',
+    },
+  );
+});
+
+it('PostgreSQL: every column is copied, or is of no use in a copy', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await (await database.open())[Symbol.asyncDispose](); // it has brought the schema there
+  const rows = await query(
+    database.url,
+    `SELECT table_name || '.' || column_name AS name
+     FROM information_schema.columns
+     WHERE table_schema = 'plant_store' AND table_name <> 'migrations' -- describes the schema itself`,
+  );
+  assertComplete(
+    (rows as { name: string }[]).map(({ name }) => name), // as the statement names it
+    tables.flatMap((table) => postgresColumns[table].map(([name]) => `${table}.${name}`)),
+    {
+      'stores.version': 'shows the replicas of one database which of their pages are old',
+      'stores.writer': 'shows a replica whether its last changes were committed',
+      'stores.grants': 'shows the replicas which of their grants are old',
+      'stores.last_user': 'follows from the users, and is set when they are added',
+      'store_names.name': 'follows from the stores, and is added with them',
+      'store_names.store': 'follows from the stores, and is added with them',
+    },
+  );
+});
