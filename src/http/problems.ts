@@ -2,6 +2,7 @@
  * Problems as answers: RFC 9457 over HTTP. One table says what each kind is; docs/errors.md
  * describes each for people.
  */
+import { channel } from 'node:diagnostics_channel';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { defect, Problem, type ProblemKind } from '../problem.ts';
@@ -41,14 +42,18 @@ export const answers: Record<ProblemKind, Answer> = {
   'outcome-unknown': { status: 503, title: 'The outcome is unknown', retryAfterSeconds: 1 },
 };
 
+/** For metrics: `{ kind }` of each problem that is answered, also to bytes that are not HTTP. */
+const answered = channel('plant-store:error');
+
 /** A stable name, not an address: it means the same on every host. */
 export function problemType(kind: ProblemKind): string {
   return `urn:plant-store:problem:${kind}`;
 }
 
-/** The body of the answer. A 5xx alone carries the request id, to be found in the log by. */
+/** The body of an answer, made once for each. A 5xx alone carries the request id, to be found in the log by. */
 export function problemBody(problem: Problem, requestId: string): string {
   const { status, title } = answers[problem.kind];
+  if (answered.hasSubscribers) answered.publish({ kind: problem.kind });
   const text = JSON.stringify({
     type: problemType(problem.kind),
     title,

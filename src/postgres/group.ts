@@ -70,6 +70,8 @@ export class Group {
   readonly store: number;
   /** When the first of its writes came. */
   readonly sinceMs: number;
+  /** How many writes it has. */
+  readonly size: number;
   /** The largest id before this group, and the version with it, once the server has said so. */
   last: { id: number; version: number } | undefined;
   readonly #creates: readonly Create[];
@@ -84,6 +86,7 @@ export class Group {
   constructor(store: number, writes: readonly Waiting[]) {
     this.store = store;
     this.sinceMs = writes[0]?.sinceMs ?? 0;
+    this.size = writes.length;
     this.#creates = writes.filter((one): one is Create => one.write.kind === 'create');
     this.#deletes = writes.filter((one): one is Delete => one.write.kind === 'delete');
     this.assigned = this.#creates.filter(({ write }) => write.plant.id === undefined).length;

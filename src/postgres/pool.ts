@@ -3,6 +3,7 @@
  * and one for health checks. They are made when they are needed; one that is lost is replaced by the
  * next use.
  */
+import { channel } from 'node:diagnostics_channel';
 import { setTimeout as pause } from 'node:timers/promises';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import { addressesOf, type Address, type Host } from './address.ts';
@@ -41,6 +42,12 @@ const pauseMsMax = 50;
 /** After a connection could not be made, others are not even tried for so long. */
 const restMs = 100;
 
+/**
+ * For metrics, after each change: `{ lane, busy, waiting }`. In the lane `reads`, reads are busy that have been
+ * sent; in `own` and `checks`, connections are, with transactions and with health checks.
+ */
+const turnsChanged = channel('plant-store:pool');
+
 const begin: Statement = { name: 'begin', text: 'BEGIN' };
 const commit: Statement = { name: 'commit', text: 'COMMIT' };
 
@@ -52,8 +59,8 @@ class Lane {
   readonly turns: Turns;
   readonly free: Connection[] = [];
 
-  constructor(connectionsMax: number) {
-    this.turns = new Turns(connectionsMax);
+  constructor(name: string, connectionsMax: number) {
+    this.turns = new Turns(name, connectionsMax);
   }
 }
 
@@ -66,9 +73,9 @@ export class Pool {
   #shared: Connection[] = [];
   #dialing: Promise<void> | undefined;
   #reads = 0;
-  readonly #sentReads = new Turns(sentReadsMax);
-  readonly #own = new Lane(ownMax);
-  readonly #checks = new Lane(1);
+  readonly #sentReads = new Turns('reads', sentReadsMax);
+  readonly #own = new Lane('own', ownMax);
+  readonly #checks = new Lane('checks', 1);
   #failure: { error: unknown; untilMs: number } | undefined;
   #isClosed = false;
 
@@ -289,22 +296,29 @@ function tooManyReads(): Problem {
 
 /** So many at a time; others wait for their turn, in order and not for ever. */
 class Turns {
+  readonly #lane: string;
+  readonly #count: number;
   #left: number;
   readonly #waiting = new Set<() => void>();
 
-  constructor(count: number) {
+  constructor(lane: string, count: number) {
+    this.#lane = lane;
+    this.#count = count;
     this.#left = count;
   }
 
   async take(waitMsMax: number, late: () => Error = () => new TooSlow()): Promise<void> {
     if (this.#left > 0) {
       this.#left--;
+      this.#publish();
       return;
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#waiting.add(resolve);
+    this.#publish();
     const timer = setTimeout(() => {
       this.#waiting.delete(resolve);
+      this.#publish();
       reject(late());
     }, waitMsMax);
     await promise.finally(() => clearTimeout(timer));
@@ -318,5 +332,12 @@ class Turns {
       this.#waiting.delete(next);
       next();
     }
+    this.#publish();
+  }
+
+  #publish(): void {
+    if (!turnsChanged.hasSubscribers) return;
+    const [lane, busy, waiting] = [this.#lane, this.#count - this.#left, this.#waiting.size];
+    turnsChanged.publish({ lane, busy, waiting });
   }
 }

@@ -3,6 +3,7 @@
  * the next transaction. Each keeps an outcome of its own.
  */
 import { randomBytes } from 'node:crypto';
+import { channel } from 'node:diagnostics_channel';
 import type { NewPlant, Plant } from '../plant.ts';
 import { tooManyWrites } from '../problem.ts';
 import { isLoss, isWorthRetrying, problemOf, TooSlow } from './errors.ts';
@@ -24,6 +25,9 @@ const lookMs = 200;
 const attemptsMax = 5;
 /** How long is asked whether a commit came through, whose answer was lost. */
 const askMsMax = 3_000;
+
+/** For metrics, after each commit: `{ writes, durationMs }`, from when the first of them came. */
+const committed = channel('plant-store:commit');
 
 /** The writes of one store that wait for their turn. */
 interface Queue {
@@ -117,6 +121,10 @@ export class Writer {
         }
       }
       this.#watch.changed(group.store);
+      if (committed.hasSubscribers) {
+        const { size: writes, sinceMs } = group;
+        committed.publish({ writes, durationMs: performance.now() - sinceMs });
+      }
       // Later, so that the next group is on its way before those of this one are answered.
       setImmediate(() => group.tell());
       return;

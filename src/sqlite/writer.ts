@@ -2,6 +2,7 @@
  * Group commit: writes go to a thread that takes all that have come whenever it is done with a
  * commit, and makes the next one of them. The event loop and the disk never wait for each other.
  */
+import { channel } from 'node:diagnostics_channel';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../problem.ts';
@@ -25,6 +26,9 @@ const parcelMax = 8;
 /** What a write may take, a lock's wait included; then its outcome is given up as unknown. */
 const outcomeMsMax = 20_000;
 const sweepMs = 1_000;
+
+/** For metrics, after each commit: `{ writes, durationMs }`, from when the first of them came. */
+const committed = channel('plant-store:commit');
 
 interface Waiting {
   write: Write;
@@ -143,6 +147,10 @@ export class Writer {
   #settle(outcomes: readonly Outcome[]): void {
     this.#onCommit();
     const settled = this.#sent.splice(0, outcomes.length);
+    if (committed.hasSubscribers && !outcomes.every(isFailure)) {
+      const durationMs = nowMs() - (settled[0]?.sinceMs ?? nowMs());
+      committed.publish({ writes: settled.length, durationMs });
+    }
     for (const [at, { settle }] of settled.entries()) {
       const outcome = outcomes[at];
       settle(outcome);

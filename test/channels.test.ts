@@ -1,0 +1,70 @@
+/**
+ * What the service publishes on node:diagnostics_channel, for those who measure it.
+ */
+import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { test, type TestContext } from 'node:test';
+import { hashToken } from '../src/token.ts';
+import { addToken, startApp } from './support/app.ts';
+import { exchange } from './support/raw.ts';
+import { it, testDatabase } from './support/storages.ts';
+
+/** All that is published on the channel until the test ends. */
+function messagesOf<T>(t: TestContext, channel: string): T[] {
+  const messages: T[] = [];
+  const add = (message: unknown) => void messages.push(message as T); // as the channel documents it
+  subscribe(channel, add);
+  t.after(() => unsubscribe(channel, add));
+  return messages;
+}
+
+it('Every commit is published with its writes and what it took', async (t) => {
+  const app = await startApp(t);
+  const token = await app.token('alice');
+  const commits = messagesOf<{ writes: number; durationMs: number }>(t, 'plant-store:commit');
+  const startedMs = performance.now();
+  const create = (name: string) => app.call('POST', '/plants', { token, json: { name } });
+  await Promise.all(Array.from({ length: 20 }, (_, at) => create(`plant ${at}`)));
+  await app.call('DELETE', '/plants/1', { token });
+  const tookMs = performance.now() - startedMs;
+  assert.equal(
+    commits.reduce((sum, { writes }) => sum + writes, 0),
+    21,
+  );
+  for (const { durationMs } of commits) assert.ok(durationMs > 0 && durationMs < tookMs);
+});
+
+it('Every problem is published with its kind, also where the request was no HTTP', async (t) => {
+  const app = await startApp(t);
+  const token = await app.token('alice');
+  const problems = messagesOf(t, 'plant-store:error');
+  await app.call('GET', '/plants');
+  await app.call('GET', '/plants', { token });
+  await app.call('GET', '/plants/1', { token });
+  await exchange(app.port, 'nonsense\r\n\r\n');
+  assert.deepEqual(problems, [
+    { kind: 'invalid-token' },
+    { kind: 'plant-not-found' },
+    { kind: 'invalid-request' },
+  ]);
+});
+
+test('PostgreSQL: what is busy and who waits is published when it changes', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await using storage = await database.open();
+  const grant = await storage.findGrant(hashToken(await addToken(storage, 'alice')));
+  assert.ok(grant);
+  type Turn = { lane: string; busy: number; waiting: number };
+  const turns = messagesOf<Turn>(t, 'plant-store:pool');
+  const reads = 130; // two more than are sent at a time
+  await Promise.all(Array.from({ length: reads }, () => storage.findPlant(grant.caller, 1)));
+  await storage.check();
+  const of = (name: string) => turns.filter(({ lane }) => lane === name);
+  assert.equal(Math.max(...of('reads').map(({ busy }) => busy)), 128);
+  assert.equal(Math.max(...of('reads').map(({ waiting }) => waiting)), 2);
+  assert.deepEqual(of('reads').at(-1), { lane: 'reads', busy: 0, waiting: 0 });
+  assert.deepEqual(
+    of('checks').map(({ busy }) => busy),
+    [1, 0],
+  );
+});
