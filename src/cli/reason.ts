@@ -1,5 +1,6 @@
 import { Problem } from '../problem.ts';
 import { DiskFailure, Misuse, Refusal } from '../refusal.ts';
+import { messageOf } from './advice.ts';
 
 /** The exit status of a process that must not go on with the disk that it has. */
 export const diskFailureStatus = 3;
@@ -15,7 +16,7 @@ export function statusOf(error: unknown): number {
  * Undefined for a defect, which shows its stack.
  */
 export function reasonOf(error: unknown): string | undefined {
-  if (error instanceof Refusal) return error.message;
+  if (error instanceof Refusal) return messageOf(error);
   if (error instanceof Problem) {
     if (error.kind === 'internal-error') return undefined;
     return error.cause === undefined
@@ -28,7 +29,7 @@ export function reasonOf(error: unknown): string | undefined {
 
 /** What lies behind an error, in the words of the system or of a database. */
 export function causeOf(error: unknown): string {
-  if (error instanceof Refusal) return error.message;
+  if (error instanceof Refusal) return messageOf(error);
   if (error instanceof Error && error.cause !== undefined) return causeOf(error.cause);
   // Each address of a host has an error of its own.
   if (error instanceof AggregateError) return error.errors.map(causeOf).join(', ');

@@ -7,6 +7,7 @@ import { scopes } from '../access.ts';
 import { Problem } from '../problem.ts';
 import { DiskFailure, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
+import { messageOf } from './advice.ts';
 import { databaseOption, openStorage, shownDatabase } from './database.ts';
 import { diskFailureStatus } from './reason.ts';
 import { killUnlessStopped } from './stop-in-time.ts';
@@ -35,7 +36,7 @@ export async function serve(options: ServeOptions): Promise<void> {
 
   // People read standard output; the log goes to standard error, a line of JSON for each entry.
   process.stderr.on('error', () => {}); // a log that cannot be written must not stop the service
-  const log = pino({ level: options.logLevel }, process.stderr);
+  const log = pino({ level: options.logLevel, serializers: { err: inLog } }, process.stderr);
   try {
     if (cluster.isPrimary && options.workers > 1) await serveByWorkers(options, stop, log);
     else await serveHere(options, stop, log);
@@ -43,6 +44,13 @@ export async function serve(options: ServeOptions): Promise<void> {
     cluster.worker?.disconnect(); // its channel to the first process would keep a worker alive
   }
 }
+
+/** Who reads the log is told what to do, as who sits at the terminal is. */
+const inLog = pino.stdSerializers.wrapErrorSerializer((entry) => {
+  const { raw } = entry;
+  if (raw instanceof Refusal) entry.message = entry.message.replace(raw.message, messageOf(raw));
+  return entry;
+});
 
 async function serveHere(options: ServeOptions, stop: AbortController, log: Logger): Promise<void> {
   let hasDiskFailed = false;

@@ -4,7 +4,7 @@
  */
 import { DatabaseError } from 'pg';
 import { Problem, storageFull, storageUnavailable } from '../problem.ts';
-import { Refusal } from '../refusal.ts';
+import { Refusal, type RefusalKind } from '../refusal.ts';
 
 /** The server is not there for us now. That is told where it is noticed: pg has no class or code for it. */
 class Unavailable extends Error {}
@@ -104,34 +104,31 @@ export function problemOf(error: unknown): unknown {
 /** What a person has to mend: waiting for the server does not help. Undefined for everything else. */
 export function refusalFor(error: unknown): Refusal | undefined {
   const code = codeOf(error) ?? systemCodeOf(error);
-  const [, reason] = refusals.find(([codes]) => codes.test(code)) ?? [];
-  return reason === undefined ? undefined : new Refusal(reason, { cause: error });
+  const [, reason, kind] = refusals.find(([codes]) => codes.test(code)) ?? [];
+  return reason === undefined ? undefined : new Refusal(reason, { kind, cause: error });
 }
 
 /** What pg says; it has no code for that. */
 const withoutTls = 'The server does not support SSL connections';
 
-const refusals: readonly (readonly [codes: RegExp, reason: string])[] = [
+const refusals: readonly (readonly [codes: RegExp, reason: string, kind?: RefusalKind])[] = [
   [/^28/, 'The database server refuses the user or the password of the address.'],
-  [/^3D000$/, 'The server has no database of the name in the address. Make it with createdb.'],
+  [/^3D000$/, 'The server has no database of the name in the address.', 'no-database'],
   [
     /^42501$/,
     'The user of the address may not create what Plant Store needs. Grant CREATE on the database.',
   ],
   [
     /ALTNAME/,
-    "The database server's certificate is not for this host: use a name that it was made for in the address.",
+    "The database server's certificate is not for this host.",
+    'certificate-of-other-host',
   ],
-  [
-    /^NO_TLS$/,
-    'The database server does not speak TLS. Set that up, or say ?sslmode=disable in the address where ' +
-      'nobody else listens in between.',
-  ],
+  [/^NO_TLS$/, 'The database server does not speak TLS.', 'no-tls'],
   [/CERT_HAS_EXPIRED/, "The database server's certificate has expired."],
   [
     /CERT|SIGNATURE|ISSUER/,
-    "The database server's certificate cannot be verified: name the authority that signed it with " +
-      '?sslrootcert=FILE in the address.',
+    "The database server's certificate cannot be verified.",
+    'unknown-authority',
   ],
 ];
 

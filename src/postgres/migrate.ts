@@ -81,15 +81,13 @@ export async function migrate(
   for (;;) {
     const version = await versionOf(connection);
     if (version === undefined && !create) {
-      throw new Refusal(
-        'There is no Plant Store in this database. "plant-store migrate" makes one.',
-      );
+      throw new Refusal('There is no Plant Store in this database.', { kind: 'no-schema' });
     }
     if (version === newestVersion) return;
     if (version !== undefined && version > newestVersion) {
       throw new Refusal(
-        `The database was written by a newer Plant Store (schema ${version}, this one knows ${newestVersion}). ` +
-          'Update Plant Store, or choose another database.',
+        `The database was written by a newer Plant Store (schema ${version}, this one knows ${newestVersion}).`,
+        { kind: 'newer-schema' },
       );
     }
     try {

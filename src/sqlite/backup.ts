@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
-import { Refusal } from '../refusal.ts';
+import { Refusal, type RefusalKind } from '../refusal.ts';
 import { openAsItIs, openDatabase } from './database.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { companions, publish, refuseLeftovers, syncFile } from './files.ts';
@@ -41,7 +41,9 @@ export async function backupDatabase(
   onProgress: OnProgress,
 ): Promise<void> {
   if (existsSync(file)) {
-    throw new Refusal(`${file} exists already, and a backup never overwrites. Name another.`);
+    throw new Refusal(`${file} exists already, and a backup never overwrites.`, {
+      kind: 'name-taken',
+    });
   }
   refuseLeftovers(file);
   await withPartial(file, async (partial) => {
@@ -100,7 +102,7 @@ function openBackup(file: string): DatabaseSync {
 }
 
 function noBackup(file: string): Refusal {
-  return new Refusal(`${file} is no backup of a Plant Store. Name another.`);
+  return new Refusal(`${file} is no backup of a Plant Store.`, { kind: 'no-backup' });
 }
 
 /** A database that SQLite finds whole can still have another schema, or rows that belong to nobody. */
@@ -108,15 +110,16 @@ function refuseForeignContent(copied: string, original: string): void {
   using database = new DatabaseSync(copied, { readOnly: true });
   const difference = schemaDifference(database);
   if (difference !== undefined) {
-    throw new Refusal(
-      `${original} is no backup of a Plant Store: the database ${difference}. Name another.`,
-    );
+    throw new Refusal(`${original} is no backup of a Plant Store: the database ${difference}.`, {
+      kind: 'no-backup',
+    });
   }
   const orphan = database.prepare('PRAGMA foreign_key_check').get();
   if (orphan !== undefined) {
     throw new Refusal(
       `${original} is no whole backup: a row of ${String(orphan['table'])} belongs to none of ` +
-        `${String(orphan['parent'])}. Name another.`,
+        `${String(orphan['parent'])}.`,
+      { kind: 'no-backup' },
     );
   }
 }
@@ -241,21 +244,21 @@ function replace(partial: string, path: string): string {
 }
 
 function refusalFor(error: unknown, file: string): unknown {
-  const reason = isSqliteError(error)
-    ? reasons[primaryCode(error)]
-    : reasons[String(error instanceof Error && 'code' in error ? error.code : '')];
-  return reason === undefined ? error : new Refusal(`${file} ${reason}`, { cause: error });
+  const ofSystem = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const [reason, kind] = reasons[isSqliteError(error) ? primaryCode(error) : ofSystem] ?? [];
+  return reason === undefined ? error : new Refusal(`${file} ${reason}`, { kind, cause: error });
 }
 
-const reasons: Record<number | string, string> = {
-  [resultCode.busy]: 'is in use. Stop every process that has it open, and try again.',
-  [resultCode.corrupt]:
+const reasons: Record<number | string, readonly [reason: string, kind?: RefusalKind]> = {
+  [resultCode.busy]: ['is in use. Stop every process that has it open, and try again.'],
+  [resultCode.corrupt]: [
     'is damaged. Move it away, with the files -wal and -shm beside it, and try again.',
-  [resultCode.full]: 'does not fit: the disk is full.',
-  [resultCode.notADatabase]: 'is not an SQLite database. Move it away, and try again.',
-  EEXIST: 'exists by now, and is never overwritten. Name another.',
-  ENOENT: 'cannot be made: there is no such folder.',
-  EACCES: 'cannot be made: permission is denied.',
-  EROFS: 'cannot be made: the file system is read-only.',
-  ENOSPC: 'does not fit: the disk is full.',
+  ],
+  [resultCode.full]: ['does not fit: the disk is full.'],
+  [resultCode.notADatabase]: ['is not an SQLite database. Move it away, and try again.'],
+  EEXIST: ['exists by now, and is never overwritten.', 'name-taken'],
+  ENOENT: ['cannot be made: there is no such folder.'],
+  EACCES: ['cannot be made: permission is denied.'],
+  EROFS: ['cannot be made: the file system is read-only.'],
+  ENOSPC: ['does not fit: the disk is full.'],
 };

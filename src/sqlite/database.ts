@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { Refusal } from '../refusal.ts';
+import { Refusal, type RefusalKind } from '../refusal.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { publish, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, migrate, refuseNewerSchema } from './migrate.ts';
@@ -141,10 +141,10 @@ function claimFile(file: string, path: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
-    throw new Refusal(
-      `Cannot make a database at ${path}: ${reasonOf(error)}. Choose another place with --database.`,
-      { cause: error },
-    );
+    throw new Refusal(`Cannot make a database at ${path}: ${reasonOf(error)}.`, {
+      kind: 'no-place',
+      cause: error,
+    });
   }
 }
 
@@ -160,7 +160,7 @@ function refuseEmpty(path: string): void {
 
 function refuseUnusablePlace(path: string): void {
   if (!statSync(path).isFile()) {
-    throw new Refusal(`${path} is not a file. Name a database file with --database.`);
+    throw new Refusal(`${path} is not a file.`, { kind: 'not-a-file' });
   }
   try {
     accessSync(path, constants.R_OK | constants.W_OK);
@@ -168,8 +168,8 @@ function refuseUnusablePlace(path: string): void {
   } catch (error) {
     throw new Refusal(
       `Cannot write to ${path} or the folder that it is in (${reasonOf(error)}). ` +
-        'SQLite needs to write both: choose another place with --database, or mend the permissions.',
-      { cause: error },
+        'SQLite needs to write both.',
+      { kind: 'not-writable', cause: error },
     );
   }
 }
@@ -177,9 +177,9 @@ function refuseUnusablePlace(path: string): void {
 function refuseForeignFile(database: DatabaseSync, path: string): void {
   const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get();
   if (tables?.['count'] !== 0 && pragma(database, 'application_id') !== applicationId) {
-    throw new Refusal(
-      `${path} is an SQLite database of another program. Choose another file with --database.`,
-    );
+    throw new Refusal(`${path} is an SQLite database of another program.`, {
+      kind: 'foreign-file',
+    });
   }
 }
 
@@ -205,18 +205,18 @@ function configure(database: DatabaseSync): void {
 /** A driver's error while opening, as a sentence; anything else as it is. */
 function refusalFor(error: unknown, path: string): unknown {
   if (!isSqliteError(error)) return error;
-  const reason = openingRefusals[primaryCode(error)];
-  return reason === undefined ? error : new Refusal(`${path} ${reason}`, { cause: error });
+  const [reason, kind] = openingRefusals[primaryCode(error)] ?? [];
+  return reason === undefined ? error : new Refusal(`${path} ${reason}`, { kind, cause: error });
 }
 
-const openingRefusals: Record<number, string> = {
-  [resultCode.busy]: 'is locked by another process for too long. Try again.',
-  [resultCode.readOnly]: 'is read-only. Mend the permissions, or choose another with --database.',
-  [resultCode.ioError]: 'cannot be read or written: the disk reports an error.',
-  [resultCode.corrupt]: 'is damaged. Restore a backup to another place, and keep this file.',
-  [resultCode.full]: 'is on a disk that is full. Free some room and try again.',
-  [resultCode.cannotOpen]: 'cannot be opened. Check the path and its permissions.',
-  [resultCode.notADatabase]: 'is not an SQLite database. Choose another file with --database.',
+const openingRefusals: Record<number, readonly [reason: string, kind?: RefusalKind]> = {
+  [resultCode.busy]: ['is locked by another process for too long. Try again.'],
+  [resultCode.readOnly]: ['is read-only.', 'not-writable'],
+  [resultCode.ioError]: ['cannot be read or written: the disk reports an error.'],
+  [resultCode.corrupt]: ['is damaged. Restore a backup to another place, and keep this file.'],
+  [resultCode.full]: ['is on a disk that is full. Free some room and try again.'],
+  [resultCode.cannotOpen]: ['cannot be opened. Check the path and its permissions.'],
+  [resultCode.notADatabase]: ['is not an SQLite database.', 'foreign-file'],
 };
 
 function reasonOf(error: unknown): string {

@@ -54,8 +54,8 @@ export function refuseNewerSchema(database: DatabaseSync, path: string): void {
   const version = versionOf(database);
   if (version > newestVersion) {
     throw new Refusal(
-      `${path} was written by a newer Plant Store (schema ${version}, this one knows ${newestVersion}). ` +
-        'Update Plant Store, or choose another file.',
+      `${path} was written by a newer Plant Store (schema ${version}, this one knows ${newestVersion}).`,
+      { kind: 'newer-schema' },
     );
   }
 }

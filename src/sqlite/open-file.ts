@@ -75,10 +75,9 @@ export function refuseOther(path: string, { dev, ino }: FileId): { size: bigint 
     );
   }
   if (now.dev !== dev || now.ino !== ino) {
-    throw new Refusal(
-      `${path} was replaced by another file while it was in use. ` +
-        'Put the first one back, or stop the service and restore the other with "plant-store restore".',
-    );
+    throw new Refusal(`${path} was replaced by another file while it was in use.`, {
+      kind: 'replaced-file',
+    });
   }
   return now;
 }

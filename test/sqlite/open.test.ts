@@ -6,6 +6,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSyn
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
+import { reasonOf } from '../../src/cli/reason.ts';
 import { openAsItIs, openDatabase, refuseUnsafeSqlite } from '../../src/sqlite/database.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
 import { Refusal } from '../../src/refusal.ts';
@@ -24,7 +25,7 @@ function assertRefused(path: string, words: RegExp, options = create): void {
     () => openDatabase(path, options).close(),
     (error) => {
       assert.ok(error instanceof Refusal, String(error));
-      assert.match(error.message, words);
+      assert.match(reasonOf(error) ?? '', words);
       return error.message.includes(path);
     },
   );
@@ -109,7 +110,8 @@ describe('a database is refused', () => {
     const path = join(tempFolder(t), 'nowhere', 'plants.db');
     assert.throws(() => openDatabase(path, create), {
       name: 'Refusal',
-      message: /there is no such folder\. Choose another place with --database\.$/,
+      kind: 'no-place',
+      message: /there is no such folder\.$/,
     });
   });
 
@@ -156,7 +158,7 @@ describe('a database is refused', () => {
     const { path } = databaseFile(t);
     await fill(path, 1);
     setVersion(path, newestVersion + 1);
-    const words = /written by a newer Plant Store \(schema \d+, this one knows \d+\)\. Update/;
+    const words = /written by a newer Plant Store \(schema \d+, this one knows \d+\)\.$/;
     assert.throws(() => openDatabase(path, dontCreate), words);
     assert.throws(() => openAsItIs(path), words);
     assert.deepEqual(soundIds(path), [1]);
@@ -205,7 +207,7 @@ describe('what others do not let us use is refused', { concurrency: true }, () =
   }
 
   const bothNeeded =
-    /^error: Cannot write to .* \(permission is denied\)\. SQLite needs to write both: choose another place/;
+    /^error: Cannot write to .* \(permission is denied\)\. SQLite needs to write both\. Choose another place/;
 
   it('a file that may not be written', async (t) => {
     const stderr = await refusal(t, (folder, path) => {
