@@ -9,14 +9,20 @@ import { Refusal } from '../refusal.ts';
 import { codeOf, isDefect, NoConnection, ReadOnlyServer } from './errors.ts';
 import { answerMsMax, connectMsMax, inTime } from './in-time.ts';
 
-/** A statement that is prepared once for each connection. */
-export interface Statement {
-  name: string;
-  text: string;
-}
-
 /** Columns in the order of the statement: null, text, number, boolean or bytes. */
 export type Row = readonly unknown[];
+
+/** A statement that is prepared once for each connection, and what its columns hold. */
+export interface Statement<R extends Row = Row> {
+  name: string;
+  text: string;
+  /** For the compiler alone. */
+  row?: R;
+}
+
+export function prepared<R extends Row = Row>(name: string, text: string): Statement<R> {
+  return { name, text };
+}
 
 /** After so long without a word the system asks whether the other side is still there. */
 const keepAliveMs = 30_000;
@@ -109,11 +115,16 @@ export class Connection {
   }
 
   /** `onOver` is called when the connection is done with it, be it after nobody waits any more. */
-  async query(statement: Statement, values: readonly unknown[], onOver = () => {}): Promise<Row[]> {
+  async query<R extends Row>(
+    statement: Statement<R>,
+    values: readonly unknown[],
+    onOver = () => {},
+  ): Promise<R[]> {
     const query = { ...statement, values: [...values], rowMode: 'array' as const };
     const answer = Promise.try(() => this.#client.query<unknown[]>(query));
     try {
-      return (await this.#timed(answer.finally(onOver))).rows;
+      const { rows } = await this.#timed(answer.finally(onOver));
+      return rows as Row[] as R[]; // SQL has no types for the compiler
     } catch (error) {
       throw this.#failed(error);
     }

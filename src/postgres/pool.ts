@@ -87,7 +87,7 @@ export class Pool {
   }
 
   /** Runs a statement that only reads. Rejects with a Problem where the database cannot answer. */
-  async read(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+  async read<R extends Row>(statement: Statement<R>, values: readonly unknown[]): Promise<R[]> {
     if (this.#reads >= readsMax) throw tooManyReads();
     this.#reads++;
     try {

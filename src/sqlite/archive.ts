@@ -2,6 +2,7 @@ import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { unfinishedCopyTable } from './schema.ts';
+import { prepare } from './statement.ts';
 
 /** All but what is of no use in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly string[]> = {
@@ -27,12 +28,11 @@ export class SqliteArchive implements Archive {
     const key = keyOf(table);
     const range =
       after === undefined ? '' : `WHERE (${key.join()}) > (${key.map(() => '?').join()})`;
-    const statement = this.#database.prepare(
+    const statement = prepare<Row>(
+      this.#database,
       `SELECT ${columns[table].join()} FROM ${table} ${range} ORDER BY ${key.join()} LIMIT ?`,
     );
-    statement.setReturnArrays(true);
-    const values = [...(after ?? []), limit] as SQLInputValue[];
-    return statement.all(...values) as unknown as Row[]; // as STRICT columns have it
+    return statement.all(...([...(after ?? []), limit] as SQLInputValue[]));
   }
 
   async add(table: Table, rows: readonly Row[]): Promise<void> {
@@ -83,9 +83,7 @@ export class SqliteArchive implements Archive {
   }
 
   #first(sql: string): Row | undefined {
-    const statement = this.#database.prepare(sql);
-    statement.setReturnArrays(true);
-    return statement.get() as unknown as Row | undefined; // arrays, as it was told
+    return prepare<Row>(this.#database, sql).get();
   }
 }
 
