@@ -50,7 +50,7 @@ try {
 }
 
 async function request(storage: SqliteStorage, hash: Uint8Array): Promise<void> {
-  const grant = await storage.findGrant(hash);
+  const grant = await storage.identify({ tokenHash: hash });
   if (grant === undefined) throw new Error('the token is not known');
   await storage.listPlants(grant.caller, { after: 0, limit: plants, fields: ['name', 'tag'] });
 }
@@ -59,7 +59,7 @@ async function user(storage: SqliteStorage, store: string, name: string) {
   const hash = hashToken(makeToken());
   const scopes = ['plants:read', 'plants:write'] as const;
   await storage.createToken({ hash, store, user: name, scopes, label: '', createdAtMs: 0 });
-  const caller: Caller | undefined = (await storage.findGrant(hash))?.caller;
+  const caller: Caller | undefined = (await storage.identify({ tokenHash: hash }))?.caller;
   if (caller === undefined) throw new Error('the token is not known');
   return { hash, caller };
 }

@@ -1,8 +1,8 @@
 /**
  * Who is calling, and what they may read and write.
  *
- * A user belongs to one store and never leaves it. A member reaches the plants they own; a manager
- * reaches every plant of the store. A token narrows that further to its scopes.
+ * A user belongs to one store and never leaves it. What a user reaches follows from their role: a member
+ * the plants that they own, a manager every plant of the store. A token narrows that further to its scopes.
  */
 
 export const roles = ['member', 'manager'] as const;
@@ -11,19 +11,34 @@ export type Role = (typeof roles)[number];
 export const scopes = ['plants:read', 'plants:write'] as const;
 export type Scope = (typeof scopes)[number];
 
-/** `store` and `user` are numbers that the storage gave out; they mean nothing outside it. */
+/** A user of a store. Both are numbers that the storage gave out; they mean nothing outside it. */
 export interface Identity {
   readonly store: number;
   readonly user: number;
-  readonly role: Role;
 }
 
-/** Who is calling, with what their token is good for. */
+/** Whose plants of a store: everybody's, or those of these owners, in ascending order and none twice. */
+export type Reach = 'all' | readonly number[];
+
+/** Who is calling, and what they may do: what `identify` of a storage has found, and nothing else. */
 export interface Caller extends Identity {
   readonly scopes: ReadonlySet<Scope>;
+  /** The plants that they may list and get. */
+  readonly read: Reach;
+  /** The plants that they may delete. Those that they create are their own. */
+  readonly write: Reach;
 }
 
-/** What a token stands for, and until when. Times are milliseconds since the Unix epoch. */
+/** What reads of plants need of a caller, and what changes of plants do. */
+export type ReadAccess = Pick<Caller, 'store' | 'read'>;
+export type WriteAccess = Pick<Caller, 'store' | 'write'>;
+
+/** What a request is identified by: the SHA-256 of its token (token.ts). */
+export interface Credential {
+  readonly tokenHash: Uint8Array;
+}
+
+/** What a credential stands for, and until when. Times are milliseconds since the Unix epoch. */
 export interface Grant {
   readonly caller: Caller;
   readonly expiresAtMs: number | undefined;
@@ -41,7 +56,20 @@ export function stateOf(
   return grant.expiresAtMs !== undefined && grant.expiresAtMs <= nowMs ? 'expired' : 'active';
 }
 
-/** True where the caller reaches every plant of the store, false where only their own. */
-export function reachesWholeStore(caller: Identity): boolean {
-  return caller.role === 'manager';
+export function callerOf(
+  { store, user }: Identity,
+  role: Role,
+  scopesOf: readonly Scope[],
+): Caller {
+  const reach = role === 'manager' ? 'all' : [user];
+  return { store, user, scopes: new Set(scopesOf), read: reach, write: reach };
+}
+
+export function reaches(reach: Reach, owner: number): boolean {
+  return reach === 'all' || reach.includes(owner);
+}
+
+/** Most reach the plants of one owner: their own. */
+export function soleOwner(reach: Reach): number | undefined {
+  return reach !== 'all' && reach.length === 1 ? reach[0] : undefined;
 }

@@ -2,13 +2,8 @@
  * Lists that no index holds: the plants in reach are walked over in steps, each of a bounded cost, and the
  * event loop is free between two.
  */
-import { reachesWholeStore, type Identity } from './access.ts';
-import type { PlantPage, PlantQuery } from './storage.ts';
-
-/** No index has the plants of one owner by tag. */
-export function isWalk(caller: Identity, { tag }: PlantQuery): boolean {
-  return tag !== undefined && !reachesWholeStore(caller);
-}
+import { pageOf, type PlantRow } from './lists.ts';
+import type { PlantPage, PlantQuery } from './plant-storage.ts';
 
 /** What one step has found. */
 export interface Step {
@@ -45,4 +40,20 @@ export async function walk(
     from = its.walkedTo;
   }
   return { json: found.join(), next: undefined };
+}
+
+/** `rows` are those of the step that are in the list, or the first of them, one more than `limit`. */
+export function stepOf(
+  rows: readonly PlantRow[],
+  query: PlantQuery,
+  walkedTo: number | undefined,
+): Step {
+  const { limit } = query;
+  return {
+    json: pageOf(rows, query).json,
+    plants: Math.min(rows.length, limit),
+    last: rows[limit - 1]?.[0],
+    moreFollow: rows.length > limit,
+    walkedTo,
+  };
 }

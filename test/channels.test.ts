@@ -52,7 +52,7 @@ it('Every problem is published with its kind, also where the request was no HTTP
 test('PostgreSQL: what is busy and who waits is published when it changes', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
-  const grant = await storage.findGrant(hashToken(await addToken(storage, 'alice')));
+  const grant = await storage.identify({ tokenHash: hashToken(await addToken(storage, 'alice')) });
   assert.ok(grant);
   type Turn = { lane: string; busy: number; waiting: number };
   const turns = messagesOf<Turn>(t, 'plant-store:pool');

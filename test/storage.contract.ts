@@ -8,7 +8,8 @@ import type { Caller, Role } from '../src/access.ts';
 import { scopes, stateOf } from '../src/access.ts';
 import { idMax } from '../src/ids.ts';
 import { defaultFields, plantJson, type Plant, type PlantField } from '../src/plant.ts';
-import type { PlantQuery, Storage } from '../src/storage.ts';
+import type { PlantQuery } from '../src/plant-storage.ts';
+import type { Storage } from '../src/storage.ts';
 import { tokenHashBytes, tokenId } from '../src/token.ts';
 
 export interface StorageUnderTest {
@@ -173,30 +174,43 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
           ),
         );
       }
+      const bob = await caller(storage, 'bob');
+      const others = Array.from({ length: 1_000 }, (_, at) => plants + at + 1);
+      await Promise.all(
+        others.map((id) =>
+          storage.createPlant(bob, { id, name: 'b', tag: id % 400 === 0 ? 'rare' : '' }),
+        ),
+      );
       const ids = [...tagged];
-      for (let after = 0; after <= ids.length; after++) {
-        const rest = ids.slice(after);
-        for (let limit = 1; limit <= rest.length + 1; limit++) {
-          const page = await storage.listPlants(alice, {
-            after: ids[after - 1] ?? 0,
-            limit,
-            tag: 'rare',
-            fields: ['id'],
-          });
-          assert.deepEqual(page, {
-            json: rest
-              .slice(0, limit)
-              .map((id) => `{"id":${id}}`)
-              .join(),
-            next: limit < rest.length ? rest[limit - 1] : undefined,
-          });
+      const all = [...ids, ...others.filter((id) => id % 400 === 0)];
+      for (const [who, found] of [
+        [alice, ids],
+        [reaching([alice, bob], alice), all],
+      ] as const) {
+        for (let after = 0; after <= found.length; after++) {
+          const rest = found.slice(after);
+          for (let limit = 1; limit <= rest.length + 1; limit++) {
+            const page = await storage.listPlants(who, {
+              after: found[after - 1] ?? 0,
+              limit,
+              tag: 'rare',
+              fields: ['id'],
+            });
+            assert.deepEqual(page, {
+              json: rest
+                .slice(0, limit)
+                .map((id) => `{"id":${id}}`)
+                .join(),
+              next: limit < rest.length ? rest[limit - 1] : undefined,
+            });
+          }
         }
       }
       const query = { after: 0, limit: 100, tag: 'rare', fields: ['id'] } as const;
       const bounded = await storage.listPlants(alice, { ...query, upTo: 10_000 });
       assert.equal(JSON.parse(`[${bounded.json}]`).length, 7);
-      const others = await storage.listPlants(alice, { ...query, tag: 'none' });
-      assert.deepEqual(others, { json: '', next: undefined });
+      const none = await storage.listPlants(alice, { ...query, tag: 'none' });
+      assert.deepEqual(none, { json: '', next: undefined });
     });
 
     it('ends a walk for a tag when nobody waits for it', async (t) => {
@@ -265,16 +279,119 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     });
   });
 
+  describe(`${name}: a reach of several owners`, () => {
+    it('lists the plants of all of them in order of id, page by page', async (t) => {
+      const storage = await open(t);
+      const owners = await Promise.all(
+        Array.from({ length: 101 }, (_, at) => caller(storage, `owner ${at}`)),
+      );
+      const [first] = owners as [Caller, ...Caller[]];
+      const plants = Array.from({ length: 600 }, (_, at) => {
+        const id = 3 * at + 1;
+        const owner = owners[((id * 7_919) % 97) + (id % 5)] ?? first; // some own none, some many
+        return { owner, plant: { id, name: `n${id}`, tag: `t${at % 3}` } };
+      });
+      await Promise.all(plants.map((one) => storage.createPlant(one.owner, one.plant)));
+
+      for (const count of [0, 2, 10, 100]) {
+        const reached = owners.slice(0, count);
+        const who = reaching(reached, first);
+        for (const tag of [undefined, 't1', '']) {
+          for (const upTo of [undefined, 901]) {
+            const expected = plants
+              .filter(({ owner }) => reached.includes(owner))
+              .map(({ plant: one }) => one)
+              .filter((one) => (tag ?? one.tag) === one.tag && one.id <= (upTo ?? one.id));
+            for (const limit of [1, 7, expected.length, 1_000]) {
+              if (limit === 0) continue;
+              const pages: string[] = [];
+              for (let next: number | undefined = 0; next !== undefined;) {
+                const query: PlantQuery = { after: next, upTo, limit, tag, fields: ['id', 'tag'] };
+                const page = await storage.listPlants(who, query);
+                pages.push(page.json);
+                ({ next } = page);
+              }
+              const shown = expected.map((one) => plantJson(one, ['id', 'tag'])).join();
+              assert.equal(pages.join(), shown, `${count} owners, limit ${limit}`);
+              assert.equal(pages.length, Math.max(1, Math.ceil(expected.length / limit)));
+            }
+          }
+        }
+      }
+    });
+
+    it('holds for finding and deleting, and each apart', async (t) => {
+      const storage = await open(t);
+      const [alice, bob, carol] = [
+        await caller(storage, 'alice'),
+        await caller(storage, 'bob'),
+        await caller(storage, 'carol'),
+      ];
+      const plants = [
+        await storage.createPlant(alice, { name: 'a' }),
+        await storage.createPlant(bob, { name: 'b' }),
+        await storage.createPlant(carol, { name: 'c' }),
+      ];
+      const both = reaching([alice, bob], alice);
+      const reader = { ...both, write: alice.write };
+      assert.deepEqual(await storage.findPlant(both, 2), plants[1]);
+      assert.equal(await storage.findPlant(both, 3), undefined);
+      assert.equal(await storage.findPlant(both, 4), undefined);
+      assert.equal(await storage.deletePlant(both, 3), false);
+      assert.equal(await storage.deletePlant(both, 4), false);
+      assert.deepEqual(await storage.findPlant(reader, 2), plants[1]);
+      assert.equal(await storage.deletePlant(reader, 2), false);
+
+      const deletes = [1, 2, 3, 2].map((id) => storage.deletePlant(both, id));
+      assert.deepEqual(await Promise.all(deletes), [true, true, false, false]);
+      assert.deepEqual(await list(storage, both), []);
+      assert.deepEqual(await list(storage, bob), []);
+      assert.deepEqual(await list(storage, carol), [plants[2]]);
+      const own = await storage.createPlant(both, { name: 'd' });
+      assert.deepEqual(await list(storage, alice), [own]);
+    });
+
+    it('shows at once what any of them changes, whoever asked before', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const hash = randomBytes(tokenHashBytes);
+      await storage.createToken(newToken(hash));
+      const [bob, carol] = [await caller(storage, 'bob'), await caller(storage, 'carol')];
+      for (const [writing, reading] of [
+        [storage, storage],
+        [storage, other],
+        [other, storage],
+      ] as const) {
+        const page = async (owners: readonly Caller[]) => {
+          const alice = (await reading.identify({ tokenHash: hash }))?.caller;
+          assert.ok(alice);
+          return list(reading, reaching([alice, ...owners], alice), { limit: 20 });
+        };
+        const [before, beforeWider] = [await page([bob]), await page([bob, carol])];
+        assert.deepEqual(await page([bob]), before);
+        const bobs = await writing.createPlant(bob, { name: 'b' });
+        assert.deepEqual(await page([bob]), [...before, bobs]);
+        const carols = await writing.createPlant(carol, { name: 'c' });
+        assert.deepEqual(await page([bob]), [...before, bobs]);
+        assert.deepEqual(await page([bob, carol]), [...beforeWider, bobs, carols]);
+        await writing.deletePlant(bob, bobs.id);
+        assert.deepEqual(await page([bob]), before);
+        assert.deepEqual(await page([bob, carol]), [...beforeWider, carols]);
+      }
+    });
+  });
+
   describe(`${name}: tokens`, () => {
     it('finds what a token stands for, and nothing for an unknown one', async (t) => {
       const storage = await open(t);
       const hash = randomBytes(tokenHashBytes);
       await storage.createToken({ ...newToken(hash), scopes: ['plants:read'], expiresAtMs: 9_000 });
-      const grant = await storage.findGrant(hash);
-      assert.equal(grant?.caller.role, 'member');
-      assert.deepEqual(grant?.caller.scopes, new Set(['plants:read']));
-      assert.deepEqual([grant?.expiresAtMs, grant?.revokedAtMs], [9_000, undefined]);
-      assert.equal(await storage.findGrant(randomBytes(tokenHashBytes)), undefined);
+      const grant = await storage.identify({ tokenHash: hash });
+      assert.ok(grant);
+      assert.equal(roleOf(grant.caller), 'member');
+      assert.deepEqual(grant.caller.scopes, new Set(['plants:read']));
+      assert.deepEqual([grant.expiresAtMs, grant.revokedAtMs], [9_000, undefined]);
+      assert.equal(await storage.identify({ tokenHash: randomBytes(tokenHashBytes) }), undefined);
     });
 
     it('gives one user of a store the same identity in every token', async (t) => {
@@ -292,7 +409,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       const storage = await open(t);
       const hash = randomBytes(tokenHashBytes);
       await storage.createToken(newToken(hash));
-      const roleNow = async () => (await storage.findGrant(hash))?.caller.role;
+      const roleNow = async () => roleOf((await storage.identify({ tokenHash: hash }))?.caller);
       assert.equal(await roleNow(), 'member');
       await caller(storage, 'alice', 'manager', 'elsewhere');
       assert.equal(await roleNow(), 'member');
@@ -316,13 +433,13 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       ] as const) {
         // Asked twice before and twice after, so that whatever is kept in between is in use.
         const page = async () => {
-          const who = (await reading.findGrant(hash))?.caller;
+          const who = (await reading.identify({ tokenHash: hash }))?.caller;
           assert.ok(who);
           return list(reading, who, { limit: 20 });
         };
         const before = await page();
         assert.deepEqual(await page(), before);
-        const alice = (await writing.findGrant(hash))?.caller;
+        const alice = (await writing.identify({ tokenHash: hash }))?.caller;
         assert.ok(alice);
         const added = await writing.createPlant(alice, { name: 'new' });
         assert.deepEqual(await page(), [...before, added]);
@@ -336,7 +453,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         await writing.deletePlant(alice, own.id);
         assert.deepEqual(await list(writing, alice, { limit: 20 }), before);
 
-        const role = async () => (await reading.findGrant(hash))?.caller.role;
+        const role = async () => roleOf((await reading.identify({ tokenHash: hash }))?.caller);
         assert.equal(await role(), 'member');
         await caller(writing, 'alice', 'manager');
         assert.equal(await role(), 'manager');
@@ -344,8 +461,8 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         assert.equal(await role(), 'member');
       }
       await other.revokeToken(tokenId(hash), 5_000);
-      assert.equal((await other.findGrant(hash))?.revokedAtMs, 5_000);
-      assert.equal((await storage.findGrant(hash))?.revokedAtMs, 5_000);
+      assert.equal((await other.identify({ tokenHash: hash }))?.revokedAtMs, 5_000);
+      assert.equal((await storage.identify({ tokenHash: hash }))?.revokedAtMs, 5_000);
     });
 
     it('keeps the first pages of users, roles, fields and limits apart', async (t) => {
@@ -380,8 +497,8 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       const revoked = await storage.revokeToken(tokenId(hash), 5_000);
       assert.deepEqual([revoked?.id, revoked?.revokedAtMs], [tokenId(hash), 5_000]);
       assert.equal((await storage.revokeToken(tokenId(hash), 6_000))?.revokedAtMs, 5_000);
-      assert.equal((await other.findGrant(hash))?.revokedAtMs, 5_000);
-      assert.equal((await other.findGrant(otherHash))?.revokedAtMs, undefined);
+      assert.equal((await other.identify({ tokenHash: hash }))?.revokedAtMs, 5_000);
+      assert.equal((await other.identify({ tokenHash: otherHash }))?.revokedAtMs, undefined);
       for (const unknown of [
         '0'.repeat(16),
         'x',
@@ -460,9 +577,23 @@ async function caller(
 ): Promise<Caller> {
   const hash = randomBytes(tokenHashBytes);
   await storage.createToken({ ...newToken(hash), user, role, store });
-  const grant = await storage.findGrant(hash);
+  const grant = await storage.identify({ tokenHash: hash });
   assert.ok(grant);
   return grant.caller;
+}
+
+function roleOf(who: Caller | undefined): Role {
+  assert.ok(who);
+  assert.deepEqual(who.read, who.write);
+  if (who.read === 'all') return 'manager';
+  assert.deepEqual(who.read, [who.user]);
+  return 'member';
+}
+
+/** A caller who reaches what all these own. */
+function reaching(owners: readonly Caller[], who: Caller): Caller {
+  const reach = owners.map(({ user }) => user).toSorted((a, b) => a - b);
+  return { ...who, read: reach, write: reach };
 }
 
 async function list(

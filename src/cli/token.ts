@@ -1,7 +1,8 @@
 import type { Role, Scope } from '../access.ts';
 import { stateOf } from '../access.ts';
+import type { TokenRecord } from '../identity-storage.ts';
 import { Refusal } from '../refusal.ts';
-import type { Storage, TokenRecord } from '../storage.ts';
+import type { Storage } from '../storage.ts';
 import { openStorage } from './database.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
 

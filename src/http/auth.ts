@@ -3,10 +3,10 @@
  * revocation holds from the next one on.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { stateOf, type Caller, type Grant, type Scope } from '../access.ts';
+import { stateOf, type Caller, type Credential, type Grant, type Scope } from '../access.ts';
+import type { IdentityStorage } from '../identity-storage.ts';
 import { Memory } from '../memory.ts';
 import { Problem } from '../problem.ts';
-import type { Storage } from '../storage.ts';
 import { hashToken, isToken } from '../token.ts';
 import { headerCount } from './headers.ts';
 import { Lookups } from './lookups.ts';
@@ -31,16 +31,16 @@ const cachedHeaderChars = 100;
 const unknownMs = 1_000;
 
 export class Authentication {
-  readonly #storage: Storage;
+  readonly #storage: IdentityStorage;
   /**
    * Hashes of tokens that the storage knew: to check and hash a token is a tenth of a short request.
    * What anybody can send without a token does not push them out.
    */
-  readonly #known = new Memory<Uint8Array>(knownMax);
+  readonly #known = new Memory<Credential>(knownMax);
   readonly #unknown = new Memory<{ untilMs: number }>(unknownMax);
   readonly #lookups: Lookups;
 
-  constructor(storage: Storage) {
+  constructor(storage: IdentityStorage) {
     this.#storage = storage;
     this.#lookups = new Lookups(storage.lookupsMax);
   }
@@ -77,10 +77,10 @@ export class Authentication {
     if (headerCount(request.raw, 'authorization') > 1) {
       return refuse('There are two Authorization headers; send one.');
     }
-    const hash = this.#known.get(authorization);
-    const grant = await (hash === undefined
+    const known = this.#known.get(authorization);
+    const grant = await (known === undefined
       ? this.#lookUp(authorization, request, refuse)
-      : this.#storage.findGrant(hash));
+      : this.#storage.identify(known));
     if (grant === undefined) return refuse('The token is not known here.');
     const state = stateOf(grant, Date.now());
     return state === 'active' ? grant.caller : refuse(`The token is ${state}; ask for a new one.`);
@@ -93,12 +93,12 @@ export class Authentication {
   ): Promise<Grant | undefined> {
     const unknown = this.#unknown.get(authorization);
     if (unknown !== undefined && performance.now() < unknown.untilMs) return undefined;
-    const hash = hashOf(authorization, refuse);
+    const credential = { tokenHash: hashOf(authorization, refuse) };
     const grant = await this.#lookups.run(request.socket.remoteAddress, () =>
-      this.#storage.findGrant(hash),
+      this.#storage.identify(credential),
     );
     if (authorization.length <= cachedHeaderChars) {
-      if (grant !== undefined) this.#known.keep(authorization, hash);
+      if (grant !== undefined) this.#known.keep(authorization, credential);
       else this.#unknown.keep(authorization, { untilMs: performance.now() + unknownMs });
     }
     return grant;

@@ -6,7 +6,7 @@
 import { Readable } from 'node:stream';
 import type { Caller } from '../access.ts';
 import { defaultFields, plantFields, plantJson, type Plant, type PlantField } from '../plant.ts';
-import type { PlantPage, PlantQuery, Storage } from '../storage.ts';
+import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
 import { inSlice } from '../time-slices.ts';
 import type { Room } from './waiting-bytes.ts';
 
@@ -47,7 +47,7 @@ export interface List {
 }
 
 export interface ListContext {
-  storage: Storage;
+  storage: PlantStorage;
   caller: Caller;
   room: Room;
   /** True once nobody waits for the list any more; then no more of it is read. */

@@ -2,36 +2,40 @@
  * One transaction of changes to the plants of a store, and what became of each of them.
  */
 import { idMax } from '../ids.ts';
-import type { NewPlant, Plant } from '../plant.ts';
+import type { Reach } from '../access.ts';
+import { tagOf, type NewPlant, type Plant } from '../plant.ts';
 import { defect, idsExhausted, idTaken, outcomeUnknown } from '../problem.ts';
-import type { Connection, Row, Statement } from './connection.ts';
+import { prepared, type Connection } from './connection.ts';
 import { problemOf } from './errors.ts';
 import { settled } from './pool.ts';
 
+type IdRow = readonly [id: number];
+
 export const groupSql = {
   // First of all, because it locks the row of the store: groups of several replicas take turns.
-  begin: {
-    name: 'begin_group',
-    text: `
+  begin: prepared<readonly [lastId: number, version: number]>(
+    'begin_group',
+    `
       UPDATE plant_store.stores
       SET last_id = least(greatest(last_id, $2), ${idMax}) + $3, version = version + 1, writer = $4
       WHERE store = $1
       RETURNING last_id - $3 AS last_id, version`,
-  },
-  delete: {
-    name: 'delete_plants',
-    text: `
+  ),
+  // A plant is named once for each owner that it may have; an owner that is null does not count.
+  delete: prepared<IdRow>(
+    'delete_plants',
+    `
       DELETE FROM plant_store.plants AS plants
       USING unnest($2::bigint[], $3::bigint[]) AS gone (id, owner)
       WHERE plants.store = $1 AND plants.id = gone.id
         AND (gone.owner IS NULL OR plants.owner = gone.owner)
       RETURNING plants.id`,
-  },
+  ),
   // The last of the ids that the store has given out by now are those of this group: `ahead` is how
   // far before the last one. Above the largest there can be, there are none.
-  insert: {
-    name: 'insert_plants',
-    text: `
+  insert: prepared<IdRow>(
+    'insert_plants',
+    `
       INSERT INTO plant_store.plants (store, id, owner, tag, name)
       SELECT stores.store, coalesce(new.id, stores.last_id - new.ahead), new.owner, new.tag, new.name
       FROM plant_store.stores CROSS JOIN
@@ -40,20 +44,18 @@ export const groupSql = {
       WHERE stores.store = $1 AND coalesce(new.id, stores.last_id - new.ahead) <= ${idMax}
       ON CONFLICT DO NOTHING
       RETURNING id`,
-  },
+  ),
   // Locked, so that the answer comes only when the group that may still be under way is over.
-  askLast: {
-    name: 'ask_last',
-    text: `
+  askLast: prepared<readonly [lastId: number, version: number, writer: string]>(
+    'ask_last',
+    `
       SELECT last_id - $2 AS last_id, version, writer
       FROM plant_store.stores WHERE store = $1 FOR UPDATE`,
-  },
-} as const satisfies Record<string, Statement>;
+  ),
+};
 
 export type Write =
-  | { kind: 'create'; owner: number; plant: NewPlant }
-  /** An owner that is null does not count. */
-  | { kind: 'delete'; owner: number | null; id: number };
+  { kind: 'create'; owner: number; plant: NewPlant } | { kind: 'delete'; reach: Reach; id: number };
 
 /** A write, and who waits for it. */
 export interface Waiting {
@@ -113,7 +115,8 @@ export class Group {
     const lost = () => outcomeUnknown(new Error('the answer of the server was lost'));
     let next = this.last?.id ?? Number.NaN;
     for (const { write, resolve, reject } of this.#creates) {
-      const { id: wanted, name, tag = '' } = write.plant;
+      const { id: wanted, name } = write.plant;
+      const tag = tagOf(write.plant);
       const id = wanted ?? ++next;
       if (id > idMax) reject(idsExhausted());
       else if (this.#created?.has(id) ?? wanted === undefined) resolve({ id, name, tag });
@@ -144,14 +147,21 @@ export class Group {
     const values = [this.store, Math.max(0, ...own), this.assigned, writer];
     const [row] = await connection.query(groupSql.begin, values);
     if (row === undefined) throw defect(new Error(`there is no store ${this.store}`));
-    const [id, version] = row as readonly [number, number];
+    const [id, version] = row;
     this.last = { id, version };
   }
 
   async #delete(connection: Connection): Promise<void> {
     const writes = this.#deletes.map(({ write }) => write);
     if (writes.length === 0) return;
-    const [ids, owners] = [writes.map(({ id }) => id), writes.map(({ owner }) => owner)];
+    const ids: number[] = [];
+    const owners: (number | null)[] = [];
+    for (const { id, reach } of writes) {
+      for (const owner of reach === 'all' ? [null] : reach) {
+        ids.push(id);
+        owners.push(owner);
+      }
+    }
     this.#deleted = idsOf(await connection.query(groupSql.delete, [this.store, ids, owners]));
   }
 
@@ -164,13 +174,13 @@ export class Group {
       writes.map(({ plant }) => plant.id),
       writes.map(({ plant }) => (plant.id === undefined ? --ahead : 0)),
       writes.map(({ owner }) => owner),
-      writes.map(({ plant }) => plant.tag ?? ''),
+      writes.map(({ plant }) => tagOf(plant)),
       writes.map(({ plant }) => plant.name),
     ]);
     this.#created = idsOf(rows);
   }
 }
 
-function idsOf(rows: readonly Row[]): ReadonlySet<number> {
-  return new Set(rows.map(([id]) => id as number)); // the column is a bigint
+function idsOf(rows: readonly IdRow[]): ReadonlySet<number> {
+  return new Set(rows.map(([id]) => id));
 }

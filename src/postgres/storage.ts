@@ -2,37 +2,31 @@
  * The storage on PostgreSQL and engines that speak like it. Nothing is kept here that others could
  * change unseen, so any number of processes serve one database.
  */
-import type { Caller, Grant } from '../access.ts';
-import { firstPageKey } from '../first-page.ts';
+import {
+  reaches,
+  soleOwner,
+  type Credential,
+  type Grant,
+  type Identity,
+  type ReadAccess,
+  type WriteAccess,
+} from '../access.ts';
+import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { idMax } from '../ids.ts';
+import { firstPageKey, listKind, pageOf } from '../lists.ts';
 import type { NewPlant, Plant } from '../plant.ts';
+import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { Refusal, unfinishedCopy } from '../refusal.ts';
-import type {
-  NewToken,
-  PlantPage,
-  PlantQuery,
-  Storage,
-  TokenQuery,
-  TokenRecord,
-} from '../storage.ts';
-import { isWalk, walk, type Step } from '../walk.ts';
+import type { Storage } from '../storage.ts';
+import { stepOf, walk, type Step } from '../walk.ts';
 import { addressOf } from './address.ts';
 import { distribute, refuseUnsafeWorkers } from './citus.ts';
 import { refuseUnsafe, whatItIs, type Connection, type Statement } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { inTime } from './in-time.ts';
 import { migrate } from './migrate.ts';
-import {
-  endOfStepSql,
-  findSql,
-  listOf,
-  ownerFor,
-  pageOf,
-  plantOf,
-  stepOf,
-  stepSql,
-} from './plants.ts';
+import { endOfStepSql, findSql, listSql, listValues, stepSql } from './plants.ts';
 import { Pool } from './pool.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
@@ -77,20 +71,23 @@ export class PostgresStorage implements Storage {
     await this.#opening;
   }
 
-  async createPlant({ store, user }: Caller, plant: NewPlant): Promise<Plant> {
+  async createPlant({ store, user }: Identity, plant: NewPlant): Promise<Plant> {
     await this.#whenReady();
     return this.#writer.create(store, user, plant);
   }
 
-  async findPlant(caller: Caller, id: number): Promise<Plant | undefined> {
+  async findPlant({ store, read }: ReadAccess, id: number): Promise<Plant | undefined> {
     return this.#answer(async () => {
-      const [row] = await this.#pool.read(findSql, [caller.store, id, ownerFor(caller)]);
-      return row && plantOf(row);
+      const [row] = await this.#pool.read(findSql, [store, id]);
+      if (row === undefined) return undefined;
+      const [name, tag, owner] = row;
+      return reaches(read, owner) ? { id, name, tag } : undefined;
     });
   }
 
-  async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
-    if (isWalk(caller, query)) {
+  async listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
+    const kind = listKind(caller.read, query);
+    if (kind === 'walk') {
       return walk(query, (range) => this.#answer(() => this.#step(caller, { ...query, ...range })));
     }
     const key = firstPageKey(caller, query);
@@ -99,25 +96,27 @@ export class PostgresStorage implements Storage {
     if (kept !== undefined) return kept;
     return this.#answer(async () => {
       const mark = this.#watch.mark(store); // before the page is read, so it is no older
-      const { statement, values } = listOf(caller, query);
-      const page = pageOf(await this.#pool.read(statement, values), query);
+      const values = listValues(kind, caller, query);
+      const page = pageOf(await this.#pool.read(listSql[kind], values), query);
       if (key !== undefined && mark !== undefined) this.#watch.keepPage(key, page, mark);
       return page;
     });
   }
 
-  async #step(caller: Caller, query: PlantQuery): Promise<Step> {
-    const { store, user } = caller;
+  async #step({ store, read }: ReadAccess, query: PlantQuery): Promise<Step> {
     const { after, upTo = idMax, limit, tag } = query;
-    const [end] = await this.#pool.read(endOfStepSql, [store, user, after, upTo]);
-    const walkedTo = end === undefined ? undefined : Number(end[0]);
-    const rows = await this.#pool.read(stepSql, [store, after, walkedTo ?? upTo, limit, user, tag]);
-    return stepOf(rows, query, walkedTo);
+    const owner = soleOwner(read);
+    const kind = owner === undefined ? 'owners' : 'owner';
+    const whose = owner ?? read;
+    const [end] = await this.#pool.read(endOfStepSql[kind], [store, whose, after, upTo]);
+    const walkedTo = end?.[0] ?? undefined;
+    const range = [store, after, walkedTo ?? upTo, limit, whose, tag];
+    return stepOf(await this.#pool.read(stepSql[kind], range), query, walkedTo);
   }
 
-  async deletePlant(caller: Caller, id: number): Promise<boolean> {
+  async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
     await this.#whenReady();
-    return this.#writer.delete(caller.store, ownerFor(caller), id);
+    return this.#writer.delete(store, write, id);
   }
 
   async createToken(token: NewToken): Promise<void> {
@@ -125,8 +124,8 @@ export class PostgresStorage implements Storage {
     return this.#tokens.create(token);
   }
 
-  async findGrant(tokenHash: Uint8Array): Promise<Grant | undefined> {
-    return this.#answer(() => this.#tokens.findGrant(tokenHash));
+  async identify(credential: Credential): Promise<Grant | undefined> {
+    return this.#answer(() => this.#tokens.identify(credential));
   }
 
   async listTokens(query: TokenQuery): Promise<TokenRecord[]> {

@@ -2,106 +2,122 @@
  * Stores, users and tokens in PostgreSQL. Whatever is sent may be repeated.
  */
 import { randomInt } from 'node:crypto';
-import type { Grant, Role, Scope } from '../access.ts';
+import { callerOf, type Credential, type Grant, type Role, type Scope } from '../access.ts';
+import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { defect, outcomeUnknown } from '../problem.ts';
-import type { NewToken, TokenQuery, TokenRecord } from '../storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
-import type { Row, Statement } from './connection.ts';
+import { prepared } from './connection.ts';
 import type { Pool, Step } from './pool.ts';
 import type { Watch } from './watch.ts';
 
 const tokenColumns =
   'hash, store, user_id, scopes, label, created_at, expires_at, revoked_at' as const;
 
+// What the columns hold.
+type TokenRow = readonly [
+  store: number,
+  user: number,
+  scopes: string,
+  expiresAt: number | null,
+  revokedAt: number | null,
+];
+type RecordRow = readonly [
+  hash: Buffer,
+  store: number,
+  user: number,
+  scopes: string,
+  label: string,
+  createdAt: number,
+  expiresAt: number | null,
+  revokedAt: number | null,
+];
+
 export const tokenSql = {
-  findToken: {
-    name: 'find_token',
-    text: `
+  findToken: prepared<TokenRow>(
+    'find_token',
+    `
       SELECT store, user_id, scopes, expires_at, revoked_at
       FROM plant_store.tokens WHERE hash = $1`,
-  },
-  findRole: {
-    name: 'find_role',
-    text: 'SELECT role FROM plant_store.users WHERE store = $1 AND id = $2',
-  },
-  findStore: {
-    name: 'find_store',
-    text: 'SELECT store FROM plant_store.store_names WHERE name = $1',
-  },
-  findUser: {
-    name: 'find_user',
-    text: 'SELECT id FROM plant_store.users WHERE store = $1 AND name = $2',
-  },
-  nextUser: {
-    name: 'next_user',
-    text: `
+  ),
+  findRole: prepared<readonly [role: Role]>(
+    'find_role',
+    'SELECT role FROM plant_store.users WHERE store = $1 AND id = $2',
+  ),
+  findStore: prepared<readonly [store: number]>(
+    'find_store',
+    'SELECT store FROM plant_store.store_names WHERE name = $1',
+  ),
+  findUser: prepared<readonly [id: number]>(
+    'find_user',
+    'SELECT id FROM plant_store.users WHERE store = $1 AND name = $2',
+  ),
+  nextUser: prepared<readonly [lastUser: number]>(
+    'next_user',
+    `
       UPDATE plant_store.stores SET last_user = last_user + 1 WHERE store = $1
       RETURNING last_user`,
-  },
-  addStore: {
-    name: 'add_store',
-    text: `
+  ),
+  addStore: prepared(
+    'add_store',
+    `
       INSERT INTO plant_store.stores (store, name) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
-  },
-  nameStore: {
-    name: 'name_store',
-    text: `
+  ),
+  nameStore: prepared(
+    'name_store',
+    `
       INSERT INTO plant_store.store_names (name, store) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
-  },
-  nameOfStore: {
-    name: 'name_of_store',
-    text: 'SELECT name FROM plant_store.stores WHERE store = $1',
-  },
-  addUser: {
-    name: 'add_user',
-    text: `
+  ),
+  nameOfStore: prepared<readonly [name: string]>(
+    'name_of_store',
+    'SELECT name FROM plant_store.stores WHERE store = $1',
+  ),
+  addUser: prepared(
+    'add_user',
+    `
       INSERT INTO plant_store.users (store, id, name, role) VALUES ($1, $2, $3, $4)
       ON CONFLICT DO NOTHING`,
-  },
-  setRole: {
-    name: 'set_role',
-    text: 'UPDATE plant_store.users SET role = $3 WHERE store = $1 AND id = $2',
-  },
-  addToken: {
-    name: 'add_token',
-    text: `
+  ),
+  setRole: prepared(
+    'set_role',
+    'UPDATE plant_store.users SET role = $3 WHERE store = $1 AND id = $2',
+  ),
+  addToken: prepared(
+    'add_token',
+    `
       INSERT INTO plant_store.tokens (hash, store, user_id, scopes, label, created_at, expires_at)
       VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
-  },
-  findById: {
-    name: 'find_by_id',
-    text: `
+  ),
+  findById: prepared<RecordRow>(
+    'find_by_id',
+    `
       SELECT ${tokenColumns} FROM plant_store.tokens WHERE hash BETWEEN $1 AND $2`,
-  },
-  revoke: {
-    name: 'revoke',
-    text: `
+  ),
+  revoke: prepared(
+    'revoke',
+    `
       UPDATE plant_store.tokens SET revoked_at = $3
       WHERE hash BETWEEN $1 AND $2 AND revoked_at IS NULL`,
-  },
-  markGrants: {
-    name: 'mark_grants',
-    text: 'UPDATE plant_store.stores SET grants = $2 WHERE store = $1',
-  },
-  listAll: {
-    name: 'list_all',
-    text: `
+  ),
+  markGrants: prepared('mark_grants', 'UPDATE plant_store.stores SET grants = $2 WHERE store = $1'),
+  listAll: prepared<RecordRow>(
+    'list_all',
+    `
       SELECT ${tokenColumns} FROM plant_store.tokens WHERE hash > $1 ORDER BY hash LIMIT $2`,
-  },
-  listStore: {
-    name: 'list_store',
-    text: `
+  ),
+  listStore: prepared<RecordRow>(
+    'list_store',
+    `
       SELECT ${tokenColumns} FROM plant_store.tokens
       WHERE store = $3 AND hash > $1 ORDER BY hash LIMIT $2`,
-  },
-  describeUser: {
-    name: 'describe_user',
-    text: `
+  ),
+  describeUser: prepared<readonly [store: string, user: string, role: Role]>(
+    'describe_user',
+    `
       SELECT stores.name, users.name, users.role
       FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
       WHERE stores.store = $1 AND users.store = $1 AND users.id = $2`,
-  },
-} as const satisfies Record<string, Statement>;
+  ),
+};
 
 /** Random, because no counter spans machines: one that is taken is drawn again. */
 const storeNumberMax = 2 ** 48 - 1; // what randomInt can draw from
@@ -146,8 +162,8 @@ export class Tokens {
     });
   }
 
-  async findGrant(hash: Uint8Array): Promise<Grant | undefined> {
-    const bytes = Buffer.from(hash);
+  async identify({ tokenHash }: Credential): Promise<Grant | undefined> {
+    const bytes = Buffer.from(tokenHash);
     const key = bytes.toString('latin1');
     const kept = this.#watch.grant(key);
     if (kept !== undefined) {
@@ -156,7 +172,7 @@ export class Tokens {
     }
     const [found] = await this.#pool.read(tokenSql.findToken, [bytes]);
     if (found === undefined) return undefined;
-    const [store, user] = found as unknown as TokenRow;
+    const [store, user] = found;
     // The mark first and then the token again: a change that the mark does not show is read then.
     const marks = await this.#watch.look(store);
     const [[tokenRow], [roleRow]] = await Promise.all([
@@ -164,10 +180,9 @@ export class Tokens {
       this.#pool.read(tokenSql.findRole, [store, user]),
     ]);
     if (tokenRow === undefined || roleRow === undefined) return undefined;
-    const [, , scopes, expiresAt, revokedAt] = tokenRow as unknown as TokenRow;
-    const [role] = roleRow as readonly [Role];
+    const [, , scopes, expiresAt, revokedAt] = tokenRow;
     const grant = {
-      caller: { store, user, role, scopes: new Set(scopesOf(scopes)) },
+      caller: callerOf({ store, user }, roleRow[0], scopesOf(scopes)),
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
@@ -177,7 +192,7 @@ export class Tokens {
 
   async list({ store, after = '', limit }: TokenQuery): Promise<TokenRecord[]> {
     const range = [lastHashOf(after), limit];
-    let rows: Row[];
+    let rows: RecordRow[];
     if (store === undefined) {
       rows = await this.#pool.read(tokenSql.listAll, range);
     } else {
@@ -185,7 +200,7 @@ export class Tokens {
       if (found === undefined) return [];
       rows = await this.#pool.read(tokenSql.listStore, [...range, found[0]]);
     }
-    return Promise.all(rows.map((row) => this.#record(row as unknown as RecordRow)));
+    return Promise.all(rows.map((row) => this.#record(row)));
   }
 
   async revoke(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
@@ -193,7 +208,7 @@ export class Tokens {
     const range = [Buffer.from(id, 'hex'), lastHashOf(id)];
     const find = async () => {
       const [row] = await this.#pool.read(tokenSql.findById, range);
-      return row as unknown as RecordRow | undefined;
+      return row;
     };
     const before = await find();
     if (before === undefined) return undefined;
@@ -233,7 +248,7 @@ export class Tokens {
   async #storeNumber(name: string): Promise<number> {
     const find = async () => {
       const [row] = await this.#pool.read(tokenSql.findStore, [name]);
-      return row?.[0] as number | undefined;
+      return row?.[0];
     };
     let store = await find();
     if (store === undefined) {
@@ -259,7 +274,7 @@ export class Tokens {
   async #userNumber(store: number, name: string, role: Role): Promise<number> {
     const find = async () => {
       const [row] = await this.#pool.read(tokenSql.findUser, [store, name]);
-      return row?.[0] as number | undefined;
+      return row?.[0];
     };
     const known = await find();
     if (known !== undefined) return known;
@@ -273,11 +288,7 @@ export class Tokens {
   async #record(row: RecordRow): Promise<TokenRecord> {
     const [hash, store, user, scopes, label, createdAtMs, expiresAt, revokedAt] = row;
     const [described] = await this.#pool.read(tokenSql.describeUser, [store, user]);
-    const [storeName = '', userName = '', role = 'member'] = (described ?? []) as readonly [
-      string?,
-      string?,
-      Role?,
-    ];
+    const [storeName = '', userName = '', role = 'member'] = described ?? [];
     return {
       id: tokenId(hash),
       store: storeName,
@@ -291,25 +302,6 @@ export class Tokens {
     };
   }
 }
-
-// What the columns hold.
-type TokenRow = readonly [
-  store: number,
-  user: number,
-  scopes: string,
-  expiresAt: number | null,
-  revokedAt: number | null,
-];
-type RecordRow = readonly [
-  hash: Buffer,
-  store: number,
-  user: number,
-  scopes: string,
-  label: string,
-  createdAt: number,
-  expiresAt: number | null,
-  revokedAt: number | null,
-];
 
 function scopesOf(text: string): Scope[] {
   return text.split(' ') as Scope[]; // written by create() alone

@@ -4,8 +4,8 @@
  */
 import type { Grant } from '../access.ts';
 import { Memory } from '../memory.ts';
-import type { PlantPage } from '../storage.ts';
-import type { Row, Statement } from './connection.ts';
+import type { PlantPage } from '../plant-storage.ts';
+import type { Statement } from './connection.ts';
 import type { Pool } from './pool.ts';
 
 /**
@@ -20,7 +20,7 @@ const pageCharsMax = 8 * 1024 * 1024;
 /** What an entry takes besides its text, be it empty. */
 const entryChars = 200;
 
-export const lookSql: Statement = {
+export const lookSql: Statement<MarksRow> = {
   name: 'look',
   text: 'SELECT version, writer, grants FROM plant_store.stores WHERE store = $1',
 };
@@ -131,7 +131,8 @@ export class Watch {
   }
 }
 
-function marksOf(row: Row): Marks {
-  const [version, writer, grants] = row as readonly [number, string, number];
+type MarksRow = readonly [version: number, writer: string, grants: number];
+
+function marksOf([version, writer, grants]: MarksRow): Marks {
   return { plants: `${version} ${writer}`, grants };
 }

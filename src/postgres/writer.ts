@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
+import type { Reach } from '../access.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import { tooManyWrites } from '../problem.ts';
 import { isLoss, isWorthRetrying, problemOf, TooSlow } from './errors.ts';
@@ -58,8 +59,8 @@ export class Writer {
     return (await this.#write(store, { kind: 'create', owner, plant })) as Plant; // of a create
   }
 
-  async delete(store: number, owner: number | null, id: number): Promise<boolean> {
-    return (await this.#write(store, { kind: 'delete', owner, id })) as boolean; // of a delete
+  async delete(store: number, reach: Reach, id: number): Promise<boolean> {
+    return (await this.#write(store, { kind: 'delete', reach, id })) as boolean; // of a delete
   }
 
   /** Waits for every write that was taken. */
@@ -138,7 +139,8 @@ export class Writer {
         const [row] = await this.#pool.lend((connection) =>
           connection.query(groupSql.askLast, [group.store, group.assigned]),
         );
-        const [id, version, lastWriter] = row as unknown as readonly [number, number, string];
+        if (row === undefined) continue;
+        const [id, version, lastWriter] = row;
         if (lastWriter === writer) {
           group.last = { id, version };
           return true;

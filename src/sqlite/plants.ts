@@ -1,27 +1,31 @@
 /**
  * Plants in SQLite: the statements, and what runs them. Transactions are begun by the caller.
  */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { reachesWholeStore, type Identity } from '../access.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import { reaches, soleOwner, type Reach, type ReadAccess } from '../access.ts';
 import { idMax } from '../ids.ts';
-import type { NewPlant, Plant, PlantField } from '../plant.ts';
+import { pageOf, type ListKind, type PlantRow } from '../lists.ts';
+import type { Plant, PlantField } from '../plant.ts';
+import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { idTaken } from '../problem.ts';
-import type { PlantPage, PlantQuery } from '../storage.ts';
-import type { Step } from '../walk.ts';
+import { stepOf, type Step } from '../walk.ts';
+import { prepare, type Statement } from './statement.ts';
 import type { Stores } from './stores.ts';
+
+const byOwner = 'plants INDEXED BY plants_by_owner';
 
 // INDEXED BY makes a plan part of the statement: SQLite then refuses one that it could not follow,
 // whatever statistics a file may carry. A manager's list is a range of the primary key itself.
-const lists = {
+const ranges = {
   store: 'plants NOT INDEXED WHERE store = ?1',
   storeTag: 'plants INDEXED BY plants_by_tag WHERE store = ?1 AND tag = ?5',
-  owner: 'plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?5',
+  owner: `${byOwner} WHERE store = ?1 AND owner = ?5`,
   // No index has a member's plants by tag: it would be one more tree for each create (decision 7).
-  ownerTag: 'plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?5 AND tag = ?6',
+  ownerTag: `${byOwner} WHERE store = ?1 AND owner = ?5 AND tag = ?6`,
 };
-type ListKind = keyof typeof lists;
+type RangeKind = keyof typeof ranges;
 
-/** Plants that a step walks over: a fraction of a millisecond, also if none of them is of the list. */
+/** Plants that a step walks over: a fraction of a millisecond, or one if those of several owners are merged. */
 const stepPlants = 500;
 
 /**
@@ -31,24 +35,42 @@ const stepPlants = 500;
  * takes longer than the page itself. Of two upper bounds on an id SQLite uses one and reads on to it,
  * so the range of the page has no more than its own.
  */
-export function listSql(kind: ListKind, fields: readonly PlantField[]): string {
+export function listSql(kind: RangeKind, fields: readonly PlantField[]): string {
   const members = fields.map((field) => `'${field}', ${field}`).join();
-  const range = `${lists[kind]} AND id <= ?3`;
+  const range = `${ranges[kind]} AND id <= ?3`;
   return `
     SELECT json_group_array(json_object(${members})), count(*), last,
            EXISTS (SELECT 1 FROM ${range} AND id > last)
     FROM (SELECT (SELECT id FROM ${range} AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?4 - 1) AS last)
-         CROSS JOIN ${lists[kind]} AND id > ?2 AND id <= coalesce(last, ?3)`;
+         CROSS JOIN ${ranges[kind]} AND id > ?2 AND id <= coalesce(last, ?3)`;
 }
 
 /** What a row of it holds. */
 type PageRow = [array: string, plants: number, last: number | null, moreFollow: number];
 
-// One plant is found by its key; `?4` tells whether another's counts.
+/** The plant of an owner that follows the id `after`: of the owner and of `after` as SQL has them. */
+const nextOf = (owner: string, after: string) =>
+  `(
+        SELECT id FROM ${byOwner}
+        WHERE store = ?1 AND owner = ${owner} AND id > ${after} AND id <= ?3 ORDER BY id LIMIT 1)`;
+
+// Plants are found by their key.
 export const plantSql = {
+  // The plants of several owners in order of id, one more than `?4`. The queue of the recursive query has the
+  // next plant of each owner: when the first is taken, the one that follows it is added. Owners that have no
+  // plant left are last in it, without an id.
+  merge: `
+    WITH RECURSIVE merged (id, owner) AS (
+      SELECT ${nextOf('reach.value', '?2')}, reach.value FROM json_each(?5) AS reach
+      UNION ALL
+      SELECT ${nextOf('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
+      ORDER BY 1 NULLS LAST LIMIT ?4 + 1
+    )
+    SELECT plants.id, name, tag FROM merged CROSS JOIN ${byOwner}
+    WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`,
   find: `
-    SELECT id, name, tag FROM plants
-    WHERE store = ?1 AND id = ?2 AND (owner = ?3 OR ?4)`,
+    SELECT name, tag, owner FROM plants
+    WHERE store = ? AND id = ?`,
   findOwner: `
     SELECT owner FROM plants
     WHERE store = ? AND id = ?`,
@@ -56,74 +78,86 @@ export const plantSql = {
     DELETE FROM plants
     WHERE store = ? AND id = ? AND owner = ?`,
   endOfStep: `
-    SELECT id FROM plants INDEXED BY plants_by_owner
+    SELECT id FROM ${byOwner}
     WHERE store = ? AND owner = ? AND id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ${stepPlants - 1}`,
   insert: `
     INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING`,
 };
 
-type PlantStatements = Record<keyof typeof plantSql, StatementSync>;
-
 export class Plants {
   readonly #database: DatabaseSync;
   readonly #stores: Stores;
-  readonly #statements: PlantStatements;
+  readonly #merge: Statement<PlantRow>;
+  readonly #find: Statement<[name: string, tag: string, owner: number]>;
+  readonly #findOwner: Statement<[owner: number]>;
+  readonly #delete: Statement;
+  readonly #endOfStep: Statement<[id: number]>;
+  readonly #insert: Statement;
   /** By kind and fields: there are 4 times 15 of them, and most services see one or two. */
-  readonly #listStatements = new Map<string, StatementSync>();
+  readonly #pages = new Map<string, Statement<PageRow>>();
 
   constructor(database: DatabaseSync, stores: Stores) {
     this.#database = database;
     this.#stores = stores;
-    this.#statements = {
-      find: database.prepare(plantSql.find),
-      findOwner: database.prepare(plantSql.findOwner),
-      delete: database.prepare(plantSql.delete),
-      endOfStep: database.prepare(plantSql.endOfStep),
-      insert: database.prepare(plantSql.insert),
-    };
+    this.#merge = prepare(database, plantSql.merge);
+    this.#find = prepare(database, plantSql.find);
+    this.#findOwner = prepare(database, plantSql.findOwner);
+    this.#delete = prepare(database, plantSql.delete);
+    this.#endOfStep = prepare(database, plantSql.endOfStep);
+    this.#insert = prepare(database, plantSql.insert);
   }
 
-  create({ store, user: owner }: Identity, { id: wanted, name, tag = '' }: NewPlant): Plant {
+  /** Returns the id that it has; `id` is undefined if the store assigns one. */
+  create(
+    store: number,
+    owner: number,
+    { id: wanted, name, tag }: { id: number | undefined; name: string; tag: string },
+  ): number {
     const row = this.#stores.row(store);
     const id = wanted ?? row.assignId();
-    const inserted = this.#statements.insert.run(store, id, owner, tag, name);
+    const inserted = this.#insert.run(store, id, owner, tag, name);
     if (inserted.changes === 0) throw idTaken(id);
     row.useId(id);
     row.changed(owner);
-    return { id, name, tag };
+    return id;
   }
 
-  find(caller: Identity, id: number): Plant | undefined {
-    const row = this.#statements.find.get(...oneOf(caller, id));
-    return row && { ...(row as unknown as Plant) }; // STRICT columns: the types are the schema's
+  find({ store, read }: ReadAccess, id: number): Plant | undefined {
+    const row = this.#find.get(store, id);
+    if (row === undefined) return undefined;
+    const [name, tag, owner] = row;
+    return reaches(read, owner) ? { id, name, tag } : undefined;
   }
 
-  delete(caller: Identity, id: number): boolean {
-    const { store, user } = caller;
-    // Not RETURNING: it costs each delete more than this costs those of managers.
-    const owner = reachesWholeStore(caller)
-      ? Number(this.#statements.findOwner.get(store, id)?.['owner'] ?? 0) // users are numbered from 1
-      : user;
-    if (this.#statements.delete.run(store, id, owner).changes === 0) return false;
+  delete(store: number, reach: Reach, id: number): boolean {
+    // Not RETURNING: it costs each delete more than this costs those with a wider reach.
+    const owner = soleOwner(reach) ?? this.#findOwner.get(store, id)?.[0];
+    if (owner === undefined || !reaches(reach, owner)) return false;
+    if (this.#delete.run(store, id, owner).changes === 0) return false;
     this.#stores.row(store).changed(owner);
     return true;
   }
 
-  list(caller: Identity, query: PlantQuery): PlantPage {
-    const [array, , last, moreFollow] = this.#page(caller, query);
+  list(kind: Exclude<ListKind, 'walk'>, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
+    if (kind === 'owners') return pageOf(this.#merged(store, read, query), query);
+    const [array, , last, moreFollow] = this.#page(kind, store, read, query);
     return { json: array.slice(1, -1), next: moreFollow === 1 ? (last ?? undefined) : undefined };
   }
 
-  /** The part of a member's list by tag that is within the next plants of the member. */
-  step(caller: Identity, query: PlantQuery): Step {
-    const { after, upTo = idMax } = query;
-    const end = this.#statements.endOfStep.get(caller.store, caller.user, after, upTo);
-    const walkedTo = end === undefined ? undefined : Number(end['id']);
-    const [array, plants, last, moreFollow] = this.#page(caller, {
-      ...query,
-      upTo: walkedTo ?? upTo,
-    });
+  /** The part of a list by tag of some owners that is within their next plants. */
+  step({ store, read }: ReadAccess, query: PlantQuery): Step {
+    const { after, upTo = idMax, tag } = query;
+    const owner = soleOwner(read);
+    if (owner === undefined) {
+      const rows = this.#merged(store, read, { ...query, limit: stepPlants });
+      const walkedTo = rows.length > stepPlants ? rows.at(-1)?.[0] : undefined;
+      const found = rows.filter((row) => row[2] === tag);
+      return stepOf(found, query, walkedTo);
+    }
+    const walkedTo = this.#endOfStep.get(store, owner, after, upTo)?.[0];
+    const range = { ...query, upTo: walkedTo ?? upTo };
+    const [array, plants, last, moreFollow] = this.#page('ownerTag', store, read, range);
     return {
       json: array.slice(1, -1),
       plants,
@@ -133,28 +167,30 @@ export class Plants {
     };
   }
 
-  #page(caller: Identity, { after, upTo = idMax, limit, tag, fields }: PlantQuery): PageRow {
-    const whole = reachesWholeStore(caller);
-    const reach = whole ? 'store' : 'owner';
-    const kind: ListKind = tag === undefined ? reach : `${reach}Tag`;
-    const values: (number | string)[] = [caller.store, after, upTo, limit];
-    if (!whole) values.push(caller.user);
-    if (tag !== undefined) values.push(tag);
-    return this.#listStatement(kind, fields).get(...values) as unknown as PageRow; // an aggregate has a row
+  #merged(store: number, reach: Reach, { after, upTo = idMax, limit }: PlantQuery): PlantRow[] {
+    return this.#merge.all(store, after, upTo, limit, JSON.stringify(reach));
   }
 
-  #listStatement(kind: ListKind, fields: readonly PlantField[]): StatementSync {
+  #page(
+    kind: RangeKind,
+    store: number,
+    reach: Reach,
+    { after, upTo = idMax, limit, tag, fields }: PlantQuery,
+  ): PageRow {
+    const values: (number | string)[] = [store, after, upTo, limit];
+    const owner = soleOwner(reach);
+    if (owner !== undefined) values.push(owner);
+    if (tag !== undefined) values.push(tag);
+    return this.#pageStatement(kind, fields).get(...values) as PageRow; // an aggregate has a row
+  }
+
+  #pageStatement(kind: RangeKind, fields: readonly PlantField[]): Statement<PageRow> {
     const key = `${kind} ${fields.join()}`;
-    let statement = this.#listStatements.get(key);
+    let statement = this.#pages.get(key);
     if (statement === undefined) {
-      statement = this.#database.prepare(listSql(kind, fields));
-      statement.setReturnArrays(true); // an object for each row costs as much as reading it
-      this.#listStatements.set(key, statement);
+      statement = prepare(this.#database, listSql(kind, fields));
+      this.#pages.set(key, statement);
     }
     return statement;
   }
-}
-
-function oneOf(caller: Identity, id: number): [number, number, number, number] {
-  return [caller.store, id, caller.user, reachesWholeStore(caller) ? 1 : 0];
 }

@@ -2,21 +2,16 @@
  * The storage on node:sqlite. Reads run here and are over with the turn of the event loop, so that
  * nothing holds the WAL open; writes go to a thread of their own.
  */
-import type { Caller, Grant } from '../access.ts';
-import { firstPageKey } from '../first-page.ts';
-import type { NewPlant, Plant } from '../plant.ts';
+import type { Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
+import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
+import { firstPageKey, listKind } from '../lists.ts';
+import { tagOf, type NewPlant, type Plant } from '../plant.ts';
+import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
-import type {
-  NewToken,
-  PlantPage,
-  PlantQuery,
-  Storage,
-  TokenQuery,
-  TokenRecord,
-} from '../storage.ts';
+import type { Storage } from '../storage.ts';
 import { inSlice } from '../time-slices.ts';
-import { isWalk, walk } from '../walk.ts';
+import { walk } from '../walk.ts';
 import { Connection, type Open } from './connection.ts';
 import type { OpenOptions } from './database.ts';
 import { Turn } from './turn.ts';
@@ -66,38 +61,41 @@ export class SqliteStorage implements Storage {
     this.#fileChecks = setInterval(() => this.#checkFile(), fileCheckMs).unref();
   }
 
-  async createPlant({ store, user, role }: Caller, plant: NewPlant): Promise<Plant> {
-    const { id: wanted, name, tag = '' } = plant;
-    const id = await this.#write(['createPlant', store, user, role, wanted, name, tag]);
+  async createPlant({ store, user }: Identity, plant: NewPlant): Promise<Plant> {
+    const { id: wanted, name } = plant;
+    const tag = tagOf(plant);
+    const id = await this.#write(['createPlant', store, user, wanted, name, tag]);
     return { id, name, tag };
   }
 
-  async findPlant(caller: Caller, id: number): Promise<Plant | undefined> {
+  async findPlant(caller: ReadAccess, id: number): Promise<Plant | undefined> {
     return this.#read(({ plants }) => plants.find(caller, id));
   }
 
-  async listPlants(caller: Caller, query: PlantQuery): Promise<PlantPage> {
-    if (isWalk(caller, query)) {
+  async listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
+    const kind = listKind(caller.read, query);
+    if (kind === 'walk') {
       const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
         this.#read(({ plants }) => plants.step(caller, { ...query, ...range }));
       return walk(query, (range) => inSlice(async () => step(range)));
     }
     return this.#read(({ watch, plants }) => {
-      const read = () => plants.list(caller, query);
+      const read = () => plants.list(kind, caller, query);
       const key = firstPageKey(caller, query);
       return key === undefined ? read() : watch.page(caller, key, read);
     });
   }
 
-  async deletePlant({ store, user, role }: Caller, id: number): Promise<boolean> {
-    return this.#write(['deletePlant', store, user, role, id]);
+  async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
+    return this.#write(['deletePlant', store, write, id]);
   }
 
   async createToken(token: NewToken): Promise<void> {
     return this.#write(['createToken', token]);
   }
 
-  async findGrant(tokenHash: Uint8Array): Promise<Grant | undefined> {
+  /** Its turn looks whether the file has changed: what is kept in memory holds for callers found here. */
+  async identify({ tokenHash }: Credential): Promise<Grant | undefined> {
     const { buffer, byteOffset, byteLength } = tokenHash;
     const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
     this.#refuseFault();

@@ -2,10 +2,11 @@
  * The row of a store: its largest id, and version numbers that show whether a cached page of its plants is
  * still right. A transaction reads and writes the row once, however many plants it changes.
  */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { reachesWholeStore, type Identity } from '../access.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import { soleOwner, type ReadAccess } from '../access.ts';
 import { idMax } from '../ids.ts';
 import { idsExhausted } from '../problem.ts';
+import { prepare, type Statement } from './statement.ts';
 
 /** Beyond so many users of a store, some share a version. That costs reads, and no page is ever stale. */
 const ownersMax = 256;
@@ -18,28 +19,35 @@ export const storeSql = {
   write: 'UPDATE stores SET last_id = ?2, versions = ?3 WHERE store = ?1',
   // As text: a BLOB becomes an object, which costs more than the read.
   version: `SELECT hex(substr(versions, ?2 + 1, ${versionBytes})) FROM stores WHERE store = ?1`,
+  versions: 'SELECT hex(versions) FROM stores WHERE store = ?',
 };
 
 export class Stores {
-  readonly #statements: Record<keyof typeof storeSql, StatementSync>;
+  readonly #read: Statement<[lastId: number, versions: Uint8Array]>;
+  readonly #write: Statement;
+  readonly #version: Statement<[version: string]>;
+  readonly #versions: Statement<[versions: string]>;
   /** Those of the open transaction. */
   readonly #rows = new Map<number, StoreRow>();
 
   constructor(database: DatabaseSync) {
-    this.#statements = {
-      read: database.prepare(storeSql.read),
-      write: database.prepare(storeSql.write),
-      version: database.prepare(storeSql.version),
-    };
-    this.#statements.read.setReturnArrays(true);
-    this.#statements.version.setReturnArrays(true);
+    this.#read = prepare(database, storeSql.read);
+    this.#write = prepare(database, storeSql.write);
+    this.#version = prepare(database, storeSql.version);
+    this.#versions = prepare(database, storeSql.versions);
   }
 
   /** Changes with every change of the plants that the caller can see. */
-  version({ store, user, role }: Identity): string {
-    const at = reachesWholeStore({ store, user, role }) ? wholeStoreAt : ownerAt(user);
-    const row = this.#statements.version.get(store, at) as unknown;
-    return (row as [string])[0]; // users refer to their store
+  version({ store, read }: ReadAccess): string {
+    const owner = soleOwner(read);
+    if (read === 'all' || owner !== undefined) {
+      const at = owner === undefined ? wholeStoreAt : ownerAt(owner);
+      const [version = ''] = this.#version.get(store, at) ?? [];
+      return version;
+    }
+    const [versions = ''] = this.#versions.get(store) ?? [];
+    const hexAt = (at: number) => versions.slice(2 * at, 2 * (at + versionBytes));
+    return read.map((one) => hexAt(ownerAt(one))).join();
   }
 
   /** At the start of a transaction: the one before may have been rolled back. */
@@ -50,8 +58,8 @@ export class Stores {
   row(store: number): StoreRow {
     let row = this.#rows.get(store);
     if (row === undefined) {
-      const stored = this.#statements.read.get(store) as unknown;
-      row = new StoreRow(...(stored as [number, Uint8Array])); // users refer to their store
+      const stored = this.#read.get(store) as [number, Uint8Array]; // users refer to their store
+      row = new StoreRow(...stored);
       this.#rows.set(store, row);
     }
     return row;
@@ -60,7 +68,7 @@ export class Stores {
   /** The last statements of a transaction. */
   write(): void {
     for (const [store, { isChanged, lastId, versions }] of this.#rows) {
-      if (isChanged) this.#statements.write.run(store, lastId, versions);
+      if (isChanged) this.#write.run(store, lastId, versions);
     }
   }
 }

@@ -1,13 +1,14 @@
 /**
  * Stores, users and tokens in SQLite. Transactions are begun by the caller.
  */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Grant, Role, Scope } from '../access.ts';
-import type { NewToken, TokenQuery, TokenRecord } from '../storage.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import { callerOf, type Grant, type Role, type Scope } from '../access.ts';
+import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
+import { prepare, type Statement } from './statement.ts';
 
 const record = `
-  SELECT tokens.hash, stores.name AS store, users.name AS user, users.role, tokens.scopes,
+  SELECT tokens.hash, stores.name, users.name, users.role, tokens.scopes,
          tokens.label, tokens.created_at, tokens.expires_at, tokens.revoked_at
   FROM tokens JOIN stores USING (store) JOIN users USING (store, user)`;
 
@@ -35,29 +36,31 @@ export const tokenSql = {
     FROM users JOIN stores USING (store) WHERE stores.name = :store AND users.name = :user`,
 };
 
-type TokenStatements = Record<keyof typeof tokenSql, StatementSync>;
-
 export class Tokens {
-  readonly #statements: TokenStatements;
+  readonly #findGrant: Statement<GrantRow>;
+  readonly #listAll: Statement<RecordRow>;
+  readonly #listStore: Statement<RecordRow>;
+  readonly #findById: Statement<RecordRow>;
+  readonly #revoke: Statement;
+  readonly #addStore: Statement;
+  readonly #addUser: Statement;
+  readonly #addToken: Statement;
 
   constructor(database: DatabaseSync) {
-    this.#statements = {
-      findGrant: database.prepare(tokenSql.findGrant),
-      listAll: database.prepare(tokenSql.listAll),
-      listStore: database.prepare(tokenSql.listStore),
-      findById: database.prepare(tokenSql.findById),
-      revoke: database.prepare(tokenSql.revoke),
-      addStore: database.prepare(tokenSql.addStore),
-      addUser: database.prepare(tokenSql.addUser),
-      addToken: database.prepare(tokenSql.addToken),
-    };
-    this.#statements.findGrant.setReturnArrays(true); // it runs with each request
+    this.#findGrant = prepare(database, tokenSql.findGrant);
+    this.#listAll = prepare(database, tokenSql.listAll);
+    this.#listStore = prepare(database, tokenSql.listStore);
+    this.#findById = prepare(database, tokenSql.findById);
+    this.#revoke = prepare(database, tokenSql.revoke);
+    this.#addStore = prepare(database, tokenSql.addStore);
+    this.#addUser = prepare(database, tokenSql.addUser);
+    this.#addToken = prepare(database, tokenSql.addToken);
   }
 
   create({ hash, store, user, role, scopes, label, createdAtMs, expiresAtMs }: NewToken): void {
-    this.#statements.addStore.run({ store });
-    this.#statements.addUser.run({ store, user, role: role ?? null });
-    this.#statements.addToken.run({
+    this.#addStore.run({ store });
+    this.#addUser.run({ store, user, role: role ?? null });
+    this.#addToken.run({
       hash,
       store,
       user,
@@ -69,11 +72,11 @@ export class Tokens {
   }
 
   findGrant(hash: Uint8Array): Grant | undefined {
-    const row = this.#statements.findGrant.get(hash) as unknown as GrantRow | undefined;
+    const row = this.#findGrant.get(hash);
     if (row === undefined) return undefined;
     const [store, user, role, scopes, expiresAt, revokedAt] = row;
     return {
-      caller: { store, user, role, scopes: new Set(scopesOf(scopes)) },
+      caller: callerOf({ store, user }, role, scopesOf(scopes)),
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
@@ -81,23 +84,21 @@ export class Tokens {
 
   /** Reads something, whatever it is. */
   check(): void {
-    this.#statements.findGrant.get(lastHashOf(''));
+    this.#findGrant.get(lastHashOf(''));
   }
 
   list({ store, after = '', limit }: TokenQuery): TokenRecord[] {
     const range = { after: lastHashOf(after), limit };
     const rows =
-      store === undefined
-        ? this.#statements.listAll.all(range)
-        : this.#statements.listStore.all({ ...range, store });
+      store === undefined ? this.#listAll.all(range) : this.#listStore.all({ ...range, store });
     return rows.map(recordOf);
   }
 
   revoke(id: string, revokedAtMs: number): TokenRecord | undefined {
     if (!isTokenId(id)) return undefined;
     const range = { first: Buffer.from(id, 'hex'), last: lastHashOf(id) };
-    this.#statements.revoke.run({ ...range, revokedAtMs });
-    const row = this.#statements.findById.get(range);
+    this.#revoke.run({ ...range, revokedAtMs });
+    const row = this.#findById.get(range);
     return row && recordOf(row);
   }
 }
@@ -112,30 +113,30 @@ type GrantRow = [
   revokedAt: number | null,
 ];
 
-interface RecordRow {
-  hash: Uint8Array;
-  store: string;
-  user: string;
-  role: Role;
-  scopes: string;
-  label: string;
-  created_at: number;
-  expires_at: number | null;
-  revoked_at: number | null;
-}
+type RecordRow = [
+  hash: Uint8Array,
+  store: string,
+  user: string,
+  role: Role,
+  scopes: string,
+  label: string,
+  createdAt: number,
+  expiresAt: number | null,
+  revokedAt: number | null,
+];
 
-function recordOf(untyped: Record<string, unknown>): TokenRecord {
-  const row = untyped as unknown as RecordRow;
+function recordOf(row: RecordRow): TokenRecord {
+  const [hash, store, user, role, scopes, label, createdAtMs, expiresAt, revokedAt] = row;
   return {
-    id: tokenId(row.hash),
-    store: row.store,
-    user: row.user,
-    role: row.role,
-    scopes: scopesOf(row.scopes),
-    label: row.label,
-    createdAtMs: row.created_at,
-    expiresAtMs: row.expires_at ?? undefined,
-    revokedAtMs: row.revoked_at ?? undefined,
+    id: tokenId(hash),
+    store,
+    user,
+    role,
+    scopes: scopesOf(scopes),
+    label,
+    createdAtMs,
+    expiresAtMs: expiresAt ?? undefined,
+    revokedAtMs: revokedAt ?? undefined,
   };
 }
 

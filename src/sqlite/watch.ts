@@ -2,10 +2,11 @@
  * Tells whether anybody has written to the file, so that what was read before can be used again for
  * as long as nobody has.
  */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Grant, Identity } from '../access.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import type { Grant, ReadAccess } from '../access.ts';
 import { Memory } from '../memory.ts';
-import type { PlantPage } from '../storage.ts';
+import type { PlantPage } from '../plant-storage.ts';
+import { prepare, type Statement } from './statement.ts';
 import type { Stores } from './stores.ts';
 
 /** Grants that are kept, and characters of pages. */
@@ -35,29 +36,26 @@ export class Watch {
    * (sqlite.org/pragma.html#pragma_data_version). Asking takes a read transaction, so the answer
    * is true after the question was put, and costs a fraction of any other read.
    */
-  readonly #dataVersion: StatementSync;
-  readonly #grantChanges: StatementSync;
-  #version: unknown;
-  #grantCount: unknown;
+  readonly #dataVersion: Statement<[version: number]>;
+  readonly #grantChanges: Statement<[count: number]>;
+  #version: number | undefined;
+  #grantCount: number | undefined;
   /** How often this connection noticed, or was told, that others have written. */
   #changes = 0;
 
   /** `database` must never write: a connection is not told of commits of its own. */
   constructor(database: DatabaseSync, stores: Stores) {
     this.#stores = stores;
-    this.#dataVersion = database.prepare('PRAGMA data_version');
-    this.#grantChanges = database.prepare('SELECT count FROM grant_changes');
-    for (const statement of [this.#dataVersion, this.#grantChanges]) {
-      statement.setReturnArrays(true);
-    }
+    this.#dataVersion = prepare(database, 'PRAGMA data_version');
+    this.#grantChanges = prepare(database, 'SELECT count FROM grant_changes');
   }
 
   /** Forgets what no longer holds. */
   look(): void {
-    const version = valueOf(this.#dataVersion);
+    const version = this.#dataVersion.get()?.[0];
     if (version === this.#version) return;
     this.changed();
-    const grantCount = valueOf(this.#grantChanges);
+    const grantCount = this.#grantChanges.get()?.[0];
     if (grantCount !== this.#grantCount) this.grants.forget();
     // Last: where a question cannot be answered, it is put again.
     this.#version = version;
@@ -70,7 +68,7 @@ export class Watch {
   }
 
   /** The cached page, or what `read` returns if a change of the caller's plants came after it. */
-  page(caller: Identity, key: string, read: () => PlantPage): PlantPage {
+  page(caller: ReadAccess, key: string, read: () => PlantPage): PlantPage {
     const changes = this.#changes;
     const cached = this.#pages.get(key);
     if (cached?.changes === changes) return cached.page;
@@ -84,9 +82,4 @@ export class Watch {
     this.#pages.keep(key, { page, version, untilMs: nowMs + pageMsMax, changes });
     return page;
   }
-}
-
-/** Of a statement that yields one row with one column. */
-function valueOf(statement: StatementSync): unknown {
-  return (statement.get() as unknown as [unknown])[0];
 }

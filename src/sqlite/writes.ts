@@ -3,17 +3,22 @@
  * back. Everything here is plain data, because it is copied from one thread to the other. Writes are tuples:
  * the names of an object's members are copied with each, which takes longer than all the rest.
  */
-import type { Role } from '../access.ts';
+import type { Reach } from '../access.ts';
+import type { NewToken, TokenRecord } from '../identity-storage.ts';
 import type { ProblemKind } from '../problem.ts';
-import type { NewToken, TokenRecord } from '../storage.ts';
 import type { Tables } from './connection.ts';
 import type { FileId } from './open-file.ts';
 
-type Caller = [store: number, user: number, role: Role];
-
 export type Write =
-  | readonly ['createPlant', ...Caller, id: number | undefined, name: string, tag: string]
-  | readonly ['deletePlant', ...Caller, id: number]
+  | readonly [
+      'createPlant',
+      store: number,
+      owner: number,
+      id: number | undefined,
+      name: string,
+      tag: string,
+    ]
+  | readonly ['deletePlant', store: number, reach: Reach, id: number]
   | readonly ['createToken', token: NewToken]
   | readonly ['revokeToken', id: string, revokedAtMs: number];
 
@@ -69,13 +74,12 @@ export interface DiskFailed {
 export function apply({ plants, tokens }: Tables, write: Write): WriteResults[WriteKind] {
   switch (write[0]) {
     case 'createPlant': {
-      const [, store, user, role, id, name, tag] = write;
-      const plant = { name, tag, ...(id !== undefined && { id }) };
-      return plants.create({ store, user, role }, plant).id;
+      const [, store, owner, id, name, tag] = write;
+      return plants.create(store, owner, { id, name, tag });
     }
     case 'deletePlant': {
-      const [, store, user, role, id] = write;
-      return plants.delete({ store, user, role }, id);
+      const [, store, reach, id] = write;
+      return plants.delete(store, reach, id);
     }
     case 'createToken':
       return tokens.create(write[1]);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { storageUnavailable } from '../../src/problem.ts';
+import type { Credential } from '../../src/access.ts';
 import type { Storage } from '../../src/storage.ts';
 import { hashToken, makeToken, tokenId } from '../../src/token.ts';
 import { startApp } from '../support/app.ts';
@@ -147,12 +148,12 @@ describe('a token that is not known', () => {
     const wrap = (storage: Storage): Storage =>
       new Proxy(storage, {
         get(target, name) {
-          if (name === 'findGrant') {
-            return (hash: Uint8Array) => {
+          if (name === 'identify') {
+            return (credential: Credential) => {
               lookups.count++;
               if (lookups.isFailing)
                 return Promise.reject(storageUnavailable(new Error('not now')));
-              return target.findGrant(hash);
+              return target.identify(credential);
             };
           }
           const member: unknown = Reflect.get(target, name);

@@ -50,7 +50,7 @@ it('Citus: migrate spreads what was there before the extension, with all that it
   await Promise.all([1, 2].map(() => runOk(['migrate', '--database', database.url])));
   assert.deepEqual(await distributionOf(database.url), spread);
   await using again = await database.open();
-  const grant = await again.findGrant(hashToken(token));
+  const grant = await again.identify({ tokenHash: hashToken(token) });
   assert.ok(grant);
   const { json } = await again.listPlants(grant.caller, { after: 0, limit: 2_000, fields: ['id'] });
   assert.equal(json.split('},{').length, plants.length);

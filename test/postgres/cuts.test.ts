@@ -59,6 +59,6 @@ it('PostgreSQL: a store whose name alone was stored is whole with its next token
   await using storage = await database.open();
   await query(database.url, "INSERT INTO plant_store.store_names VALUES ('main', 42)");
   const token = await addToken(storage, 'alice');
-  const grant = await storage.findGrant(hashToken(token));
+  const grant = await storage.identify({ tokenHash: hashToken(token) });
   assert.equal(grant?.caller.store, 42);
 });

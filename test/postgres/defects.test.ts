@@ -19,7 +19,7 @@ const unsendable = {
 it('PostgreSQL: a defect passes through, and others get their own answers', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
-  const grant = await storage.findGrant(hashToken(await addToken(storage, 'alice')));
+  const grant = await storage.identify({ tokenHash: hashToken(await addToken(storage, 'alice')) });
   assert.ok(grant);
   const { caller } = grant;
   const create = (name: string) => storage.createPlant(caller, { name });

@@ -24,7 +24,7 @@ const plants = Array.from({ length: 100 }, (_, at) => ({
 }));
 
 async function callerIn(storage: Storage): Promise<Caller> {
-  const grant = await storage.findGrant(hashToken(await addToken(storage, 'alice')));
+  const grant = await storage.identify({ tokenHash: hashToken(await addToken(storage, 'alice')) });
   assert.ok(grant);
   return grant.caller;
 }

@@ -8,9 +8,9 @@ const { findToken, findRole, listAll: _all, listStore: _store, ...others } = tok
 
 /** All that requests send. */
 export const ofRequests: readonly Statement[] = [
-  ...(['store', 'storeTag', 'owner'] as const).map((kind) => listSql(kind)),
-  endOfStepSql,
-  stepSql,
+  ...Object.values(listSql),
+  ...Object.values(endOfStepSql),
+  ...Object.values(stepSql),
   findSql,
   lookSql,
   ...Object.values(groupSql),

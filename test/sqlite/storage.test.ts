@@ -12,7 +12,7 @@ import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { storeSql } from '../../src/sqlite/stores.ts';
 import { tokenSql } from '../../src/sqlite/tokens.ts';
 import { Turn } from '../../src/sqlite/turn.ts';
-import type { PlantPage } from '../../src/storage.ts';
+import type { PlantPage } from '../../src/plant-storage.ts';
 import { hashToken } from '../../src/token.ts';
 import { storageContract } from '../storage.contract.ts';
 import { addToken } from '../support/app.ts';
@@ -49,7 +49,9 @@ it('SQLite: every request is a range of an index: no scan of a table, no sort', 
       .prepare(`EXPLAIN QUERY PLAN ${sql}`)
       .all()
       .map(({ detail }) => String(detail));
-    const scans = plan.filter((step) => /^SCAN (?!\(subquery|CONSTANT ROW)/.test(step));
+    const scans = plan.filter((step) =>
+      /^SCAN (?!\(subquery|CONSTANT ROW|reach |merged$)/.test(step),
+    );
     assert.deepEqual(scans, [], `${sql}\n${plan.join('\n')}`);
     assert.ok(!plan.some((step) => step.includes('TEMP B-TREE')), `${sql}\n${plan.join('\n')}`);
   }
@@ -78,6 +80,13 @@ it('SQLite: a list reads the index that is made for it, to its bounds', async (t
     }
     if (kind === 'owner') assert.ok(searches.every((one) => one.includes('COVERING')));
   }
+  const merge = database.prepare(`EXPLAIN QUERY PLAN ${plantSql.merge}`).all();
+  const key = 'SEARCH plants USING COVERING INDEX plants_by_owner (store=? AND owner=? AND';
+  assert.deepEqual(
+    merge.map(({ detail }) => String(detail)).filter((one) => one.includes('plants')),
+    // The first plant of each owner, the one that follows each, and what is shown of it.
+    [`${key} id>? AND id<?)`, `${key} id>? AND id<?)`, `${key} id=?)`],
+  );
 });
 
 /** Empty for a descriptor that is gone by now. */
@@ -91,13 +100,13 @@ function readlinkOf(link: string): string {
 
 /** What a request does: finds its caller, then reads the first page. */
 async function firstPage(storage: SqliteStorage, token: string): Promise<PlantPage> {
-  const grant = await storage.findGrant(hashToken(token));
+  const grant = await storage.identify({ tokenHash: hashToken(token) });
   assert.ok(grant);
   return storage.listPlants(grant.caller, { after: 0, limit: 100, fields: ['id', 'name'] });
 }
 
 async function callerOf(storage: SqliteStorage, token: string): Promise<Caller> {
-  const grant = await storage.findGrant(hashToken(token));
+  const grant = await storage.identify({ tokenHash: hashToken(token) });
   assert.ok(grant);
   return grant.caller;
 }
@@ -134,6 +143,30 @@ it('SQLite: a cached page is dropped by changes of what its caller sees, and by 
   assert.ok(await other.deletePlant(await callerOf(other, manager), 2));
   assert.notEqual((await firstPage(storage, bob)).json, bobsPage.json);
   assert.equal(await firstPage(storage, alice), alicesPage);
+});
+
+it('SQLite: a cached page of several owners is dropped by changes of each, and by no others', async (t) => {
+  const storage = await open(t);
+  const names = ['alice', 'bob', 'carol', 'manager'] as const;
+  const tokens = await Promise.all(names.map((name) => addToken(storage, name)));
+  const [alice, bob, carol] = await Promise.all(tokens.map((token) => callerOf(storage, token)));
+  assert.ok(alice && bob && carol);
+  const read = [alice.user, bob.user].toSorted((a, b) => a - b);
+  const page = async () => {
+    await callerOf(storage, tokens[0] ?? '');
+    const query = { after: 0, limit: 100, fields: ['id'] } as const;
+    return storage.listPlants({ ...alice, read }, query);
+  };
+  for (const [writer, isDropped] of [
+    [alice, true],
+    [bob, true],
+    [carol, false],
+  ] as const) {
+    const before = await page();
+    assert.equal(await page(), before);
+    await storage.createPlant(writer, { name: 'a' });
+    assert.equal((await page()) !== before, isDropped);
+  }
 });
 
 it('SQLite: drops cached pages of a file that an older version has made', async (t) => {
@@ -270,7 +303,7 @@ it('SQLite: no page is older than a change that was acknowledged, whichever proc
       owners.push({ token, store, caller: await callerOf(pick(storages), token), ids: new Set() });
     }
   }
-  const isManager = ({ caller }: (typeof owners)[number]) => caller.role === 'manager';
+  const isManager = ({ caller }: (typeof owners)[number]) => caller.read === 'all';
   const seenBy = (one: (typeof owners)[number]) =>
     owners
       .filter(({ store, ids }) => (isManager(one) ? store === one.store : ids === one.ids))

@@ -16,7 +16,7 @@ async function open(t: TestContext) {
   const path = join(tempFolder(t), 'plants.db');
   const storage = new SqliteStorage(path, { create: true });
   t.after(() => storage[Symbol.asyncDispose]());
-  const grant = await storage.findGrant(hashToken(await addToken(storage, 'alice')));
+  const grant = await storage.identify({ tokenHash: hashToken(await addToken(storage, 'alice')) });
   assert.ok(grant);
   return { path, storage, alice: grant.caller };
 }
