@@ -28,12 +28,14 @@ export class WaitingBytes {
         throw noRoom();
       }
     };
+    let reserved = 0;
     const reserve = (bytes: number) => {
       if (response.destroyed) return; // its client has gone, so it would never be over
       check(bytes);
       const key = keyOf();
+      if (reserved === 0) response.once('close', () => this.#add(key, -reserved));
+      reserved += bytes;
       this.#add(key, bytes);
-      response.once('close', () => this.#add(key, -bytes));
     };
     return { check, reserve };
   }
