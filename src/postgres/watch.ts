@@ -5,7 +5,7 @@
 import type { Grant } from '../access.ts';
 import { Memory } from '../memory.ts';
 import type { PlantPage } from '../plant-storage.ts';
-import type { Statement } from './connection.ts';
+import { prepared } from './connection.ts';
 import type { Pool } from './pool.ts';
 
 /**
@@ -20,10 +20,10 @@ const pageCharsMax = 8 * 1024 * 1024;
 /** What an entry takes besides its text, be it empty. */
 const entryChars = 200;
 
-export const lookSql: Statement<MarksRow> = {
-  name: 'look',
-  text: 'SELECT version, writer, grants FROM plant_store.stores WHERE store = $1',
-};
+export const lookSql = prepared<MarksRow>(
+  'look',
+  'SELECT version, writer, grants FROM plant_store.stores WHERE store = $1',
+);
 
 /**
  * Marks of a store, each another one after every change: of its plants, and of who may do what. They are

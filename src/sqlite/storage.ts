@@ -34,7 +34,7 @@ export interface SqliteOptions extends OpenOptions {
 }
 
 export class SqliteStorage implements Storage {
-  /** All of a turn are one batch. */
+  /** Those of a turn are read together. */
   readonly lookupsMax = Infinity;
   readonly #connection: Connection;
   readonly #turn: Turn;
@@ -94,7 +94,7 @@ export class SqliteStorage implements Storage {
     return this.#write(['createToken', token]);
   }
 
-  /** Its turn looks whether the file has changed: what is kept in memory holds for callers found here. */
+  /** Its turn checks whether the file has changed: what is in memory holds for callers identified here. */
   async identify({ tokenHash }: Credential): Promise<Grant | undefined> {
     const { buffer, byteOffset, byteLength } = tokenHash;
     const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');

@@ -19,7 +19,7 @@ export class Turn {
     this.#connection = connection;
   }
 
-  /** Resolves at the end of this turn; what is read in reaction to it shares the transaction. */
+  /** Resolves at the end of this turn; what is read next shares the transaction. */
   read<T>(work: (open: Open) => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     if (this.#waiting.length === 0) setImmediate(() => this.#end());

@@ -151,10 +151,7 @@ export class Writer {
       const durationMs = nowMs() - (settled[0]?.sinceMs ?? nowMs());
       committed.publish({ writes: settled.length, durationMs });
     }
-    for (const [at, { settle }] of settled.entries()) {
-      const outcome = outcomes[at];
-      settle(outcome);
-    }
+    for (const [at, { settle }] of settled.entries()) settle(outcomes[at]);
   }
 
   /** A disk that hangs must not hang who waits for it. A later outcome finds nobody who waits. */
