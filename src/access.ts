@@ -17,7 +17,12 @@ export interface Identity {
   readonly user: number;
 }
 
-/** Whose plants of a store: everybody's, or those of these owners, in ascending order and none twice. */
+/**
+ * Whose plants of a store: everybody's, or those of these owners, in ascending order and none twice.
+ *
+ * Each storage applies it: when it chooses the index of a list (lists.ts, plants.ts), after it has found a
+ * plant (`reaches`), in the statement that deletes one, and in the key of cached pages (`firstPageKey`).
+ */
 export type Reach = 'all' | readonly number[];
 
 /** Who is calling, and what they may do: what `identify` of a storage has found, and nothing else. */
@@ -33,7 +38,10 @@ export interface Caller extends Identity {
 export type ReadAccess = Pick<Caller, 'store' | 'read'>;
 export type WriteAccess = Pick<Caller, 'store' | 'write'>;
 
-/** What a request is identified by: the SHA-256 of its token (token.ts). */
+/**
+ * What a request is identified by: the SHA-256 of its token (token.ts). Another kind of credential is added
+ * here, in `hashOf` of http/auth.ts, which reads it, and in `identify` of each storage.
+ */
 export interface Credential {
   readonly tokenHash: Uint8Array;
 }
@@ -56,13 +64,13 @@ export function stateOf(
   return grant.expiresAtMs !== undefined && grant.expiresAtMs <= nowMs ? 'expired' : 'active';
 }
 
-export function callerOf(
-  { store, user }: Identity,
-  role: Role,
-  scopesOf: readonly Scope[],
-): Caller {
+/**
+ * The only place that decides what a user reaches. Grants are cached: whatever else this depends on must
+ * change what shows that they are old (decision 12: `grant_changes` on SQLite, `grants` on PostgreSQL).
+ */
+export function callerOf({ store, user }: Identity, role: Role, granted: readonly Scope[]): Caller {
   const reach = role === 'manager' ? 'all' : [user];
-  return { store, user, scopes: new Set(scopesOf), read: reach, write: reach };
+  return { store, user, scopes: new Set(granted), read: reach, write: reach };
 }
 
 export function reaches(reach: Reach, owner: number): boolean {

@@ -19,8 +19,8 @@ export interface IdentityStorage {
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
 
   /**
-   * Ends a token at once in this process and within a second in all. Resolves to the token as it is
-   * now, or to undefined where there is none; one that was revoked before keeps its time.
+   * Ends a token: every process refuses it from the next request on. Resolves to the token as it is now, or
+   * to undefined if there is none; one that was revoked before keeps its time.
    */
   revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined>;
 }

@@ -15,9 +15,10 @@ import type { PlantStorage } from './plant-storage.ts';
  * Input. Callers pass only what the schemas of plant.ts accept. Text comes back code point for
  * code point.
  *
- * Errors. A method rejects with a Problem; anything else is a defect:
+ * Errors. A method rejects with a Problem, which http/problems.ts makes an answer of and cli/reason.ts a
+ * message. Anything else is a defect, answered as `internal-error`:
  *   `storage-unavailable`  the storage cannot answer now, and nothing was changed
- *   `overloaded`           too many writes are under way already, and nothing was changed
+ *   `overloaded`           too many reads or writes are in progress, and nothing was changed
  *   `storage-full`         no room for the change, and nothing was changed
  *   `outcome-unknown`      the write may or may not have happened
  * The methods name what else they reject with. No method waits without a bound.

@@ -18,7 +18,7 @@ const tokenLike = new RegExp(`${prefix}[${alphabet}]{16,}`, 'g');
 /** Bytes of the hash that a token is stored and looked up under. */
 export const tokenHashBytes = 32;
 /** Characters of a token's public id: the first 8 bytes of its hash in hexadecimal. */
-export const tokenIdChars = 16;
+const tokenIdChars = 16;
 
 /** A new token: 55 characters, 256 random bits. */
 export function makeToken(): string {

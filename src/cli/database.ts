@@ -7,7 +7,7 @@ import { Problem } from '../problem.ts';
 import { Misuse, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { reasonOf } from './reason.ts';
-import { withPasswords } from './redact.ts';
+import { replacePasswords } from './redact.ts';
 
 export interface OpenOptions {
   /** Whether a file, or a schema in the database of a server, is made where there is none. */
@@ -74,12 +74,12 @@ function refuseMissingDriver(error: unknown): never {
 
 /** The address as people may see it: a whole path, and no password. */
 export function shownDatabase(url: string): string {
-  return isFile(url) ? fileOf(url) : withPasswords(url, '');
+  return isFile(url) ? fileOf(url) : replacePasswords(url, '');
 }
 
 /** The same as an option of a command; who types it puts in the password. */
 export function databaseOption(url: string): string {
-  return isFile(url) ? `sqlite:${fileOf(url)}` : withPasswords(url, ':PASSWORD');
+  return isFile(url) ? `sqlite:${fileOf(url)}` : replacePasswords(url, ':PASSWORD');
 }
 
 /** The file of `sqlite:PATH`. It is made absolute, so that no name means anything special to SQLite. */

@@ -19,7 +19,7 @@ import {
 } from './options.ts';
 import { failWhenOutputIsLost } from './output.ts';
 import { reasonOf, statusOf } from './reason.ts';
-import { withPasswords } from './redact.ts';
+import { replacePasswords } from './redact.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 
@@ -36,7 +36,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     }
     const reason = reasonOf(error);
     if (reason === undefined) throw error;
-    console.error(withPasswords(`error: ${reason}`, ':...'));
+    console.error(replacePasswords(`error: ${reason}`, ':...'));
     process.exitCode = statusOf(error);
   }
 }
@@ -48,7 +48,7 @@ function program() {
     .version(version)
     .exitOverride()
     // People mistype more than addresses, and what they have mistyped goes to a log.
-    .configureOutput({ writeErr: (text) => process.stderr.write(withPasswords(text, ':...')) })
+    .configureOutput({ writeErr: (text) => process.stderr.write(replacePasswords(text, ':...')) })
     .showHelpAfterError('(add --help for what there is)');
 
   plantStore

@@ -1,7 +1,7 @@
 import { Presets, SingleBar } from 'cli-progress';
 
 /** Called now and then: so many of so many are done. */
-export type OnProgress = (done: number, total: number) => void;
+type OnProgress = (done: number, total: number) => void;
 
 const interruptions = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 

@@ -48,7 +48,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   const { log, stopping } = options;
   const connections = new Connections();
   const faultOf = (request: IncomingMessage) => {
-    if (isUncertain(request)) connections.endAfter(request);
+    if (isUncertain(request)) connections.endAfterThis(request);
     return headFault(request);
   };
   const app = fastify({
@@ -93,7 +93,9 @@ export function buildApp(options: AppOptions): FastifyInstance {
   // requests that came over a connection alone: Node ends it with the first answer that says so.
   app.addHook('onSend', (request, reply, _payload, done) => {
     const { raw } = request;
-    const isLast = stopping.aborted ? connections.isLatest(raw) : connections.isLast(raw);
+    const isLast = stopping.aborted
+      ? connections.isNewestRequest(raw)
+      : connections.isFinalAnswer(raw);
     if (isLast) reply.header('connection', 'close');
     // The client may still be sending when it gets the last answer.
     if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerAtEnd(raw.socket);

@@ -21,7 +21,7 @@ declare module 'fastify' {
 /** Tokens that are known, and those that are not: by the header that they came in. */
 const knownMax = 10_000;
 const unknownMax = 4_096;
-/** A header with more in it than a token is not cached. */
+/** A longer header is not cached: each request with one waits for a lookup of its own. */
 const cachedHeaderChars = 100;
 /**
  * How long a token stays unknown. That delays no new token: it is shown only after it is stored, and

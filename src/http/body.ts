@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../problem.ts';
 import { headerCount } from './headers.ts';
 import { bodyBytesMax } from './limits.ts';
-import { unsupportedMediaType } from './problems.ts';
+import { bodyTooLarge, unsupportedMediaType } from './problems.ts';
 
 /** Call it before the first route is added. */
 export function acceptBodies(app: FastifyInstance): void {
@@ -58,10 +58,6 @@ function readBody(request: IncomingMessage, done: Done): void {
   };
   const end = () => finish(null);
   request.on('data', collect).on('end', end).on('error', finish);
-}
-
-function bodyTooLarge(): Problem {
-  return new Problem('body-too-large', `A body may have at most ${bodyBytesMax} bytes.`);
 }
 
 function refuseAny(): Problem {

@@ -7,8 +7,14 @@ import type { Socket } from 'node:net';
 import { Problem } from '../problem.ts';
 import { linger, type Connections } from './connections.ts';
 import { privateHeaders } from './headers.ts';
-import { requestTimeoutMs, stillTimeoutMs } from './limits.ts';
-import { answers, headersTooLarge, problemBody, problemMediaType } from './problems.ts';
+import { stillTimeoutMs } from './limits.ts';
+import {
+  answers,
+  headersTooLarge,
+  problemBody,
+  problemMediaType,
+  requestTimeout,
+} from './problems.ts';
 
 // An import would read all that node:http exports, and with WebSocket a whole HTTP client is loaded.
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
@@ -26,7 +32,7 @@ export function answerBrokenRequest(
     socket.destroy();
     return;
   }
-  if (!connections.endAfterLast(socket)) answerAndEnd(socket, problemOf(error.code));
+  if (!connections.endAfterWhole(socket)) answerAndEnd(socket, problemOfParser(error.code));
 }
 
 /**
@@ -36,7 +42,7 @@ export function answerBrokenRequest(
 export function answerConnect(socket: Socket, connections: Connections, allow: string): void {
   const destroy = () => void socket.destroy();
   socket.on('error', destroy).setTimeout(stillTimeoutMs, destroy);
-  if (connections.endAfterLast(socket)) {
+  if (connections.endAfterWhole(socket)) {
     socket.on('drain', () => connections.continueSending(socket));
     return;
   }
@@ -56,15 +62,12 @@ function answerAndEnd(socket: Socket, problem: Problem, more: Record<string, str
   linger(socket);
 }
 
-function problemOf(code: string | undefined): Problem {
+function problemOfParser(code: string | undefined): Problem {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return headersTooLarge();
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new Problem(
-        'request-timeout',
-        `Send the whole request within ${requestTimeoutMs / 1_000} seconds.`,
-      );
+      return requestTimeout();
     default:
       return new Problem(
         'invalid-request',

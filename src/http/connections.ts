@@ -87,18 +87,20 @@ export class Connections {
   }
 
   /** True if no other request has come over the connection since. */
-  isLatest(request: IncomingMessage): boolean {
+  isNewestRequest(request: IncomingMessage): boolean {
     const connection = this.#connections.get(request.socket);
     return connection?.current?.req === request && connection.waiting.length === 0;
   }
 
   /** True if this is the last answer of its connection. */
-  isLast(request: IncomingMessage): boolean {
-    return this.#connections.get(request.socket)?.isEnding === true && this.isLatest(request);
+  isFinalAnswer(request: IncomingMessage): boolean {
+    return (
+      this.#connections.get(request.socket)?.isEnding === true && this.isNewestRequest(request)
+    );
   }
 
   /** Makes the answer to this request the last: no byte after it is handled as another request. */
-  endAfter({ socket }: IncomingMessage): void {
+  endAfterThis({ socket }: IncomingMessage): void {
     const connection = this.#of(socket);
     connection.isEnding = true;
     connection.waiting.length = 0;
@@ -115,7 +117,7 @@ export class Connections {
    * Ends the connection after the answers to the requests that have come whole. Returns false if there is
    * no such request: the caller then answers the one that broke off.
    */
-  endAfterLast(socket: Socket): boolean {
+  endAfterWhole(socket: Socket): boolean {
     const connection = this.#connections.get(socket);
     if (connection === undefined) return false;
     connection.isEnding = true;

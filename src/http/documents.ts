@@ -41,7 +41,7 @@ export function serveDocument(app: FastifyInstance, { path, read, headers }: Doc
       const { bytes, etag } = isZipped ? gzip : plain;
       reply.header('cache-control', 'no-cache').headers(headers);
       reply.header('vary', 'Accept-Encoding').header('etag', etag);
-      if (hasTag(request.headers['if-none-match'], etag)) {
+      if (matchesEtag(request.headers['if-none-match'], etag)) {
         return reply.removeHeader('content-type').code(304).send();
       }
       if (isZipped) reply.header('content-encoding', 'gzip');
@@ -58,10 +58,10 @@ async function represent(read: () => Promise<Buffer>): Promise<Representations> 
   const { gzip } = await import('node:zlib'); // not at the start, which needs none
   const plain = await read();
   const zipped = await promisify(gzip)(plain); // on a thread of its own
-  return { plain: withTag(plain), gzip: withTag(zipped) };
+  return { plain: withEtag(plain), gzip: withEtag(zipped) };
 }
 
-function withTag(bytes: Buffer): Representation {
+function withEtag(bytes: Buffer): Representation {
   return { bytes, etag: `"${hash('sha256', bytes, 'base64url')}"` };
 }
 
@@ -69,7 +69,7 @@ function withTag(bytes: Buffer): Representation {
  * Whether gzip is acceptable and no less wanted than the plain bytes (RFC 9110, section 12.5.3). Plain
  * bytes are the answer to a client that accepts neither: it can do more with them than with an error.
  */
-export function wantsGzip(acceptEncoding = ''): boolean {
+function wantsGzip(acceptEncoding = ''): boolean {
   const weights = new Map<string, number>();
   for (const one of acceptEncoding.toLowerCase().split(',')) {
     const [, coding = '', weight = '1'] =
@@ -83,7 +83,7 @@ export function wantsGzip(acceptEncoding = ''): boolean {
 }
 
 /** Whether If-None-Match names the tag; the comparison is weak (RFC 9110, section 13.1.2). */
-export function hasTag(ifNoneMatch: string | undefined, etag: string): boolean {
+function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   return ifNoneMatch.trim() === '*' || (ifNoneMatch.match(/"[^"]*"/g)?.includes(etag) ?? false);
 }

@@ -14,8 +14,8 @@ const sweepMs = 50;
 
 /**
  * Call it before the server listens. What it returns stops listening at once and resolves when no
- * connection is left: the app asks for the end of each with its next answer, and one that stays idle
- * is closed after a grace.
+ * connection is left: the app (the onSend hook of app.ts) asks for the end of each with its next answer, and
+ * one that stays idle is closed after a grace.
  */
 export function drainOf(server: Server): () => Promise<void> {
   const connections = new Set<Socket>();

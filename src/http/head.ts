@@ -7,7 +7,7 @@ import { isIPv6 } from 'node:net';
 import { Problem } from '../problem.ts';
 import { headerCount } from './headers.ts';
 import { headersMax } from './limits.ts';
-import { headersTooLarge } from './problems.ts';
+import { expectationFailed, headersTooLarge } from './problems.ts';
 
 /** The reason to refuse the request, if there is one. */
 export function headFault(request: IncomingMessage): Problem | undefined {
@@ -38,7 +38,7 @@ export function headFault(request: IncomingMessage): Problem | undefined {
   }
   const { expect } = headers;
   if (expect !== undefined && httpVersion !== '1.0' && !/^100-continue$/i.test(expect)) {
-    return new Problem('expectation-failed', 'Only "Expect: 100-continue" is supported.');
+    return expectationFailed();
   }
   return undefined;
 }

@@ -1,4 +1,4 @@
-/** What one client can take of the service. Each process has these to itself. */
+/** What one client, and all of them together, can take of the service. Each process has these to itself. */
 import { readFileSync } from 'node:fs';
 
 /** Largest body that is read, in bytes. */

@@ -7,6 +7,7 @@ import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { Problem } from '../problem.ts';
 import { answerConnect } from './broken.ts';
 import type { Connections } from './connections.ts';
+import { methodNotAllowed } from './problems.ts';
 
 /** Call it before the first route is added: it collects the methods of all. */
 export function answerOtherMethods(app: FastifyInstance, connections: Connections): void {
@@ -30,7 +31,7 @@ export function answerOtherMethods(app: FastifyInstance, connections: Connection
     const allow = allowOf(known);
     reply.header('allow', allow);
     if (request.method === 'OPTIONS') return void reply.code(204).send();
-    return done(new Problem('method-not-allowed', `This path knows ${allow}.`));
+    return done(methodNotAllowed(allow));
   });
 
   app.server.on('connect', ({ socket }: IncomingMessage) =>

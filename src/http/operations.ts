@@ -6,8 +6,17 @@ import type { Static, TSchema } from '@sinclair/typebox';
 import type { FastifyTypeProvider } from 'fastify';
 import { idMax } from '../ids.ts';
 import { Name, NewPlant, PlantId, plantFields, Tag, type PlantField } from '../plant.ts';
-import { bodyBytesMax, headerBytesMax, requestTimeoutMs } from './limits.ts';
-import { answers, problemMediaType, problemType } from './problems.ts';
+import {
+  answers,
+  bodyTooLarge,
+  expectationFailed,
+  headersTooLarge,
+  methodNotAllowed,
+  problemMediaType,
+  problemType,
+  requestTimeout,
+  unsupportedMediaType,
+} from './problems.ts';
 import { idsExhausted, idTaken, plantNotFound, type ProblemKind } from '../problem.ts';
 import { Type } from '../typebox.ts';
 
@@ -111,18 +120,18 @@ function problems(
 
 const beforeTheRoute = {
   405: problems(
-    'The path does not know the method',
-    { 'method-not-allowed': 'This path knows GET, HEAD, OPTIONS, POST.' },
-    { Allow: header('The methods that the path knows') },
+    'The path does not support the method',
+    { 'method-not-allowed': methodNotAllowed('GET, HEAD, OPTIONS, POST').detail },
+    { Allow: header('The methods that the path supports') },
   ),
   408: problems('The request took too long to arrive', {
-    'request-timeout': `Send the whole request within ${requestTimeoutMs / 1_000} seconds.`,
+    'request-timeout': requestTimeout().detail,
   }),
   417: problems('The expectation cannot be met', {
-    'expectation-failed': 'Only "Expect: 100-continue" is known here.',
+    'expectation-failed': expectationFailed().detail,
   }),
   431: problems('The headers are too large', {
-    'headers-too-large': `The URL and the headers may have ${headerBytesMax} bytes together.`,
+    'headers-too-large': headersTooLarge().detail,
   }),
 };
 
@@ -187,11 +196,10 @@ export const createPlant = {
       'ids-exhausted': idsExhausted().detail,
     }),
     413: problems('The body has more than 16 KiB', {
-      'body-too-large': `A body may have at most ${bodyBytesMax} bytes.`,
+      'body-too-large': bodyTooLarge().detail,
     }),
     415: problems('The body is not plain JSON', {
-      'unsupported-media-type':
-        'Send the body as JSON in UTF-8, uncompressed, with "Content-Type: application/json".',
+      'unsupported-media-type': unsupportedMediaType().detail,
     }),
     ...alwaysPossible,
   },

@@ -9,7 +9,7 @@ import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { withoutTokens } from '../token.ts';
 import { Failures } from './failures.ts';
 import { setPrivate } from './headers.ts';
-import { headerBytesMax, headersMax } from './limits.ts';
+import { bodyBytesMax, headerBytesMax, headersMax, requestTimeoutMs } from './limits.ts';
 import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
@@ -110,4 +110,23 @@ export function headersTooLarge(): Problem {
     'headers-too-large',
     `The URL and the headers can have ${headerBytesMax} bytes together, in at most ${headersMax} headers.`,
   );
+}
+
+export function expectationFailed(): Problem {
+  return new Problem('expectation-failed', 'Only "Expect: 100-continue" is supported.');
+}
+
+export function bodyTooLarge(): Problem {
+  return new Problem('body-too-large', `A body can have at most ${bodyBytesMax} bytes.`);
+}
+
+export function requestTimeout(): Problem {
+  return new Problem(
+    'request-timeout',
+    `Send the whole request within ${requestTimeoutMs / 1_000} seconds.`,
+  );
+}
+
+export function methodNotAllowed(allow: string): Problem {
+  return new Problem('method-not-allowed', `This path supports ${allow}.`);
 }

@@ -14,7 +14,10 @@ async function isCitus(connection: Connection): Promise<boolean> {
   return (await connection.query(hasCitus, [])).length > 0;
 }
 
-/** Tables and what they are distributed by, referenced ones first; those after `stores` lie beside it. */
+/**
+ * Tables and what they are distributed by, referenced ones first; those after `stores` lie beside it. Add
+ * each table that a migration creates: one that is missing here stays on the coordinator.
+ */
 const distribution = [
   ['migrations', undefined],
   ['store_names', 'name'],

@@ -152,7 +152,7 @@ export class Plants {
     if (owner === undefined) {
       const rows = this.#merged(store, read, { ...query, limit: stepPlants });
       const walkedTo = rows.length > stepPlants ? rows.at(-1)?.[0] : undefined;
-      const found = rows.filter((row) => row[2] === tag);
+      const found = rows.filter(([, , itsTag]) => itsTag === tag);
       return stepOf(found, query, walkedTo);
     }
     const walkedTo = this.#endOfStep.get(store, owner, after, upTo)?.[0];

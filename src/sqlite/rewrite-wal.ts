@@ -75,10 +75,10 @@ function writeAgain(wal: string): void {
   const descriptor = openSync(wal, 'r+');
   try {
     const chunk = Buffer.alloc(chunkBytes);
-    for (let at = 0, bytes = 0; ; at += bytes) {
-      bytes = readSync(descriptor, chunk, 0, chunkBytes, at);
+    for (let at = 0; ;) {
+      const bytes = readSync(descriptor, chunk, 0, chunkBytes, at);
       if (bytes === 0) break;
-      writeSync(descriptor, chunk, 0, bytes, at);
+      at += writeSync(descriptor, chunk, 0, bytes, at); // the rest of a short write is read again
     }
     fsyncSync(descriptor);
   } catch (error) {

@@ -8,7 +8,10 @@ import { idMax } from '../ids.ts';
 import { idsExhausted } from '../problem.ts';
 import { prepare, type Statement } from './statement.ts';
 
-/** Beyond so many users of a store, some share a version. That costs reads, and no page is ever stale. */
+/**
+ * Beyond so many users of a store, some share a version. That costs reads, and no page is ever stale. So
+ * versions are for comparing: they do not number the changes.
+ */
 const ownersMax = 256;
 /** The most that Buffer counts in: a store does not see 2^48 changes, so no version comes back. */
 const versionBytes = 6;

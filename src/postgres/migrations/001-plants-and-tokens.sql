@@ -1,5 +1,5 @@
 -- Each statement is a transaction of its own and may be repeated. On engines that span machines every
--- table is distributed by its first column (migrate.ts): the rows of one store are together.
+-- table is distributed by its first column (citus.ts): the rows of one store are together.
 --
 -- Text that is in an index is in the order of its bytes. Any other order comes from a library of the
 -- system, and an index whose rows are found by it loses some when that library is updated.
