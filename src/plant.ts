@@ -50,10 +50,6 @@ export const NewPlant = Type.Object(
 );
 export type NewPlant = Static<typeof NewPlant>;
 
-export function tagOf({ tag = '' }: NewPlant): string {
-  return tag;
-}
-
 export const plantFields = ['id', 'name', 'tag'] as const;
 export type PlantField = (typeof plantFields)[number];
 

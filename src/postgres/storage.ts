@@ -11,6 +11,7 @@ import {
   type ReadAccess,
   type WriteAccess,
 } from '../access.ts';
+import { createdPlant, creationOf } from '../changes.ts';
 import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { idMax } from '../ids.ts';
 import { firstPageKey, listKind, pageOf } from '../lists.ts';
@@ -71,9 +72,10 @@ export class PostgresStorage implements Storage {
     await this.#opening;
   }
 
-  async createPlant({ store, user }: Identity, plant: NewPlant): Promise<Plant> {
+  async createPlant(caller: Identity, plant: NewPlant): Promise<Plant> {
     await this.#whenReady();
-    return this.#writer.create(store, user, plant);
+    const creation = creationOf(caller, plant);
+    return createdPlant(creation, await this.#writer.write(creation));
   }
 
   async findPlant({ store, read }: ReadAccess, id: number): Promise<Plant | undefined> {
@@ -116,7 +118,7 @@ export class PostgresStorage implements Storage {
 
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
     await this.#whenReady();
-    return this.#writer.delete(store, write, id);
+    return this.#writer.write(['delete', store, write, id]);
   }
 
   async createToken(token: NewToken): Promise<void> {

@@ -4,16 +4,14 @@
  */
 import { randomBytes } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
-import type { Reach } from '../access.ts';
-import type { NewPlant, Plant } from '../plant.ts';
-import { tooManyWrites } from '../problem.ts';
+import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
+import { Pending } from '../pending.ts';
+import { outcomeUnknown, Problem } from '../problem.ts';
 import { isLoss, isWorthRetrying, problemOf, TooSlow } from './errors.ts';
-import { Group, groupSql, type Waiting, type Write } from './group.ts';
+import { Group, groupSql } from './group.ts';
 import { jitter, type Pool } from './pool.ts';
 import type { Watch } from './watch.ts';
 
-/** Writes that may be under way at a time; one more is refused at once. */
-const underWayMax = 4_096;
 /** Writes of one transaction. */
 const groupMax = 512;
 /** Writes that have waited for longer are not begun. */
@@ -30,7 +28,13 @@ const askMsMax = 3_000;
 /** For metrics, after each commit: `{ writes, durationMs }`, from when the first of them came. */
 const committed = channel('plant-store:commit');
 
-/** The writes of one store that wait for their turn. */
+interface Waiting {
+  number: number;
+  change: Change;
+  sinceMs: number;
+}
+
+/** The changes of one store that wait for their turn. */
 interface Queue {
   store: number;
   waiting: Waiting[];
@@ -47,20 +51,19 @@ export class Writer {
   readonly #queues = new Map<number, Queue>();
   /** Tells the groups of this process from those of others. */
   readonly #name = randomBytes(9).toString('base64url');
+  readonly #pending = new Pending<ChangeResults[ChangeKind]>();
   #attempts = 0;
-  #underWay = 0;
 
   constructor(pool: Pool, watch: Watch) {
     this.#pool = pool;
     this.#watch = watch;
   }
 
-  async create(store: number, owner: number, plant: NewPlant): Promise<Plant> {
-    return (await this.#write(store, { kind: 'create', owner, plant })) as Plant; // of a create
-  }
-
-  async delete(store: number, reach: Reach, id: number): Promise<boolean> {
-    return (await this.#write(store, { kind: 'delete', reach, id })) as boolean; // of a delete
+  /** Resolves once the change is committed; rejects with a Problem that says what became of it. */
+  async write<C extends Change>(change: C): Promise<ChangeResults[C[0]]> {
+    const [number, result] = this.#pending.add();
+    this.#enqueue({ number, change, sinceMs: performance.now() });
+    return (await result) as ChangeResults[C[0]]; // of this very change
   }
 
   /** Waits for every write that was taken. */
@@ -68,32 +71,28 @@ export class Writer {
     await Promise.all([...this.#queues.values()].map(({ done }) => done));
   }
 
-  async #write(store: number, write: Write): Promise<Plant | boolean> {
-    if (this.#underWay >= underWayMax) throw tooManyWrites();
-    this.#underWay++;
-    const { promise, resolve, reject } = Promise.withResolvers<Plant | boolean>();
-    const waiting = { write, sinceMs: performance.now(), resolve, reject };
+  #enqueue(waiting: Waiting): void {
+    const [, store] = waiting.change;
     const queue = this.#queues.get(store);
     if (queue !== undefined) {
       queue.waiting.push(waiting);
-    } else {
-      const done = Promise.withResolvers<void>();
-      const own = { store, waiting: [waiting], group: undefined, done: done.promise };
-      this.#queues.set(store, own);
-      // Those of this turn of the event loop go along.
-      setImmediate(() => void this.#work(own).then(done.resolve));
+      return;
     }
-    return promise.finally(() => this.#underWay--);
+    const done = Promise.withResolvers<void>();
+    const own = { store, waiting: [waiting], group: undefined, done: done.promise };
+    this.#queues.set(store, own);
+    // Those of this turn of the event loop go along.
+    setImmediate(() => void this.#work(own).then(done.resolve));
   }
 
   /** Never rejects: each write is told its own outcome. */
   async #work(queue: Queue): Promise<void> {
-    const timer = setInterval(() => giveUpLate(queue), lookMs);
+    const timer = setInterval(() => this.#giveUpLate(queue), lookMs);
     while (queue.waiting.length > 0) {
-      queue.group = new Group(queue.store, takeGroup(queue));
+      queue.group = takeGroup(queue);
       await this.#settle(queue.group);
       queue.group = undefined;
-      giveUpLate(queue);
+      this.#giveUpLate(queue);
     }
     clearInterval(timer);
     this.#queues.delete(queue.store);
@@ -112,22 +111,22 @@ export class Writer {
         }, endMs - performance.now());
       } catch (error) {
         const isCommitted = isSent && isLoss(error) ? await this.#ask(group, writer) : false;
-        if (isCommitted === undefined) return group.tellUnknown(error);
+        if (isCommitted === undefined) return this.#reject(group, outcomeUnknown(error));
         if (!isCommitted) {
           const isPassing = isWorthRetrying(error) || isLoss(error);
           const isOver = attempt === attemptsMax || performance.now() > endMs;
-          if (!isPassing || isOver) return group.tellFailed(error);
+          if (!isPassing || isOver) return this.#reject(group, problemOf(error));
           await jitter();
           continue;
         }
       }
       this.#watch.changed(group.store);
       if (committed.hasSubscribers) {
-        const { size: writes, sinceMs } = group;
-        committed.publish({ writes, durationMs: performance.now() - sinceMs });
+        const { numbers, sinceMs } = group;
+        committed.publish({ writes: numbers.length, durationMs: performance.now() - sinceMs });
       }
       // Later, so that the next group is on its way before those of this one are answered.
-      setImmediate(() => group.tell());
+      setImmediate(() => this.#report(group));
       return;
     }
   }
@@ -154,28 +153,43 @@ export class Writer {
     }
     return undefined;
   }
-}
 
-/** Tells those who have waited for too long: there may be no end to it. */
-function giveUpLate({ waiting, group }: Queue): void {
-  const nowMs = performance.now();
-  while (waiting[0] !== undefined && waiting[0].sinceMs < nowMs - waitMsMax) {
-    waiting.shift()?.reject(problemOf(new TooSlow()));
+  #report(group: Group): void {
+    for (const [number, outcome] of group.outcomes()) {
+      if (outcome instanceof Problem) this.#pending.reject(number, outcome);
+      else this.#pending.resolve(number, outcome);
+    }
   }
-  if (group !== undefined && group.sinceMs < nowMs - tellMsMax) group.tellUnknown(new TooSlow());
+
+  #reject({ numbers }: Group, error: unknown): void {
+    for (const number of numbers) this.#pending.reject(number, error);
+  }
+
+  /** Those who have waited for too long: there may be no end to it. */
+  #giveUpLate({ waiting, group }: Queue): void {
+    const nowMs = performance.now();
+    for (let [first] = waiting; first !== undefined; [first] = waiting) {
+      if (first.sinceMs >= nowMs - waitMsMax) break;
+      waiting.shift();
+      this.#pending.reject(first.number, problemOf(new TooSlow()));
+    }
+    if (group !== undefined && group.sinceMs < nowMs - tellMsMax) {
+      this.#reject(group, outcomeUnknown(new TooSlow()));
+    }
+  }
 }
 
 /** The first of the queue, of which no two name the same plant: the order of such is up to the database. */
-function takeGroup(queue: Queue): Waiting[] {
+function takeGroup({ store, waiting }: Queue): Group {
   const ids = new Set<number>();
-  const group: Waiting[] = [];
-  for (const waiting of queue.waiting) {
-    const { write } = waiting;
-    const id = write.kind === 'create' ? write.plant.id : write.id;
-    if (group.length === groupMax || (id !== undefined && ids.has(id))) break;
+  const changes = new Map<number, Change>();
+  const sinceMs = waiting[0]?.sinceMs ?? 0;
+  for (const { number, change } of waiting) {
+    const [, , , id] = change;
+    if (changes.size === groupMax || (id !== undefined && ids.has(id))) break;
     if (id !== undefined) ids.add(id);
-    group.push(waiting);
+    changes.set(number, change);
   }
-  queue.waiting.splice(0, group.length);
-  return group;
+  waiting.splice(0, changes.size);
+  return new Group(store, changes, sinceMs);
 }

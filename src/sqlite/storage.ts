@@ -3,9 +3,10 @@
  * nothing holds the WAL open; writes go to a thread of their own.
  */
 import type { Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
+import { createdPlant, creationOf } from '../changes.ts';
 import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { firstPageKey, listKind } from '../lists.ts';
-import { tagOf, type NewPlant, type Plant } from '../plant.ts';
+import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
@@ -16,7 +17,7 @@ import { Connection, type Open } from './connection.ts';
 import type { OpenOptions } from './database.ts';
 import { Turn } from './turn.ts';
 import { Writer } from './writer.ts';
-import type { Write, WriteKind, WriteResults } from './writes.ts';
+import type { Write, WriteResults } from './writes.ts';
 
 /** A list of any length fills it, so it is part of what a list costs in memory. */
 const cacheKiB = 5_120;
@@ -61,11 +62,9 @@ export class SqliteStorage implements Storage {
     this.#fileChecks = setInterval(() => this.#checkFile(), fileCheckMs).unref();
   }
 
-  async createPlant({ store, user }: Identity, plant: NewPlant): Promise<Plant> {
-    const { id: wanted, name } = plant;
-    const tag = tagOf(plant);
-    const id = await this.#write(['createPlant', store, user, wanted, name, tag]);
-    return { id, name, tag };
+  async createPlant(caller: Identity, plant: NewPlant): Promise<Plant> {
+    const creation = creationOf(caller, plant);
+    return createdPlant(creation, await this.#write(creation));
   }
 
   async findPlant(caller: ReadAccess, id: number): Promise<Plant | undefined> {
@@ -87,7 +86,7 @@ export class SqliteStorage implements Storage {
   }
 
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
-    return this.#write(['deletePlant', store, write, id]);
+    return this.#write(['delete', store, write, id]);
   }
 
   async createToken(token: NewToken): Promise<void> {
@@ -133,9 +132,7 @@ export class SqliteStorage implements Storage {
     return this.#connection.read(work);
   }
 
-  async #write<Kind extends WriteKind>(
-    write: Extract<Write, readonly [Kind, ...unknown[]]>,
-  ): Promise<WriteResults[Kind]> {
+  async #write<W extends Write>(write: W): Promise<WriteResults[W[0]]> {
     this.#refuseFault(); // the thread looks as well, at each commit
     return this.#writer.write(write);
   }

@@ -17,6 +17,7 @@ import {
   nowMs,
   type Failure,
   type Outcome,
+  type Outcomes,
   type Parcel,
   type ThreadData,
   type Write,
@@ -27,23 +28,25 @@ const togetherMax = 512;
 /** Writes touch every tree of the schema, two of them at random. */
 const cacheKiB = 16_384;
 
-const { path, fileId, taken }: ThreadData = workerData;
-const takenCount = new BigInt64Array(taken);
+const { path, fileId, lastTaken }: ThreadData = workerData;
+const lastTakenNumber = new BigInt64Array(lastTaken);
 const connection = new Connection(path, cacheKiB, fileId);
 
 if (parentPort !== null) serve(parentPort);
 
 function serve(port: MessagePort): void {
+  let lastNumber = 0;
   port.on('message', (first: Message) => {
     for (let next: Message | undefined = first; next !== undefined;) {
       const parcels: Parcel[] = [];
       let writes = 0;
       while (next !== undefined && next !== 'close' && writes < togetherMax) {
         parcels.push(next);
-        writes += next.writes.length;
+        writes += next.writes.size;
+        for (const number of next.writes.keys()) lastNumber = number;
         next = received(port);
       }
-      Atomics.add(takenCount, 0, BigInt(writes));
+      Atomics.store(lastTakenNumber, 0, BigInt(lastNumber));
       settle(port, parcels);
       connection.restartWal();
       if (next === 'close') {
@@ -62,35 +65,42 @@ function received(port: MessagePort): Message | undefined {
 }
 
 /**
- * Reports the outcomes in the order of the writes. A write waits for the lock until its own time is
+ * Reports the outcome of each write. A write waits for the lock until its own time is
  * up, in the queue included: those that came later do not start the wait again.
  */
 function settle(port: MessagePort, parcels: readonly Parcel[]): void {
   for (const [at, { sinceMs, writes }] of parcels.entries()) {
     const untilMs = sinceMs + lockTimeoutMs;
-    const waiting = parcels.slice(at).flatMap((parcel) => parcel.writes);
+    const waiting = parcels.slice(at).flatMap((parcel) => [...parcel.writes]);
     const outcomes = nowMs() < untilMs ? commit(waiting, untilMs) : undefined;
-    port.postMessage(outcomes ?? writes.map(() => tooLate));
+    port.postMessage(outcomes ?? sameOutcome([...writes], tooLate));
     if (outcomes !== undefined) return;
   }
 }
+
+type Numbered = readonly [number: number, write: Write];
 
 const tooLate = failure(
   storageUnavailable(new Error(`the database was locked for ${lockTimeoutMs} ms`)),
 );
 
 /** Undefined if another process held the lock until then; nothing has changed. */
-function commit(writes: readonly Write[], untilMs: number): Outcome[] | undefined {
+function commit(writes: readonly Numbered[], untilMs: number): Outcomes | undefined {
   try {
-    return connection.write((tables) => writes.map((write) => outcomeOf(tables, write)), untilMs);
+    return connection.write(
+      (tables) => new Map(writes.map(([number, write]) => [number, outcomeOf(tables, write)])),
+      untilMs,
+    );
   } catch (error) {
     if (error instanceof Problem && isLocked(error.cause)) return undefined;
     const { diskFailure } = connection;
     if (diskFailure !== undefined) parentPort?.postMessage({ diskFailure });
-    // None of them is stored, or nobody knows.
-    const outcome = failure(error);
-    return writes.map(() => outcome);
+    return sameOutcome(writes, failure(error)); // none of them is stored, or nobody knows
   }
+}
+
+function sameOutcome(writes: readonly Numbered[], outcome: Outcome): Outcomes {
+  return new Map(writes.map(([number]) => [number, outcome]));
 }
 
 /** A refusal is the outcome of one write and no concern of its neighbours. */

@@ -5,13 +5,15 @@
 import { channel } from 'node:diagnostics_channel';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../problem.ts';
+import { Pending } from '../pending.ts';
+import { outcomeUnknown, Problem, storageUnavailable } from '../problem.ts';
 import type { FileId } from './open-file.ts';
 import {
   isFailure,
   nowMs,
   type DiskFailed,
-  type Outcome,
+  type Failure,
+  type Outcomes,
   type Parcel,
   type ThreadData,
   type Write,
@@ -19,8 +21,6 @@ import {
   type WriteResults,
 } from './writes.ts';
 
-/** Writes that may be under way at a time; one more is refused at once. */
-export const underWayMax = 4_096;
 /** Writes that are handed over together; those of one turn of the event loop are, up to so many. */
 const parcelMax = 8;
 /** What a write may take, a lock's wait included; then its outcome is given up as unknown. */
@@ -29,12 +29,6 @@ const sweepMs = 1_000;
 
 /** For metrics, after each commit: `{ writes, durationMs }`, from when the first of them came. */
 const committed = channel('plant-store:commit');
-
-interface Waiting {
-  write: Write;
-  sinceMs: number;
-  settle: (outcome: Outcome) => void;
-}
 
 // The sources in a checkout, the compiled file in what is published.
 const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
@@ -53,10 +47,11 @@ export class Writer {
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
   #thread: Worker | undefined;
+  readonly #pending = new Pending<WriteResults[WriteKind]>();
   /** Those of this turn of the event loop. */
-  #unsent: Waiting[] = [];
-  /** Those that the thread has, in the order that it answers in. */
-  #sent: Waiting[] = [];
+  #unsent = new Map<number, Write>();
+  /** The number of the last write that a thread was sent. */
+  #lastSent = 0;
 
   constructor(path: string, fileId: FileId, { onCommit, onDiskFailure }: WriterEvents) {
     this.#path = path;
@@ -66,20 +61,13 @@ export class Writer {
   }
 
   /** Resolves once the write is on disk; rejects with a Problem that says what became of it. */
-  async write<Kind extends WriteKind>(
-    write: Extract<Write, readonly [Kind, ...unknown[]]>,
-  ): Promise<WriteResults[Kind]> {
+  async write<W extends Write>(write: W): Promise<WriteResults[W[0]]> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
-    if (this.#unsent.length + this.#sent.length >= underWayMax) throw tooManyWrites();
-    const { promise, resolve } = Promise.withResolvers<Outcome>();
-    this.#unsent.push({ write, sinceMs: nowMs(), settle: resolve });
-    if (this.#unsent.length === 1) process.nextTick(() => this.#send());
-    if (this.#unsent.length === parcelMax) this.#send();
-
-    const outcome = await promise;
-    if (!isFailure(outcome)) return outcome as WriteResults[Kind]; // of this very write
-    const { kind, detail, cause } = outcome.problem;
-    throw new Problem(kind, detail, { cause });
+    const [number, result] = this.#pending.add();
+    this.#unsent.set(number, write);
+    if (this.#unsent.size === 1) process.nextTick(() => this.#send());
+    if (this.#unsent.size === parcelMax) this.#send();
+    return (await result) as WriteResults[W[0]]; // of this very write
   }
 
   /** Waits for every write that was taken, and ends the thread. */
@@ -93,47 +81,49 @@ export class Writer {
   }
 
   #send(): void {
-    if (this.#unsent.length === 0) return;
-    const parcel: Parcel = {
-      sinceMs: this.#unsent[0]?.sinceMs ?? nowMs(),
-      writes: this.#unsent.map(({ write }) => write),
-    };
+    if (this.#unsent.size === 0) return;
+    const writes = this.#unsent;
+    this.#unsent = new Map();
     try {
       this.#thread ??= this.#start();
+      const parcel: Parcel = { sinceMs: nowMs(), writes };
       this.#thread.postMessage(parcel);
-      this.#sent.push(...this.#unsent);
+      for (const number of writes.keys()) this.#lastSent = number;
     } catch (error) {
       // The system has no room for a thread now; nothing was sent.
       const problem = storageUnavailable(error);
-      for (const { settle } of this.#unsent) settle({ problem });
+      for (const number of writes.keys()) this.#pending.reject(number, problem);
     }
-    this.#unsent = [];
   }
 
   #start(): Worker {
-    const taken = new SharedArrayBuffer(8);
-    const workerData: ThreadData = { path: this.#path, fileId: this.#fileId, taken };
+    const lastTaken = new SharedArrayBuffer(8);
+    const workerData: ThreadData = { path: this.#path, fileId: this.#fileId, lastTaken };
     const thread = new Worker(threadFile, { workerData });
-    let settledCount = 0;
-    const sweep = setInterval(() => this.#giveUp(nowMs() - outcomeMsMax), sweepMs).unref();
+    const sweep = setInterval(() => this.#giveUp(), sweepMs).unref();
     const lost = (cause: unknown) => {
       clearInterval(sweep);
       if (this.#thread !== thread) return;
       this.#thread = undefined;
-      // Nobody can tell what became of the writes that it had taken. It never saw the others.
-      const inHand = Number(Atomics.load(new BigInt64Array(taken), 0)) - settledCount;
-      const problemAt = (at: number) => (at < inHand ? outcomeUnknown : storageUnavailable)(cause);
-      this.#settle(this.#sent.map((_, at) => ({ problem: problemAt(at) })));
+      this.#rejectSent(Number(Atomics.load(new BigInt64Array(lastTaken), 0)), cause);
     };
-    thread.on('message', (message: readonly Outcome[] | DiskFailed) => {
-      if ('diskFailure' in message) return this.#stopWriting(message.diskFailure);
-      if (this.#thread !== thread) return; // they were settled as lost
-      settledCount += message.length;
-      this.#settle(message);
+    thread.on('message', (message: Outcomes | DiskFailed) => {
+      if ('diskFailure' in message) this.#stopWriting(message.diskFailure);
+      else this.#settle(message);
     });
     thread.on('error', lost);
     thread.on('exit', (code) => lost(new Error(`the writing thread ended with ${code}`)));
     return thread;
+  }
+
+  /** Nobody can tell what became of the writes that a lost thread had taken. It never saw the others. */
+  #rejectSent(lastTaken: number, cause: unknown): void {
+    this.#onCommit();
+    for (const number of this.#pending.numbers()) {
+      if (number > this.#lastSent) return;
+      const problem = number <= lastTaken ? outcomeUnknown(cause) : storageUnavailable(cause);
+      this.#pending.reject(number, problem);
+    }
   }
 
   /** The thread says so with each write that it refuses. */
@@ -143,23 +133,29 @@ export class Writer {
     this.#onDiskFailure(cause);
   }
 
-  /** In the order that the writes were sent in. */
-  #settle(outcomes: readonly Outcome[]): void {
+  #settle(outcomes: Outcomes): void {
     this.#onCommit();
-    const settled = this.#sent.splice(0, outcomes.length);
-    if (committed.hasSubscribers && !outcomes.every(isFailure)) {
-      const durationMs = nowMs() - (settled[0]?.sinceMs ?? nowMs());
-      committed.publish({ writes: settled.length, durationMs });
+    if (committed.hasSubscribers) this.#publish(outcomes);
+    for (const [number, outcome] of outcomes) {
+      if (isFailure(outcome)) this.#pending.reject(number, problemOf(outcome));
+      else this.#pending.resolve(number, outcome);
     }
-    for (const [at, { settle }] of settled.entries()) settle(outcomes[at]);
   }
 
-  /** A disk that hangs must not hang who waits for it. A later outcome finds nobody who waits. */
-  #giveUp(beforeMs: number): void {
-    const problem = outcomeUnknown(new Error('the disk takes too long'));
-    for (const { sinceMs, settle } of this.#sent) {
-      if (sinceMs >= beforeMs) return;
-      settle({ problem });
-    }
+  #publish(outcomes: Outcomes): void {
+    if ([...outcomes.values()].every(isFailure)) return;
+    const [first = 0] = outcomes.keys();
+    const durationMs = performance.now() - (this.#pending.sinceMs(first) ?? performance.now());
+    committed.publish({ writes: outcomes.size, durationMs });
   }
+
+  /** A disk that hangs must not hang who waits for it. */
+  #giveUp(): void {
+    const problem = outcomeUnknown(new Error('the disk takes too long'));
+    this.#pending.giveUp(performance.now() - outcomeMsMax, problem);
+  }
+}
+
+function problemOf({ problem: { kind, detail, cause } }: Failure): Problem {
+  return new Problem(kind, detail, { cause });
 }

@@ -1,33 +1,24 @@
 /**
  * The writes of the storage as messages: what travels to the thread that does them, and what comes
- * back. Everything here is plain data, because it is copied from one thread to the other. Writes are tuples:
- * the names of an object's members are copied with each, which takes longer than all the rest.
+ * back. Everything here is plain data, because it is copied from one thread to the other.
  */
-import type { Reach } from '../access.ts';
+import type { Change, ChangeResults } from '../changes.ts';
 import type { NewToken, TokenRecord } from '../identity-storage.ts';
 import type { ProblemKind } from '../problem.ts';
 import type { Tables } from './connection.ts';
 import type { FileId } from './open-file.ts';
 
 export type Write =
-  | readonly [
-      'createPlant',
-      store: number,
-      owner: number,
-      id: number | undefined,
-      name: string,
-      tag: string,
-    ]
-  | readonly ['deletePlant', store: number, reach: Reach, id: number]
+  | Change
   | readonly ['createToken', token: NewToken]
   | readonly ['revokeToken', id: string, revokedAtMs: number];
 
 export type WriteKind = Write[0];
 
-/** Writes that travel together. `sinceMs` is when the first of them came, by nowMs(). */
+/** Writes that travel together, by number. `sinceMs` is when they were sent, by nowMs(). */
 export interface Parcel {
   sinceMs: number;
-  writes: readonly Write[];
+  writes: ReadonlyMap<number, Write>;
 }
 
 /** What the thread is started with. */
@@ -35,8 +26,8 @@ export interface ThreadData {
   path: string;
   /** The file that the others of this process have open. */
   fileId: FileId;
-  /** One BigInt64: how many writes it has taken, for the case that it dies. */
-  taken: SharedArrayBuffer;
+  /** One BigInt64: the number of the last write that it has taken, for the case that it dies. */
+  lastTaken: SharedArrayBuffer;
 }
 
 /** A clock that all threads share and nobody sets: performance.now() has a zero of its own in each. */
@@ -46,16 +37,16 @@ export function nowMs(): number {
 }
 
 /** What a write of a kind resolves to. */
-export interface WriteResults {
-  /** Its id. */
-  createPlant: number;
-  deletePlant: boolean;
+export interface WriteResults extends ChangeResults {
   createToken: void;
   revokeToken: TokenRecord | undefined;
 }
 
 /** The result, or what it was refused for. */
 export type Outcome = WriteResults[WriteKind] | Failure;
+
+/** By the number of the write. */
+export type Outcomes = ReadonlyMap<number, Outcome>;
 
 export interface Failure {
   problem: { kind: ProblemKind; detail: string; cause?: unknown };
@@ -73,11 +64,11 @@ export interface DiskFailed {
 /** Does the write inside the transaction that is open. A refusal has changed nothing. */
 export function apply({ plants, tokens }: Tables, write: Write): WriteResults[WriteKind] {
   switch (write[0]) {
-    case 'createPlant': {
+    case 'create': {
       const [, store, owner, id, name, tag] = write;
       return plants.create(store, owner, { id, name, tag });
     }
-    case 'deletePlant': {
+    case 'delete': {
       const [, store, reach, id] = write;
       return plants.delete(store, reach, id);
     }

@@ -1,3 +1,4 @@
+import { kinds } from '../../src/postgres/changes.ts';
 import type { Statement } from '../../src/postgres/connection.ts';
 import { groupSql } from '../../src/postgres/group.ts';
 import { endOfStepSql, findSql, listSql, stepSql } from '../../src/postgres/plants.ts';
@@ -14,6 +15,7 @@ export const ofRequests: readonly Statement[] = [
   findSql,
   lookSql,
   ...Object.values(groupSql),
+  ...Object.values(kinds).map(({ statement }) => statement),
   findToken,
   findRole,
 ];

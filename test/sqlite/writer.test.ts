@@ -5,8 +5,8 @@ import { it, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import type { Caller } from '../../src/access.ts';
+import { pendingMax } from '../../src/pending.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import { underWayMax } from '../../src/sqlite/writer.ts';
 import { hashToken } from '../../src/token.ts';
 import { addToken } from '../support/app.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -49,7 +49,7 @@ it('refuses what is beyond its bound at once, and does all that it took', async 
   const { path, storage, alice } = await open(t);
   const release = holdLock(path);
   const outcomes: string[] = [];
-  const writes = Array.from({ length: underWayMax + 10 }, async (_, at) => {
+  const writes = Array.from({ length: pendingMax + 10 }, async (_, at) => {
     const outcome = await storage.createPlant(alice, { name: `n${at}` }).then(
       () => 'done',
       (error: { kind: string }) => error.kind,
@@ -64,9 +64,9 @@ it('refuses what is beyond its bound at once, and does all that it took', async 
   );
   release();
   await Promise.all(writes);
-  assert.equal(outcomes.filter((outcome) => outcome === 'done').length, underWayMax);
+  assert.equal(outcomes.filter((outcome) => outcome === 'done').length, pendingMax);
   const { json } = await storage.listPlants(alice, { after: 0, limit: 10_000, fields: ['id'] });
-  assert.equal(json.split(',').length, underWayMax);
+  assert.equal(json.split(',').length, pendingMax);
 });
 
 it('does what it took before it is closed', async (t) => {
@@ -146,4 +146,36 @@ it('tells the truth about each write, whenever its thread dies', async (t) => {
     if (outcome !== 'outcome-unknown') assert.equal(stored.has(name), outcome === 'done', name);
   }
   assert.deepEqual(new Set(outcomes.values()), new Set(kinds));
+});
+
+it('gives an outcome to its own write alone, in whatever order and however often it comes', async (t) => {
+  const threads = startedThreads(t);
+  const { path, storage, alice } = await open(t);
+  const [thread] = threads;
+  assert.ok(thread);
+  const [deliver] = thread.listeners('message') as ((outcomes: Map<number, unknown>) => void)[];
+  assert.ok(deliver);
+  const delivered: number[] = [];
+  thread.off('message', deliver).on('message', (outcomes: Map<number, unknown>) => {
+    const reversed = new Map([...outcomes].toReversed());
+    delivered.push(...reversed.keys());
+    // One that was delivered before comes again, and one that nobody waits for.
+    for (const one of [reversed, new Map([[1, 77]]), new Map([[1e6, 78]])]) deliver(one);
+  });
+
+  const release = holdLock(path);
+  const names = Array.from({ length: 40 }, (_, at) => `plant ${at}`);
+  const writes = names.map((name) => storage.createPlant(alice, { name }));
+  release();
+  const plants = await Promise.all(writes);
+  const found = await Promise.all(plants.map(({ id }) => storage.findPlant(alice, id)));
+  assert.deepEqual(found, plants);
+  assert.deepEqual(
+    plants.map(({ name }) => name),
+    names,
+  );
+  assert.notDeepEqual(
+    delivered,
+    delivered.toSorted((a, b) => a - b),
+  );
 });

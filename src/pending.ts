@@ -1,0 +1,58 @@
+import { tooManyWrites } from './problem.ts';
+
+/** Changes that can be pending at a time; one more is refused at once. */
+export const pendingMax = 4_096;
+
+interface Waiting<Result> {
+  sinceMs: number;
+  resolve: (result: Result) => void;
+  reject: (error: unknown) => void;
+}
+
+/**
+ * Changes without an outcome, by number. An outcome carries the number of its change: if nobody waits under
+ * that number (any more), it is ignored.
+ */
+export class Pending<Result> {
+  /** In ascending order of number. */
+  readonly #waiting = new Map<number, Waiting<Result>>();
+  #lastNumber = 0;
+
+  /** Numbers are above 0 and ascend. Throws the Problem `overloaded`. */
+  add(): readonly [number: number, outcome: Promise<Result>] {
+    if (this.#waiting.size >= pendingMax) throw tooManyWrites();
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    this.#waiting.set(++this.#lastNumber, { sinceMs: performance.now(), resolve, reject });
+    return [this.#lastNumber, promise];
+  }
+
+  numbers(): Iterable<number> {
+    return this.#waiting.keys();
+  }
+
+  /** When it was added, as of performance.now(). */
+  sinceMs(number: number): number | undefined {
+    return this.#waiting.get(number)?.sinceMs;
+  }
+
+  resolve(number: number, result: Result): void {
+    this.#waiting.get(number)?.resolve(result);
+    this.#waiting.delete(number);
+  }
+
+  reject(number: number, error: unknown): void {
+    this.#waiting.get(number)?.reject(error);
+    this.#waiting.delete(number);
+  }
+
+  /**
+   * Rejects what was added before that time. It stays pending until its outcome comes, so that a storage that
+   * hangs does not collect more and more.
+   */
+  giveUp(beforeMs: number, error: unknown): void {
+    for (const { sinceMs, reject } of this.#waiting.values()) {
+      if (sinceMs >= beforeMs) return;
+      reject(error);
+    }
+  }
+}
