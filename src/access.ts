@@ -11,6 +11,15 @@ export type Role = (typeof roles)[number];
 export const scopes = ['plants:read', 'plants:write'] as const;
 export type Scope = (typeof scopes)[number];
 
+/** Scopes as storages keep them. */
+export function textOfScopes(granted: readonly Scope[]): string {
+  return granted.join(' ');
+}
+
+export function scopesOf(text: string): Scope[] {
+  return text.split(' ') as Scope[]; // written by textOfScopes alone
+}
+
 /** A user of a store. Both are numbers that the storage gave out; they mean nothing outside it. */
 export interface Identity {
   readonly store: number;

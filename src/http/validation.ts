@@ -30,6 +30,7 @@ const ajv = new Ajv({
 /** Makes every route below `app` that has schemas check its requests. */
 export function validateRequests(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
+    // Fastify has no type for schemas; those of our routes are TypeBox objects.
     const { params, querystring, body } = (route.schema ?? {}) as Record<string, TObject>;
     const checkParams = params && compile(params, toParameter);
     const checkQuery = querystring && compile(querystring, toParameter);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
 import { idMax } from '../ids.ts';
 import { addressOf } from './address.ts';
-import type { Statement } from './connection.ts';
+import { prepared } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { migrate } from './migrate.ts';
 import { Pool, type Step } from './pool.ts';
@@ -95,16 +95,11 @@ export class PostgresArchive implements Archive {
 
   async lastKey(table: Table): Promise<Row | undefined> {
     const descending = keyOf(table).map((column) => `${column} DESC`);
-    const [row] = await this.#pool.read(
-      {
-        name: `last_${table}`,
-        text: `
-          SELECT ${keyOf(table).join()} FROM plant_store.${table}
-          ORDER BY ${descending.join()} LIMIT 1`,
-      },
-      [],
-    );
-    return row as Row | undefined; // as the columns have it
+    const sql = `
+      SELECT ${keyOf(table).join()} FROM plant_store.${table}
+      ORDER BY ${descending.join()} LIMIT 1`;
+    const [row] = await this.#pool.read(prepared<Row>(`last_${table}`, sql), []);
+    return row;
   }
 
   /** Of all stores: their marks, and the numbers of their last users. */
@@ -119,11 +114,8 @@ export class PostgresArchive implements Archive {
   }
 
   async unfinished(): Promise<string | undefined> {
-    const [row] = await this.#pool.read(
-      { name: 'unfinished', text: 'SELECT copy_of FROM plant_store.migrations WHERE id = 1' },
-      [],
-    );
-    return (row?.[0] as string | null | undefined) ?? undefined;
+    const [row] = await this.#pool.read(unfinishedSql, []);
+    return row?.[0] ?? undefined;
   }
 
   async begin(source: string): Promise<void> {
@@ -147,31 +139,34 @@ export class PostgresArchive implements Archive {
   ): Promise<Row[]> {
     const key = keyOf(table).join();
     const places = after?.map((_, at) => `$${at + 1}`).join();
-    const statement = `
+    const sql = `
       SELECT ${what === 'key' ? key : selected(table)} FROM plant_store.${table}
       ${places === undefined ? '' : `WHERE (${key}) > (${places})`} ORDER BY ${key} ${range}`;
     const name = `${what}s_of_${table}_${places === undefined ? 'from_first' : 'after'}_${range}`;
-    const rows = await this.#pool.read({ name, text: statement }, after ?? []);
-    return rows as Row[]; // as the columns have it
+    return this.#pool.read(prepared<Row>(name, sql), after ?? []);
   }
 
   async #noteCopy(source: string | null): Promise<void> {
-    await this.#pool.write(
-      {
-        name: 'note_copy',
-        text: 'UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1',
-      },
-      [source],
-    );
+    await this.#pool.write(noteCopySql, [source]);
   }
 }
 
-const marksSql: Statement = {
-  name: 'marks',
-  text: `
+const marksSql = prepared(
+  'marks',
+  `
     SELECT store, version, writer, grants, last_user
     FROM plant_store.stores WHERE store > $1 ORDER BY store LIMIT 1000`,
-};
+);
+
+const unfinishedSql = prepared<readonly [copyOf: string | null]>(
+  'unfinished',
+  'SELECT copy_of FROM plant_store.migrations WHERE id = 1',
+);
+
+const noteCopySql = prepared(
+  'note_copy',
+  'UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1',
+);
 
 function insert(table: Table, rows: readonly Row[]): Step {
   const names = columns[table].map(([name]) => name).join();

@@ -44,7 +44,8 @@ export const plans = ['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin']
   .map((plan) => `SET enable_${plan} = off`)
   .join(';');
 
-// As numbers, because ids and times have at most 53 bits; everything else the way that pg has it.
+// As numbers, because ids and times have at most 53 bits; everything else the way that pg has it. The type
+// has a form for each kind of column, which the compiler does not find in one function.
 const int8 = 20;
 const columnTypes = {
   getTypeParser: ((oid: number, format: 'text' | 'binary') =>
@@ -156,7 +157,7 @@ export class Connection {
   /** Ends it now; what is under way is rejected. */
   destroy(): void {
     this.#lose();
-    socketOf(this.#client).destroy();
+    this.#client.connection.stream.destroy(); // pg has no other way to end one that does not answer
   }
 
   async #simple(text: string): Promise<QueryResult> {
@@ -199,18 +200,19 @@ export class Connection {
 /** What a server that keeps what it acknowledges has not switched off. */
 export const keepingSettings = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
 
-export const whatItIs: Statement = {
-  name: 'what_it_is',
-  text: `
+type ServerRow = readonly (string | null)[];
+
+export const whatItIs = prepared<ServerRow>(
+  'what_it_is',
+  `
     SELECT version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
            ${keepingSettings.map((setting) => `current_setting('${setting}', true)`).join()}`,
-};
+);
 
 /** What durability and text rest on is asserted, not assumed. Engines without a setting have it no other way. */
-export function refuseUnsafe(row: Row): void {
-  const [, readOnly, encoding, ...keeping] = row as readonly (string | null)[];
+export function refuseUnsafe([, readOnly, encoding = null, ...keeping]: ServerRow): void {
   if (readOnly === 'on') throw new ReadOnlyServer();
-  const refused = (setting: string, value: string | undefined, wanted: string) =>
+  const refused = (setting: string, value: string, wanted: string) =>
     new Refusal(
       `The database server runs with ${setting} = ${value}; Plant Store needs it ${wanted}.`,
     );
@@ -223,20 +225,15 @@ export function refuseUnsafe(row: Row): void {
 }
 
 /** Not another engine that speaks its protocol: those have planners and settings of their own. */
-function isPostgresItself([version]: Row): boolean {
-  return /^PostgreSQL (?!.*-YB-)/.test(String(version));
+function isPostgresItself([version]: ServerRow): boolean {
+  return /^PostgreSQL (?!.*-YB-)/.test(version ?? '');
 }
 
 /** pg goes by the name of the host, in TLS say; this socket goes to the address. */
 function socketTo(address: string): Socket {
   const socket = new Socket();
   const connect = socket.connect.bind(socket);
-  // Of all its forms, pg calls this one.
+  // Of all the forms that its type has, pg calls this one.
   socket.connect = ((port: number) => connect(port, address)) as typeof socket.connect;
   return socket;
-}
-
-/** pg has no other way to end a connection that does not answer. */
-function socketOf(client: Client): { destroy(): void } {
-  return (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream;
 }

@@ -108,11 +108,9 @@ export class Pool {
   }
 
   /** Reads for a health check, which does not wait behind requests: overloaded is not down. */
-  async check(steps: readonly Step[]): Promise<Row[][]> {
-    const send = (connection: Connection) =>
-      settled(steps.map(([statement, values]) => connection.query(statement, values)));
+  async check<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     try {
-      return await repeatedly(() => this.#lend(this.#checks, send, answerMsMax));
+      return await repeatedly(() => this.#lend(this.#checks, work, answerMsMax));
     } catch (error) {
       throw problemOf(error);
     }

@@ -23,12 +23,12 @@ import type { Storage } from '../storage.ts';
 import { stepOf, walk, type Step } from '../walk.ts';
 import { addressOf } from './address.ts';
 import { distribute, refuseUnsafeWorkers } from './citus.ts';
-import { refuseUnsafe, whatItIs, type Connection, type Statement } from './connection.ts';
+import { prepared, refuseUnsafe, whatItIs, type Connection } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { inTime } from './in-time.ts';
 import { migrate } from './migrate.ts';
 import { endOfStepSql, findSql, listSql, listValues, stepSql } from './plants.ts';
-import { Pool } from './pool.ts';
+import { Pool, settled } from './pool.ts';
 import { Tokens } from './tokens.ts';
 import { Watch } from './watch.ts';
 import { Writer } from './writer.ts';
@@ -64,8 +64,8 @@ export class PostgresStorage implements Storage {
    * and a Problem where the database does not answer yet; every method tries again then.
    */
   async open(): Promise<void> {
-    const prepared = () => this.#pool.lend((connection) => prepare(connection, this.#options));
-    this.#opening ??= prepared().catch((error: unknown) => {
+    const preparing = () => this.#pool.lend((connection) => prepare(connection, this.#options));
+    this.#opening ??= preparing().catch((error: unknown) => {
       this.#opening = undefined;
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     });
@@ -142,10 +142,9 @@ export class PostgresStorage implements Storage {
 
   async check(): Promise<void> {
     await this.#answer(async () => {
-      const [copies = [], [server = []] = []] = await this.#pool.check([
-        [unfinishedSql, []],
-        [whatItIs, []],
-      ]);
+      const [copies, [server = []]] = await this.#pool.check((connection) =>
+        settled([connection.query(unfinishedSql, []), connection.query(whatItIs, [])]),
+      );
       if (copies.length > 0) throw unfinishedCopy();
       refuseUnsafe(server); // again: it may have been set otherwise meanwhile
     });
@@ -184,7 +183,7 @@ async function prepare(connection: Connection, options: OpenOptions): Promise<vo
   if (copies.length > 0) throw unfinishedCopy();
 }
 
-const unfinishedSql: Statement = {
-  name: 'unfinished_copy',
-  text: 'SELECT 1 FROM plant_store.migrations WHERE copy_of IS NOT NULL',
-};
+const unfinishedSql = prepared(
+  'unfinished_copy',
+  'SELECT 1 FROM plant_store.migrations WHERE copy_of IS NOT NULL',
+);

@@ -2,7 +2,14 @@
  * Stores, users and tokens in PostgreSQL. Whatever is sent may be repeated.
  */
 import { randomInt } from 'node:crypto';
-import { callerOf, type Credential, type Grant, type Role, type Scope } from '../access.ts';
+import {
+  callerOf,
+  scopesOf,
+  textOfScopes,
+  type Credential,
+  type Grant,
+  type Role,
+} from '../access.ts';
 import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { defect, outcomeUnknown } from '../problem.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
@@ -143,7 +150,7 @@ export class Tokens {
       Buffer.from(hash),
       storeNumber,
       userNumber,
-      scopes.join(' '),
+      textOfScopes(scopes),
       label,
       createdAtMs,
       expiresAtMs ?? null,
@@ -301,8 +308,4 @@ export class Tokens {
       revokedAtMs: revokedAt ?? undefined,
     };
   }
-}
-
-function scopesOf(text: string): Scope[] {
-  return text.split(' ') as Scope[]; // written by create() alone
 }

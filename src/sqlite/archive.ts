@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { unfinishedCopyTable } from './schema.ts';
@@ -32,7 +32,7 @@ export class SqliteArchive implements Archive {
       this.#database,
       `SELECT ${columns[table].join()} FROM ${table} ${range} ORDER BY ${key.join()} LIMIT ?`,
     );
-    return statement.all(...([...(after ?? []), limit] as SQLInputValue[]));
+    return statement.all(...(after ?? []), limit);
   }
 
   async add(table: Table, rows: readonly Row[]): Promise<void> {
@@ -42,7 +42,7 @@ export class SqliteArchive implements Archive {
     );
     this.#database.exec('BEGIN IMMEDIATE');
     try {
-      for (const row of rows) insert.run(...(row as SQLInputValue[]));
+      for (const row of rows) insert.run(...row);
       this.#database.exec('COMMIT');
     } catch (error) {
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK');

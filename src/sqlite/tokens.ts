@@ -2,7 +2,7 @@
  * Stores, users and tokens in SQLite. Transactions are begun by the caller.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { callerOf, type Grant, type Role, type Scope } from '../access.ts';
+import { callerOf, scopesOf, textOfScopes, type Grant, type Role } from '../access.ts';
 import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import { prepare, type Statement } from './statement.ts';
@@ -64,7 +64,7 @@ export class Tokens {
       hash,
       store,
       user,
-      scopes: scopes.join(' '),
+      scopes: textOfScopes(scopes),
       label,
       createdAtMs,
       expiresAtMs: expiresAtMs ?? null,
@@ -138,8 +138,4 @@ function recordOf(row: RecordRow): TokenRecord {
     expiresAtMs: expiresAt ?? undefined,
     revokedAtMs: revokedAt ?? undefined,
   };
-}
-
-function scopesOf(text: string): Scope[] {
-  return text.split(' ') as Scope[]; // written by create() alone
 }
