@@ -12,36 +12,49 @@ import { replacePasswords } from './redact.ts';
 export interface OpenOptions {
   /** Whether a file, or a schema in the database of a server, is made where there is none. */
   create: boolean;
-  /** Whether a server that does not answer yet is left for later. */
+  /** Whether a server that does not answer yet, or is being migrated, is left for later. */
   mayBeDown?: boolean;
   /** Whether what is there is spread over the machines of a cluster, however long it takes. */
   distribute?: boolean;
+  /** Called if opening takes long, because another process migrates it. Without it, a person is told so. */
+  onLongWait?: (() => void) | undefined;
   /** Called once, if the disk of a file fails a commit: from then on every write is refused. */
   onDiskFailure?: ((cause: unknown) => void) | undefined;
   /** Told once if the file is no longer in its place, or not whole, and with undefined if it is again. */
   onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
 }
 
+const longWaitMs = 5_000;
+
 /** Opens the storage at an address that options.ts let through. Throws Refusal where it cannot. */
-export async function openStorage(
-  url: string,
-  { create, mayBeDown = false, distribute = false, onFileFault, onDiskFailure }: OpenOptions,
-): Promise<Storage> {
+export async function openStorage(url: string, options: OpenOptions): Promise<Storage> {
+  const { create, mayBeDown = false, distribute = false, onFileFault, onDiskFailure } = options;
+  const { onLongWait = () => sayThatItWaits(url) } = options;
   if (isFile(url)) {
     const { SqliteStorage } = await import('../sqlite/storage.ts');
-    return new SqliteStorage(fileOf(url), { create, onFileFault, onDiskFailure });
+    return new SqliteStorage(fileOf(url), { create, onLongWait, onFileFault, onDiskFailure });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
   const storage = new PostgresStorage(url, { create, distribute });
+  const timer = setTimeout(onLongWait, longWaitMs);
   try {
-    await storage.open();
+    await (mayBeDown ? storage.openSoon() : storage.open());
   } catch (error) {
     if (!(mayBeDown && error instanceof Problem)) {
       await storage[Symbol.asyncDispose]();
       throw error;
     }
+  } finally {
+    clearTimeout(timer);
   }
   return storage;
+}
+
+function sayThatItWaits(url: string): void {
+  console.error(
+    `${shownDatabase(url)} is in use: another process may be upgrading it. ` +
+      'Waiting until that is done; press Ctrl-C to give up.',
+  );
 }
 
 /** Opens all that is in a database, to be copied from or to. Throws Refusal where it cannot. */

@@ -31,9 +31,6 @@ interface ServeOptions {
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
-  const stopOrEnd = onSignal(stop);
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, stopOrEnd);
-
   // People read standard output; the log goes to standard error, a line of JSON for each entry.
   process.stderr.on('error', () => {}); // a log that cannot be written must not stop the service
   const log = pino({ level: options.logLevel, serializers: { err: inLog } }, process.stderr);
@@ -60,6 +57,7 @@ async function serveHere(options: ServeOptions, stop: AbortController, log: Logg
     stop.abort();
   };
   await using storage = await opened(options, log, onDiskFailure);
+  stopOnSignals(stop);
   const { buildApp } = await import('../http/app.ts'); // the first of several processes needs none
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
   const drain = drainOf(app.server);
@@ -94,7 +92,7 @@ async function serveByWorkers(
     stop.abort();
   });
   try {
-    const areRunning = await startWorkers(workers, options, log);
+    const areRunning = await startWorkers(workers, options, stop, log);
     if (!stop.signal.aborted) {
       if (areRunning) await once(stop.signal, 'abort');
       else process.exitCode = 1; // the first has said why
@@ -110,10 +108,12 @@ async function serveByWorkers(
 async function startWorkers(
   workers: Workers,
   options: ServeOptions,
+  stop: AbortController,
   log: Logger,
 ): Promise<boolean> {
   // A file that cannot be used is refused once, and an old schema brought up by one process.
   await using storage = await opened(options, log);
+  stopOnSignals(stop);
   const address = await workers
     .start(options.workers, options.host, options.port)
     .catch(refuseAddress(options));
@@ -133,8 +133,8 @@ async function announce(
   console.log(`Database: ${database}`);
   await welcome(storage, address, options).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error;
-    console.log('The database does not answer yet; until it does, so will each request be told.');
-    log.warn({ err: error.cause ?? error }, 'the database does not answer yet');
+    console.log('The database is not ready yet; until it is, requests get 503.');
+    log.warn({ err: error.cause ?? error }, 'the database is not ready yet');
   });
   const { workers } = options;
   log.info({ address, database, workers }, 'listening');
@@ -147,25 +147,32 @@ function opened(
   onDiskFailure?: (cause: unknown) => void,
 ): Promise<Storage> {
   const onFileFault = (err: Refusal | undefined) => {
-    if (err !== undefined) log.error({ err }, 'database file lost');
-    else log.info('database file found again');
+    if (err === undefined) log.info('database file found again');
+    else if (err.kind === 'newer-schema') log.error({ err }, 'database upgraded');
+    else log.error({ err }, 'database file lost');
   };
-  return openStorage(database, { create: true, mayBeDown: true, onFileFault, onDiskFailure });
+  const onLongWait = () => log.warn('the database is locked');
+  const events = { onLongWait, onFileFault, onDiskFailure };
+  return openStorage(database, { create: true, mayBeDown: true, ...events });
 }
 
 /** npm passes on the signal of a terminal that has reached this process already: that is no second. */
 const sameSignalMs = 1_000;
 
-/** The first signal asks for the end; one that comes later ends the process at once. */
-function onSignal(stop: AbortController): (signal: NodeJS.Signals) => void {
+/**
+ * The first signal asks for the end; one that comes later ends the process at once. Call it when the storage
+ * is open: a migration of a file can block this thread for minutes, in which no listener would run.
+ */
+function stopOnSignals(stop: AbortController): void {
   let firstMs: number | undefined;
-  return (signal) => {
+  const stopOrEnd = (signal: NodeJS.Signals) => {
     firstMs ??= performance.now();
     stop.abort();
     if (performance.now() - firstMs <= sameSignalMs) return;
     process.removeAllListeners(signal);
     process.kill(process.pid, signal); // process.exit() would wait for the thread that writes
   };
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, stopOrEnd);
 }
 
 /** Without a token nobody can call: makes the first one for who sits there, or says how. */

@@ -4,7 +4,7 @@ import { idMax } from '../ids.ts';
 import { addressOf } from './address.ts';
 import { prepared } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
-import { migrate } from './migrate.ts';
+import { migrate, refuseNewerSchema } from './migrate.ts';
 import { Pool, type Step } from './pool.ts';
 import { Refusal } from '../refusal.ts';
 
@@ -53,7 +53,8 @@ export class PostgresArchive implements Archive {
   static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
     const pool = new Pool(addressOf(url), () => {});
     try {
-      await pool.lend((connection) => migrate(connection, options));
+      await migrate(pool, options);
+      await pool.lend(refuseNewerSchema);
     } catch (error) {
       await pool.close();
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));

@@ -147,6 +147,15 @@ export class Connection {
     }
   }
 
+  /** The same with the limits of the session, however long that is. Returns how many rows it has changed. */
+  async longStatement(text: string): Promise<number> {
+    try {
+      return (await this.#client.query(text)).rowCount ?? 0;
+    } catch (error) {
+      throw this.#failed(error);
+    }
+  }
+
   /** Waits for what is under way, and for the server to let go, but not for ever. */
   async close(): Promise<void> {
     this.#isLost = true; // to whoever would send more

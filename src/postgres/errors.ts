@@ -24,6 +24,12 @@ export class TooSlow extends Unavailable {
   override readonly message = 'the database takes too long to answer';
 }
 
+/** The schema is older than this program, and a process brings it up. */
+export class Migrating extends Unavailable {
+  override readonly name = 'Migrating';
+  override readonly message = 'the database is being upgraded to a newer schema';
+}
+
 /** A server that answers, and cannot be written to: a standby, or one that has become one. */
 export class ReadOnlyServer extends Unavailable {
   override readonly name = 'ReadOnlyServer';
@@ -41,6 +47,7 @@ export const sqlState = {
   undefinedTable: '42P01',
   invalidSchema: '3F000',
   diskFull: '53100',
+  lockNotAvailable: '55P03',
 } as const;
 
 /** The code of an error that the server answered with; undefined where it did not. */

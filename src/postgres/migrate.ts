@@ -1,33 +1,50 @@
 /**
  * Brings a database to the newest schema: the numbered files of migrations/, each statement a
- * transaction of its own that may be repeated. A row is the lock, so that ten replicas that start at
- * once do it once; it is a lease, so that one that dies does not lock the others out.
+ * transaction of its own that may be repeated. Ten replicas that start at once do it once, however long
+ * it takes (lease.ts), and replicas of older versions serve meanwhile.
  */
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import {
+  migrationsIn,
+  numberOf,
+  refuseNewer,
+  refuseUnusable,
+  schemaAfter,
+  schemaOf,
+  type Schema,
+} from '../migrations.ts';
 import { Refusal } from '../refusal.ts';
-import type { Connection, Statement } from './connection.ts';
 import { distribute } from './citus.ts';
-import { codeOf, isWorthRetrying, sqlState } from './errors.ts';
+import { prepared, type Connection, type Statement } from './connection.ts';
+import { codeOf, isLoss, isWorthRetrying, sqlState } from './errors.ts';
+import { Lease, LeaseLost } from './lease.ts';
+import type { Pool } from './pool.ts';
+import { statementsOf, type MigrationStep } from './migration-steps.ts';
 
-/** How long the lock holds without being renewed: longer than a statement may take. */
-const leaseSeconds = 10;
 const pollMs = 100;
+/** What waits for a lock makes all others wait that come after it: not for long, and not all the time. */
+const lockMsMax = 1_000;
+const lockPauseMs = 1_000;
+/** How long a program relies on what it has read of the schema. */
+export const schemaMsMax = 1_000;
+/** After so long no older program uses a schema that refuses it: a request takes 10 seconds at most. */
+const olderMsMax = schemaMsMax + 11_000;
 
-const folder = new URL('./migrations/', import.meta.url);
-const files = readdirSync(folder)
-  .filter((file) => file.endsWith('.sql'))
-  .toSorted();
+const migrations = migrationsIn(new URL('./migrations/', import.meta.url)).map((migration) => ({
+  ...migration,
+  statements: statementsOf(migration.sql),
+}));
 
 /** The schema that this program knows. */
-export const newestVersion = files.length;
+export const newestVersion = migrations.length;
 
 /** Made before anything else, and by whoever comes first. */
 const ledger = [
   'CREATE SCHEMA IF NOT EXISTS plant_store',
   `CREATE TABLE IF NOT EXISTS plant_store.migrations (
      id      integer NOT NULL PRIMARY KEY CHECK (id = 1),
+     -- The number of the schema (migrations.ts).
      version integer NOT NULL,
      holder  text    NOT NULL,
      held_until timestamptz NOT NULL,
@@ -38,89 +55,123 @@ const ledger = [
    VALUES (1, 0, '', '-infinity') ON CONFLICT DO NOTHING`,
 ];
 
-const versionSql: Statement = {
-  name: 'schema_version',
-  text: 'SELECT version FROM plant_store.migrations WHERE id = 1',
-};
+export const schemaSql = prepared<readonly [number: number]>(
+  'schema_number',
+  'SELECT version FROM plant_store.migrations WHERE id = 1',
+);
 
-const schemaSql: Statement = {
+const namespaceSql: Statement = {
   name: 'schema_is_there',
   text: "SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'",
 };
 
-const takeLock: Statement = {
-  name: 'take_lock',
+const invalidIndexSql: Statement = {
+  name: 'invalid_index',
   text: `
-    UPDATE plant_store.migrations
-    SET holder = $1, held_until = now() + interval '${leaseSeconds} seconds'
-    WHERE id = 1 AND (held_until < now() OR holder = $1)
-    RETURNING version`,
+    SELECT 1 FROM pg_index
+    JOIN pg_class ON pg_class.oid = indexrelid
+    JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = 'plant_store' AND relname = $1 AND NOT indisvalid`,
 };
 
-const raiseVersion: Statement = {
-  name: 'raise_version',
-  text: 'UPDATE plant_store.migrations SET version = $2 WHERE id = 1 AND holder = $1 RETURNING id',
-};
-
-const releaseLock: Statement = {
-  name: 'release_lock',
-  text: `
-    UPDATE plant_store.migrations SET holder = '', held_until = '-infinity'
-    WHERE id = 1 AND holder = $1`,
-};
+interface MigrateOptions {
+  /** Whether a schema is made where there is none. */
+  create: boolean;
+  /** Called if the schema is older than the newest. */
+  onWork?: () => void;
+  /** Aborting it ends what is in progress, which another process can take over at once. */
+  stop?: AbortSignal;
+}
 
 /**
- * Returns once the schema is the newest, whoever brought it there. Throws Refusal for a newer one, and
- * for none where it is not to be made.
+ * Returns once the schema is the newest, or a newer one that can be used, whoever brought it there. Throws
+ * Refusal for one that cannot, and for none where it is not to be made.
  */
 export async function migrate(
-  connection: Connection,
-  { create }: { create: boolean },
+  pool: Pool,
+  { create, onWork = () => {}, stop = new AbortController().signal }: MigrateOptions,
 ): Promise<void> {
-  const holder = randomUUID();
+  const lease = new Lease(pool, randomUUID());
   for (;;) {
-    const version = await versionOf(connection);
-    if (version === undefined && !create) {
+    const schema = await pool.lend(readSchema);
+    if (schema === undefined && !create) {
       throw new Refusal('There is no Plant Store in this database.', { kind: 'no-schema' });
     }
-    if (version === newestVersion) return;
-    if (version !== undefined && version > newestVersion) {
-      throw new Refusal(
-        `The database was written by a newer Plant Store (schema ${version}, this one knows ${newestVersion}).`,
-        { kind: 'newer-schema' },
-      );
+    if (schema !== undefined) {
+      refuseUnusableSchema(schema);
+      if (schema.version >= newestVersion) return;
     }
+    onWork();
     try {
-      if (version === undefined) await makeLedger(connection);
-      const [held] = await connection.query(takeLock, [holder]);
-      if (held !== undefined) await bringUp(connection, holder, Number(held[0]));
-      else await pause(pollMs);
+      if (schema === undefined) await pool.lend(makeLedger);
+      const isHeld = (await pool.lend((connection) => lease.take(connection))) !== undefined;
+      if (isHeld) await lease.hold((session) => bringUp(session, lease, stop), stop);
+      else await pause(pollMs, undefined, { signal: stop });
     } catch (error) {
-      if (!isWorthRetrying(error)) throw error; // otherwise others were at it too
-      await pause(pollMs);
+      // Others were at it too, or the session was lost: then the statement in progress is repeated.
+      const isPassing = isWorthRetrying(error) || isLoss(error) || error instanceof LeaseLost;
+      if (stop.aborted || !isPassing) throw error;
+      await pause(pollMs, undefined, { signal: stop });
     }
   }
 }
 
-async function bringUp(connection: Connection, holder: string, version: number): Promise<void> {
-  for (const [at, file] of files.entries()) {
-    if (at < version) continue;
-    for (const statement of statementsOf(readFileSync(new URL(file, folder), 'utf8'))) {
-      const [held] = await connection.query(takeLock, [holder]);
-      if (held === undefined) return; // it took so long that another has taken over
-      await connection.command(statement);
-    }
-    await distribute(connection);
-    await connection.query(raiseVersion, [holder, at + 1]);
-  }
-  await connection.query(releaseLock, [holder]);
+/** Throws Refusal for a newer schema that this program must not use. */
+export function refuseUnusableSchema(schema: Schema): void {
+  refuseUnusable(schema, newestVersion, 'The database');
 }
 
-/** Undefined where there is no schema. */
-async function versionOf(connection: Connection): Promise<number | undefined> {
+/** Throws Refusal for a newer schema, which may have columns that this program does not know. */
+export async function refuseNewerSchema(connection: Connection): Promise<void> {
+  const schema = await readSchema(connection);
+  if (schema !== undefined) refuseNewer(schema, newestVersion, 'The database');
+}
+
+async function bringUp(session: Connection, lease: Lease, stop: AbortSignal): Promise<void> {
+  let schema = schemaOf(await lease.renew(session));
+  const isNew = schema.version === 0;
+  for (const migration of migrations.slice(schema.version)) {
+    const next = schemaAfter(schema, migration);
+    if (migration.refusesOlder && !isNew) {
+      const announced = { version: schema.version, usableFrom: next.usableFrom };
+      await lease.setNumber(session, numberOf(announced));
+      await pause(olderMsMax, undefined, { signal: stop });
+    }
+    for (const step of migration.statements) await run(step, session, lease);
+    await distribute(session);
+    await lease.setNumber(session, numberOf(next));
+    schema = next;
+  }
+}
+
+async function run(step: MigrationStep, session: Connection, lease: Lease): Promise<void> {
+  for (;;) {
+    await lease.renew(session);
+    if (step.index !== undefined) await dropInvalid(step.index, session);
+    // What runs concurrently waits for long without anybody waiting for it.
+    await session.command(`SET lock_timeout = ${step.isConcurrent ? 0 : lockMsMax}`);
+    try {
+      const rows = await session.longStatement(step.text);
+      if (!step.repeats || rows === 0) return;
+    } catch (error) {
+      if (codeOf(error) !== sqlState.lockNotAvailable) throw error;
+      await pause(lockPauseMs);
+    }
+  }
+}
+
+/** An index whose making was aborted has its name, and is none. */
+async function dropInvalid(index: string, session: Connection): Promise<void> {
+  if ((await session.query(invalidIndexSql, [index])).length === 0) return;
+  await session.command('SET lock_timeout = 0');
+  await session.longStatement(`DROP INDEX CONCURRENTLY IF EXISTS plant_store.${index}`);
+}
+
+/** Undefined where there is none. */
+async function readSchema(connection: Connection): Promise<Schema | undefined> {
   try {
-    const [row] = await connection.query(versionSql, []);
-    return row && Number(row[0]);
+    const [row] = await connection.query(schemaSql, []);
+    return row && schemaOf(row[0]);
   } catch (error) {
     const code = codeOf(error);
     if (code === sqlState.undefinedTable || code === sqlState.invalidSchema) return undefined;
@@ -130,7 +181,7 @@ async function versionOf(connection: Connection): Promise<number | undefined> {
 
 async function makeLedger(connection: Connection): Promise<void> {
   // Where an administrator has made the schema, the user need not be allowed to.
-  const isThere = (await connection.query(schemaSql, [])).length > 0;
+  const isThere = (await connection.query(namespaceSql, [])).length > 0;
   for (const statement of isThere ? ledger.slice(1) : ledger) {
     await connection.command(statement).catch((error: unknown) => {
       // Two that make the same at once meet in the catalogue, whatever IF NOT EXISTS says.
@@ -145,12 +196,3 @@ const metInCatalogue = new Set<string | undefined>([
   sqlState.duplicateTable,
   sqlState.duplicateObject,
 ]);
-
-/** The statements of a file, without the comments between them; no text in one has a semicolon. */
-function statementsOf(sql: string): string[] {
-  return sql
-    .replace(/^\s*--.*$/gm, '')
-    .split(';')
-    .map((statement) => statement.trim())
-    .filter((statement) => statement !== '');
-}

@@ -18,15 +18,16 @@ import { firstPageKey, listKind, pageOf } from '../lists.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
+import { schemaOf } from '../migrations.ts';
 import { Refusal, unfinishedCopy } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { stepOf, walk, type Step } from '../walk.ts';
 import { addressOf } from './address.ts';
 import { distribute, refuseUnsafeWorkers } from './citus.ts';
 import { prepared, refuseUnsafe, whatItIs, type Connection } from './connection.ts';
-import { problemOf, refusalFor } from './errors.ts';
+import { Migrating, problemOf, refusalFor, TooSlow } from './errors.ts';
 import { inTime } from './in-time.ts';
-import { migrate } from './migrate.ts';
+import { migrate, refuseUnusableSchema, schemaMsMax, schemaSql } from './migrate.ts';
 import { endOfStepSql, findSql, listSql, listValues, stepSql } from './plants.ts';
 import { Pool, settled } from './pool.ts';
 import { Tokens } from './tokens.ts';
@@ -40,6 +41,11 @@ interface OpenOptions {
   distribute?: boolean;
 }
 
+/** How long a request, or the start of the service, waits for a database that is not open yet. */
+const openMsMax = 2_000;
+/** How long a request waits to learn whether the schema can still be used. */
+const schemaReadMsMax = 2_000;
+
 export class PostgresStorage implements Storage {
   readonly lookupsMax = 32;
   readonly #pool: Pool;
@@ -47,8 +53,11 @@ export class PostgresStorage implements Storage {
   readonly #writer: Writer;
   readonly #tokens: Tokens;
   readonly #options: OpenOptions;
-  #opening: Promise<void> | undefined;
-  #isReady = false;
+  readonly #stop = new AbortController();
+  #opening: { done: Promise<void>; sinceMs: number; isMigrating: boolean } | undefined;
+  /** Until when the schema is taken for one that can be used. */
+  #schemaUntilMs = 0;
+  #schemaCheck: Promise<void> | undefined;
 
   /** Does not connect yet. Throws Refusal for an address that is none. */
   constructor(url: string, options: OpenOptions = { create: true }) {
@@ -60,16 +69,39 @@ export class PostgresStorage implements Storage {
   }
 
   /**
-   * Resolves where the database has the newest schema. Throws Refusal for what waiting does not mend,
-   * and a Problem where the database does not answer yet; every method tries again then.
+   * Resolves where the database has a schema that can be used, however long it takes to bring it up. Throws
+   * Refusal for what waiting does not mend, and a Problem where the database does not answer yet; every
+   * method tries again then.
    */
   async open(): Promise<void> {
-    const preparing = () => this.#pool.lend((connection) => prepare(connection, this.#options));
-    this.#opening ??= preparing().catch((error: unknown) => {
+    await this.#open().done;
+  }
+
+  /** The same within 2 seconds. Throws a Problem if it takes longer, and goes on with it. */
+  async openSoon(): Promise<void> {
+    const opening = this.#open();
+    const leftMs = opening.sinceMs + openMsMax - performance.now();
+    await inTime(opening.done, () => {}, Math.max(0, leftMs)).catch((error: unknown) => {
+      const isLate = error instanceof TooSlow;
+      throw isLate ? storageUnavailable(opening.isMigrating ? new Migrating() : error) : error;
+    });
+  }
+
+  #open() {
+    if (this.#opening !== undefined) return this.#opening;
+    const opening = { done: Promise.resolve(), sinceMs: performance.now(), isMigrating: false };
+    const onWork = () => void (opening.isMigrating = true);
+    opening.done = this.#prepare(onWork).catch((error: unknown) => {
       this.#opening = undefined;
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     });
-    await this.#opening;
+    this.#opening = opening;
+    return opening;
+  }
+
+  async #prepare(onWork: () => void): Promise<void> {
+    await migrate(this.#pool, { ...this.#options, onWork, stop: this.#stop.signal });
+    await this.#pool.lend((connection) => prepare(connection, this.#options));
   }
 
   async createPlant(caller: Identity, plant: NewPlant): Promise<Plant> {
@@ -151,6 +183,8 @@ export class PostgresStorage implements Storage {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#opening?.done.catch(() => {});
     await this.#writer.close();
     await this.#pool.close();
   }
@@ -165,18 +199,27 @@ export class PostgresStorage implements Storage {
   }
 
   async #whenReady(): Promise<void> {
-    if (this.#isReady) return;
+    if (performance.now() < this.#schemaUntilMs) return;
+    this.#schemaCheck ??= this.#checkSchema().finally(() => (this.#schemaCheck = undefined));
     try {
-      await this.open();
-      this.#isReady = true;
+      await this.#schemaCheck;
     } catch (error) {
-      throw error instanceof Refusal ? storageUnavailable(error) : error;
+      throw error instanceof Refusal ? storageUnavailable(error) : problemOf(error);
     }
+  }
+
+  /** A newer program may bring up a schema that this one must not use; it waits until all have noticed. */
+  async #checkSchema(): Promise<void> {
+    await this.openSoon();
+    const startedMs = performance.now();
+    const read = this.#pool.check((connection) => connection.query(schemaSql, []));
+    const [[number] = [0]] = await inTime(read, () => {}, schemaReadMsMax);
+    refuseUnusableSchema(schemaOf(number));
+    this.#schemaUntilMs = startedMs + schemaMsMax;
   }
 }
 
 async function prepare(connection: Connection, options: OpenOptions): Promise<void> {
-  await migrate(connection, options);
   if (options.distribute === true) await distribute(connection);
   await refuseUnsafeWorkers(connection);
   const copies = await connection.query(unfinishedSql, []);

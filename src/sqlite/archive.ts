@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
+import { refuseNewerSchema } from './migrate.ts';
 import { unfinishedCopyTable } from './schema.ts';
 import { prepare } from './statement.ts';
 
@@ -15,9 +16,15 @@ export const columns: Record<Table, readonly string[]> = {
 export class SqliteArchive implements Archive {
   readonly #database: DatabaseSync;
 
-  /** Throws Refusal where the file cannot be used. */
+  /** Throws Refusal where the file cannot be used, or may have columns that this program does not know. */
   constructor(path: string, options: OpenOptions) {
     this.#database = openDatabase(path, options);
+    try {
+      refuseNewerSchema(this.#database, path);
+    } catch (error) {
+      this.#database.close();
+      throw error;
+    }
   }
 
   async count(table: Table): Promise<number> {

@@ -5,9 +5,16 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
-import { blockMs } from './block.ts';
+import { begin } from './begin.ts';
 import { openDatabase, walBytesKept, type OpenOptions } from './database.ts';
-import { isDiskFailure, isLocked, leavesConnectionSound, problemOf, type Stage } from './errors.ts';
+import {
+  isDiskFailure,
+  isSqliteError,
+  leavesConnectionSound,
+  problemOf,
+  type Stage,
+} from './errors.ts';
+import { SchemaCheck } from './migrate.ts';
 import { OpenFile, refuseOther, type FileId } from './open-file.ts';
 import { Plants } from './plants.ts';
 import { Stores } from './stores.ts';
@@ -24,6 +31,7 @@ export interface Tables {
 export interface Open extends Tables {
   database: DatabaseSync;
   file: OpenFile;
+  schema: SchemaCheck;
   stores: Stores;
   watch: Watch;
   beginReads: StatementSync;
@@ -37,8 +45,6 @@ const reopenMs = 250;
 /** How far the WAL grows beyond what is kept of it before readers are waited for, and how long. */
 const restartWalBytes = 16 * 1024 * 1024;
 const restartWalMs = 100;
-/** How often a writer asks for the lock that another process holds. */
-const lockPollMs = 0.25;
 
 export class Connection {
   readonly #path: string;
@@ -66,11 +72,14 @@ export class Connection {
   /** Why nothing can be read from the file or written to it; undefined if there is no reason. */
   fault(): Refusal | undefined {
     try {
-      if (this.#open !== undefined) this.#open.file.check();
-      else if (this.#fileId !== undefined) refuseOther(this.#path, this.#fileId);
+      this.#open?.file.check();
+      this.#open?.schema.check();
+      if (this.#open === undefined && this.#fileId !== undefined)
+        refuseOther(this.#path, this.#fileId);
       return undefined;
     } catch (error) {
       if (error instanceof Refusal) return error;
+      if (isSqliteError(error)) return undefined; // what reads or writes next gets it too
       throw error;
     }
   }
@@ -114,6 +123,7 @@ export class Connection {
     try {
       const opened = this.#opened(Math.max(0, Math.ceil(untilMs - nowMs())));
       begin(opened.database, untilMs);
+      opened.schema.check(); // with the lock held, so no newer program can change it meanwhile
       opened.stores.begin();
       const result = work(opened);
       opened.stores.write();
@@ -179,13 +189,15 @@ export class Connection {
       this.#fileId ??= file.id;
       refuseOther(this.#path, this.#fileId);
       const stores = new Stores(database);
+      const schema = new SchemaCheck(database, this.#path);
       return {
         database,
         file,
         stores,
         plants: new Plants(database, stores),
         tokens: new Tokens(database),
-        watch: new Watch(database, stores),
+        schema,
+        watch: new Watch(database, stores, schema),
         beginReads: database.prepare('BEGIN'),
         endReads: database.prepare('COMMIT'),
       };
@@ -211,24 +223,5 @@ export class Connection {
     this.#open = undefined;
     database?.close();
     return problem;
-  }
-}
-
-/**
- * Waits for the lock that other processes hold. SQLite would wait too, but in sleeps of up to 100 ms,
- * in which the others take the lock again and again: with several workers that write at full load,
- * one would starve. Blocks the thread that it is called on.
- */
-function begin(database: DatabaseSync, untilMs: number): void {
-  database.exec('PRAGMA busy_timeout = 0');
-  for (;;) {
-    try {
-      // IMMEDIATE: a read that turns into a write later is refused whatever the timeout.
-      database.exec('BEGIN IMMEDIATE');
-      return;
-    } catch (error) {
-      if (!isLocked(error) || nowMs() > untilMs) throw error;
-      blockMs(lockPollMs);
-    }
   }
 }

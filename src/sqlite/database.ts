@@ -18,7 +18,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { Refusal, type RefusalKind } from '../refusal.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { publish, refuseLeftovers, syncFile } from './files.ts';
-import { applicationId, migrate, refuseNewerSchema } from './migrate.ts';
+import { applicationId, migrate, refuseUnusableSchema } from './migrate.ts';
 import { pragma } from './pragma.ts';
 import { rewriteWal } from './rewrite-wal.ts';
 
@@ -39,6 +39,8 @@ export interface OpenOptions {
   create: boolean;
   /** How long to wait for a lock of another process. */
   lockMs?: number;
+  /** Called if a schema must wait for longer. Without it, that is refused. */
+  onLongWait?: (() => void) | undefined;
 }
 
 /**
@@ -46,12 +48,13 @@ export interface OpenOptions {
  * Throws Refusal for a place or a file that cannot be used.
  */
 export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
-  return openWith(path, options, (database) => migrate(database, path));
+  const { lockMs = lockTimeoutMs, onLongWait } = options;
+  return openWith(path, options, (database) => migrate(database, path, { lockMs, onLongWait }));
 }
 
-/** Opens the file with the schema that it has, which may be an older one. */
+/** Opens the file with the schema that it has, which may be an older one or a newer one that can be used. */
 export function openAsItIs(path: string): DatabaseSync {
-  return openWith(path, { create: false }, (database) => refuseNewerSchema(database, path));
+  return openWith(path, { create: false }, (database) => refuseUnusableSchema(database, path));
 }
 
 function openWith(
@@ -122,7 +125,7 @@ function createDatabase(path: string): void {
     const database = new DatabaseSync(partial);
     try {
       database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced below, once
-      migrate(database, path);
+      migrate(database, path, { lockMs: lockTimeoutMs });
     } finally {
       database.close();
     }

@@ -1,43 +1,63 @@
 /**
  * Brings a database to the newest schema: the numbered files of migrations/, each in a transaction
- * of its own. `PRAGMA user_version` holds the number of the last one that was applied.
+ * of its own. `PRAGMA user_version` holds the number of the schema (migrations.ts).
  */
-import { readdirSync, readFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { Refusal } from '../refusal.ts';
+import {
+  migrationsIn,
+  numberOf,
+  refuseNewer,
+  refuseUnusable,
+  schemaAfter,
+  schemaOf,
+  type Migration,
+  type Schema,
+} from '../migrations.ts';
+import { begin } from './begin.ts';
+import { isLocked } from './errors.ts';
 import { pragma } from './pragma.ts';
+import { prepare, type Statement } from './statement.ts';
+import { nowMs } from './writes.ts';
 
 /** "Plnt": how SQLite files of ours are told from others (PRAGMA application_id). */
 export const applicationId = 0x506c6e74;
 
-const folder = new URL('./migrations/', import.meta.url);
-const files = readdirSync(folder)
-  .filter((file) => file.endsWith('.sql'))
-  .toSorted();
+const migrations = migrationsIn(new URL('./migrations/', import.meta.url));
 
 /** The schema that this program knows. */
-export const newestVersion = files.length;
+export const newestVersion = migrations.length;
 
-/** Safe when several processes do it at once: each looks again once it holds the write lock. */
-export function migrate(database: DatabaseSync, path: string): void {
-  refuseNewerSchema(database, path);
-  for (const [version, file] of files.entries()) {
-    if (versionOf(database) <= version) apply(database, version, file);
+export interface Wait {
+  /** How long to wait for a lock of another process. */
+  lockMs: number;
+  /** Called if that is over. Then waits for as long as it takes: the other may migrate a large table. */
+  onLongWait?: (() => void) | undefined;
+}
+
+/**
+ * Safe when several processes do it at once: each looks again once it holds the write lock. Throws Refusal
+ * for a newer schema that this program must not use.
+ */
+export function migrate(database: DatabaseSync, path: string, wait: Wait): void {
+  for (const [version, migration] of migrations.entries()) {
+    if (versionOf(database) <= version) apply(database, version, migration, wait);
   }
+  refuseUnusableSchema(database, path);
 }
 
 /** Brings an empty database of this process to the schema of a version, without marking it as ours. */
 export function migrateNew(database: DatabaseSync, version: number): void {
-  for (const file of files.slice(0, version)) database.exec(sqlOf(file));
+  for (const { sql } of migrations.slice(0, version)) database.exec(sql);
 }
 
-function apply(database: DatabaseSync, version: number, file: string): void {
-  database.exec('BEGIN IMMEDIATE');
+function apply(database: DatabaseSync, version: number, migration: Migration, wait: Wait): void {
+  beginInTurn(database, wait);
   try {
-    if (versionOf(database) === version) {
-      database.exec(sqlOf(file));
+    const schema = readSchema(database);
+    if (schema.version === version) {
+      database.exec(migration.sql);
       database.exec(`PRAGMA application_id = ${applicationId}`);
-      database.exec(`PRAGMA user_version = ${version + 1}`);
+      database.exec(`PRAGMA user_version = ${numberOf(schemaAfter(schema, migration))}`);
     }
     database.exec('COMMIT');
   } catch (error) {
@@ -46,20 +66,47 @@ function apply(database: DatabaseSync, version: number, file: string): void {
   }
 }
 
-function sqlOf(file: string): string {
-  return readFileSync(new URL(file, folder), 'utf8');
-}
-
-export function refuseNewerSchema(database: DatabaseSync, path: string): void {
-  const version = versionOf(database);
-  if (version > newestVersion) {
-    throw new Refusal(
-      `${path} was written by a newer Plant Store (schema ${version}, this one knows ${newestVersion}).`,
-      { kind: 'newer-schema' },
-    );
+function beginInTurn(database: DatabaseSync, { lockMs, onLongWait }: Wait): void {
+  try {
+    begin(database, nowMs() + lockMs);
+  } catch (error) {
+    if (!isLocked(error) || onLongWait === undefined) throw error;
+    onLongWait();
+    begin(database, Infinity);
+  } finally {
+    database.exec(`PRAGMA busy_timeout = ${lockMs}`);
   }
 }
 
 export function versionOf(database: DatabaseSync): number {
-  return Number(pragma(database, 'user_version'));
+  return readSchema(database).version;
+}
+
+function readSchema(database: DatabaseSync): Schema {
+  return schemaOf(Number(pragma(database, 'user_version')));
+}
+
+export function refuseUnusableSchema(database: DatabaseSync, path: string): void {
+  refuseUnusable(readSchema(database), newestVersion, path);
+}
+
+export function refuseNewerSchema(database: DatabaseSync, path: string): void {
+  refuseNewer(readSchema(database), newestVersion, path);
+}
+
+/** Whether the schema of a file that stays open can still be used: a newer program may change it. */
+export class SchemaCheck {
+  readonly #path: string;
+  readonly #number: Statement<[number: number]>;
+
+  constructor(database: DatabaseSync, path: string) {
+    this.#path = path;
+    this.#number = prepare(database, 'PRAGMA user_version');
+  }
+
+  /** Throws Refusal if it cannot. */
+  check(): void {
+    const [number = 0] = this.#number.get() ?? [];
+    refuseUnusable(schemaOf(number), newestVersion, this.#path);
+  }
 }

@@ -6,6 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Grant, ReadAccess } from '../access.ts';
 import { Memory } from '../memory.ts';
 import type { PlantPage } from '../plant-storage.ts';
+import type { SchemaCheck } from './migrate.ts';
 import { prepare, type Statement } from './statement.ts';
 import type { Stores } from './stores.ts';
 
@@ -31,6 +32,7 @@ export class Watch {
   readonly grants = new Memory<Grant>(grantsMax);
   readonly #pages = new Memory<Page>(pageCharsMax, ({ page }) => page.json.length + entryChars);
   readonly #stores: Stores;
+  readonly #schema: SchemaCheck;
   /**
    * A number that SQLite changes with each commit of another connection, in whatever process
    * (sqlite.org/pragma.html#pragma_data_version). Asking takes a read transaction, so the answer
@@ -44,17 +46,19 @@ export class Watch {
   #changes = 0;
 
   /** `database` must never write: a connection is not told of commits of its own. */
-  constructor(database: DatabaseSync, stores: Stores) {
+  constructor(database: DatabaseSync, stores: Stores, schema: SchemaCheck) {
     this.#stores = stores;
+    this.#schema = schema;
     this.#dataVersion = prepare(database, 'PRAGMA data_version');
     this.#grantChanges = prepare(database, 'SELECT count FROM grant_changes');
   }
 
-  /** Forgets what no longer holds. */
+  /** Forgets what no longer holds. Throws Refusal if a newer program has made the schema unusable. */
   look(): void {
     const version = this.#dataVersion.get()?.[0];
     if (version === this.#version) return;
     this.changed();
+    this.#schema.check();
     const grantCount = this.#grantChanges.get()?.[0];
     if (grantCount !== this.#grantCount) this.grants.forget();
     // Last: where a question cannot be answered, it is put again.

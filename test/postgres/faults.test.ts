@@ -24,7 +24,7 @@ describe('PostgreSQL: the database', () => {
     assert.equal((await call(`${address}/livez`, 'GET')).status, 200);
     const readyz = async () => (await call(`${address}/readyz`, 'GET')).status;
     assert.equal(await readyz(), 503);
-    await until('it says so', () => /does not answer yet/.test(service.output()));
+    await until('it says so', () => /is not ready yet/.test(service.output()));
     await server.start();
     await until('it is ready', async () => (await readyz()) === 200, 5_000);
     const token = await runOk(['token', 'create', 'alice'], { env });

@@ -20,6 +20,8 @@ export interface RunOptions {
   env?: Record<string, string>;
   /** User id to run as, for what root may do and others may not. */
   uid?: number;
+  /** The executable of another version of the program. */
+  program?: string;
   /** A command that runs it, such as `strace`. */
   under?: readonly string[];
 }
@@ -91,8 +93,9 @@ export async function serve(
 }
 
 /** Starts a command; the caller waits for its end. */
-export function start(args: readonly string[], { cwd, env, uid, under = [] }: RunOptions = {}) {
-  const [command, ...rest] = [...under, process.execPath, executable, ...args];
+export function start(args: readonly string[], options: RunOptions = {}) {
+  const { cwd, env, uid, program = executable, under = [] } = options;
+  const [command, ...rest] = [...under, process.execPath, program, ...args];
   return spawn(command ?? '', rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...withoutSettings(process.env), ...env },

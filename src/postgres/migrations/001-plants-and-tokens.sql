@@ -1,3 +1,4 @@
+-- Older versions: refused
 -- Each statement is a transaction of its own and may be repeated. On engines that span machines every
 -- table is distributed by its first column (citus.ts): the rows of one store are together.
 --

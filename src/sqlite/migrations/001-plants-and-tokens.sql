@@ -1,3 +1,4 @@
+-- Older versions: refused
 -- Small numbers stand for stores and users, because they are part of every key below.
 
 CREATE TABLE stores (

@@ -1,3 +1,4 @@
+-- Older versions: refused
 -- Counts what changes a grant that somebody may know already: a revocation, a new role. Who keeps
 -- grants in memory asks for this one number after a commit, and not for each grant again.
 

@@ -1,0 +1,146 @@
+/**
+ * The right to migrate: a row that one process holds at a time, for as long as it renews it. One that dies
+ * or hangs locks the others out for ten seconds.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { prepared, type Connection, type Statement } from './connection.ts';
+import type { Pool } from './pool.ts';
+
+/** How long it holds without being renewed. */
+const leaseSeconds = 10;
+const renewMs = 3_000;
+const endPollMs = 100;
+
+/** Sessions with this name change the schema, and no others do. */
+const applicationName = 'plant-store migration';
+
+const leaseSql = {
+  take: prepared<readonly [number: number]>(
+    'take_lease',
+    `
+      UPDATE plant_store.migrations
+      SET holder = $1, held_until = now() + interval '${leaseSeconds} seconds'
+      WHERE id = 1 AND (held_until < now() OR holder = $1)
+      RETURNING version`,
+  ),
+  setNumber: prepared(
+    'set_schema_number',
+    'UPDATE plant_store.migrations SET version = $2 WHERE id = 1 AND holder = $1 RETURNING id',
+  ),
+  release: prepared(
+    'release_lease',
+    `
+      UPDATE plant_store.migrations SET holder = '', held_until = '-infinity'
+      WHERE id = 1 AND holder = $1`,
+  ),
+  sessions: prepared<readonly [pid: number, isThis: boolean]>(
+    'migration_sessions',
+    `
+      SELECT pid, pid = pg_backend_pid() FROM pg_stat_activity
+      WHERE datname = current_database() AND usename = current_user
+        AND application_name = '${applicationName}'`,
+  ),
+  endSession: prepared('end_session', 'SELECT pg_terminate_backend($1)'),
+} satisfies Record<string, Statement>;
+
+/** Another process has taken over. */
+export class LeaseLost extends Error {
+  override readonly name = 'LeaseLost';
+  override readonly message = 'another process has taken over the migration';
+}
+
+export class Lease {
+  readonly #pool: Pool;
+  readonly #holder: string;
+
+  /** `holder` is the name of nobody else. */
+  constructor(pool: Pool, holder: string) {
+    this.#pool = pool;
+    this.#holder = holder;
+  }
+
+  /** Takes or renews it. Returns the number of the schema, or undefined if another process has the lease. */
+  async take(connection: Connection): Promise<number | undefined> {
+    const [row] = await connection.query(leaseSql.take, [this.#holder]);
+    return row?.[0];
+  }
+
+  /** Renews it before a statement. Throws LeaseLost. */
+  async renew(connection: Connection): Promise<number> {
+    const number = await this.take(connection);
+    if (number === undefined) throw new LeaseLost();
+    return number;
+  }
+
+  /** Stores the number of the schema. Throws LeaseLost. */
+  async setNumber(connection: Connection, number: number): Promise<void> {
+    const rows = await connection.query(leaseSql.setNumber, [this.#holder, number]);
+    if (rows.length === 0) throw new LeaseLost();
+  }
+
+  /**
+   * Runs `work` in a session without limits of time, and renews the lease meanwhile. The sessions of those
+   * who had the lease before are ended first: what they still do, or would do after a pause, cannot meet
+   * ours. Rejects with LeaseLost if another takes over, and with the reason of `stop` once that is aborted;
+   * the statement in progress is cancelled then.
+   */
+  async hold(work: (session: Connection) => Promise<void>, stop: AbortSignal): Promise<void> {
+    const broken = Promise.withResolvers<never>();
+    broken.promise.catch(() => {}); // it may come before anybody waits for it
+    const onStop = () => broken.reject(stop.reason);
+    stop.addEventListener('abort', onStop);
+    const renewing = setInterval(() => {
+      this.#pool
+        .lend((connection) => this.renew(connection))
+        .catch((error: unknown) => {
+          // If it could not ask, the next statement asks again; and who takes over ends the session.
+          if (error instanceof LeaseLost) broken.reject(error);
+        });
+    }, renewMs);
+    try {
+      stop.throwIfAborted();
+      await this.#pool.lend(async (session) => {
+        try {
+          await session.command(
+            `RESET ALL; SET application_name = '${applicationName}'; SET statement_timeout = 0`,
+          );
+          await this.#endOthers(session);
+          await Promise.race([work(session), broken.promise]);
+        } finally {
+          session.destroy(); // its settings are for nothing else
+        }
+      });
+      await this.#pool.lend((connection) => this.#release(connection));
+    } catch (error) {
+      if (stop.aborted) await this.#handOver().catch(() => {}); // otherwise it expires
+      throw error;
+    } finally {
+      clearInterval(renewing);
+      stop.removeEventListener('abort', onStop);
+    }
+  }
+
+  /** In a session with the name: one that has taken the lease is ended by whoever takes it next. */
+  async #endOthers(connection: Connection): Promise<void> {
+    for (;;) {
+      await this.renew(connection);
+      const sessions = await connection.query(leaseSql.sessions, []);
+      const others = sessions.filter(([, isThis]) => !isThis);
+      if (others.length === 0) return;
+      for (const [pid] of others) await connection.query(leaseSql.endSession, [pid]);
+      await pause(endPollMs);
+    }
+  }
+
+  /** A server does not notice that its client is gone until its statement ends. */
+  async #handOver(): Promise<void> {
+    await this.#pool.lend(async (connection) => {
+      await this.#endOthers(connection);
+      await this.#release(connection);
+    });
+  }
+
+  async #release(connection: Connection): Promise<void> {
+    await connection.query(leaseSql.release, [this.#holder]);
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * The statements of a migration file. Each is sent by itself, so that some can run outside a transaction.
+ */
+
+/** A statement of a migration, and how it is run. */
+export interface MigrationStep {
+  text: string;
+  /** Whether it is run again until it changes no row: a change of a large table in small transactions. */
+  repeats: boolean;
+  /** It waits for other transactions without blocking those that come after it. */
+  isConcurrent: boolean;
+  /** The index that it makes in that way: if it is aborted, one is left that is not valid. */
+  index: string | undefined;
+}
+
+/** A comment before a statement. */
+const repeatMark = /^\s*-- Repeat until it changes no row\.$/gm;
+
+/** In order, without comments; no text in one has a semicolon or two hyphens. Throws for one that cannot be repeated. */
+export function statementsOf(sql: string): MigrationStep[] {
+  return sql
+    .replace(repeatMark, 'REPEAT')
+    .replace(/--.*$/gm, '')
+    .split(';')
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '')
+    .map(stepOf);
+}
+
+function stepOf(statement: string): MigrationStep {
+  const text = statement.replace(/^REPEAT\s+/, '');
+  const isConcurrent = /^(?:CREATE|DROP)\s[^(]*\bCONCURRENTLY\b/i.test(text);
+  const [, index] = /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+) /i.exec(text) ?? [];
+  const isRepeatable = index !== undefined || /^DROP INDEX CONCURRENTLY IF EXISTS /i.test(text);
+  if (isConcurrent && !isRepeatable) {
+    throw new Error(`It needs IF [NOT] EXISTS, because it can be repeated: ${text}`);
+  }
+  return { text, repeats: text !== statement, isConcurrent, index };
+}

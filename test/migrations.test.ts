@@ -1,0 +1,110 @@
+/**
+ * The files of migrations, and the number that a database keeps of its schema.
+ */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { it, type TestContext } from 'node:test';
+import {
+  migrationsIn,
+  numberOf,
+  refuseNewer,
+  refuseUnusable,
+  schemaAfter,
+  schemaOf,
+} from '../src/migrations.ts';
+import { statementsOf } from '../src/postgres/migration-steps.ts';
+import { tempFolder } from './support/temp.ts';
+
+function folderOf(t: TestContext, files: Record<string, string>): URL {
+  const folder = tempFolder(t);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return pathToFileURL(`${folder}/`);
+}
+
+it('migrations are read in order, with what becomes of older versions', (t) => {
+  const folder = folderOf(t, {
+    '002-more.sql': '-- Older versions: continue\nSELECT 2;\n',
+    '001-first.sql': '-- Older versions: refused\n-- Why.\nSELECT 1;\n',
+    'README.md': 'no migration',
+  });
+  assert.deepEqual(migrationsIn(folder), [
+    { sql: '-- Why.\nSELECT 1;\n', refusesOlder: true },
+    { sql: 'SELECT 2;\n', refusesOlder: false },
+  ]);
+});
+
+it('a migration that is not marked, or not numbered in order, is a defect', (t) => {
+  const marked = '-- Older versions: continue\nSELECT 1;\n';
+  for (const [files, message] of [
+    [{ '001-first.sql': 'SELECT 1;\n' }, /001-first\.sql: the first line must be "-- Older/],
+    [{ '001-first.sql': `\n${marked}` }, /the first line must be/],
+    [{ '001-first.sql': '-- Older versions: perhaps\n' }, /the first line must be/],
+    [{ '001-first.sql': marked, '003-third.sql': marked }, /003-third\.sql: .* must be 002/],
+    [{ '001-one.sql': marked, '001-two.sql': marked }, /001-two\.sql: .* must be 002/],
+  ] as const) {
+    assert.throws(() => migrationsIn(folderOf(t, files)), { name: 'Error', message });
+  }
+});
+
+it('the number of a schema shows its version and who may use it', () => {
+  const continuing = { sql: '', refusesOlder: false };
+  const refusing = { sql: '', refusesOlder: true };
+  const four = schemaOf(4); // as programs before 0.1.0 wrote it
+  const five = schemaAfter(four, continuing);
+  const six = schemaAfter(five, refusing);
+  assert.deepEqual([four, five, six].map(numberOf), [4, 4_005, 6]);
+  for (const schema of [four, five, six, { version: 5, usableFrom: 6 }]) {
+    assert.deepEqual(schemaOf(numberOf(schema)), schema);
+  }
+});
+
+it('a program refuses what it must not use, and to copy what it does not know', () => {
+  const newest = 4;
+  const name = 'plants.db';
+  for (const number of [1, 4, 4_005, 1_999]) refuseUnusable(schemaOf(number), newest, name);
+  for (const number of [1, 4, 1_004]) refuseNewer(schemaOf(number), newest, name);
+  const refusal = {
+    name: 'Refusal',
+    kind: 'newer-schema',
+    message: /^plants\.db was written by a newer Plant Store \(schema 5, this one knows 4\)\.$/,
+  };
+  // The last one is being brought to a schema that refuses this program.
+  for (const number of [5, 5_005, 5_004]) {
+    assert.throws(() => refuseUnusable(schemaOf(number), newest, name), refusal);
+    assert.throws(() => refuseNewer(schemaOf(number), newest, name), refusal);
+  }
+  assert.throws(() => refuseNewer(schemaOf(4_005), newest, name), refusal);
+});
+
+it('the statements of a file on PostgreSQL say how they are run', () => {
+  const sql = `
+    -- A comment.
+    CREATE TABLE IF NOT EXISTS a (concurrently text);
+    -- Repeat until it changes no row.
+    UPDATE a SET b = 1
+    WHERE b IS NULL; -- another comment
+    CREATE INDEX CONCURRENTLY IF NOT EXISTS a_by_b ON plant_store.a (b);
+    DROP INDEX CONCURRENTLY IF EXISTS plant_store.a_by_c;`;
+  const plain = { repeats: false, isConcurrent: false, index: undefined };
+  const [table, update, create, drop, ...others] = statementsOf(sql);
+  assert.deepEqual(table, { ...plain, text: 'CREATE TABLE IF NOT EXISTS a (concurrently text)' });
+  assert.match(update?.text ?? '', /^UPDATE a SET b = 1\s+WHERE b IS NULL$/);
+  assert.deepEqual({ ...update, text: '' }, { ...plain, text: '', repeats: true });
+  assert.deepEqual(
+    { ...create, text: '' },
+    { text: '', repeats: false, isConcurrent: true, index: 'a_by_b' },
+  );
+  assert.deepEqual({ ...drop, text: '' }, { ...plain, text: '', isConcurrent: true });
+  assert.deepEqual(others, []);
+});
+
+it('an index that is made concurrently must bear to be made again', () => {
+  for (const sql of [
+    'CREATE INDEX CONCURRENTLY a_by_b ON plant_store.a (b)',
+    'DROP INDEX CONCURRENTLY plant_store.a_by_b',
+  ]) {
+    assert.throws(() => statementsOf(sql), /needs IF \[NOT\] EXISTS/);
+  }
+});

@@ -1,0 +1,39 @@
+/**
+ * Newer versions of the program: a copy of this one with one migration more for each engine, to run beside it.
+ */
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { newestVersion as newestOnPostgres } from '../../src/postgres/migrate.ts';
+import { newestVersion as newestOnSqlite } from '../../src/sqlite/migrate.ts';
+import { tempFolder } from './temp.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** What the migration is; one that is left out changes nothing. */
+export interface NewMigration {
+  older: 'continue' | 'refused';
+  sqlite?: string;
+  postgres?: string;
+}
+
+/** Returns the executable of the version after this one. It is gone with the test. */
+export function newerProgram(t: Pick<TestContext, 'after'>, migration: NewMigration): string {
+  const folder = tempFolder(t);
+  for (const part of ['bin', 'src', 'package.json', 'openapi.json']) {
+    cpSync(join(root, part), join(folder, part), { recursive: true });
+  }
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  mkdirSync(join(folder, '.cache'));
+  const { older, sqlite = '', postgres = '' } = migration;
+  for (const [engine, newest, sql] of [
+    ['sqlite', newestOnSqlite, sqlite],
+    ['postgres', newestOnPostgres, postgres],
+  ] as const) {
+    const name = `${String(newest + 1).padStart(3, '0')}-newer.sql`;
+    const text = `-- Older versions: ${older}\n${sql}\n`;
+    writeFileSync(join(folder, 'src', engine, 'migrations', name), text);
+  }
+  return join(folder, 'bin', 'plant-store.js');
+}
