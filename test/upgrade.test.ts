@@ -1,0 +1,275 @@
+/**
+ * Two versions of the program over one database: what the older one does while the newer one brings the
+ * schema up, and afterwards.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, test, type TestContext } from 'node:test';
+import { Client } from 'pg';
+import { newestVersion } from '../src/postgres/migrate.ts';
+import { call } from './support/app.ts';
+import { run, runOk, serve, start, type Service } from './support/command.ts';
+import { databaseFile, fill } from './support/database.ts';
+import { query } from './support/postgres.ts';
+import { it, testDatabase, type TestDatabase } from './support/storages.ts';
+import { tempFolder } from './support/temp.ts';
+import { until } from './support/until.ts';
+import { newerProgram } from './support/versions.ts';
+
+const newerWords = /was written by a newer Plant Store \(schema \d+, this one knows \d+\)\./;
+
+const column = 'ALTER TABLE plant_store.plants ADD COLUMN IF NOT EXISTS note text;';
+const table = 'CREATE TABLE IF NOT EXISTS plant_store.notes (store bigint, note text);';
+const index = `
+  CREATE INDEX CONCURRENTLY IF NOT EXISTS plants_by_name ON plant_store.plants (store, name, id);`;
+/** Two rows at a time. */
+const backfill = `
+  -- Repeat until it changes no row.
+  UPDATE plant_store.plants SET note = name WHERE (store, id) IN (
+    SELECT store, id FROM plant_store.plants WHERE note IS NULL LIMIT 2);`;
+
+async function older(t: TestContext, { url }: TestDatabase) {
+  const env = { PLANT_STORE_DATABASE: url };
+  const token = await runOk(['token', 'create', 'alice'], { env });
+  return { env, token, service: await serve(t, [], { env }) };
+}
+
+const ask = async ({ address }: Service, token: string, method: string, json?: unknown) =>
+  call(`${address}/plants`, method, { token, ...(json !== undefined && { json }) });
+
+it('an older version serves on beside a newer schema that lets it, and starts on it', async (t) => {
+  const database = await testDatabase(t);
+  const { env, token, service } = await older(t, database);
+  for (let id = 1; id <= 5; id++) await ask(service, token, 'POST', { id, name: `${id}` });
+  const program = newerProgram(t, {
+    older: 'continue',
+    sqlite: `
+      ALTER TABLE plants ADD COLUMN note TEXT;
+      UPDATE plants SET note = name;
+      CREATE INDEX plants_by_name ON plants (store, name, id);`,
+    postgres: column + backfill + index,
+  });
+  await runOk(['migrate'], { env, program });
+  const newer = await serve(t, [], { env, program });
+  const restarted = await serve(t, [], { env });
+  for (const [at, one] of [service, newer, restarted, service].entries()) {
+    assert.equal((await call(`${one.address}/readyz`, 'GET')).status, 200);
+    assert.equal((await ask(one, token, 'POST', { id: 6 + at, name: 'later' })).status, 201);
+    const { json } = await ask(service, token, 'GET');
+    assert.equal((json as unknown[]).length, 6 + at);
+  }
+  await runOk(['migrate'], { env });
+
+  const [notes] = await asOwner(database, 'SELECT count(*) AS count FROM plants WHERE note = name');
+  assert.equal(Number(notes?.['count']), 5);
+  const copied = await run(['copy', '--from', database.url, '--to', 'sqlite:copy.db'], {
+    cwd: tempFolder(t),
+  });
+  assert.equal(copied.status, 1);
+  assert.match(copied.stderr, newerWords); // it would leave the notes behind
+});
+
+it('an older version stops serving before a newer schema that refuses it is there', async (t) => {
+  const database = await testDatabase(t);
+  const { env, token, service } = await older(t, database);
+  const program = newerProgram(t, {
+    older: 'refused',
+    sqlite: 'CREATE TABLE counted AS SELECT count(*) AS plants FROM plants;',
+    postgres: `
+      CREATE TABLE IF NOT EXISTS plant_store.counted AS
+      SELECT count(*) AS plants FROM plant_store.plants;`,
+  });
+  let created = 0;
+  const create = async () => {
+    for (;;) {
+      const { status, headers } = await ask(service, token, 'POST', { name: 'Monstera' });
+      if (status === 503) return assert.ok(headers.get('retry-after'));
+      assert.equal(status, 201);
+      created++;
+    }
+  };
+  const creating = Array.from({ length: 4 }, create);
+  await until('there is load', () => created > 100);
+  await runOk(['migrate'], { env, program });
+  await Promise.all(creating);
+  const [counted] = await asOwner(database, 'SELECT plants FROM counted');
+  const [all] = await asOwner(database, 'SELECT count(*) AS plants FROM plants');
+  assert.deepEqual([counted?.['plants'], all?.['plants']].map(Number), [created, created]);
+
+  for (const path of ['/plants', '/readyz']) {
+    assert.equal((await call(service.address + path, 'GET', { token })).status, 503);
+  }
+  assert.match(service.log(), newerWords);
+  assert.match(service.log(), /Update Plant Store, or choose another database\./);
+  const restarted = await run(['serve', '--port', '0'], { env });
+  assert.equal(restarted.status, 1);
+  assert.match(restarted.stderr, newerWords);
+  const newer = await serve(t, [], { env, program });
+  assert.equal((await ask(newer, token, 'GET')).status, 200);
+});
+
+/** A statement for either engine. */
+async function asOwner({ url }: TestDatabase, sql: string): Promise<Record<string, unknown>[]> {
+  if (url.startsWith('sqlite:')) {
+    using database = new DatabaseSync(url.slice('sqlite:'.length));
+    return database.prepare(sql).all();
+  }
+  return (await query(url, sql.replace(' FROM ', ' FROM plant_store.'))) as Record<
+    string,
+    unknown
+  >[];
+}
+
+describe('SQLite: an upgrade', { concurrency: true }, () => {
+  const sqlite = 'CREATE INDEX plants_by_name ON plants (store, name, id);';
+
+  test('waits for as long as another process has the file locked, and can be given up', async (t) => {
+    const { path, url } = databaseFile(t);
+    await fill(path, 1);
+    const program = newerProgram(t, { older: 'continue', sqlite });
+    using other = new DatabaseSync(path);
+    other.exec('BEGIN IMMEDIATE');
+    const args = ['--database', url];
+    const children = [['migrate'], ['serve', '--port', '0']].map((command) =>
+      start([...command, ...args], { program }),
+    );
+    const [migrating, serving] = children.map((child) => {
+      let text = '';
+      child.stderr.setEncoding('utf8').on('data', (chunk) => (text += String(chunk)));
+      return { child, stderr: () => text, ended: once(child, 'close') };
+    });
+    assert.ok(migrating && serving);
+    await until('one says so', () => /in use: .* Waiting until/.test(migrating.stderr()));
+    await until('the other logs it', () => /"the database is locked"/.test(serving.stderr()));
+    serving.child.kill('SIGTERM');
+    assert.deepEqual(await serving.ended, [null, 'SIGTERM']);
+    other.exec('COMMIT');
+    assert.deepEqual(await migrating.ended, [0, null]);
+  });
+
+  test('is known to a backup: an older version makes one, and restores none', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    await fill(path, 3);
+    const program = newerProgram(t, { older: 'continue', sqlite });
+    await runOk(['migrate', '--database', url], { program });
+    const backup = join(folder, 'backup.db');
+    await runOk(['backup', backup, '--database', url]);
+    const args = ['restore', backup, '--database', `sqlite:${join(folder, 'restored.db')}`];
+    const { status, stderr } = await run(args);
+    assert.equal(status, 1);
+    assert.match(stderr, newerWords);
+    await runOk(args, { program });
+  });
+});
+
+describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
+  /** A database of an older version, and a transaction that a statement of the migration waits for. */
+  async function blocked(t: TestContext, postgres: string, lock: string) {
+    const database = await testDatabase(t, 'PostgreSQL');
+    const { env, token, service } = await older(t, database);
+    const program = newerProgram(t, { older: 'continue', postgres });
+    const blocker = new Client({ connectionString: database.url });
+    blocker.on('error', () => {}); // its database is dropped
+    await blocker.connect();
+    t.after(() => blocker.end());
+    await blocker.query(`BEGIN; ${lock}`);
+    const select = async (sql: string) =>
+      (await query(database.url, sql)) as Record<string, unknown>[];
+    return {
+      env,
+      program,
+      read: async () => (await ask(service, token, 'GET')).status,
+      unblock: () => blocker.query('COMMIT'),
+      migrate: () => {
+        const child = start(['migrate'], { env, program });
+        t.after(() => child.kill('SIGKILL'));
+        return { child, ended: once(child, 'close') };
+      },
+      /** Whether the index is valid; undefined if there is none. */
+      async index() {
+        const [row] = await select(
+          "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('plant_store.plants_by_name')",
+        );
+        return row?.['indisvalid'];
+      },
+      sessions: () =>
+        select(
+          `SELECT pid, wait_event_type AS waits, query FROM pg_stat_activity
+           WHERE datname = current_database() AND application_name = 'plant-store migration'`,
+        ),
+      async ledger() {
+        const [row] = await select('SELECT version, holder FROM plant_store.migrations');
+        return row;
+      },
+    };
+  }
+
+  const done = { version: 1_000 * newestVersion + newestVersion + 1, holder: '' };
+  const writes = 'LOCK TABLE plant_store.plants IN ROW EXCLUSIVE MODE';
+
+  for (const signal of ['SIGKILL', 'SIGSTOP'] as const)
+    test(`is finished by another process, if the first one gets ${signal} half-way`, async (t) => {
+      const setting = await blocked(t, table + index, writes);
+      const first = setting.migrate();
+      await until('the index is being made', async () => (await setting.index()) === false);
+      const [{ pid } = {}] = await setting.sessions();
+      first.child.kill(signal);
+      const second = setting.migrate();
+      const service = await serve(t, [], setting);
+      const ready = async () => (await call(`${service.address}/readyz`, 'GET')).status;
+      assert.equal(await ready(), 503);
+      assert.match(service.log(), /the database is being upgraded to a newer schema/);
+      await until(
+        'another session drops what the first one has left',
+        async () => {
+          const sessions = await setting.sessions();
+          return sessions.some((one) => one['pid'] !== pid && /^DROP/.test(String(one['query'])));
+        },
+        20_000,
+      );
+      assert.ok(
+        (await setting.sessions()).every((one) => one['pid'] !== pid),
+        'it is ended',
+      );
+      assert.equal(await setting.read(), 200);
+      first.child.kill('SIGCONT');
+      await setting.unblock();
+      assert.deepEqual(await second.ended, [0, null]);
+      assert.deepEqual(await first.ended, signal === 'SIGKILL' ? [null, signal] : [0, null]);
+      assert.equal(await setting.index(), true);
+      assert.deepEqual(await setting.ledger(), done);
+      await until('the replica is ready', async () => (await ready()) === 200);
+    });
+
+  test('is left to others at once by a service that stops', async (t) => {
+    const setting = await blocked(t, index, writes);
+    const service = await serve(t, [], setting);
+    await until('the index is being made', async () => (await setting.index()) === false);
+    assert.equal(await service.stop(), 0);
+    assert.deepEqual(await setting.sessions(), []);
+    assert.equal((await setting.ledger())?.['holder'], '');
+    const next = setting.migrate();
+    await setting.unblock();
+    assert.deepEqual(await next.ended, [0, null]);
+    assert.equal(await setting.index(), true);
+  });
+
+  test('lets others pass while it waits for a lock', async (t) => {
+    const setting = await blocked(t, column, 'SELECT FROM plant_store.plants');
+    const { ended } = setting.migrate();
+    for (const _round of [1, 2]) {
+      for (const waits of [true, false]) {
+        await until(`it waits: ${waits}`, async () => {
+          assert.equal(await setting.read(), 200);
+          const [session] = await setting.sessions();
+          return (session?.['waits'] === 'Lock') === waits;
+        });
+      }
+    }
+    await setting.unblock();
+    assert.deepEqual(await ended, [0, null]);
+    assert.deepEqual(await setting.ledger(), done);
+  });
+});
