@@ -85,7 +85,8 @@ it('the statements of a file on PostgreSQL say how they are run', () => {
     -- Repeat until it changes no row.
     UPDATE a SET b = 1
     WHERE b IS NULL; -- another comment
-    CREATE INDEX CONCURRENTLY IF NOT EXISTS a_by_b ON plant_store.a (b);
+    CREATE INDEX CONCURRENTLY IF NOT EXISTS a_by_b
+    ON plant_store.a (b);
     DROP INDEX CONCURRENTLY IF EXISTS plant_store.a_by_c;`;
   const plain = { repeats: false, isConcurrent: false, index: undefined };
   const [table, update, create, drop, ...others] = statementsOf(sql);

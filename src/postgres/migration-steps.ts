@@ -27,11 +27,15 @@ export function statementsOf(sql: string): MigrationStep[] {
     .map(stepOf);
 }
 
+const createConcurrently =
+  /^CREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+IF\s+NOT\s+EXISTS\s+(\w+)\s/i;
+const dropConcurrently = /^DROP\s+INDEX\s+CONCURRENTLY\s+IF\s+EXISTS\s/i;
+
 function stepOf(statement: string): MigrationStep {
   const text = statement.replace(/^REPEAT\s+/, '');
   const isConcurrent = /^(?:CREATE|DROP)\s[^(]*\bCONCURRENTLY\b/i.test(text);
-  const [, index] = /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+) /i.exec(text) ?? [];
-  const isRepeatable = index !== undefined || /^DROP INDEX CONCURRENTLY IF EXISTS /i.test(text);
+  const [, index] = createConcurrently.exec(text) ?? [];
+  const isRepeatable = index !== undefined || dropConcurrently.test(text);
   if (isConcurrent && !isRepeatable) {
     throw new Error(`It needs IF [NOT] EXISTS, because it can be repeated: ${text}`);
   }

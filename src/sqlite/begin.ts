@@ -3,7 +3,7 @@ import { blockMs } from './block.ts';
 import { isLocked } from './errors.ts';
 import { nowMs } from './writes.ts';
 
-/** How often a writer asks for the lock that another process holds. */
+/** How often a writer asks for the lock that another process holds, which takes a tenth of a core. */
 const lockPollMs = 0.25;
 
 /**
@@ -12,7 +12,7 @@ const lockPollMs = 0.25;
  * again and again: with several workers that write at full load, one would starve. Blocks the thread that
  * it is called on.
  */
-export function begin(database: DatabaseSync, untilMs: number): void {
+export function begin(database: DatabaseSync, untilMs: number, pollMs = lockPollMs): void {
   database.exec('PRAGMA busy_timeout = 0');
   for (;;) {
     try {
@@ -21,7 +21,7 @@ export function begin(database: DatabaseSync, untilMs: number): void {
       return;
     } catch (error) {
       if (!isLocked(error) || nowMs() > untilMs) throw error;
-      blockMs(lockPollMs);
+      blockMs(pollMs);
     }
   }
 }

@@ -24,6 +24,9 @@ export const applicationId = 0x506c6e74;
 
 const migrations = migrationsIn(new URL('./migrations/', import.meta.url));
 
+/** How often a process asks for a lock that it waits for without a bound: rarely enough to cost nothing. */
+const longPollMs = 10;
+
 /** The schema that this program knows. */
 export const newestVersion = migrations.length;
 
@@ -72,7 +75,7 @@ function beginInTurn(database: DatabaseSync, { lockMs, onLongWait }: Wait): void
   } catch (error) {
     if (!isLocked(error) || onLongWait === undefined) throw error;
     onLongWait();
-    begin(database, Infinity);
+    begin(database, Infinity, longPollMs);
   } finally {
     database.exec(`PRAGMA busy_timeout = ${lockMs}`);
   }
