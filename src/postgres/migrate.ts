@@ -28,7 +28,7 @@ const lockMsMax = 1_000;
 const lockPauseMs = 1_000;
 /** How long a program relies on what it has read of the schema. */
 export const schemaMsMax = 1_000;
-/** After so long no older program uses a schema that refuses it: a request takes 10 seconds at most. */
+/** After so long no older program uses a schema that refuses it: a request takes 11 seconds at most. */
 const olderMsMax = schemaMsMax + 11_000;
 
 const migrations = migrationsIn(new URL('./migrations/', import.meta.url)).map((migration) => ({
