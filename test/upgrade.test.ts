@@ -13,7 +13,7 @@ import { call } from './support/app.ts';
 import { run, runOk, serve, start, type Service } from './support/command.ts';
 import { databaseFile, fill } from './support/database.ts';
 import { query } from './support/postgres.ts';
-import { it, testDatabase, type TestDatabase } from './support/storages.ts';
+import { it, storageOf, testDatabase, type TestDatabase } from './support/storages.ts';
 import { tempFolder } from './support/temp.ts';
 import { until } from './support/until.ts';
 import { newerProgram } from './support/versions.ts';
@@ -102,6 +102,9 @@ it('an older version stops serving before a newer schema that refuses it is ther
     assert.equal((await call(service.address + path, 'GET', { token })).status, 503);
   }
   assert.match(service.log(), newerWords);
+  if (storageOf(t) === 'SQLite') {
+    await until('the log says so', () => service.log().includes('"database upgraded"'));
+  }
   assert.match(service.log(), /Update Plant Store, or choose another database\./);
   const restarted = await run(['serve', '--port', '0'], { env });
   assert.equal(restarted.status, 1);

@@ -100,8 +100,10 @@ export class PostgresStorage implements Storage {
   }
 
   async #prepare(onWork: () => void): Promise<void> {
+    const startedMs = performance.now();
     await migrate(this.#pool, { ...this.#options, onWork, stop: this.#stop.signal });
     await this.#pool.lend((connection) => prepare(connection, this.#options));
+    this.#schemaUntilMs = startedMs + schemaMsMax; // over already if there was much to do
   }
 
   async createPlant(caller: Identity, plant: NewPlant): Promise<Plant> {
@@ -211,6 +213,7 @@ export class PostgresStorage implements Storage {
   /** A newer program may bring up a schema that this one must not use; it waits until all have noticed. */
   async #checkSchema(): Promise<void> {
     await this.openSoon();
+    if (performance.now() < this.#schemaUntilMs) return;
     const startedMs = performance.now();
     const read = this.#pool.check((connection) => connection.query(schemaSql, []));
     const [[number] = [0]] = await inTime(read, () => {}, schemaReadMsMax);
