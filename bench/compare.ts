@@ -7,10 +7,11 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { medianOf, medianRatio, shown, table } from './figures.ts';
-import { loaded, workloads, type Workload } from './load.ts';
+import { loaded, workloads, type Round, type Workload } from './load.ts';
 import { plantsPerUser } from './plants.ts';
 import type * as Seed from './seed.ts';
 import { serviceAt, start, type Running } from './systems.ts';
+import { medianByThread, threadTable } from './threads.ts';
 import { refuseMissingTools, temporaryFolder } from './workspace.ts';
 
 const { values, positionals } = parseArgs({
@@ -36,7 +37,6 @@ const population = { plants, users: plants / plantsPerUser };
 const executables = [resolve(folder), fileURLToPath(new URL('..', import.meta.url))];
 /** Rounds of a workload on the other checkout and on this one. */
 type Results = [other: Round[], own: Round[]];
-type Round = Awaited<ReturnType<typeof loaded>>;
 const results = new Map<Workload, Results>(chosen.map((workload) => [workload, [[], []]]));
 
 // The process that is started second can be slower by some percent, so each checkout is second once.
@@ -88,3 +88,9 @@ const header = [
   'p99, ratio',
 ];
 console.log(table(header, rows));
+
+const threads = [...results].flatMap(([{ name }, [other, own]]) => [
+  [[name, 'other'], medianByThread(other)] as const,
+  [[name, 'this'], medianByThread(own)] as const,
+]);
+console.log(threadTable(['CPU µs/request', 'Checkout'], threads));

@@ -25,11 +25,16 @@ export function medianRatio(above: readonly number[], below: readonly number[]):
 
 /** A Markdown table: text to the left, numbers to the right. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const isNumber = (column: number) => /^[\d,.]+$/.test(rows[0]?.[column] ?? '');
+  const isNumber = (column: number) => rows.every((row) => /^[\d,.]+$|^–$/.test(row[column] ?? ''));
   const rule = header.map((_, column) => (isNumber(column) ? '---:' : '---'));
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
   return [header, rule, ...rows].map(line).join('');
+}
+
+/** A ratio, or a dash if there is nothing to compare with. */
+export function shownRatio(ratio: number): string {
+  return Number.isNaN(ratio) ? '–' : ratio.toFixed(2);
 }
 
 /** A number with about three significant digits, and every digit before the point. */

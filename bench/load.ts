@@ -1,10 +1,11 @@
 /**
  * Load on all systems in turn: in each round every system gets the same requests for the same time.
  */
-import { medianOf, medianRatio, shown, table } from './figures.ts';
-import { cpuUs, peakMiB, resetPeak } from './proc.ts';
+import { medianOf, medianRatio, shown, shownRatio, table } from './figures.ts';
+import { cpuUs, cpuUsByThread, peakMiB, resetPeak } from './proc.ts';
 import type { Seeded } from './seed.ts';
 import type { Running, SystemName } from './systems.ts';
+import { byThread, medianByThread, threadTable, type CpuUsByThread } from './threads.ts';
 import { wrk, type Answered, type Load } from './wrk.ts';
 
 export interface Workload {
@@ -40,6 +41,9 @@ export const workloads: readonly Workload[] = [
 /** Before the rounds each system is loaded for so long, so that its code is compiled by then. */
 const warmUpSeconds = 1;
 
+/** The durable limit has nothing to read. */
+const durableRequests: readonly Load['requests'][] = ['create', 'delete'];
+
 export interface Pace {
   rounds: number;
   seconds: number;
@@ -49,44 +53,59 @@ export interface Measured {
   workload: string;
   system: SystemName;
   requestsPerSecond: number;
-  /** Of the requests per second. */
-  ratioToBare: number;
+  /** Of the requests per second to those of another system; NaN if that one took no part. */
+  ratioTo: Record<'bare' | 'durable' | 'typical', number>;
   p50Ms: number;
   p99Ms: number;
   cpuUsPerRequest: number;
+  /** For each request. */
+  cpuUsByThread: CpuUsByThread;
   peakMiB: number;
 }
 
 /** What one system did in one round. */
-interface Round extends Answered {
+export interface Round extends Answered {
   cpuUsPerRequest: number;
+  /** For each request. */
+  cpuUsByThread: CpuUsByThread;
 }
 
 export async function measure(
   workload: Workload,
-  systems: readonly Running[],
+  all: readonly Running[],
   seeded: Seeded,
   { rounds, seconds }: Pace,
 ): Promise<Measured[]> {
+  const systems = all.filter(
+    ({ name }) => name !== 'durable' || durableRequests.includes(workload.requests),
+  );
   const results = new Map(systems.map((system) => [system, [] as Round[]]));
   for (const { pid } of systems) resetPeak(pid);
   for (const system of systems) await loaded(system, workload, seeded, warmUpSeconds, 0);
   for (let seed = 1; seed <= rounds; seed++) {
-    for (const [system, all] of results) {
-      all.push(await loaded(system, workload, seeded, seconds, seed));
+    for (const [system, done] of results) {
+      done.push(await loaded(system, workload, seeded, seconds, seed));
     }
   }
 
-  const [, bare] = [...results].find(([{ name }]) => name === 'bare') ?? [];
-  const rates = (all: readonly Round[]) => all.map((each) => each.requestsPerSecond);
-  return [...results].map(([{ name, pid }, all]) => ({
+  const rates = new Map(
+    [...results].map(([{ name }, done]) => [name, done.map((each) => each.requestsPerSecond)]),
+  );
+  const ratio = (name: SystemName, to: SystemName) =>
+    medianRatio(rates.get(name) ?? [], rates.get(to) ?? []);
+  return [...results].map(([{ name, pid }, done]) => ({
     workload: workload.name,
     system: name,
-    requestsPerSecond: medianOf(all, (each) => each.requestsPerSecond),
-    ratioToBare: medianRatio(rates(all), rates(bare ?? [])),
-    p50Ms: medianOf(all, (each) => each.p50Ms),
-    p99Ms: medianOf(all, (each) => each.p99Ms),
-    cpuUsPerRequest: medianOf(all, (each) => each.cpuUsPerRequest),
+    requestsPerSecond: medianOf(done, (each) => each.requestsPerSecond),
+    ratioTo: {
+      bare: ratio(name, 'bare'),
+      durable: ratio(name, 'durable'),
+      typical: ratio(name, 'typical'),
+    },
+    p50Ms: medianOf(done, (each) => each.p50Ms),
+    p99Ms: medianOf(done, (each) => each.p99Ms),
+    cpuUsPerRequest: medianOf(done, (each) => each.cpuUsPerRequest),
+    cpuUsByThread: medianByThread(done),
     peakMiB: peakMiB(pid),
   }));
 }
@@ -100,11 +119,16 @@ export async function loaded(
   seed: number,
 ): Promise<Round> {
   if (fodderPerSecond !== undefined) await system.store?.addFodder(fodderPerSecond * seconds);
-  const cpuUsBefore = cpuUs(system.pid);
+  const before = { all: cpuUs(system.pid), threads: cpuUsByThread(system.pid) };
   const answered = await wrk(system, { requests, connections, seconds, seed }, seeded);
-  const cpuUsPerRequest = (cpuUs(system.pid) - cpuUsBefore) / answered.requests;
+  const after = { all: cpuUs(system.pid), threads: cpuUsByThread(system.pid) };
+  const eachRequest = (fromUs: number, toUs: number) => (toUs - fromUs) / answered.requests;
   if (['create', 'delete', 'mix'].includes(requests)) await system.store?.trim();
-  return { ...answered, cpuUsPerRequest };
+  return {
+    ...answered,
+    cpuUsPerRequest: eachRequest(before.all, after.all),
+    cpuUsByThread: byThread((kind) => eachRequest(before.threads[kind], after.threads[kind])),
+  };
 }
 
 export function loadTable(all: readonly Measured[]): string {
@@ -113,6 +137,8 @@ export function loadTable(all: readonly Measured[]): string {
     'System',
     'Requests/s',
     'To bare',
+    'To durable',
+    'To typical',
     'p50 ms',
     'p99 ms',
     'CPU µs/request',
@@ -122,13 +148,23 @@ export function loadTable(all: readonly Measured[]): string {
     each.workload,
     each.system,
     shown(each.requestsPerSecond),
-    each.ratioToBare.toFixed(2),
+    shownRatio(each.ratioTo.bare),
+    shownRatio(each.ratioTo.durable),
+    shownRatio(each.ratioTo.typical),
     shown(each.p50Ms),
     shown(each.p99Ms),
     shown(each.cpuUsPerRequest),
     shown(each.peakMiB),
   ]);
   return table(header, rows);
+}
+
+/** CPU time of the service for each request. */
+export function threadsOfLoad(all: readonly Measured[]): string {
+  const rows = all
+    .filter(({ system }) => system === 'service')
+    .map((each) => [[each.workload], each.cpuUsByThread] as const);
+  return threadTable(['CPU µs/request of the service'], rows);
 }
 
 /** What the figures of `larger` are to those of `first`, of each workload and system. */

@@ -12,7 +12,7 @@ import type { Pace } from './load.ts';
 import { plantOf } from './plants.ts';
 import { schemas } from './schemas.ts';
 import { SqliteStore, type Seeded } from './seed.ts';
-import { withRunning, type SystemName, type Systems } from './systems.ts';
+import { withRunning, type Systems } from './systems.ts';
 import { wrk } from './wrk.ts';
 
 const create = { requests: 'create', connections: 1 } as const;
@@ -27,20 +27,21 @@ export async function loneCreate(
 ): Promise<string> {
   using database = floorDatabase(folder);
   const commits: number[] = [];
-  const creates: Record<SystemName, number[]> = { service: [], bare: [], typical: [] };
-  await withRunning([service, bare, typical], seeded, async (systems) => {
+  const order = [service, bare, typical];
+  const creates = new Map(order.map(({ name }) => [name, [] as number[]]));
+  await withRunning(order, seeded, async (systems) => {
     for (const system of systems) await wrk(system, { ...create, seconds: 1, seed: 0 }, seeded);
     for (let seed = 1; seed <= rounds; seed++) {
       commits.push(commitMs(database, seed));
       for (const system of systems) {
         const { p50Ms } = await wrk(system, { ...create, seconds, seed }, seeded);
-        creates[system.name].push(p50Ms);
+        creates.get(system.name)?.push(p50Ms);
         await system.store?.trim();
       }
     }
   });
 
-  const sums = commits.map((ms, round) => ms + (creates.bare[round] ?? Number.NaN));
+  const sums = commits.map((ms, round) => ms + (creates.get('bare')?.[round] ?? Number.NaN));
   const row = (what: string, ms: readonly number[]) => [
     what,
     shown(median(ms)),
@@ -50,9 +51,7 @@ export async function loneCreate(
     ['Lone create', 'p50 ms', 'To commit + bare'],
     [
       row('synced commit without HTTP', commits),
-      row('bare', creates.bare),
-      row('service', creates.service),
-      row('typical', creates.typical),
+      ...[...creates].map(([name, ms]) => row(name, ms)),
     ],
   );
 }

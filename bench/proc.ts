@@ -1,19 +1,38 @@
 /**
  * What Linux says of a process and all that it has started (proc(5)): processor time and memory.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { byThread, threadKind, type CpuUsByThread } from './threads.ts';
 
 /** USER_HZ, the unit of times in proc(5): the same on every Linux that Node runs on. */
 const ticksPerSecond = 100;
 
 /** User and system time of all its threads, in microseconds. */
 export function cpuUs(pid: number): number {
-  return sum(pid, (each) => {
-    const stat = readFileSync(`/proc/${each}/stat`, 'utf8');
-    // The name in parentheses may hold anything; utime and stime are 12th and 13th behind it.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return ((Number(fields[11]) + Number(fields[12])) * 1e6) / ticksPerSecond;
-  });
+  return sum(pid, (each) => statOf(`/proc/${each}/stat`).cpuUs);
+}
+
+/** The same for each kind of thread. */
+export function cpuUsByThread(pid: number): CpuUsByThread {
+  const total = byThread(() => 0);
+  for (const each of tree(pid)) {
+    for (const thread of readdirSync(`/proc/${each}/task`)) {
+      const { name, cpuUs: us } = statOf(`/proc/${each}/task/${thread}/stat`);
+      total[threadKind(name, Number(thread) === each)] += us;
+    }
+  }
+  return total;
+}
+
+function statOf(file: string): { name: string; cpuUs: number } {
+  const stat = readFileSync(file, 'utf8');
+  // The name in parentheses can contain anything; utime and stime are the 12th and 13th field after it.
+  const nameEnd = stat.lastIndexOf(')');
+  const fields = stat.slice(nameEnd + 2).split(' ');
+  return {
+    name: stat.slice(stat.indexOf('(') + 1, nameEnd),
+    cpuUs: ((Number(fields[11]) + Number(fields[12])) * 1e6) / ticksPerSecond,
+  };
 }
 
 export function residentMiB(pid: number): number {

@@ -11,6 +11,7 @@ import { loaded, workloads } from './load.ts';
 import { plantsPerUser } from './plants.ts';
 import { seed } from './seed.ts';
 import { serviceAt, start } from './systems.ts';
+import { threadTable } from './threads.ts';
 import { refuseMissingTools, temporaryFolder } from './workspace.ts';
 
 const plants = 100_000;
@@ -51,8 +52,9 @@ const seeded = seed(folder, 'plants', { plants, users: plants / plantsPerUser })
 {
   const flags = ['--cpu-prof', `--cpu-prof-dir=${profiles}`];
   await using service = await start(serviceAt(executable), seeded, flags);
-  const { requests } = await loaded(service, workload, seeded, loadSeconds, 1);
+  const { requests, cpuUsByThread } = await loaded(service, workload, seeded, loadSeconds, 1);
   console.log(`${name}: ${requests} requests in ${loadSeconds} s\n`);
+  console.log(threadTable(['CPU µs/request, the profiler included'], [[[name], cpuUsByThread]]));
 }
 for (const file of readdirSync(profiles).toSorted()) {
   const [, thread = ''] = /\.(\d+)\.\d+\.cpuprofile$/.exec(file) ?? [];

@@ -1,7 +1,8 @@
 /**
- * What is claimed of speed, as one command: `npm run bench`. It compares three systems (systems.ts)
+ * What is claimed of speed, as one command: `npm run bench`. It compares four systems (systems.ts)
  * side by side on this machine and prints Markdown on standard output, progress on standard error.
  * Quote the ratios: the times are this machine's. An answer that is not good ends the run with 1.
+ * `--write` puts the figures into docs/ (pages.ts).
  *
  *   npm run bench -- --plants 100000,1000000 --rounds 5 --seconds 3 --only list-20,start
  *   npm run bench -- --storage postgres
@@ -9,15 +10,26 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { shown } from './figures.ts';
-import { growthTable, loadTable, measure, workloads, type Measured, type Pace } from './load.ts';
+import {
+  growthTable,
+  loadTable,
+  measure,
+  threadsOfLoad,
+  workloads,
+  type Measured,
+  type Pace,
+} from './load.ts';
 import { loneCreate } from './lone-create.ts';
+import { writePages } from './pages.ts';
 import { plantsPerUser } from './plants.ts';
 import { Postgres } from './postgres.ts';
 import { readsUnderWrites } from './reads-under-writes.ts';
 import { seed, type Seeded } from './seed.ts';
 import { starts } from './start.ts';
+import type { Sized } from './summary.ts';
 import { install, withRunning, type StorageName, type Systems } from './systems.ts';
 import { wholeList } from './whole-list.ts';
 import { workers } from './workers.ts';
@@ -50,9 +62,15 @@ const names: Record<StorageName, readonly string[]> = {
   postgres: [...workloadNames, 'reads-under-writes'],
 };
 
+/** Every table and heading so far, for the pages. */
+const printed: string[] = [];
+
+const docs = fileURLToPath(new URL('../docs', import.meta.url));
+
 const help = `Usage: npm run bench -- [options]
 
-Compares the service with a bare node:http server and with a typical implementation.
+Compares the service with a bare node:http server, with one that also syncs a log, and with a
+typical implementation.
 Databases go to the temporary folder (TMPDIR), which has to be on a disk.
 
   --storage NAME      sqlite or postgres (default: sqlite); the server of postgres is
@@ -65,6 +83,7 @@ Databases go to the temporary folder (TMPDIR), which has to be on a disk.
                       ${workloadNames.join(', ')},
                       ${studyNames.join(', ')};
                       on postgres the last four are left out
+  --write             write the figures to docs/ as well; not with --only
   --help              show this
 `;
 
@@ -74,7 +93,7 @@ await main().catch((error: unknown) => {
 });
 
 async function main(): Promise<void> {
-  const { storage, sizes, pace, only, isHelpWanted } = options();
+  const { storage, sizes, pace, only, isWritten, isHelpWanted } = options();
   if (isHelpWanted) return void process.stdout.write(help);
   await refuseMissingTools();
   const folder = temporaryFolder();
@@ -83,16 +102,21 @@ async function main(): Promise<void> {
   await using postgres = storage === 'postgres' ? await Postgres.start() : undefined;
   const bench = { systems, folder, pace, only, postgres };
   const { bytes, packages } = bench.systems.footprint;
-  print([machine(), await postgres?.version()].filter(Boolean).join(', '));
+  const where = [machine(), await postgres?.version()].filter(Boolean).join(', ');
+  const setting = `${command()} on ${where}`;
+  console.log(`${setting}\n`);
   print(`Installed, the service is ${shown(bytes / 1e6)} MB in ${packages} packages.`);
 
-  const results: { plants: number; measured: Measured[] }[] = [];
+  const results: Sized[] = [];
   for (const plants of sizes) results.push({ plants, measured: await benchOf(plants, bench) });
 
   const [first, ...larger] = results.filter(({ measured }) => measured.length > 0);
   for (const { plants, measured } of larger) {
-    print(`## ${shown(plants)} plants to ${shown(first?.plants ?? 0)}`);
+    print(`### ${shown(plants)} plants to ${shown(first?.plants ?? 0)}`);
     print(growthTable(first?.measured ?? [], measured));
+  }
+  if (isWritten) {
+    await writePages(docs, { storage, setting, tables: printed.join('\n\n'), sizes: results });
   }
 }
 
@@ -102,10 +126,13 @@ async function benchOf(plants: number, bench: Bench): Promise<Measured[]> {
   progress(`filling stores with ${shown(plants)} plants`);
   const population = { plants, users };
   const seeded = await (bench.postgres ?? { seed }).seed(folder, 'plants', population);
-  print(`## ${shown(plants)} plants of ${shown(users)} users`);
+  print(`### ${shown(plants)} plants of ${shown(users)} users`);
 
   const measured = await loads(bench, seeded);
-  if (measured.length > 0) print(loadTable(measured));
+  if (measured.length > 0) {
+    print(loadTable(measured));
+    print(threadsOfLoad(measured));
+  }
   for (const [name, study] of Object.entries(studies)) {
     if (!bench.only.includes(name)) continue;
     progress(name);
@@ -122,8 +149,8 @@ async function loads(
 ): Promise<Measured[]> {
   const chosen = workloads.filter(({ name }) => only.includes(name));
   if (chosen.length === 0) return [];
-  const { service, bare, typical } = systems;
-  return withRunning([service, bare, typical], seeded, async (running) => {
+  const { service, bare, durable, typical } = systems;
+  return withRunning([service, bare, durable, typical], seeded, async (running) => {
     const measured: Measured[] = [];
     for (const workload of chosen) {
       progress(workload.name);
@@ -142,6 +169,7 @@ function options() {
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '3' },
       only: { type: 'string' },
+      write: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
@@ -151,11 +179,15 @@ function options() {
   if (unknown.length > 0) {
     throw new Error(`Nothing on ${storage} is called ${unknown.join(' or ')}. See --help.`);
   }
+  if (values.write && values.only !== undefined) {
+    throw new Error('--write needs every figure: leave --only out.');
+  }
   return {
     storage,
     sizes: values.plants.split(',').map((text) => count(text, plantsPerUser)),
     pace: { rounds: count(values.rounds), seconds: count(values.seconds) },
     only,
+    isWritten: values.write,
     isHelpWanted: values.help,
   };
 }
@@ -171,6 +203,12 @@ function count(text: string, step = 1): number {
   throw new Error(`${text} is not a multiple of ${step} above 0. See --help.`);
 }
 
+/** As it was called; a reader who repeats it writes nothing. */
+function command(): string {
+  const args = process.argv.slice(2).filter((arg) => arg !== '--write');
+  return ['`npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' ') + '`';
+}
+
 function machine(): string {
   const [, model = 'unknown processor'] =
     /^model name\s*: (.+)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8')) ?? [];
@@ -179,6 +217,7 @@ function machine(): string {
 }
 
 function print(markdown: string): void {
+  printed.push(markdown.trimEnd());
   console.log(`${markdown.trimEnd()}\n`);
 }
 

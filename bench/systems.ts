@@ -3,6 +3,7 @@
  *
  * - service: the package as production installs it
  * - bare: node:http and nothing behind it (bare.ts)
+ * - durable: bare with a synced log, for creates and deletes only (durable.ts)
  * - typical: the same interface the usual way (typical/)
  */
 import { once } from 'node:events';
@@ -15,7 +16,7 @@ import type { Seeded, Store } from './seed.ts';
 import { launch, run } from './workspace.ts';
 
 export type StorageName = 'sqlite' | 'postgres';
-export type SystemName = 'service' | 'bare' | 'typical';
+export type SystemName = 'service' | 'bare' | 'durable' | 'typical';
 
 export interface System {
   name: SystemName;
@@ -46,6 +47,14 @@ const bare: System = {
   args: () => [join(import.meta.dirname, 'bare.ts')],
   store: () => undefined,
 };
+
+function durableIn(folder: string): System {
+  return {
+    name: 'durable',
+    args: () => [join(import.meta.dirname, 'durable.ts'), join(folder, 'durable.log')],
+    store: () => undefined,
+  };
+}
 
 function typicalOn(storage: StorageName): System {
   const server = { sqlite: 'server.js', postgres: 'postgres.js' }[storage];
@@ -84,7 +93,7 @@ export async function install(folder: string, storage: StorageName): Promise<Sys
   const service = serviceAt(join(modules, 'plant-store', 'bin', 'plant-store.js'));
   const packages = Object.keys(lock.packages).length;
   const footprint = { bytes: bytesIn(modules), packages };
-  return { service, bare, typical: typicalOn(storage), footprint };
+  return { service, bare, durable: durableIn(folder), typical: typicalOn(storage), footprint };
 }
 
 /** The driver of PostgreSQL, which who needs it installs beside the package; the version tested here. */

@@ -1,0 +1,114 @@
+/**
+ * What a reader of docs/performance.md wants first: three sentences and one table, made from the figures of a
+ * run.
+ */
+import { shown, table } from './figures.ts';
+import type { Measured } from './load.ts';
+
+/** What was measured with one number of plants. */
+export interface Sized {
+  plants: number;
+  measured: readonly Measured[];
+}
+
+/** The workloads of the summary. Only a synced log limits what changes something. */
+const summarized = [
+  { workload: 'list-20', title: 'First page of a list', limit: 'bare' },
+  { workload: 'random-page', title: 'Any page of a list', limit: 'bare' },
+  { workload: 'create-32', title: 'Create, 32 clients', limit: 'durable' },
+  { workload: 'create-256', title: 'Create, 256 clients', limit: 'durable' },
+  { workload: 'delete', title: 'Delete, 32 clients', limit: 'durable' },
+] as const;
+
+export interface Comparison {
+  title: string;
+  isRead: boolean;
+  service: Measured;
+  typical: Measured;
+  limit: Measured;
+  /** Of the requests per second of the service to those of the others. */
+  toTypical: number;
+  toLimit: number;
+}
+
+/** One for each workload of the summary; throws if one was not measured. */
+export function comparisonsOf(measured: readonly Measured[]): Comparison[] {
+  return summarized.map(({ workload, title, limit }) => {
+    const of = (system: string) => {
+      const found = measured.find((each) => each.workload === workload && each.system === system);
+      if (found === undefined) throw new Error(`${workload} of ${system} was not measured`);
+      return found;
+    };
+    const service = of('service');
+    return {
+      title,
+      isRead: limit === 'bare',
+      service,
+      typical: of('typical'),
+      limit: of(limit),
+      toTypical: service.ratioTo.typical,
+      toLimit: service.ratioTo[limit],
+    };
+  });
+}
+
+/** How many times the requests of the typical service, such as "1.7 to 3.4". */
+export function timesTypical(comparisons: readonly Comparison[]): string {
+  return range(
+    comparisons.map(({ toTypical }) => toTypical),
+    (ratio) => ratio.toFixed(1),
+  );
+}
+
+export function sentences(plants: number, comparisons: readonly Comparison[]): string {
+  const [firstPage, page, , create] = comparisons.map(({ service }) =>
+    rounded(service.requestsPerSecond),
+  );
+  const toLimit = (isRead: boolean) =>
+    range(
+      comparisons.filter((each) => each.isRead === isRead).map((each) => each.toLimit),
+      (ratio) => `${(100 * ratio).toFixed(0)} %`,
+    );
+  return [
+    `With ${shown(plants)} plants, Plant Store answers ${firstPage} first pages, ${page} other pages or ${create} durable creates a second.`,
+    `That is ${timesTypical(comparisons)} times as many as the same service on Express 5 and better-sqlite3.`,
+    `Reads reach ${toLimit(true)} of what bare \`node:http\` answers, and writes ${toLimit(false)} of what it answers with a synced log.`,
+  ].join('\n');
+}
+
+/** Of the first size, and the requests per second of the largest if there are several. */
+export function readerTable([first, ...larger]: readonly Sized[]): string {
+  const last = larger.at(-1);
+  const header = [
+    'Request',
+    'Requests/s',
+    'p50 ms',
+    'p99 ms',
+    'To Express 5',
+    'To the limit',
+    ...(last === undefined ? [] : [`Requests/s, ${shown(last.plants)} plants`]),
+  ];
+  const ofLast = last && comparisonsOf(last.measured);
+  const rows = comparisonsOf(first?.measured ?? []).map(
+    ({ title, service, toTypical, toLimit }, at) => [
+      title,
+      rounded(service.requestsPerSecond),
+      shown(service.p50Ms),
+      shown(service.p99Ms),
+      toTypical.toFixed(1),
+      toLimit.toFixed(2),
+      ...(ofLast === undefined ? [] : [rounded(ofLast[at]?.service.requestsPerSecond ?? NaN)]),
+    ],
+  );
+  return table(header, rows);
+}
+
+/** With three significant digits: a reader needs no more. */
+export function rounded(value: number): string {
+  return value.toLocaleString('en-US', { maximumSignificantDigits: 3 });
+}
+
+function range(values: readonly number[], format: (value: number) => string): string {
+  const [least, most] = [format(Math.min(...values)), format(Math.max(...values))];
+  return least === most ? least : `${least} to ${most}`;
+}
