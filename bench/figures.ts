@@ -39,7 +39,8 @@ export function shownRatio(ratio: number): string {
 
 /** A number with about three significant digits, and every digit before the point. */
 export function shown(value: number): string {
-  const digits = Math.min(3, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value) || 1))));
+  const magnitude = Number(Math.abs(value).toPrecision(3)); // 99.97 is shown as 100
+  const digits = Math.min(3, Math.max(0, 2 - Math.floor(Math.log10(magnitude || 1))));
   return value.toLocaleString('en-US', {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,

@@ -1,0 +1,114 @@
+/**
+ * `npm run bench -- --write` takes hours on the machine whose figures are committed. Here it gets figures
+ * of its own, and copies of the pages.
+ */
+import assert from 'node:assert/strict';
+import { cpSync, existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import type { Measured } from '../../bench/load.ts';
+import { writePages, type Report } from '../../bench/pages.ts';
+import { byThread } from '../../bench/threads.ts';
+import { tempFolder } from '../support/temp.ts';
+
+const docs = fileURLToPath(new URL('../../docs', import.meta.url));
+const chartBytesMax = 30_000;
+
+const report: Report = {
+  storage: 'sqlite',
+  setting: 'on 2 cores',
+  tables: '### 1,000 plants',
+  sizes: [
+    {
+      plants: 1_000,
+      measured: ['list-20', 'random-page', 'create-32', 'create-256', 'delete'].flatMap(measured),
+    },
+  ],
+};
+
+/** As if the service answered twice the requests of the typical one, and half of each limit. */
+function measured(workload: string): Measured[] {
+  const rates = { service: 20_000, bare: 40_000, durable: 40_000, typical: 10_000 } as const;
+  return (['service', 'bare', 'durable', 'typical'] as const).map((system) => ({
+    workload,
+    system,
+    requestsPerSecond: rates[system],
+    ratioTo: {
+      bare: rates[system] / rates.bare,
+      durable: rates[system] / rates.durable,
+      typical: rates[system] / rates.typical,
+    },
+    p50Ms: 1,
+    p99Ms: 2,
+    cpuUsPerRequest: 3,
+    cpuUsByThread: byThread(() => 1),
+    peakMiB: 100,
+  }));
+}
+
+function pages(t: TestContext) {
+  const folder = tempFolder(t);
+  for (const page of ['performance.md', 'performance-tables.md']) {
+    cpSync(join(docs, page), join(folder, page));
+  }
+  return { folder, read: (page: string) => readFileSync(join(folder, page), 'utf8') };
+}
+
+test('the figures of a run replace those in the pages, and the rest of the pages stays', async (t) => {
+  const { folder, read } = pages(t);
+  await writePages(folder, report);
+  const page = read('performance.md');
+  assert.match(page, /^# Performance\n/);
+  assert.match(page, /^That is 2\.0 times as many as the same service on Express 5/m);
+  assert.match(page, /^Reads reach 50 % of .*, and writes 50 % of/m);
+  assert.match(
+    page,
+    /^\| Create, 256 clients +\| +20,000 \| +1\.00 \| +2\.00 \| +2\.0 \| +0\.50 \|$/m,
+  );
+  assert.match(page, /\n## Measure it yourself\n/);
+  assert.match(
+    read('performance-tables.md'),
+    /## SQLite\n\n.*\n\non 2 cores\n\n### 1,000 plants\n/,
+  );
+  assert.match(read('performance-tables.md'), /\n## PostgreSQL\n/);
+});
+
+test('the same figures give the same bytes', async (t) => {
+  const { folder, read } = pages(t);
+  const written = async () => {
+    await writePages(folder, report);
+    return ['performance.md', 'performance-tables.md', 'performance.svg'].map(read);
+  };
+  assert.deepEqual(await written(), await written());
+});
+
+test('the chart is small, has its message as a text, and no script', async (t) => {
+  const { folder, read } = pages(t);
+  await writePages(folder, report);
+  const chart = read('performance.svg');
+  assert.ok(Buffer.byteLength(chart) < chartBytesMax, `${Buffer.byteLength(chart)} bytes`);
+  const message = 'Plant Store answers 2.0 times as many requests as Express 5';
+  assert.ok(chart.includes(`<title>${message}</title>`));
+  assert.ok(read('performance.md').includes(`![${message}. `));
+  assert.doesNotMatch(chart, /<script/);
+});
+
+test('figures of PostgreSQL change neither the summary nor the tables of SQLite', async (t) => {
+  const { folder, read } = pages(t);
+  await writePages(folder, report);
+  const summary = read('performance.md');
+  await writePages(folder, { ...report, storage: 'postgres', tables: '### 2,000 plants' });
+  assert.equal(read('performance.md'), summary);
+  assert.match(
+    read('performance-tables.md'),
+    /### 1,000 plants[^]*## PostgreSQL[^]*### 2,000 plants/,
+  );
+});
+
+test('a page without its marks is refused, and nothing is written', async (t) => {
+  const { folder } = pages(t);
+  cpSync(join(docs, 'api.md'), join(folder, 'performance-tables.md'));
+  await assert.rejects(writePages(folder, report), /has no marks for sqlite/);
+  assert.ok(!existsSync(join(folder, 'performance.svg')));
+});
