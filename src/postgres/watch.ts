@@ -13,6 +13,8 @@ import type { Pool } from './pool.ts';
  * a cluster that broke off may be finished long after its mark was seen.
  */
 const grantMsMax = 10_000;
+/** How long a change by another program, which changes no mark, can be missing from a page. */
+const pageMsMax = 10_000;
 /** Grants and stores that are known, and characters of pages. */
 const grantsMax = 10_000;
 const storesMax = 10_000;
@@ -49,7 +51,7 @@ export class Watch {
   readonly #pool: Pool;
   readonly #stores = new Memory<Known>(storesMax);
   readonly #grants = new Memory<{ grant: Grant; as: number; untilMs: number }>(grantsMax);
-  readonly #pages = new Memory<{ page: PlantPage; as: string }>(
+  readonly #pages = new Memory<{ page: PlantPage; as: string; untilMs: number }>(
     pageCharsMax,
     ({ page }) => page.json.length + entryChars,
   );
@@ -73,10 +75,14 @@ export class Watch {
     if (known.marks !== undefined) known.marks.plants = undefined;
   }
 
-  /** A page that was read before, where the store has not changed since. */
+  /**
+   * A page that was read before, if the store has not changed since. Identifying the caller has asked for the
+   * mark after the request came.
+   */
   page(store: number, key: string): PlantPage | undefined {
     const kept = this.#pages.get(key);
-    return kept !== undefined && kept.as === this.mark(store) ? kept.page : undefined;
+    if (kept === undefined || performance.now() >= kept.untilMs) return undefined;
+    return kept.as === this.mark(store) ? kept.page : undefined;
   }
 
   /** The last mark of the plants that is known: what is read from now on shows at least that. */
@@ -86,7 +92,7 @@ export class Watch {
 
   /** `mark` was known before the page was read. */
   keepPage(key: string, page: PlantPage, mark: string): void {
-    this.#pages.keep(key, { page, as: mark });
+    this.#pages.keep(key, { page, as: mark, untilMs: performance.now() + pageMsMax });
   }
 
   grant(key: string): { grant: Grant; as: number } | undefined {

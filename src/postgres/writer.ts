@@ -108,7 +108,7 @@ export class Writer {
         await this.#pool.lend((connection) => {
           isSent = true;
           return group.commit(connection, writer);
-        }, endMs - performance.now());
+        }, Math.max(0, endMs - performance.now()));
       } catch (error) {
         const isCommitted = isSent && isLoss(error) ? await this.#ask(group, writer) : false;
         if (isCommitted === undefined) return this.#reject(group, outcomeUnknown(error));
