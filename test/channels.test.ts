@@ -63,8 +63,7 @@ test('PostgreSQL: what is busy and who waits is published when it changes', asyn
   assert.equal(Math.max(...of('reads').map(({ busy }) => busy)), 128);
   assert.equal(Math.max(...of('reads').map(({ waiting }) => waiting)), 2);
   assert.deepEqual(of('reads').at(-1), { lane: 'reads', busy: 0, waiting: 0 });
-  assert.deepEqual(
-    of('checks').map(({ busy }) => busy),
-    [1, 0],
-  );
+  const checks = of('checks').map(({ busy }) => busy);
+  // The schema is checked there as well, once a second.
+  assert.deepEqual([checks.slice(0, 2), checks.at(-1)], [[1, 0], 0]);
 });
