@@ -105,10 +105,13 @@ export class Writer {
       const writer = `${this.#name} ${++this.#attempts}`;
       let isSent = false;
       try {
-        await this.#pool.lend((connection) => {
-          isSent = true;
-          return group.commit(connection, writer);
-        }, Math.max(0, endMs - performance.now()));
+        await this.#pool.lend(
+          (connection) => {
+            isSent = true;
+            return group.commit(connection, writer);
+          },
+          Math.max(0, endMs - performance.now()),
+        );
       } catch (error) {
         const isCommitted = isSent && isLoss(error) ? await this.#ask(group, writer) : false;
         if (isCommitted === undefined) return this.#reject(group, outcomeUnknown(error));
