@@ -264,13 +264,22 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
   test('lets others pass while it waits for a lock', async (t) => {
     const setting = await blocked(t, column, 'SELECT FROM plant_store.plants');
     const { ended } = setting.migrate();
+    const statuses = new Set<number>();
+    const over = new AbortController();
+    t.after(() => over.abort());
+    const reading = (async () => {
+      while (!over.signal.aborted) statuses.add(await setting.read());
+    })();
     for (const waits of [true, false, true, false]) {
-      await until(`it waits: ${waits}`, async () => {
-        assert.equal(await setting.read(), 200);
+      const isSo = async () => {
         const [session] = await setting.sessions();
         return (session?.['waits'] === 'Lock') === waits;
-      });
+      };
+      await until(`it waits: ${waits}`, isSo, 20_000);
     }
+    over.abort();
+    await reading;
+    assert.deepEqual([...statuses], [200]);
     await setting.unblock();
     assert.deepEqual(await ended, [0, null]);
     assert.deepEqual(await setting.ledger(), done);
