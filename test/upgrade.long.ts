@@ -22,10 +22,10 @@ const users = 8;
 const index = {
   sqlite: `
     CREATE INDEX plants_by_note
-    ON plants (store, length(replace(hex(zeroblob(250)), '0', name)), id);`,
+    ON plants (store, length(replace(hex(zeroblob(400)), '0', name)), id);`,
   postgres: `
     CREATE INDEX CONCURRENTLY IF NOT EXISTS plants_by_note
-    ON plant_store.plants (store, md5(repeat(name, 500)), id);`,
+    ON plant_store.plants (store, md5(repeat(name, 1000)), id);`,
 };
 
 it('a large table is upgraded while an older version serves, and nothing is lost', async (t) => {
