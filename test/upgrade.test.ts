@@ -169,10 +169,15 @@ describe('SQLite: an upgrade', { concurrency: true }, () => {
 
 describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
   /** A database of an older version, and a transaction that a statement of the migration waits for. */
-  async function blocked(t: TestContext, postgres: string, lock: string) {
+  async function blocked(
+    t: TestContext,
+    postgres: string,
+    lock: string,
+    olderVersions: 'continue' | 'refused' = 'continue',
+  ) {
     const database = await testDatabase(t, 'PostgreSQL');
     const { env, token, service } = await older(t, database);
-    const program = newerProgram(t, { older: 'continue', postgres });
+    const program = newerProgram(t, { older: olderVersions, postgres });
     const blocker = new Client({ connectionString: database.url });
     blocker.on('error', () => {}); // its database is dropped
     await blocker.connect();
@@ -183,6 +188,12 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
     return {
       env,
       program,
+      select,
+      /** As another process that has taken over and is done. */
+      finish: (version: number) =>
+        select(
+          `UPDATE plant_store.migrations SET version = ${version}, holder = '', held_until = '-infinity'`,
+        ),
       read: async () => (await ask(service, token, 'GET')).status,
       unblock: () => blocker.query('COMMIT'),
       migrate: () => {
@@ -259,6 +270,53 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
     await setting.unblock();
     assert.deepEqual(await next.ended, [0, null]);
     assert.equal(await setting.index(), true);
+  });
+
+  test('is given up by a process that wakes after another has finished it', async (t) => {
+    const setting = await blocked(t, index, writes);
+    const { ended } = setting.migrate();
+    await until('the index is being made', async () => (await setting.index()) === false);
+    const finished = { version: newestVersion + 2, holder: '' };
+    await setting.finish(finished.version);
+    await setting.unblock();
+    assert.deepEqual(await ended, [1, null]);
+    assert.deepEqual(await setting.ledger(), finished);
+  });
+
+  for (const [event, olderVersions, postgres, signal] of [
+    ['its first statement fails', 'refused', 'SELECT 1 / 0;', undefined],
+    ['it gets a signal before its first statement', 'refused', column, 'SIGINT'],
+  ] as const)
+    test(`leaves older versions as they were, if ${event}`, async (t) => {
+      const setting = await blocked(t, postgres, 'SELECT 1', olderVersions);
+      const { child, ended } = setting.migrate();
+      await until('older versions stop', async () => (await setting.read()) === 503, 20_000);
+      if (signal !== undefined) child.kill(signal);
+      assert.deepEqual(await ended, signal === undefined ? [1, null] : [null, signal]);
+      assert.deepEqual(await setting.ledger(), { version: newestVersion, holder: '' });
+      assert.deepEqual(await setting.sessions(), []);
+      await until('older versions serve again', async () => (await setting.read()) === 200);
+    });
+
+  test('that fails is in the log with its cause, and not tried with each request', async (t) => {
+    const setting = await blocked(
+      t,
+      `CREATE SEQUENCE IF NOT EXISTS plant_store.attempts;
+       SELECT nextval('plant_store.attempts');
+       SELECT 1 / 0;`,
+      'SELECT 1',
+    );
+    const service = await serve(t, [], setting);
+    const ready = async () => (await call(`${service.address}/readyz`, 'GET')).status;
+    await until('it is in the log', async () => {
+      assert.equal(await ready(), 503);
+      return service.log().includes('division by zero');
+    });
+    for (let request = 0; request < 20; request++) assert.equal(await ready(), 503);
+    assert.deepEqual(await setting.select('SELECT last_value FROM plant_store.attempts'), [
+      { last_value: '1' },
+    ]);
+    assert.equal(await setting.read(), 200);
   });
 
   test('lets others pass while it waits for a lock', async (t) => {

@@ -16,7 +16,7 @@ export interface OpenOptions {
   mayBeDown?: boolean;
   /** Whether what is there is spread over the machines of a cluster, however long it takes. */
   distribute?: boolean;
-  /** Called if opening takes long, because another process migrates it. Without it, a person is told so. */
+  /** Called if another process keeps a file locked for long. Without it, a person is told so. */
   onLongWait?: (() => void) | undefined;
   /** Called once, if the disk of a file fails a commit: from then on every write is refused. */
   onDiskFailure?: ((cause: unknown) => void) | undefined;
@@ -29,32 +29,62 @@ const longWaitMs = 5_000;
 /** Opens the storage at an address that options.ts let through. Throws Refusal where it cannot. */
 export async function openStorage(url: string, options: OpenOptions): Promise<Storage> {
   const { create, mayBeDown = false, distribute = false, onFileFault, onDiskFailure } = options;
-  const { onLongWait = () => sayThatItWaits(url) } = options;
   if (isFile(url)) {
+    const { onLongWait = () => sayThatItIsLocked(url) } = options;
     const { SqliteStorage } = await import('../sqlite/storage.ts');
     return new SqliteStorage(fileOf(url), { create, onLongWait, onFileFault, onDiskFailure });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
   const storage = new PostgresStorage(url, { create, distribute });
-  const timer = setTimeout(onLongWait, longWaitMs);
   try {
-    await (mayBeDown ? storage.openSoon() : storage.open());
+    await (mayBeDown
+      ? storage.openSoon()
+      : unlessSignalled(storage, sayingIfLong(url, storage.open())));
   } catch (error) {
     if (!(mayBeDown && error instanceof Problem)) {
       await storage[Symbol.asyncDispose]();
       throw error;
     }
-  } finally {
-    clearTimeout(timer);
   }
   return storage;
 }
 
-function sayThatItWaits(url: string): void {
+function sayThatItIsLocked(url: string): void {
   console.error(
     `${shownDatabase(url)} is in use: another process may be upgrading it. ` +
       'Waiting until that is done; press Ctrl-C to give up.',
   );
+}
+
+function sayingIfLong<T>(url: string, opening: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => {
+    console.error(`${shownDatabase(url)} is being upgraded. With large tables this takes long.`);
+  }, longWaitMs);
+  return opening.finally(() => clearTimeout(timer));
+}
+
+/** A signal that ends the process meanwhile first lets the storage give a migration back to others. */
+function unlessSignalled(storage: Storage, opening: Promise<void>): Promise<void> {
+  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let isEnding = false;
+  const end = (signal: NodeJS.Signals) => {
+    isEnding = true; // nobody is told anything any more
+    for (const each of signals) process.off(each, end);
+    const ended = Promise.resolve(storage[Symbol.asyncDispose]());
+    void ended.finally(() => process.kill(process.pid, signal));
+  };
+  for (const signal of signals) process.on(signal, end);
+  const settle = (outcome: () => void) => {
+    if (isEnding) return;
+    for (const signal of signals) process.off(signal, end);
+    outcome();
+  };
+  opening.then(
+    () => settle(resolve),
+    (error: unknown) => settle(() => reject(error)),
+  );
+  return promise;
 }
 
 /** Opens all that is in a database, to be copied from or to. Throws Refusal where it cannot. */
@@ -64,10 +94,10 @@ export async function openArchive(
 ): Promise<Archive> {
   if (isFile(url)) {
     const { SqliteArchive } = await import('../sqlite/archive.ts');
-    return new SqliteArchive(fileOf(url), { create });
+    return new SqliteArchive(fileOf(url), { create, onLongWait: () => sayThatItIsLocked(url) });
   }
   const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissingDriver);
-  return PostgresArchive.open(url, { create }).catch((error: unknown) => {
+  return sayingIfLong(url, PostgresArchive.open(url, { create })).catch((error: unknown) => {
     const reason = error instanceof Misuse ? undefined : reasonOf(error);
     if (reason === undefined) throw error;
     // Two databases are opened for a copy: which of them?
@@ -105,6 +135,6 @@ export function fileOf(url: string): string {
   return resolve(url.slice('sqlite:'.length));
 }
 
-function isFile(url: string): boolean {
+export function isFile(url: string): boolean {
   return /^sqlite:/i.test(url);
 }

@@ -8,7 +8,7 @@ import { Problem } from '../problem.ts';
 import { DiskFailure, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { messageOf } from './advice.ts';
-import { databaseOption, openStorage, shownDatabase } from './database.ts';
+import { databaseOption, isFile, openStorage, shownDatabase } from './database.ts';
 import { diskFailureStatus } from './reason.ts';
 import { killUnlessStopped } from './stop-in-time.ts';
 import { addToken, showToken } from './token.ts';
@@ -56,8 +56,7 @@ async function serveHere(options: ServeOptions, stop: AbortController, log: Logg
     log.error({ err }, 'disk failed');
     stop.abort();
   };
-  await using storage = await opened(options, log, onDiskFailure);
-  stopOnSignals(stop);
+  await using storage = await opened(options, stop, log, onDiskFailure);
   const { buildApp } = await import('../http/app.ts'); // the first of several processes needs none
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
   const drain = drainOf(app.server);
@@ -112,8 +111,7 @@ async function startWorkers(
   log: Logger,
 ): Promise<boolean> {
   // A file that cannot be used is refused once, and an old schema brought up by one process.
-  await using storage = await opened(options, log);
-  stopOnSignals(stop);
+  await using storage = await opened(options, stop, log);
   const address = await workers
     .start(options.workers, options.host, options.port)
     .catch(refuseAddress(options));
@@ -141,8 +139,9 @@ async function announce(
 }
 
 /** A database server may still be on its way up: the service does not wait for it. */
-function opened(
+async function opened(
   { database }: ServeOptions,
+  stop: AbortController,
   log: Logger,
   onDiskFailure?: (cause: unknown) => void,
 ): Promise<Storage> {
@@ -153,16 +152,18 @@ function opened(
   };
   const onLongWait = () => log.warn('the database is locked');
   const events = { onLongWait, onFileFault, onDiskFailure };
-  return openStorage(database, { create: true, mayBeDown: true, ...events });
+  // A migration of a file can block this thread for minutes, in which no listener would run: until then a
+  // signal ends the process by itself.
+  if (!isFile(database)) stopOnSignals(stop);
+  const storage = await openStorage(database, { create: true, mayBeDown: true, ...events });
+  if (isFile(database)) stopOnSignals(stop);
+  return storage;
 }
 
 /** npm passes on the signal of a terminal that has reached this process already: that is no second. */
 const sameSignalMs = 1_000;
 
-/**
- * The first signal asks for the end; one that comes later ends the process at once. Call it when the storage
- * is open: a migration of a file can block this thread for minutes, in which no listener would run.
- */
+/** The first signal asks for the end; one that comes later ends the process at once. */
 function stopOnSignals(stop: AbortController): void {
   let firstMs: number | undefined;
   const stopOrEnd = (signal: NodeJS.Signals) => {

@@ -7,7 +7,7 @@ import { Problem } from '../problem.ts';
 
 /** Requests that wait for one. */
 export const waitingMax = 2_048;
-/** With the 4 seconds to identify a caller and the 5.5 to write, a request is answered within 11 seconds. */
+/** With 4 seconds to identify a caller, 1 to check the schema and 5.5 to write, an answer takes 12 at most. */
 const waitMsMax = 1_000;
 
 interface Waiting {

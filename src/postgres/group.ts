@@ -18,7 +18,7 @@ export const groupSql = {
       WHERE store = $1
       RETURNING last_id - $3 AS last_id, version`,
   ),
-  // Locked, so that the answer comes only when the group that may still be under way is over.
+  // Locked, so that the answer comes only when a group that is still in progress is over.
   askLast: prepared<readonly [lastId: number, version: number, writer: string]>(
     'ask_last',
     `

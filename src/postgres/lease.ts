@@ -4,11 +4,14 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { prepared, type Connection, type Statement } from './connection.ts';
+import { TooSlow } from './errors.ts';
 import type { Pool } from './pool.ts';
 
 /** How long it holds without being renewed. */
 const leaseSeconds = 10;
 const renewMs = 3_000;
+/** How long a session that is told to end can take. */
+const endMsMax = 10_000;
 const endPollMs = 100;
 
 /** Sessions with this name change the schema, and no others do. */
@@ -20,7 +23,18 @@ const leaseSql = {
     `
       UPDATE plant_store.migrations
       SET holder = $1, held_until = now() + interval '${leaseSeconds} seconds'
-      WHERE id = 1 AND (held_until < now() OR holder = $1)
+      -- A time further ahead is that of a clock that has been set back since.
+      WHERE id = 1 AND (
+        held_until < now() OR held_until > now() + interval '${leaseSeconds + 1} seconds' OR holder = $1
+      )
+      RETURNING version`,
+  ),
+  // Not one that has expired: another may have had it since, and be done.
+  renew: prepared<readonly [number: number]>(
+    'renew_lease',
+    `
+      UPDATE plant_store.migrations SET held_until = now() + interval '${leaseSeconds} seconds'
+      WHERE id = 1 AND holder = $1
       RETURNING version`,
   ),
   setNumber: prepared(
@@ -37,10 +51,17 @@ const leaseSql = {
     'migration_sessions',
     `
       SELECT pid, pid = pg_backend_pid() FROM pg_stat_activity
-      WHERE datname = current_database() AND usename = current_user
+      WHERE datname = current_database() AND usename = session_user
         AND application_name = '${applicationName}'`,
   ),
   endSession: prepared('end_session', 'SELECT pg_terminate_backend($1)'),
+  // Limits that a role or a database can have, if the server knows them.
+  noLimits: prepared(
+    'no_limits',
+    `
+      SELECT set_config(name, '0', false) FROM pg_settings
+      WHERE name IN ('idle_session_timeout', 'transaction_timeout')`,
+  ),
 } satisfies Record<string, Statement>;
 
 /** Another process has taken over. */
@@ -59,7 +80,7 @@ export class Lease {
     this.#holder = holder;
   }
 
-  /** Takes or renews it. Returns the number of the schema, or undefined if another process has the lease. */
+  /** Returns the number of the schema, or undefined if another process has the lease. */
   async take(connection: Connection): Promise<number | undefined> {
     const [row] = await connection.query(leaseSql.take, [this.#holder]);
     return row?.[0];
@@ -67,9 +88,9 @@ export class Lease {
 
   /** Renews it before a statement. Throws LeaseLost. */
   async renew(connection: Connection): Promise<number> {
-    const number = await this.take(connection);
-    if (number === undefined) throw new LeaseLost();
-    return number;
+    const [row] = await connection.query(leaseSql.renew, [this.#holder]);
+    if (row === undefined) throw new LeaseLost();
+    return row[0];
   }
 
   /** Stores the number of the schema. Throws LeaseLost. */
@@ -81,10 +102,15 @@ export class Lease {
   /**
    * Runs `work` in a session without limits of time, and renews the lease meanwhile. The sessions of those
    * who had the lease before are ended first: what they still do, or would do after a pause, cannot meet
-   * ours. Rejects with LeaseLost if another takes over, and with the reason of `stop` once that is aborted;
-   * the statement in progress is cancelled then.
+   * ours. Rejects with LeaseLost if another takes over, and with the reason of `stop` once that is aborted.
+   * After any other failure, the statement in progress is cancelled, the schema gets the number that `undo`
+   * returns, if any, and others can take the lease.
    */
-  async hold(work: (session: Connection) => Promise<void>, stop: AbortSignal): Promise<void> {
+  async hold(
+    work: (session: Connection) => Promise<void>,
+    undo: () => number | undefined,
+    stop: AbortSignal,
+  ): Promise<void> {
     const broken = Promise.withResolvers<never>();
     broken.promise.catch(() => {}); // it may come before anybody waits for it
     const onStop = () => broken.reject(stop.reason);
@@ -104,15 +130,16 @@ export class Lease {
           await session.command(
             `RESET ALL; SET application_name = '${applicationName}'; SET statement_timeout = 0`,
           );
-          await this.#endOthers(session);
-          await Promise.race([work(session), broken.promise]);
+          await session.query(leaseSql.noLimits, []);
+          await Promise.race([this.#endOthers(session).then(() => work(session)), broken.promise]);
         } finally {
           session.destroy(); // its settings are for nothing else
         }
       });
       await this.#pool.lend((connection) => this.#release(connection));
     } catch (error) {
-      if (stop.aborted) await this.#handOver().catch(() => {}); // otherwise it expires
+      const isOurs = !(error instanceof LeaseLost);
+      if (isOurs) await this.#handOver(undo()).catch(() => {}); // if it cannot, the lease expires
       throw error;
     } finally {
       clearInterval(renewing);
@@ -122,7 +149,7 @@ export class Lease {
 
   /** In a session with the name: one that has taken the lease is ended by whoever takes it next. */
   async #endOthers(connection: Connection): Promise<void> {
-    for (;;) {
+    for (const endMs = performance.now() + endMsMax; performance.now() < endMs;) {
       await this.renew(connection);
       const sessions = await connection.query(leaseSql.sessions, []);
       const others = sessions.filter(([, isThis]) => !isThis);
@@ -130,12 +157,14 @@ export class Lease {
       for (const [pid] of others) await connection.query(leaseSql.endSession, [pid]);
       await pause(endPollMs);
     }
+    throw new TooSlow();
   }
 
   /** A server does not notice that its client is gone until its statement ends. */
-  async #handOver(): Promise<void> {
+  async #handOver(number: number | undefined): Promise<void> {
     await this.#pool.lend(async (connection) => {
       await this.#endOthers(connection);
+      if (number !== undefined) await this.setNumber(connection, number);
       await this.#release(connection);
     });
   }

@@ -17,7 +17,7 @@ import {
 import { Refusal } from '../refusal.ts';
 import { distribute } from './citus.ts';
 import { prepared, type Connection, type Statement } from './connection.ts';
-import { codeOf, isLoss, isWorthRetrying, sqlState } from './errors.ts';
+import { codeOf, isAnswer, isLoss, isWorthRetrying, sqlState } from './errors.ts';
 import { Lease, LeaseLost } from './lease.ts';
 import type { Pool } from './pool.ts';
 import { statementsOf, type MigrationStep } from './migration-steps.ts';
@@ -28,8 +28,10 @@ const lockMsMax = 1_000;
 const lockPauseMs = 1_000;
 /** How long a program relies on what it has read of the schema. */
 export const schemaMsMax = 1_000;
-/** After so long no older program uses a schema that refuses it: a request takes 11 seconds at most. */
-const olderMsMax = schemaMsMax + 11_000;
+/** After so long no older program uses a schema that refuses it: a request takes 12 seconds at most. */
+const olderMsMax = schemaMsMax + 12_000;
+/** How long a server can be lost to a process that waits for a migration or makes it. */
+const lostMsMax = 60_000;
 
 const migrations = migrationsIn(new URL('./migrations/', import.meta.url)).map((migration) => ({
   ...migration,
@@ -75,7 +77,7 @@ const invalidIndexSql: Statement = {
 };
 
 interface MigrateOptions {
-  /** Whether a schema is made where there is none. */
+  /** Whether a schema is created if there is none. */
   create: boolean;
   /** Called if the schema is older than the newest. */
   onWork?: () => void;
@@ -85,35 +87,47 @@ interface MigrateOptions {
 
 /**
  * Returns once the schema is the newest, or a newer one that can be used, whoever brought it there. Throws
- * Refusal for one that cannot, and for none where it is not to be made.
+ * Refusal for one that cannot, and if there is none and it is not to be created.
  */
 export async function migrate(
   pool: Pool,
   { create, onWork = () => {}, stop = new AbortController().signal }: MigrateOptions,
 ): Promise<void> {
   const lease = new Lease(pool, randomUUID());
+  let hasAnswered = false;
+  /** Since when the server has not answered. */
+  let lostSinceMs: number | undefined;
   for (;;) {
-    const schema = await pool.lend(readSchema);
-    if (schema === undefined && !create) {
-      throw new Refusal('There is no Plant Store in this database.', { kind: 'no-schema' });
-    }
-    if (schema !== undefined) {
-      refuseUnusableSchema(schema);
-      if (schema.version >= newestVersion) return;
-    }
-    onWork();
     try {
+      const schema = await pool.lend(readSchema);
+      hasAnswered = true;
+      lostSinceMs = undefined;
+      if (schema === undefined && !create) {
+        throw new Refusal('There is no Plant Store in this database.', { kind: 'no-schema' });
+      }
+      if (schema !== undefined) {
+        refuseUnusableSchema(schema);
+        if (schema.version >= newestVersion) return;
+      }
+      onWork();
       if (schema === undefined) await pool.lend(makeLedger);
       const isHeld = (await pool.lend((connection) => lease.take(connection))) !== undefined;
-      if (isHeld) await lease.hold((session) => bringUp(session, lease, stop), stop);
+      if (isHeld) await bringUp(lease, stop);
       else await pause(pollMs, undefined, { signal: stop });
     } catch (error) {
-      // Others were at it too, or the session was lost: then the statement in progress is repeated.
-      const isPassing = isWorthRetrying(error) || isLoss(error) || error instanceof LeaseLost;
-      if (stop.aborted || !isPassing) throw error;
+      lostSinceMs ??= performance.now();
+      const isLost = !hasAnswered || performance.now() > lostSinceMs + lostMsMax;
+      if (stop.aborted || isLost || !isPassing(error)) throw error;
       await pause(pollMs, undefined, { signal: stop });
     }
   }
+}
+
+/** Others were at it too, or the session was lost: then the statement in progress is repeated. */
+function isPassing(error: unknown): boolean {
+  // Each attempt would end with an internal error of the server again.
+  if (codeOf(error)?.startsWith('XX') === true) return false;
+  return isWorthRetrying(error) || isLoss(error) || error instanceof LeaseLost;
 }
 
 /** Throws Refusal for a newer schema that this program must not use. */
@@ -127,21 +141,37 @@ export async function refuseNewerSchema(connection: Connection): Promise<void> {
   if (schema !== undefined) refuseNewer(schema, newestVersion, 'The database');
 }
 
-async function bringUp(session: Connection, lease: Lease, stop: AbortSignal): Promise<void> {
-  let schema = schemaOf(await lease.renew(session));
-  const isNew = schema.version === 0;
-  for (const migration of migrations.slice(schema.version)) {
-    const next = schemaAfter(schema, migration);
-    if (migration.refusesOlder && !isNew) {
-      const announced = { version: schema.version, usableFrom: next.usableFrom };
-      await lease.setNumber(session, numberOf(announced));
-      await pause(olderMsMax, undefined, { signal: stop });
+async function bringUp(lease: Lease, stop: AbortSignal): Promise<void> {
+  /** The number before a migration that refuses older programs, until it may have changed anything. */
+  let before: number | undefined;
+  const work = async (session: Connection) => {
+    const number = await lease.renew(session);
+    let schema = schemaOf(number);
+    const isNew = schema.version === 0;
+    for (const migration of migrations.slice(schema.version)) {
+      const next = schemaAfter(schema, migration);
+      if (migration.refusesOlder && !isNew) {
+        // One that is announced already has been begun by another.
+        if (schema.usableFrom <= schema.version) before = numberOf(schema);
+        const announced = { version: schema.version, usableFrom: next.usableFrom };
+        await lease.setNumber(session, numberOf(announced));
+        await pause(olderMsMax, undefined, { signal: stop });
+      }
+      for (const step of migration.statements) {
+        const unchanged = before;
+        before = undefined;
+        await run(step, session, lease).catch((error: unknown) => {
+          // The server has refused it as a whole.
+          if (isAnswer(error) && !step.repeats) before = unchanged;
+          throw error;
+        });
+      }
+      await distribute(session);
+      await lease.setNumber(session, numberOf(next));
+      schema = next;
     }
-    for (const step of migration.statements) await run(step, session, lease);
-    await distribute(session);
-    await lease.setNumber(session, numberOf(next));
-    schema = next;
-  }
+  };
+  await lease.hold(work, () => before, stop);
 }
 
 async function run(step: MigrationStep, session: Connection, lease: Lease): Promise<void> {
@@ -160,14 +190,14 @@ async function run(step: MigrationStep, session: Connection, lease: Lease): Prom
   }
 }
 
-/** An index whose making was aborted has its name, and is none. */
+/** If its creation was aborted, an index remains that has the name and is never used. */
 async function dropInvalid(index: string, session: Connection): Promise<void> {
   if ((await session.query(invalidIndexSql, [index])).length === 0) return;
   await session.command('SET lock_timeout = 0');
   await session.longStatement(`DROP INDEX CONCURRENTLY IF EXISTS plant_store.${index}`);
 }
 
-/** Undefined where there is none. */
+/** Undefined if there is none. */
 async function readSchema(connection: Connection): Promise<Schema | undefined> {
   try {
     const [row] = await connection.query(schemaSql, []);
@@ -180,7 +210,7 @@ async function readSchema(connection: Connection): Promise<Schema | undefined> {
 }
 
 async function makeLedger(connection: Connection): Promise<void> {
-  // Where an administrator has made the schema, the user need not be allowed to.
+  // If an administrator has created the schema, the user needs no right to.
   const isThere = (await connection.query(namespaceSql, [])).length > 0;
   for (const statement of isThere ? ledger.slice(1) : ledger) {
     await connection.command(statement).catch((error: unknown) => {

@@ -25,9 +25,9 @@ import { stepOf, walk, type Step } from '../walk.ts';
 import { addressOf } from './address.ts';
 import { distribute, refuseUnsafeWorkers } from './citus.ts';
 import { prepared, refuseUnsafe, whatItIs, type Connection } from './connection.ts';
-import { Migrating, problemOf, refusalFor, TooSlow } from './errors.ts';
+import { isAnswer, isLoss, Migrating, problemOf, refusalFor, TooSlow } from './errors.ts';
 import { inTime } from './in-time.ts';
-import { migrate, refuseUnusableSchema, schemaMsMax, schemaSql } from './migrate.ts';
+import { migrate, newestVersion, refuseUnusableSchema, schemaMsMax, schemaSql } from './migrate.ts';
 import { endOfStepSql, findSql, listSql, listValues, stepSql } from './plants.ts';
 import { Pool, settled } from './pool.ts';
 import { Tokens } from './tokens.ts';
@@ -35,7 +35,7 @@ import { Watch } from './watch.ts';
 import { Writer } from './writer.ts';
 
 interface OpenOptions {
-  /** Whether a schema is made where there is none. */
+  /** Whether a schema is created if there is none. */
   create: boolean;
   /** Whether tables that are there are spread over the machines of a cluster, however long it takes. */
   distribute?: boolean;
@@ -44,7 +44,17 @@ interface OpenOptions {
 /** How long a request, or the start of the service, waits for a database that is not open yet. */
 const openMsMax = 2_000;
 /** How long a request waits to learn whether the schema can still be used. */
-const schemaReadMsMax = 2_000;
+const schemaReadMsMax = 1_000;
+/** After a migration has failed, how long before another attempt: each can lock tables or fill the disk. */
+const migrateAgainMs = 60_000;
+
+interface Opening {
+  done: Promise<void>;
+  sinceMs: number;
+  isMigrating: boolean;
+  /** Until when its result holds, be it a failure. */
+  untilMs: number;
+}
 
 export class PostgresStorage implements Storage {
   readonly lookupsMax = 32;
@@ -54,7 +64,7 @@ export class PostgresStorage implements Storage {
   readonly #tokens: Tokens;
   readonly #options: OpenOptions;
   readonly #stop = new AbortController();
-  #opening: { done: Promise<void>; sinceMs: number; isMigrating: boolean } | undefined;
+  #opening: Opening | undefined;
   /** Until when the schema is taken for one that can be used. */
   #schemaUntilMs = 0;
   #schemaCheck: Promise<void> | undefined;
@@ -69,30 +79,38 @@ export class PostgresStorage implements Storage {
   }
 
   /**
-   * Resolves where the database has a schema that can be used, however long it takes to bring it up. Throws
-   * Refusal for what waiting does not mend, and a Problem where the database does not answer yet; every
-   * method tries again then.
+   * Resolves when the database has a schema that can be used, however long the migration takes. Throws
+   * Refusal for what waiting does not fix, and a Problem if the database does not answer yet. Every method
+   * tries again then.
    */
   async open(): Promise<void> {
     await this.#open().done;
   }
 
-  /** The same within 2 seconds. Throws a Problem if it takes longer, and goes on with it. */
+  /** The same within 2 seconds. Throws a Problem if it takes longer; the migration continues. */
   async openSoon(): Promise<void> {
     const opening = this.#open();
     const leftMs = opening.sinceMs + openMsMax - performance.now();
     await inTime(opening.done, () => {}, Math.max(0, leftMs)).catch((error: unknown) => {
-      const isLate = error instanceof TooSlow;
-      throw isLate ? storageUnavailable(opening.isMigrating ? new Migrating() : error) : error;
+      const { isMigrating } = opening;
+      if (error instanceof TooSlow) throw storageUnavailable(isMigrating ? new Migrating() : error);
+      throw isMigrating && isAnswer(error) ? storageUnavailable(error) : error;
     });
   }
 
-  #open() {
-    if (this.#opening !== undefined) return this.#opening;
-    const opening = { done: Promise.resolve(), sinceMs: performance.now(), isMigrating: false };
+  #open(): Opening {
+    const nowMs = performance.now();
+    if (this.#opening !== undefined && nowMs < this.#opening.untilMs) return this.#opening;
+    const opening: Opening = {
+      done: Promise.resolve(),
+      sinceMs: nowMs,
+      isMigrating: false,
+      untilMs: Infinity,
+    };
     const onWork = () => void (opening.isMigrating = true);
     opening.done = this.#prepare(onWork).catch((error: unknown) => {
-      this.#opening = undefined;
+      const isLasting = opening.isMigrating && !isLoss(error);
+      opening.untilMs = isLasting ? performance.now() + migrateAgainMs : 0;
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     });
     this.#opening = opening;
@@ -217,7 +235,12 @@ export class PostgresStorage implements Storage {
     const startedMs = performance.now();
     const read = this.#pool.check((connection) => connection.query(schemaSql, []));
     const [[number] = [0]] = await inTime(read, () => {}, schemaReadMsMax);
-    refuseUnusableSchema(schemaOf(number));
+    const schema = schemaOf(number);
+    refuseUnusableSchema(schema);
+    if (schema.version < newestVersion) {
+      this.#opening = undefined; // an older backup was restored: the next request brings it up again
+      throw new Migrating();
+    }
     this.#schemaUntilMs = startedMs + schemaMsMax;
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Changes to plants, in groups: all of one store that came while the group before was under way make
+ * Changes to plants, in groups: all of one store that came while the group before was in progress make
  * the next transaction. Each keeps an outcome of its own.
  */
 import { randomBytes } from 'node:crypto';
@@ -147,7 +147,7 @@ export class Writer {
           group.last = { id, version };
           return true;
         }
-        // It had the row locked, so it is over by now: where it is not there and nobody came after
+        // It had the row locked, so it is over by now: if it is not there and nobody came after
         // it, it has failed. Where it had not, the server may not even have begun it.
         return group.last !== undefined && version <= group.last.version ? false : undefined;
       } catch {

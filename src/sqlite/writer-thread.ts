@@ -18,12 +18,12 @@ import {
   type Failure,
   type Outcome,
   type Outcomes,
-  type Parcel,
+  type Batch,
   type ThreadData,
   type Write,
 } from './writes.ts';
 
-/** Writes of one transaction, give or take a parcel: a commit of so many takes some milliseconds. */
+/** Writes of one transaction, give or take a batch: a commit of so many takes some milliseconds. */
 const togetherMax = 512;
 /** Writes touch every tree of the schema, two of them at random. */
 const cacheKiB = 16_384;
@@ -38,16 +38,16 @@ function serve(port: MessagePort): void {
   let lastNumber = 0;
   port.on('message', (first: Message) => {
     for (let next: Message | undefined = first; next !== undefined;) {
-      const parcels: Parcel[] = [];
+      const batches: Batch[] = [];
       let writes = 0;
       while (next !== undefined && next !== 'close' && writes < togetherMax) {
-        parcels.push(next);
+        batches.push(next);
         writes += next.writes.size;
         for (const number of next.writes.keys()) lastNumber = number;
         next = received(port);
       }
       Atomics.store(lastTakenNumber, 0, BigInt(lastNumber));
-      settle(port, parcels);
+      settle(port, batches);
       connection.restartWal();
       if (next === 'close') {
         connection.close();
@@ -58,7 +58,7 @@ function serve(port: MessagePort): void {
   });
 }
 
-type Message = Parcel | 'close';
+type Message = Batch | 'close';
 
 function received(port: MessagePort): Message | undefined {
   return receiveMessageOnPort(port)?.message as Message | undefined; // nobody else sends here
@@ -68,10 +68,10 @@ function received(port: MessagePort): Message | undefined {
  * Reports the outcome of each write. A write waits for the lock until its own time is
  * up, in the queue included: those that came later do not start the wait again.
  */
-function settle(port: MessagePort, parcels: readonly Parcel[]): void {
-  for (const [at, { sinceMs, writes }] of parcels.entries()) {
+function settle(port: MessagePort, batches: readonly Batch[]): void {
+  for (const [at, { sinceMs, writes }] of batches.entries()) {
     const untilMs = sinceMs + lockTimeoutMs;
-    const waiting = parcels.slice(at).flatMap((parcel) => [...parcel.writes]);
+    const waiting = batches.slice(at).flatMap((batch) => [...batch.writes]);
     const outcomes = nowMs() < untilMs ? commit(waiting, untilMs) : undefined;
     port.postMessage(outcomes ?? sameOutcome([...writes], tooLate));
     if (outcomes !== undefined) return;

@@ -14,7 +14,7 @@ import {
   type DiskFailed,
   type Failure,
   type Outcomes,
-  type Parcel,
+  type Batch,
   type ThreadData,
   type Write,
   type WriteKind,
@@ -22,7 +22,7 @@ import {
 } from './writes.ts';
 
 /** Writes that are handed over together; those of one turn of the event loop are, up to so many. */
-const parcelMax = 8;
+const batchMax = 8;
 /** What a write may take, a lock's wait included; then its outcome is given up as unknown. */
 const outcomeMsMax = 20_000;
 const sweepMs = 1_000;
@@ -66,7 +66,7 @@ export class Writer {
     const [number, result] = this.#pending.add();
     this.#unsent.set(number, write);
     if (this.#unsent.size === 1) process.nextTick(() => this.#send());
-    if (this.#unsent.size === parcelMax) this.#send();
+    if (this.#unsent.size === batchMax) this.#send();
     return (await result) as WriteResults[W[0]]; // of this very write
   }
 
@@ -86,8 +86,8 @@ export class Writer {
     this.#unsent = new Map();
     try {
       this.#thread ??= this.#start();
-      const parcel: Parcel = { sinceMs: nowMs(), writes };
-      this.#thread.postMessage(parcel);
+      const batch: Batch = { sinceMs: nowMs(), writes };
+      this.#thread.postMessage(batch);
       for (const number of writes.keys()) this.#lastSent = number;
     } catch (error) {
       // The system has no room for a thread now; nothing was sent.

@@ -16,7 +16,7 @@ export type Write =
 export type WriteKind = Write[0];
 
 /** Writes that travel together, by number. `sinceMs` is when they were sent, by nowMs(). */
-export interface Parcel {
+export interface Batch {
   sinceMs: number;
   writes: ReadonlyMap<number, Write>;
 }
