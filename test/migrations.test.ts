@@ -101,7 +101,7 @@ it('the statements of a file on PostgreSQL say how they are run', () => {
   assert.deepEqual(others, []);
 });
 
-it('an index that is made concurrently must bear to be made again', () => {
+it('a statement that changes an index concurrently must be repeatable', () => {
   for (const sql of [
     'CREATE INDEX CONCURRENTLY a_by_b ON plant_store.a (b)',
     'DROP INDEX CONCURRENTLY plant_store.a_by_b',
