@@ -37,7 +37,7 @@ interface Report {
   errors: Record<'connect' | 'read' | 'write' | 'timeout' | 'status', number>;
 }
 
-/** Throws unless every request had a good answer: the speed of failing says nothing. */
+/** Throws unless there were requests and each had a good answer: the speed of failing says nothing. */
 export async function wrk(
   { address, name }: Running,
   load: Load,
@@ -64,6 +64,8 @@ export async function wrk(
       `${kind} on ${name}: errors of ${requests} requests: ${JSON.stringify(errors)}`,
     );
   }
+  if (requests === 0)
+    throw new Error(`${kind} on ${name}: no request was answered in ${seconds} s`);
   return {
     requests,
     requestsPerSecond: (requests / durationUs) * 1e6,
