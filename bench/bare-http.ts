@@ -1,5 +1,5 @@
 /**
- * What bare.ts and durable.ts share: a server of node:http alone that reads a create and answers it with
+ * What bare.ts and synced-log.ts share: a server of node:http alone that reads a create and answers it with
  * the bytes of the service.
  */
 import {

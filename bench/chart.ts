@@ -17,7 +17,7 @@ const letters = { fontFamily: 'sans-serif', fontSize: 16, color: '#1f2328' };
 const systems = [
   { key: 'service', name: 'Plant Store', color: '#1a7f37' },
   { key: 'typical', name: 'Express 5 and better-sqlite3', color: '#6e7781' },
-  { key: 'limit', name: 'Limit: node:http, writes with a synced log', color: '#b6c2cf' },
+  { key: 'baseline', name: 'Bare node:http, writes with a synced log', color: '#b6c2cf' },
 ] as const;
 
 /** The message of the chart, which is its title as well. */

@@ -41,8 +41,8 @@ export const workloads: readonly Workload[] = [
 /** Before the rounds each system is loaded for so long, so that its code is compiled by then. */
 const warmUpSeconds = 1;
 
-/** The durable limit has nothing to read. */
-const durableRequests: readonly Load['requests'][] = ['create', 'delete'];
+/** The synced log has nothing to read. */
+const syncedLogRequests: readonly Load['requests'][] = ['create', 'delete'];
 
 export interface Pace {
   rounds: number;
@@ -54,7 +54,7 @@ export interface Measured {
   system: SystemName;
   requestsPerSecond: number;
   /** Of the requests per second to those of another system; NaN if that one took no part. */
-  ratioTo: Record<'bare' | 'durable' | 'typical', number>;
+  ratioTo: Record<'bare' | 'synced log' | 'typical', number>;
   p50Ms: number;
   p99Ms: number;
   cpuUsPerRequest: number;
@@ -77,7 +77,7 @@ export async function measure(
   { rounds, seconds }: Pace,
 ): Promise<Measured[]> {
   const systems = all.filter(
-    ({ name }) => name !== 'durable' || durableRequests.includes(workload.requests),
+    ({ name }) => name !== 'synced log' || syncedLogRequests.includes(workload.requests),
   );
   const results = new Map(systems.map((system) => [system, [] as Round[]]));
   for (const { pid } of systems) resetPeak(pid);
@@ -99,7 +99,7 @@ export async function measure(
     requestsPerSecond: medianOf(done, (each) => each.requestsPerSecond),
     ratioTo: {
       bare: ratio(name, 'bare'),
-      durable: ratio(name, 'durable'),
+      'synced log': ratio(name, 'synced log'),
       typical: ratio(name, 'typical'),
     },
     p50Ms: medianOf(done, (each) => each.p50Ms),
@@ -137,7 +137,7 @@ export function loadTable(all: readonly Measured[]): string {
     'System',
     'Requests/s',
     'To bare',
-    'To durable',
+    'To synced log',
     'To typical',
     'p50 ms',
     'p99 ms',
@@ -149,7 +149,7 @@ export function loadTable(all: readonly Measured[]): string {
     each.system,
     shown(each.requestsPerSecond),
     shownRatio(each.ratioTo.bare),
-    shownRatio(each.ratioTo.durable),
+    shownRatio(each.ratioTo['synced log']),
     shownRatio(each.ratioTo.typical),
     shown(each.p50Ms),
     shown(each.p99Ms),

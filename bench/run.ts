@@ -149,8 +149,8 @@ async function loads(
 ): Promise<Measured[]> {
   const chosen = workloads.filter(({ name }) => only.includes(name));
   if (chosen.length === 0) return [];
-  const { service, bare, durable, typical } = systems;
-  return withRunning([service, bare, durable, typical], seeded, async (running) => {
+  const { service, bare, 'synced log': syncedLog, typical } = systems;
+  return withRunning([service, bare, syncedLog, typical], seeded, async (running) => {
     const measured: Measured[] = [];
     for (const workload of chosen) {
       progress(workload.name);

@@ -3,11 +3,11 @@
  *
  * - service: the package as production installs it
  * - bare: node:http and nothing behind it (bare.ts)
- * - durable: bare with a synced log, for creates and deletes only (durable.ts)
+ * - synced log: bare with a synced log, for creates and deletes only (synced-log.ts)
  * - typical: the same interface the usual way (typical/)
  */
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, truncateSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -16,7 +16,7 @@ import type { Seeded, Store } from './seed.ts';
 import { launch, run } from './workspace.ts';
 
 export type StorageName = 'sqlite' | 'postgres';
-export type SystemName = 'service' | 'bare' | 'durable' | 'typical';
+export type SystemName = 'service' | 'bare' | 'synced log' | 'typical';
 
 export interface System {
   name: SystemName;
@@ -48,11 +48,13 @@ const bare: System = {
   store: () => undefined,
 };
 
-function durableIn(folder: string): System {
+function syncedLogIn(folder: string): System {
+  const file = join(folder, 'synced.log');
   return {
-    name: 'durable',
-    args: () => [join(import.meta.dirname, 'durable.ts'), join(folder, 'durable.log')],
-    store: () => undefined,
+    name: 'synced log',
+    args: () => [join(import.meta.dirname, 'synced-log.ts'), file],
+    // It deletes without looking, so it needs no fodder.
+    store: () => ({ address: file, addFodder: () => {}, trim: () => truncateSync(file) }),
   };
 }
 
@@ -80,7 +82,7 @@ export function serviceAt(executable: string): System {
   };
 }
 
-/** Installs what has to be: the service into the folder, the typical one where it stands. */
+/** Installs what has to be: the service into the folder, the typical one in its own folder. */
 export async function install(folder: string, storage: StorageName): Promise<Systems> {
   await run('npm', ['pack', quietly, '--pack-destination', folder], root);
   const [tarball = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
@@ -93,7 +95,8 @@ export async function install(folder: string, storage: StorageName): Promise<Sys
   const service = serviceAt(join(modules, 'plant-store', 'bin', 'plant-store.js'));
   const packages = Object.keys(lock.packages).length;
   const footprint = { bytes: bytesIn(modules), packages };
-  return { service, bare, durable: durableIn(folder), typical: typicalOn(storage), footprint };
+  const [syncedLog, typical] = [syncedLogIn(folder), typicalOn(storage)];
+  return { service, bare, 'synced log': syncedLog, typical, footprint };
 }
 
 /** The driver of PostgreSQL, which who needs it installs beside the package; the version tested here. */

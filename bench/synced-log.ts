@@ -1,19 +1,20 @@
 /**
- * The durable limit: what bare.ts answers to creates and deletes, but each is a line of an append-only log
- * and on disk before its answer. `node durable.ts FILE` writes the log to FILE and prints its address.
+ * Bare with a synced log: it answers creates and deletes as bare.ts does, but appends each to a log and syncs the log
+ * first. `node synced-log.ts FILE` writes the log to FILE and prints its address. A service can exceed it: the log
+ * grows, so each fdatasync commits the new file size too, and each group makes two trips through libuv's pool.
  */
 import { fdatasync, openSync, write } from 'node:fs';
 import { listen, receive, sendCreated, sendDeleted } from './bare-http.ts';
 
 const [, , file = ''] = process.argv;
-const log = openSync(file, 'w');
+const log = openSync(file, 'a'); // at the end of the file, even after the bench truncates it
 
 /** Changes that wait for the next group: their lines, and what answers them. */
 let lines = '';
 let answers: (() => void)[] = [];
 let isSyncing = false;
 
-listen('durable', (request, response) => {
+listen('synced log', (request, response) => {
   if (request.method === 'DELETE') {
     return append(`delete ${request.url ?? ''}\n`, () => sendDeleted(response));
   }
