@@ -65,6 +65,9 @@ const names: Record<StorageName, readonly string[]> = {
 /** Every table and heading so far, for the pages. */
 const printed: string[] = [];
 
+/** The least that is written: with less, one pause of the machine decides a figure. */
+const writtenPace: Pace = { rounds: 3, seconds: 2 };
+
 const docs = fileURLToPath(new URL('../docs', import.meta.url));
 
 const help = `Usage: npm run bench -- [options]
@@ -83,7 +86,8 @@ Databases go to the temporary folder (TMPDIR), which has to be on a disk.
                       ${workloadNames.join(', ')},
                       ${studyNames.join(', ')};
                       on postgres the last four are left out
-  --write             write the figures to docs/ as well; not with --only
+  --write             write the figures to docs/ as well; not with --only, and only with
+                      ${writtenPace.rounds} rounds of ${writtenPace.seconds} seconds or more
   --help              show this
 `;
 
@@ -182,10 +186,16 @@ function options() {
   if (values.write && values.only !== undefined) {
     throw new Error('--write needs every figure: leave --only out.');
   }
+  const pace = { rounds: count(values.rounds), seconds: count(values.seconds) };
+  if (values.write && (pace.rounds < writtenPace.rounds || pace.seconds < writtenPace.seconds)) {
+    throw new Error(
+      `--write needs --rounds ${writtenPace.rounds} and --seconds ${writtenPace.seconds} or more: raise them, or leave them out.`,
+    );
+  }
   return {
     storage,
     sizes: values.plants.split(',').map((text) => count(text, plantsPerUser)),
-    pace: { rounds: count(values.rounds), seconds: count(values.seconds) },
+    pace,
     only,
     isWritten: values.write,
     isHelpWanted: values.help,

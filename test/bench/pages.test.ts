@@ -3,6 +3,7 @@
  * of its own, and copies of the pages.
  */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -13,6 +14,7 @@ import { byThread } from '../../bench/threads.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
+const bench = fileURLToPath(new URL('../../bench/run.ts', import.meta.url));
 const chartBytesMax = 30_000;
 
 const report: Report = {
@@ -111,4 +113,19 @@ test('a page without its marks is refused, and nothing is written', async (t) =>
   cpSync(join(docs, 'api.md'), join(folder, 'performance-tables.md'));
   await assert.rejects(writePages(folder, report), /has no marks for sqlite/);
   assert.ok(!existsSync(join(folder, 'performance.svg')));
+});
+
+test('figures of fewer than 3 rounds of 2 seconds are not written', () => {
+  for (const [rounds, seconds] of [
+    [2, 2],
+    [3, 1],
+  ]) {
+    // No plants are an error of their own, so that no bench starts if the pace is let through.
+    const pace = ['--plants=0', `--rounds=${rounds}`, `--seconds=${seconds}`];
+    const { status, stderr } = spawnSync(process.execPath, [bench, '--write', ...pace], {
+      encoding: 'utf8',
+    });
+    assert.match(stderr, /^--write needs --rounds 3 and --seconds 2 or more: raise them/);
+    assert.equal(status, 1);
+  }
 });
