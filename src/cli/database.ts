@@ -66,7 +66,7 @@ function sayingIfLong<T>(url: string, opening: Promise<T>): Promise<T> {
 /** A signal that ends the process meanwhile first lets the storage give a migration back to others. */
 function unlessSignalled(storage: Storage, opening: Promise<void>): Promise<void> {
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
   let isEnding = false;
   const end = (signal: NodeJS.Signals) => {
     isEnding = true; // nobody is told anything any more
@@ -81,10 +81,10 @@ function unlessSignalled(storage: Storage, opening: Promise<void>): Promise<void
     outcome();
   };
   opening.then(
-    () => settle(resolve),
-    (error: unknown) => settle(() => reject(error)),
+    () => settle(opened.resolve),
+    (error: unknown) => settle(() => opened.reject(error)),
   );
-  return promise;
+  return opened.promise;
 }
 
 /** Opens all that is in a database, to be copied from or to. Throws Refusal where it cannot. */
