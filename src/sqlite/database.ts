@@ -16,14 +16,19 @@ import {
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Refusal, type RefusalKind } from '../refusal.ts';
-import { isSqliteError, primaryCode, resultCode } from './errors.ts';
+import { blockMs } from './block.ts';
+import { isLocked, isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { publish, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, migrate, refuseUnusableSchema } from './migrate.ts';
 import { pragma } from './pragma.ts';
 import { rewriteWal } from './rewrite-wal.ts';
+import { nowMs } from './writes.ts';
 
 /** How long a write waits for its turn and for other processes to end their transactions. */
 export const lockTimeoutMs = 5_000;
+
+/** How often a file is tried that could not be opened because of a lock. */
+const lockPollMs = 10;
 
 /** The WAL file is cut back to this after a checkpoint, however large a burst made it. */
 export const walBytesKept = 64 * 1024 * 1024;
@@ -62,6 +67,24 @@ function openWith(
   { create, lockMs = lockTimeoutMs }: OpenOptions,
   prepare: (database: DatabaseSync) => void,
 ): DatabaseSync {
+  const untilMs = nowMs() + lockMs;
+  for (;;) {
+    try {
+      return openOnce(path, { create, lockMs }, prepare);
+    } catch (error) {
+      // SQLite does not wait for a process that brings the file into WAL mode at the same moment.
+      if (!isLocked(error) || nowMs() > untilMs) throw refusalFor(error, path);
+      blockMs(lockPollMs);
+    }
+  }
+}
+
+/** Throws SQLite's errors as they are. */
+function openOnce(
+  path: string,
+  { create, lockMs }: { create: boolean; lockMs: number },
+  prepare: (database: DatabaseSync) => void,
+): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
   if (!existsSync(path)) {
     if (!create) throw new Refusal(`There is no database at ${path}.`);
@@ -84,7 +107,7 @@ function openWith(
     return database;
   } catch (error) {
     database.close();
-    throw refusalFor(error, path);
+    throw error;
   }
 }
 
