@@ -30,7 +30,8 @@ export interface Identity {
  * Whose plants of a store: everybody's, or those of these owners, in ascending order and none twice.
  *
  * Each storage applies it: when it chooses the index of a list (lists.ts, plants.ts), after it has found a
- * plant (`reaches`), in the statement that deletes one, and in the key of cached pages (`firstPageKey`).
+ * plant (`findPlant`), in the statement that deletes one (sqlite/plants.ts, postgres/change-statements.ts), and in
+ * the key of cached pages (`firstPageKey`).
  */
 export type Reach = 'all' | readonly number[];
 
@@ -49,7 +50,8 @@ export type WriteAccess = Pick<Caller, 'store' | 'write'>;
 
 /**
  * What a request is identified by: the SHA-256 of its token (token.ts). Another kind of credential is added
- * here, in `hashOf` of http/auth.ts, which reads it, and in `identify` of each storage.
+ * here, in `credentialOf` of http/auth.ts, which reads it, and in `identify` of each storage. That has to find or
+ * create its user.
  */
 export interface Credential {
   readonly tokenHash: Uint8Array;

@@ -1,6 +1,10 @@
 /**
  * Changes to plants, in one shape for every storage. They are tuples, because they also travel to threads:
  * the names of an object's members are copied with each, which takes longer than all the rest.
+ *
+ * Each engine makes all changes in one place, within their transaction: `apply` in sqlite/writes.ts, and the
+ * statements of `kinds` in postgres/change-statements.ts. PostgreSQL gets COMMIT before it returns the ids, so what
+ * must be written with a change is part of its statement. Only `copy` adds plants in another way.
  */
 import type { Identity, Reach } from './access.ts';
 import type { NewPlant, Plant } from './plant.ts';
@@ -22,7 +26,7 @@ export type ChangeOf<Kind extends ChangeKind> = {
   [Each in ChangeKind]: Extract<Change, readonly [Each, ...unknown[]]>;
 }[Kind];
 
-/** What a change of a kind resolves to. */
+/** What a change of a kind resolves to. Its conditions are checked in its transaction. */
 export interface ChangeResults {
   /** The id of the plant. */
   create: number;

@@ -19,7 +19,7 @@ export interface IdentityStorage {
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
 
   /**
-   * Ends a token: every process refuses it from the next request on. Resolves to the token as it is now, or
+   * Ends a token: every process refuses it from the next request on (`Freshness.refresh`). Resolves to the token as it is now, or
    * to undefined if there is none; one that was revoked before keeps its time.
    */
   revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined>;

@@ -9,7 +9,10 @@ import { Refusal } from './refusal.ts';
 export interface Migration {
   /** Without the mark. */
   sql: string;
-  /** Whether programs that do not know the migration must not use a database that has it. */
+  /**
+   * Whether programs that do not know the migration must not use a database that has it. One that runs stays, and
+   * returns 503 to all: on SQLite it checks each commit (`SchemaCheck`), on PostgreSQL once a second.
+   */
   refusesOlder: boolean;
 }
 

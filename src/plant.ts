@@ -50,6 +50,10 @@ export const NewPlant = Type.Object(
 );
 export type NewPlant = Static<typeof NewPlant>;
 
+/**
+ * A new one also goes into changes.ts, archive.ts, lists.ts, http/operations.ts, and the plants.ts, archive.ts and
+ * migrations of each engine: the compiler does not read SQL.
+ */
 export const plantFields = ['id', 'name', 'tag'] as const;
 export type PlantField = (typeof plantFields)[number];
 

@@ -93,7 +93,7 @@ export class Authentication {
   ): Promise<Grant | undefined> {
     const unknown = this.#unknown.get(authorization);
     if (unknown !== undefined && performance.now() < unknown.untilMs) return undefined;
-    const credential = { tokenHash: hashOf(authorization, refuse) };
+    const credential = credentialOf(authorization, refuse);
     const grant = await this.#lookups.run(request.socket.remoteAddress, () =>
       this.#storage.identify(credential),
     );
@@ -105,11 +105,11 @@ export class Authentication {
   }
 }
 
-function hashOf(authorization: string, refuse: (detail: string) => never): Uint8Array {
+function credentialOf(authorization: string, refuse: (detail: string) => never): Credential {
   const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? [];
   if (token === undefined) return refuse('The header must have the form "Bearer <token>".');
   if (!isToken(token)) return refuse('This is not a token of Plant Store: is it copied whole?');
-  return hashToken(token);
+  return { tokenHash: hashToken(token) };
 }
 
 function challenge(reply: FastifyReply, parameters?: string): void {

@@ -4,7 +4,7 @@
 import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
 import { idMax } from '../ids.ts';
 import { defect, type Problem } from '../problem.ts';
-import { kinds, type Kind, type Placed } from './changes.ts';
+import { kinds, type Kind, type Placed } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
 import { settled } from './pool.ts';
 

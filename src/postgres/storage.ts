@@ -31,7 +31,7 @@ import { migrate, newestVersion, refuseUnusableSchema, schemaMsMax, schemaSql } 
 import { endOfStepSql, findSql, listSql, listValues, stepSql } from './plants.ts';
 import { Pool, settled } from './pool.ts';
 import { Tokens } from './tokens.ts';
-import { Watch } from './watch.ts';
+import { Freshness } from './freshness.ts';
 import { Writer } from './writer.ts';
 
 interface OpenOptions {
@@ -59,7 +59,7 @@ interface Opening {
 export class PostgresStorage implements Storage {
   readonly lookupsMax = 32;
   readonly #pool: Pool;
-  readonly #watch: Watch;
+  readonly #freshness: Freshness;
   readonly #writer: Writer;
   readonly #tokens: Tokens;
   readonly #options: OpenOptions;
@@ -72,10 +72,10 @@ export class PostgresStorage implements Storage {
   /** Does not connect yet. Throws Refusal for an address that is none. */
   constructor(url: string, options: OpenOptions = { create: true }) {
     this.#options = options;
-    this.#pool = new Pool(addressOf(url), () => this.#watch.forget());
-    this.#watch = new Watch(this.#pool);
-    this.#writer = new Writer(this.#pool, this.#watch);
-    this.#tokens = new Tokens(this.#pool, this.#watch);
+    this.#pool = new Pool(addressOf(url), () => this.#freshness.forget());
+    this.#freshness = new Freshness(this.#pool);
+    this.#writer = new Writer(this.#pool, this.#freshness);
+    this.#tokens = new Tokens(this.#pool, this.#freshness);
   }
 
   /**
@@ -146,13 +146,13 @@ export class PostgresStorage implements Storage {
     }
     const key = firstPageKey(caller, query);
     const { store } = caller;
-    const kept = key === undefined ? undefined : this.#watch.page(store, key);
+    const kept = key === undefined ? undefined : this.#freshness.page(store, key);
     if (kept !== undefined) return kept;
     return this.#answer(async () => {
-      const mark = this.#watch.mark(store); // before the page is read, so it is no older
+      const mark = this.#freshness.mark(store); // before the page is read, so it is no older
       const values = listValues(kind, caller, query);
       const page = pageOf(await this.#pool.read(listSql[kind], values), query);
-      if (key !== undefined && mark !== undefined) this.#watch.keepPage(key, page, mark);
+      if (key !== undefined && mark !== undefined) this.#freshness.keepPage(key, page, mark);
       return page;
     });
   }

@@ -15,7 +15,7 @@ import { defect, outcomeUnknown } from '../problem.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import { prepared } from './connection.ts';
 import type { Pool, Step } from './pool.ts';
-import type { Watch } from './watch.ts';
+import type { Freshness } from './freshness.ts';
 
 const tokenColumns =
   'hash, store, user_id, scopes, label, created_at, expires_at, revoked_at' as const;
@@ -135,11 +135,11 @@ function markGrants(store: number): Step {
 
 export class Tokens {
   readonly #pool: Pool;
-  readonly #watch: Watch;
+  readonly #freshness: Freshness;
 
-  constructor(pool: Pool, watch: Watch) {
+  constructor(pool: Pool, freshness: Freshness) {
     this.#pool = pool;
-    this.#watch = watch;
+    this.#freshness = freshness;
   }
 
   async create({ store, user, role, ...token }: NewToken): Promise<void> {
@@ -172,16 +172,16 @@ export class Tokens {
   async identify({ tokenHash }: Credential): Promise<Grant | undefined> {
     const bytes = Buffer.from(tokenHash);
     const key = bytes.toString('latin1');
-    const kept = this.#watch.grant(key);
+    const kept = this.#freshness.grant(key);
     if (kept !== undefined) {
-      const marks = await this.#watch.look(kept.grant.caller.store);
+      const marks = await this.#freshness.refresh(kept.grant.caller.store);
       if (marks?.grants === kept.as) return kept.grant;
     }
     const [found] = await this.#pool.read(tokenSql.findToken, [bytes]);
     if (found === undefined) return undefined;
     const [store, user] = found;
     // The mark first and then the token again: a change that the mark does not show is read then.
-    const marks = await this.#watch.look(store);
+    const marks = await this.#freshness.refresh(store);
     const [[tokenRow], [roleRow]] = await Promise.all([
       this.#pool.read(tokenSql.findToken, [bytes]),
       this.#pool.read(tokenSql.findRole, [store, user]),
@@ -193,7 +193,7 @@ export class Tokens {
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
-    if (marks !== undefined) this.#watch.keepGrant(key, grant, marks.grants);
+    if (marks !== undefined) this.#freshness.keepGrant(key, grant, marks.grants);
     return grant;
   }
 

@@ -10,7 +10,7 @@ import { outcomeUnknown, Problem } from '../problem.ts';
 import { isLoss, isWorthRetrying, problemOf, TooSlow } from './errors.ts';
 import { Group, groupSql } from './group.ts';
 import { jitter, type Pool } from './pool.ts';
-import type { Watch } from './watch.ts';
+import type { Freshness } from './freshness.ts';
 
 /** Writes of one transaction. */
 const groupMax = 512;
@@ -46,7 +46,7 @@ interface Queue {
 
 export class Writer {
   readonly #pool: Pool;
-  readonly #watch: Watch;
+  readonly #freshness: Freshness;
   /** By store, as long as there is something to do. */
   readonly #queues = new Map<number, Queue>();
   /** Tells the groups of this process from those of others. */
@@ -54,9 +54,9 @@ export class Writer {
   readonly #pending = new Pending<ChangeResults[ChangeKind]>();
   #attempts = 0;
 
-  constructor(pool: Pool, watch: Watch) {
+  constructor(pool: Pool, freshness: Freshness) {
     this.#pool = pool;
-    this.#watch = watch;
+    this.#freshness = freshness;
   }
 
   /** Resolves once the change is committed; rejects with a Problem that says what became of it. */
@@ -123,7 +123,7 @@ export class Writer {
           continue;
         }
       }
-      this.#watch.changed(group.store);
+      this.#freshness.changed(group.store);
       if (committed.hasSubscribers) {
         const { numbers, sinceMs } = group;
         committed.publish({ writes: numbers.length, durationMs: performance.now() - sinceMs });

@@ -8,7 +8,7 @@ import { Refusal } from '../refusal.ts';
 import { begin } from './begin.ts';
 import { openDatabase, walBytesKept, type OpenOptions } from './database.ts';
 import {
-  isDiskFailure,
+  isFailedSync,
   isSqliteError,
   leavesConnectionSound,
   problemOf,
@@ -19,7 +19,7 @@ import { OpenFile, refuseOther, type FileId } from './open-file.ts';
 import { Plants } from './plants.ts';
 import { Stores } from './stores.ts';
 import { Tokens } from './tokens.ts';
-import { Watch } from './watch.ts';
+import { Freshness } from './freshness.ts';
 import { nowMs } from './writes.ts';
 
 export interface Tables {
@@ -33,7 +33,7 @@ export interface Open extends Tables {
   file: OpenFile;
   schema: SchemaCheck;
   stores: Stores;
-  watch: Watch;
+  freshness: Freshness;
   beginReads: StatementSync;
   endReads: StatementSync;
 }
@@ -133,7 +133,7 @@ export class Connection {
       opened.file.check(); // a change that went with a file that is gone is not acknowledged
       return result;
     } catch (error) {
-      if (isDiskFailure(error, stage)) this.#diskFailure = error;
+      if (isFailedSync(error, stage)) this.#diskFailure = error;
       throw this.#failed(error, stage);
     }
   }
@@ -158,7 +158,7 @@ export class Connection {
 
   /** Another connection of this process has written, which the next read must see. */
   changed(): void {
-    this.#open?.watch.changed();
+    this.#open?.freshness.changed();
   }
 
   close(): void {
@@ -197,7 +197,7 @@ export class Connection {
         plants: new Plants(database, stores),
         tokens: new Tokens(database),
         schema,
-        watch: new Watch(database, stores, schema),
+        freshness: new Freshness(database, stores, schema),
         beginReads: database.prepare('BEGIN'),
         endReads: database.prepare('COMMIT'),
       };

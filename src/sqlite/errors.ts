@@ -64,7 +64,7 @@ const nothingUnsynced = [778, 4_874];
 const syncFailed = [1_034, 1_290];
 
 /** True if nobody knows any more what the disk holds (docs/decisions/0017-failed-sync.md). */
-export function isDiskFailure(error: unknown, stage: Stage): boolean {
+export function isFailedSync(error: unknown, stage: Stage): boolean {
   if (!isSqliteError(error) || primaryCode(error) !== resultCode.ioError) return false;
   return stage === 'commit'
     ? !nothingUnsynced.includes(error.errcode)

@@ -78,10 +78,10 @@ export class SqliteStorage implements Storage {
         this.#read(({ plants }) => plants.step(caller, { ...query, ...range }));
       return walk(query, (range) => inSlice(async () => step(range)));
     }
-    return this.#read(({ watch, plants }) => {
+    return this.#read(({ freshness, plants }) => {
       const read = () => plants.list(kind, caller, query);
       const key = firstPageKey(caller, query);
-      return key === undefined ? read() : watch.page(caller, key, read);
+      return key === undefined ? read() : freshness.page(caller, key, read);
     });
   }
 
@@ -98,8 +98,8 @@ export class SqliteStorage implements Storage {
     const { buffer, byteOffset, byteLength } = tokenHash;
     const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
     this.#refuseFault();
-    return this.#turn.read(({ watch, tokens }) =>
-      watch.grants.recall(key, () => tokens.findGrant(tokenHash)),
+    return this.#turn.read(({ freshness, tokens }) =>
+      freshness.grants.recall(key, () => tokens.findGrant(tokenHash)),
     );
   }
 

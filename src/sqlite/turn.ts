@@ -38,7 +38,7 @@ export class Turn {
     this.#waiting = [];
     try {
       this.#connection.beginReads();
-      this.#connection.read(({ watch }) => watch.look());
+      this.#connection.read(({ freshness }) => freshness.refresh());
     } catch (error) {
       for (const { reject } of waiting) reject(error);
       return;

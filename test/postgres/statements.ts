@@ -1,9 +1,9 @@
-import { kinds } from '../../src/postgres/changes.ts';
+import { kinds } from '../../src/postgres/change-statements.ts';
 import type { Statement } from '../../src/postgres/connection.ts';
 import { groupSql } from '../../src/postgres/group.ts';
 import { endOfStepSql, findSql, listSql, stepSql } from '../../src/postgres/plants.ts';
 import { tokenSql } from '../../src/postgres/tokens.ts';
-import { lookSql } from '../../src/postgres/watch.ts';
+import { refreshSql } from '../../src/postgres/freshness.ts';
 
 const { findToken, findRole, listAll: _all, listStore: _store, ...others } = tokenSql;
 
@@ -13,7 +13,7 @@ export const ofRequests: readonly Statement[] = [
   ...Object.values(endOfStepSql),
   ...Object.values(stepSql),
   findSql,
-  lookSql,
+  refreshSql,
   ...Object.values(groupSql),
   ...Object.values(kinds).map(({ statement }) => statement),
   findToken,

@@ -1,6 +1,6 @@
 /**
- * Tells whether anybody has written to the file, so that what was read before can be used again for
- * as long as nobody has.
+ * The caches of grants and first pages, and whether they still hold: each request first asks whether anybody
+ * has written to the file. A token that was revoked, or a role that has changed, is noticed here.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Grant, ReadAccess } from '../access.ts';
@@ -27,7 +27,7 @@ interface Page {
   changes: number;
 }
 
-export class Watch {
+export class Freshness {
   /** Hold until a token or a user changes. */
   readonly grants = new Memory<Grant>(grantsMax);
   readonly #pages = new Memory<Page>(pageCharsMax, ({ page }) => page.json.length + entryChars);
@@ -54,7 +54,7 @@ export class Watch {
   }
 
   /** Forgets what no longer holds. Throws Refusal if a newer program has made the schema unusable. */
-  look(): void {
+  refresh(): void {
     const version = this.#dataVersion.get()?.[0];
     if (version === this.#version) return;
     this.changed();

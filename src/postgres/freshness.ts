@@ -1,6 +1,6 @@
 /**
- * Tells what has changed in a store, so that what was read before can be used again for as long as
- * nothing has. One question answers all requests that came before it was put, however many they are.
+ * The caches of grants and first pages, and whether they still hold: each request first asks whether its store
+ * has changed. A token that was revoked, or a role that has changed, is noticed here. One question answers all requests that came before it was put, however many they are.
  */
 import type { Grant } from '../access.ts';
 import { Memory } from '../memory.ts';
@@ -22,8 +22,8 @@ const pageCharsMax = 8 * 1024 * 1024;
 /** What an entry takes besides its text, be it empty. */
 const entryChars = 200;
 
-export const lookSql = prepared<MarksRow>(
-  'look',
+export const refreshSql = prepared<MarksRow>(
+  'refresh',
   'SELECT version, writer, grants FROM plant_store.stores WHERE store = $1',
 );
 
@@ -47,7 +47,7 @@ interface Known {
   next?: Promise<void> | undefined;
 }
 
-export class Watch {
+export class Freshness {
   readonly #pool: Pool;
   readonly #stores = new Memory<Known>(storesMax);
   readonly #grants = new Memory<{ grant: Grant; as: number; untilMs: number }>(grantsMax);
@@ -61,7 +61,7 @@ export class Watch {
   }
 
   /** How the store is at some moment after this was called, or later; undefined where it is not there. */
-  async look(store: number): Promise<Marks | undefined> {
+  async refresh(store: number): Promise<Marks | undefined> {
     const known = this.#known(store);
     known.next ??= this.#askNext(store, known);
     await known.next;
@@ -100,7 +100,7 @@ export class Watch {
     return kept !== undefined && performance.now() < kept.untilMs ? kept : undefined;
   }
 
-  /** What was read after `grants` was what look() said. */
+  /** What was read after `grants` was what refresh() returned. */
   keepGrant(key: string, grant: Grant, grants: number): void {
     this.#grants.keep(key, { grant, as: grants, untilMs: performance.now() + grantMsMax });
   }
@@ -128,7 +128,7 @@ export class Watch {
   async #ask(store: number, known: Known): Promise<void> {
     try {
       const { changes } = known;
-      const [row] = await this.#pool.read(lookSql, [store]);
+      const [row] = await this.#pool.read(refreshSql, [store]);
       known.marks = row && marksOf(row);
       if (known.marks !== undefined && known.changes > changes) known.marks.plants = undefined;
     } finally {
