@@ -70,7 +70,7 @@ function openWith(
   const untilMs = nowMs() + lockMs;
   for (;;) {
     try {
-      return openOnce(path, { create, lockMs }, prepare);
+      return openOnce(path, { create, lockMs: Math.max(0, Math.ceil(untilMs - nowMs())) }, prepare);
     } catch (error) {
       // SQLite does not wait for a process that brings the file into WAL mode at the same moment.
       if (!isLocked(error) || nowMs() > untilMs) throw refusalFor(error, path);
