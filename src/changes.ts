@@ -3,8 +3,8 @@
  * the names of an object's members are copied with each, which takes longer than all the rest.
  *
  * Each engine makes all changes in one place, within their transaction: `apply` in sqlite/writes.ts, and the
- * statements of `kinds` in postgres/change-statements.ts. PostgreSQL gets COMMIT before it returns the ids, so what
- * must be written with a change is part of its statement. Only `copy` adds plants in another way.
+ * statements of `kinds` in postgres/change-statements.ts. PostgreSQL gets COMMIT before it returns the ids, so
+ * what must be written with a change is part of its statement. Only `copy` adds plants in another way.
  */
 import type { Identity, Reach } from './access.ts';
 import type { NewPlant, Plant } from './plant.ts';

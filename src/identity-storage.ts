@@ -19,8 +19,8 @@ export interface IdentityStorage {
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
 
   /**
-   * Ends a token: every process refuses it from the next request on (`Freshness.refresh`). Resolves to the token as it is now, or
-   * to undefined if there is none; one that was revoked before keeps its time.
+   * Ends a token: every process refuses it from the next request on (`Freshness.refresh`). Resolves to the
+   * token as it is now, or to undefined if there is none. One that was revoked before keeps its time.
    */
   revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined>;
 }

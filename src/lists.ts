@@ -22,8 +22,8 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
 const firstPagePlantsMax = 100;
 
 /**
- * What a first page is cached under (`Freshness.page`): the same for all who see the same. Undefined for other pages. First
- * pages are asked for again and again; a cursor is walked over once.
+ * What a first page is cached under (`Freshness.page`): the same for all who see the same. Undefined for other
+ * pages. First pages are asked for again and again; a cursor is walked over once.
  */
 export function firstPageKey({ store, read }: ReadAccess, query: PlantQuery): string | undefined {
   const { after, upTo, limit, tag, fields } = query;

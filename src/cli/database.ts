@@ -8,6 +8,7 @@ import { Misuse, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { reasonOf } from './reason.ts';
 import { replacePasswords } from './redact.ts';
+import { endingSignals } from './signals.ts';
 
 export interface OpenOptions {
   /** Whether a file, or a schema in the database of a server, is made where there is none. */
@@ -65,19 +66,18 @@ function sayingIfLong<T>(url: string, opening: Promise<T>): Promise<T> {
 
 /** A signal that ends the process meanwhile first lets the storage give a migration back to others. */
 function unlessSignalled(storage: Storage, opening: Promise<void>): Promise<void> {
-  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
   const opened = Promise.withResolvers<void>();
   let isEnding = false;
   const end = (signal: NodeJS.Signals) => {
     isEnding = true; // nobody is told anything any more
-    for (const each of signals) process.off(each, end);
+    for (const each of endingSignals) process.off(each, end);
     const ended = Promise.resolve(storage[Symbol.asyncDispose]());
     void ended.finally(() => process.kill(process.pid, signal));
   };
-  for (const signal of signals) process.on(signal, end);
+  for (const signal of endingSignals) process.on(signal, end);
   const settle = (outcome: () => void) => {
     if (isEnding) return;
-    for (const signal of signals) process.off(signal, end);
+    for (const signal of endingSignals) process.off(signal, end);
     outcome();
   };
   opening.then(

@@ -1,9 +1,8 @@
 import { Presets, SingleBar } from 'cli-progress';
+import { endingSignals } from './signals.ts';
 
 /** Called now and then: so many of so many are done. */
 type OnProgress = (done: number, total: number) => void;
-
-const interruptions = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /** A bar on standard error: a moving one on a terminal, a line now and then elsewhere. */
 export async function withProgress<T>(
@@ -20,7 +19,7 @@ export async function withProgress<T>(
     Presets.legacy,
   );
   const exit = () => process.exit(130); // runs what cleans up on exit
-  for (const signal of interruptions) process.once(signal, exit);
+  for (const signal of endingSignals) process.once(signal, exit);
   try {
     return await work((done, total) => {
       if (bar.isActive) bar.setTotal(total);
@@ -29,6 +28,6 @@ export async function withProgress<T>(
     });
   } finally {
     bar.stop();
-    for (const signal of interruptions) process.off(signal, exit);
+    for (const signal of endingSignals) process.off(signal, exit);
   }
 }

@@ -10,6 +10,7 @@ import type { Storage } from '../storage.ts';
 import { messageOf } from './advice.ts';
 import { databaseOption, isFile, openStorage, shownDatabase } from './database.ts';
 import { diskFailureStatus } from './reason.ts';
+import { endingSignals } from './signals.ts';
 import { killUnlessStopped } from './stop-in-time.ts';
 import { addToken, showToken } from './token.ts';
 import { Workers } from './workers.ts';
@@ -173,7 +174,7 @@ function stopOnSignals(stop: AbortController): void {
     process.removeAllListeners(signal);
     process.kill(process.pid, signal); // process.exit() would wait for the thread that writes
   };
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, stopOrEnd);
+  for (const signal of endingSignals) process.on(signal, stopOrEnd);
 }
 
 /** Without a token nobody can call: makes the first one for who sits there, or says how. */

@@ -1,6 +1,7 @@
 /**
  * The caches of grants and first pages, and whether they still hold: each request first asks whether its store
- * has changed. A token that was revoked, or a role that has changed, is noticed here. One question answers all requests that came before it was put, however many they are.
+ * has changed. A token that was revoked, or a role that has changed, is noticed here. One question answers all
+ * requests that came before it, however many they are.
  */
 import type { Grant } from '../access.ts';
 import { Memory } from '../memory.ts';

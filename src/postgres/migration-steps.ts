@@ -16,7 +16,10 @@ export interface MigrationStep {
 /** A comment before a statement. */
 const repeatMark = /^\s*-- Repeat until .*$/gm;
 
-/** In order, without comments; no text in one has a semicolon or two hyphens. Throws for one that cannot be repeated. */
+/**
+ * In order, without comments. No text in one has a semicolon or two hyphens. Throws for one that cannot be
+ * repeated.
+ */
 export function statementsOf(sql: string): MigrationStep[] {
   return sql
     .replace(repeatMark, 'REPEAT')
