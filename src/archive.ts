@@ -31,8 +31,8 @@ export interface Archive extends AsyncDisposable {
   add(table: Table, rows: readonly Row[]): Promise<void>;
   /** The key of the last row; undefined where there is none. */
   lastKey(table: Table): Promise<Row | undefined>;
-  /** Another text after any change that others make. */
-  mark(): Promise<string>;
+  /** Changes with every change that others make. */
+  version(): Promise<string>;
   /** What is being copied to here since begin(); undefined where nothing is. */
   unfinished(): Promise<string | undefined>;
   /** Writes down that this is a copy of `source` that is not whole. */

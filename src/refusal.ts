@@ -33,8 +33,8 @@ export class Refusal extends Error {
 }
 
 /** What was asked for is not well formed: there is nothing yet that could fail. */
-export class Misuse extends Refusal {
-  override readonly name = 'Misuse';
+export class UsageError extends Refusal {
+  override readonly name = 'UsageError';
 }
 
 /** The disk has not kept what it was given: a person has to look at it. */

@@ -16,7 +16,7 @@ import { until } from './support/until.ts';
 
 /** Enough to fill a balancer that takes 4,000 and waits for each as long as it keeps sending. */
 const drips = 4_100;
-const answerMsMax = 2_000;
+const responseTimeoutMs = 2_000;
 
 /** Opens the connections and asks as a new client, again and again until it is over. */
 export async function keepsAnswering(
@@ -35,7 +35,7 @@ export async function keepsAnswering(
   let slowestMs = 0;
   while (!isOver(held, answered)) {
     const startedMs = performance.now();
-    const late = pause(answerMsMax, 'no answer in time', { ref: false });
+    const late = pause(responseTimeoutMs, 'no answer in time', { ref: false });
     const answer = await Promise.race([exchange(port, get), late]);
     assert.match(answer, /^HTTP\/1\.1 200 [^]*\[\{"id":1\}\]/);
     slowestMs = Math.max(slowestMs, performance.now() - startedMs);

@@ -54,12 +54,12 @@ test('PostgreSQL: what is busy and who waits is published when it changes', asyn
   await using storage = await database.open();
   const grant = await storage.identify({ tokenHash: hashToken(await addToken(storage, 'alice')) });
   assert.ok(grant);
-  type Turn = { lane: string; busy: number; waiting: number };
-  const turns = messagesOf<Turn>(t, 'plant-store:pool');
+  type Usage = { lane: string; busy: number; waiting: number };
+  const usages = messagesOf<Usage>(t, 'plant-store:pool');
   const reads = 130; // two more than are sent at a time
   await Promise.all(Array.from({ length: reads }, () => storage.findPlant(grant.caller, 1)));
   await storage.check();
-  const of = (name: string) => turns.filter(({ lane }) => lane === name);
+  const of = (name: string) => usages.filter(({ lane }) => lane === name);
   assert.equal(Math.max(...of('reads').map(({ busy }) => busy)), 128);
   assert.equal(Math.max(...of('reads').map(({ waiting }) => waiting)), 2);
   assert.deepEqual(of('reads').at(-1), { lane: 'reads', busy: 0, waiting: 0 });

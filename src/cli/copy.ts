@@ -45,7 +45,7 @@ async function carry(
   source: Archive,
   target: Archive,
 ): Promise<{ counts: readonly number[]; digest: string }> {
-  const mark = await source.mark();
+  const version = await source.version();
   const counts = await countsOf(source);
   const total = counts.reduce((sum, count) => sum + count, 0);
   await withProgress('Copying', 'rows', async (onProgress) => {
@@ -59,7 +59,7 @@ async function carry(
     const count = (rows: number) => onProgress((done += rows), 2 * total);
     return [await digestOf(source, count), await digestOf(target, count)] as const;
   });
-  if (digest !== copied || mark !== (await source.mark())) {
+  if (digest !== copied || version !== (await source.version())) {
     throw new Refusal(
       'The two differ: something has changed one of them meanwhile. ' +
         'Stop the service, and copy to an empty database.',

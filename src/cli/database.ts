@@ -4,7 +4,7 @@
 import { resolve } from 'node:path';
 import type { Archive } from '../archive.ts';
 import { Problem } from '../problem.ts';
-import { Misuse, Refusal } from '../refusal.ts';
+import { UsageError, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { reasonOf } from './reason.ts';
 import { replacePasswords } from './redact.ts';
@@ -98,7 +98,7 @@ export async function openArchive(
   }
   const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissingDriver);
   return sayingIfLong(url, PostgresArchive.open(url, { create })).catch((error: unknown) => {
-    const reason = error instanceof Misuse ? undefined : reasonOf(error);
+    const reason = error instanceof UsageError ? undefined : reasonOf(error);
     if (reason === undefined) throw error;
     // Two databases are opened for a copy: which of them?
     throw new Refusal(`${shownDatabase(url)}: ${reason}`, { cause: error });

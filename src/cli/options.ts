@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
-import { Misuse } from '../refusal.ts';
+import { UsageError } from '../refusal.ts';
 
 /** More than any machine pays back. */
 const workersMax = 256;
@@ -21,7 +21,7 @@ export function databaseUrl(text: string): string {
   if (/^(?:sqlite:|postgres(?:ql)?:\/\/)./is.test(text)) return text;
   const mend = 'Give it as sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE.';
   // The other error shows the text, which may hold a password.
-  if (text.includes('@')) throw new Misuse(`The address of the database is not valid. ${mend}`);
+  if (text.includes('@')) throw new UsageError(`The address of the database is not valid. ${mend}`);
   throw new InvalidArgumentError(mend);
 }
 

@@ -1,5 +1,5 @@
 import { Problem } from '../problem.ts';
-import { DiskFailure, Misuse, Refusal } from '../refusal.ts';
+import { DiskFailure, UsageError, Refusal } from '../refusal.ts';
 import { messageOf } from './advice.ts';
 
 /** The exit status of a process that must not go on with the disk that it has. */
@@ -7,7 +7,7 @@ export const diskFailureStatus = 3;
 
 /** The exit status of a command that failed. */
 export function statusOf(error: unknown): number {
-  if (error instanceof Misuse) return 2;
+  if (error instanceof UsageError) return 2;
   return error instanceof DiskFailure ? diskFailureStatus : 1;
 }
 

@@ -5,7 +5,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { stateOf, type Caller, type Credential, type Grant, type Scope } from '../access.ts';
 import type { IdentityStorage } from '../identity-storage.ts';
-import { Memory } from '../memory.ts';
+import { Cache } from '../cache.ts';
 import { Problem } from '../problem.ts';
 import { hashToken, isToken } from '../token.ts';
 import { headerCount } from './headers.ts';
@@ -36,8 +36,8 @@ export class Authentication {
    * Hashes of tokens that the storage knew: to check and hash a token is a tenth of a short request.
    * What anybody can send without a token does not push them out.
    */
-  readonly #known = new Memory<Credential>(knownMax);
-  readonly #unknown = new Memory<{ untilMs: number }>(unknownMax);
+  readonly #known = new Cache<Credential>(knownMax);
+  readonly #unknown = new Cache<{ untilMs: number }>(unknownMax);
   readonly #lookups: Lookups;
 
   constructor(storage: IdentityStorage) {
@@ -98,8 +98,8 @@ export class Authentication {
       this.#storage.identify(credential),
     );
     if (authorization.length <= cachedHeaderChars) {
-      if (grant !== undefined) this.#known.keep(authorization, credential);
-      else this.#unknown.keep(authorization, { untilMs: performance.now() + unknownMs });
+      if (grant !== undefined) this.#known.set(authorization, credential);
+      else this.#unknown.set(authorization, { untilMs: performance.now() + unknownMs });
     }
     return grant;
   }

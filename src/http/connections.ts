@@ -57,11 +57,11 @@ export class Connections {
         const victim = idleOf(this.#strangers) ?? idleOf(this.#trusted) ?? busyStranger;
         (victim?.socket ?? socket).destroy();
         if (victim === undefined) return;
-        this.#forget(victim);
+        this.#remove(victim);
       }
       const connection = this.#of(socket);
       this.#strangers.add(connection);
-      socket.once('close', () => this.#forget(connection));
+      socket.once('close', () => this.#remove(connection));
     });
   }
 
@@ -148,7 +148,7 @@ export class Connections {
     return connection;
   }
 
-  #forget(connection: Connection): void {
+  #remove(connection: Connection): void {
     this.#strangers.delete(connection);
     this.#trusted.delete(connection);
   }

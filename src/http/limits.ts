@@ -26,8 +26,8 @@ export const lingerMs = 2_000;
 export const lingerBytesMax = 16 * 1024 * 1024;
 
 /** Bytes of long answers that wait in memory for their readers: of all users, and of one. */
-export const waitingBytesMax = 64 * 1024 * 1024;
-export const waitingBytesOfUserMax = 4 * 1024 * 1024;
+export const unreadBytesMax = 64 * 1024 * 1024;
+export const unreadBytesOfUserMax = 4 * 1024 * 1024;
 
 /** Open files that the storage, the log and the listening sockets need. */
 const otherFilesMax = 200;

@@ -8,7 +8,7 @@ import type { Caller } from '../access.ts';
 import { defaultFields, plantFields, plantJson, type Plant, type PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
 import { inSlice } from '../time-slices.ts';
-import type { Room } from './waiting-bytes.ts';
+import type { Reservation } from './response-budget.ts';
 
 /** A page of at most so many plants is read at once, and not in a slice of its own. */
 const shortPagePlants = 100;
@@ -49,7 +49,7 @@ export interface List {
 export interface ListContext {
   storage: PlantStorage;
   caller: Caller;
-  room: Room;
+  budget: Reservation;
   /** True once nobody waits for the list any more; then no more of it is read. */
   isGone: () => boolean;
 }
@@ -58,12 +58,12 @@ type Range = Pick<PlantQuery, 'after' | 'upTo' | 'limit'>;
 type Read = (range: Range, fields?: readonly PlantField[]) => Promise<PlantPage>;
 
 export async function listPlants(
-  { storage, caller, room, isGone }: ListContext,
+  { storage, caller, budget, isGone }: ListContext,
   { limit, after = 0, tag, fields = defaultFields }: ListQuery,
 ): Promise<List> {
   const read: Read = (range, wanted = fields) =>
     storage.listPlants(caller, { ...range, tag, fields: wanted, isGone });
-  const reserve = (json: string) => room.reserve(Buffer.byteLength(json));
+  const reserve = (json: string) => budget.reserve(Buffer.byteLength(json));
   if (limit !== undefined && limit <= shortPagePlants) {
     const { json, next } = await read({ after, limit });
     if (json.length > shortAnswerChars) reserve(json);
@@ -74,7 +74,7 @@ export async function listPlants(
   const idsBytes = Math.min(limit ?? 0, pageIdsMax) * pageIdBytes;
   // Lists wait for their turn. What a stream needs is checked before its first batch is read: that is most
   // of the work, and would be in vain.
-  let json = await batches.read(() => room.check(2 * streamBytes + idsBytes));
+  let json = await batches.read(() => budget.check(2 * streamBytes + idsBytes));
   if (!batches.isOver || json.length > shortAnswerChars) reserve(json);
   while (!batches.isOver && json.length < pieceCharsMin && !isGone()) {
     const more = withComma(await batches.read());
@@ -84,7 +84,7 @@ export async function listPlants(
   if (batches.isOver) {
     return { body: `[${json}]`, next: limit === undefined ? undefined : batches.after };
   }
-  room.reserve(streamBytes + idsBytes);
+  budget.reserve(streamBytes + idsBytes);
   const next = limit === undefined ? undefined : await batches.countPage(isGone);
   return { body: streamOf(json, batches), next };
 }

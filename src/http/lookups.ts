@@ -62,7 +62,7 @@ export class Lookups {
     client.inProgress--;
     this.#inProgress--;
     this.#beginNext();
-    this.#forgetIdle(client);
+    this.#removeIdle(client);
   }
 
   #beginNext(): void {
@@ -100,7 +100,7 @@ export class Lookups {
   #refuse(client: Client, waiting: Waiting): void {
     this.#remove(client, waiting);
     if (client.waiting.size === 0) this.#queue.delete(client);
-    this.#forgetIdle(client);
+    this.#removeIdle(client);
     waiting.refuse();
   }
 
@@ -109,7 +109,7 @@ export class Lookups {
     this.#waiting--;
   }
 
-  #forgetIdle({ name, inProgress, waiting }: Client): void {
+  #removeIdle({ name, inProgress, waiting }: Client): void {
     if (inProgress === 0 && waiting.size === 0) this.#clients.delete(name);
   }
 }

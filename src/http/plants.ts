@@ -11,7 +11,7 @@ import { Authentication } from './auth.ts';
 import { listPlants, type ListQuery } from './list.ts';
 import * as operations from './operations.ts';
 import { sendText } from './send.ts';
-import { WaitingBytes } from './waiting-bytes.ts';
+import { ResponseBudget } from './response-budget.ts';
 
 const jsonMediaType = 'application/json';
 
@@ -26,7 +26,7 @@ export function plantRoutes(
   app: FastifyInstance,
   { storage, log, baseUrl }: PlantRoutesOptions,
 ): void {
-  const waitingBytes = new WaitingBytes();
+  const responses = new ResponseBudget();
   const routes = app.withTypeProvider<operations.CheckedByTypeBox>();
   const authentication = new Authentication(storage);
   const reader = { onRequest: authentication.requireScope('plants:read') };
@@ -44,7 +44,7 @@ export function plantRoutes(
     const context = {
       storage,
       caller,
-      room: waitingBytes.roomFor(caller, reply.raw),
+      budget: responses.reservationFor(caller, reply.raw),
       isGone: () => reply.raw.destroyed,
     };
     const { body, next } = await listPlants(context, query);

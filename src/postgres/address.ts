@@ -6,9 +6,9 @@
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { Misuse, Refusal } from '../refusal.ts';
+import { UsageError, Refusal } from '../refusal.ts';
 import { NoConnection } from './errors.ts';
-import { connectMsMax, inTime } from './in-time.ts';
+import { connectTimeoutMs, withTimeout } from './timeout.ts';
 
 export interface Address {
   hosts: readonly Host[];
@@ -38,14 +38,14 @@ const portMax = 65_535;
 const parameters = ['sslmode', 'sslrootcert'];
 const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
 
-/** Throws Misuse for what is not an address, and for what it asks that is not known here. */
+/** Throws UsageError for what is not an address, and for what it asks that is not known here. */
 export function addressOf(url: string): Address {
   const [, user, password, hosts = '', database, query] =
     /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@]*)(?:\/([^/?@]*))?(?:\?([^@]*))?$/i.exec(
       url,
     ) ?? [];
   if (hosts === '')
-    throw new Misuse(`This is not the address of a PostgreSQL server: use ${form}.`);
+    throw new UsageError(`This is not the address of a PostgreSQL server: use ${form}.`);
   return {
     hosts: hosts.split(',').map(hostOf),
     user: decoded(user),
@@ -64,7 +64,7 @@ export async function addressesOf({ host }: Host): Promise<string[]> {
   const looked = lookup(host, { all: true }).catch((error: unknown) => {
     throw new NoConnection(error);
   });
-  const found = await inTime(looked, undefined, connectMsMax);
+  const found = await withTimeout(looked, undefined, connectTimeoutMs);
   return found.map(({ address }) => address);
 }
 
@@ -98,14 +98,14 @@ function hostOf(text: string): Host {
   const isGood = isHost && number >= 1 && number <= portMax;
   // Not quoted: it may be a password with a character that is not percent-encoded.
   if (!isGood)
-    throw new Misuse(`The address of the database has no good host and port: use ${form}.`);
+    throw new UsageError(`The address of the database has no good host and port: use ${form}.`);
   return { host, port: number };
 }
 
 function tlsOf(query: URLSearchParams): Tls {
   for (const name of query.keys()) {
     if (!parameters.includes(name)) {
-      throw new Misuse(
+      throw new UsageError(
         `The address of the database has a parameter that is not known: there are ${parameters.join(' and ')}.`,
       );
     }
@@ -125,7 +125,9 @@ function tlsOf(query: URLSearchParams): Tls {
     case 'verify-full':
       return { mode: 'verify-full', ca };
     default:
-      throw new Misuse(`"${mode}" is not known as sslmode: use verify-full, no-verify or disable.`);
+      throw new UsageError(
+        `"${mode}" is not known as sslmode: use verify-full, no-verify or disable.`,
+      );
   }
 }
 
@@ -144,6 +146,8 @@ function decoded(text: string | undefined): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Misuse(`The address of the database has a % that is not percent-encoding: ${form}.`);
+    throw new UsageError(
+      `The address of the database has a % that is not percent-encoding: ${form}.`,
+    );
   }
 }

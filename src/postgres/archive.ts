@@ -54,7 +54,7 @@ export class PostgresArchive implements Archive {
     const pool = new Pool(addressOf(url), () => {});
     try {
       await migrate(pool, options);
-      await pool.lend(refuseNewerSchema);
+      await pool.withConnection(refuseNewerSchema);
     } catch (error) {
       await pool.close();
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
@@ -103,11 +103,11 @@ export class PostgresArchive implements Archive {
     return row;
   }
 
-  /** Of all stores: their marks, and the numbers of their last users. */
-  async mark(): Promise<string> {
+  /** Of all stores: their versions, and the numbers of their last users. */
+  async version(): Promise<string> {
     const digest = createHash('sha256');
     for (let after: unknown = 0; ;) {
-      const rows = await this.#pool.read(marksSql, [after]);
+      const rows = await this.#pool.read(versionSql, [after]);
       if (rows.length === 0) return digest.digest('hex');
       digest.update(JSON.stringify(rows));
       after = rows.at(-1)?.[0];
@@ -152,8 +152,8 @@ export class PostgresArchive implements Archive {
   }
 }
 
-const marksSql = prepared(
-  'marks',
+const versionSql = prepared(
+  'versions',
   `
     SELECT store, version, writer, grants, last_user
     FROM plant_store.stores WHERE store > $1 ORDER BY store LIMIT 1000`,

@@ -7,7 +7,7 @@ import { Client, types, type QueryResult } from 'pg';
 import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../refusal.ts';
 import { codeOf, isDefect, NoConnection, ReadOnlyServer } from './errors.ts';
-import { answerMsMax, connectMsMax, inTime } from './in-time.ts';
+import { responseTimeoutMs, connectTimeoutMs, withTimeout } from './timeout.ts';
 
 /** Columns in the order of the statement: null, text, number, boolean or bytes. */
 export type Row = readonly unknown[];
@@ -55,7 +55,7 @@ const columnTypes = {
 export class Connection {
   readonly #client: Client;
   readonly #loss = Promise.withResolvers<void>();
-  #underWay = 0;
+  #inFlight = 0;
   #lastAnswerMs = 0;
   #isLost = false;
 
@@ -79,7 +79,7 @@ export class Connection {
       ...(database !== undefined && { database }),
       ssl: tlsOptions(host, tls),
       application_name: 'plant-store',
-      connectionTimeoutMillis: connectMsMax,
+      connectionTimeoutMillis: connectTimeoutMs,
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveMs,
       types: columnTypes,
@@ -111,8 +111,8 @@ export class Connection {
   }
 
   /** Statements whose answer has not come. */
-  get underWay(): number {
-    return this.#underWay;
+  get inFlight(): number {
+    return this.#inFlight;
   }
 
   /** `onOver` is called when the connection is done with it, be it after nobody waits any more. */
@@ -159,7 +159,7 @@ export class Connection {
   /** Waits for what is under way, and for the server to let go, but not for ever. */
   async close(): Promise<void> {
     this.#isLost = true; // to whoever would send more
-    const timer = setTimeout(() => this.destroy(), answerMsMax);
+    const timer = setTimeout(() => this.destroy(), responseTimeoutMs);
     await this.#client.end().finally(() => clearTimeout(timer));
   }
 
@@ -186,17 +186,17 @@ export class Connection {
   }
 
   #timed<T>(answer: Promise<T>): Promise<T> {
-    if (this.#underWay === 0) this.#lastAnswerMs = performance.now();
-    this.#underWay++;
+    if (this.#inFlight === 0) this.#lastAnswerMs = performance.now();
+    this.#inFlight++;
     const answered = answer.finally(() => this.#answered());
-    return inTime(answered, () => {
+    return withTimeout(answered, () => {
       // Others may have been answered meanwhile, and this one waits behind many.
-      if (performance.now() - this.#lastAnswerMs >= answerMsMax) this.destroy();
+      if (performance.now() - this.#lastAnswerMs >= responseTimeoutMs) this.destroy();
     });
   }
 
   #answered(): void {
-    this.#underWay--;
+    this.#inFlight--;
     this.#lastAnswerMs = performance.now();
   }
 

@@ -19,8 +19,8 @@ export class NoConnection extends Unavailable {
 }
 
 /** No answer in time. The connection may still be good, and the server still at it. */
-export class TooSlow extends Unavailable {
-  override readonly name = 'TooSlow';
+export class TimeoutError extends Unavailable {
+  override readonly name = 'TimeoutError';
   override readonly message = 'the database takes too long to answer';
 }
 

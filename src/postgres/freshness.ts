@@ -1,58 +1,57 @@
 /**
- * The caches of grants and first pages, and whether they still hold: each request first asks whether its store
- * has changed. A token that was revoked, or a role that has changed, is noticed here. One question answers all
- * requests that came before it, however many they are.
+ * The caches of grants and first pages. Each request first checks the versions of its store, which is how a
+ * revoked token or a changed role is noticed. One query serves all requests that arrived before it was sent.
  */
 import type { Grant } from '../access.ts';
-import { Memory } from '../memory.ts';
+import { Cache } from '../cache.ts';
 import type { PlantPage } from '../plant-storage.ts';
 import { prepared } from './connection.ts';
 import type { Pool } from './pool.ts';
 
 /**
- * A grant is read anew after this time, whatever its mark says: a transaction over several machines of
- * a cluster that broke off may be finished long after its mark was seen.
+ * Maximum age of a cached grant. A transaction over several machines of a cluster can finish long after its
+ * version was read.
  */
 const grantMsMax = 10_000;
-/** How long a change by another program, which changes no mark, can be missing from a page. */
+/** Maximum age of a cached page: another program can change plants without changing the version. */
 const pageMsMax = 10_000;
-/** Grants and stores that are known, and characters of pages. */
+/** Cached grants, cached stores, and characters of cached pages. */
 const grantsMax = 10_000;
 const storesMax = 10_000;
 const pageCharsMax = 8 * 1024 * 1024;
-/** What an entry takes besides its text, be it empty. */
+/** What a cached page weighs besides its text. */
 const entryChars = 200;
 
-export const refreshSql = prepared<MarksRow>(
+export const refreshSql = prepared<VersionsRow>(
   'refresh',
   'SELECT version, writer, grants FROM plant_store.stores WHERE store = $1',
 );
 
 /**
- * Marks of a store, each another one after every change: of its plants, and of who may do what. They are
- * compared and not ordered, and no mark comes twice: a database that was restored begins with older ones.
+ * The versions of a store's plants and of its grants. They are compared for equality only, and none is used
+ * twice: a restored database begins with older ones.
  */
-export interface Marks {
-  /** Undefined where a change of our own came after the question: the answer may be older. */
+export interface Versions {
+  /** Undefined if this process has written since the query was sent: its response can be older. */
   plants: string | undefined;
   grants: number;
 }
 
-interface Known {
-  /** Undefined as long as nobody has asked, and where the store is not there. */
-  marks?: Marks | undefined;
-  /** Counts the changes of our own. */
-  changes: number;
-  /** The question that is under way, and the one that will be put after it. */
-  asking?: Promise<void> | undefined;
+interface StoreState {
+  /** Undefined before the first response, and if the store does not exist. */
+  versions?: Versions | undefined;
+  /** Number of writes by this process. */
+  writes: number;
+  /** The query in flight, and the one that follows it. */
+  inFlight?: Promise<void> | undefined;
   next?: Promise<void> | undefined;
 }
 
 export class Freshness {
   readonly #pool: Pool;
-  readonly #stores = new Memory<Known>(storesMax);
-  readonly #grants = new Memory<{ grant: Grant; as: number; untilMs: number }>(grantsMax);
-  readonly #pages = new Memory<{ page: PlantPage; as: string; untilMs: number }>(
+  readonly #stores = new Cache<StoreState>(storesMax);
+  readonly #grants = new Cache<{ grant: Grant; version: number; untilMs: number }>(grantsMax);
+  readonly #pages = new Cache<{ page: PlantPage; version: string; untilMs: number }>(
     pageCharsMax,
     ({ page }) => page.json.length + entryChars,
   );
@@ -61,85 +60,82 @@ export class Freshness {
     this.#pool = pool;
   }
 
-  /** How the store is at some moment after this was called, or later; undefined where it is not there. */
-  async refresh(store: number): Promise<Marks | undefined> {
-    const known = this.#known(store);
-    known.next ??= this.#askNext(store, known);
-    await known.next;
-    return known.marks;
+  /** The versions as of this call or later; undefined if the store does not exist. */
+  async refresh(store: number): Promise<Versions | undefined> {
+    const state = this.#stateOf(store);
+    state.next ??= this.#queryNext(store, state);
+    await state.next;
+    return state.versions;
   }
 
-  /** A change of our own: what was read before it does not hold. */
+  /** This process has changed plants of the store: what was read before is stale. */
   changed(store: number): void {
-    const known = this.#known(store);
-    known.changes++;
-    if (known.marks !== undefined) known.marks.plants = undefined;
+    const state = this.#stateOf(store);
+    state.writes++;
+    if (state.versions !== undefined) state.versions.plants = undefined;
   }
 
-  /**
-   * A page that was read before, if the store has not changed since. Identifying the caller has asked for the
-   * mark after the request came.
-   */
+  /** A cached page, if the store has not changed since. Call it after refresh(). */
   page(store: number, key: string): PlantPage | undefined {
-    const kept = this.#pages.get(key);
-    if (kept === undefined || performance.now() >= kept.untilMs) return undefined;
-    return kept.as === this.mark(store) ? kept.page : undefined;
+    const cached = this.#pages.get(key);
+    if (cached === undefined || performance.now() >= cached.untilMs) return undefined;
+    return cached.version === this.version(store) ? cached.page : undefined;
   }
 
-  /** The last mark of the plants that is known: what is read from now on shows at least that. */
-  mark(store: number): string | undefined {
-    return this.#known(store).marks?.plants;
+  /** The latest version of the plants that is known: what is read from now on is at least as new. */
+  version(store: number): string | undefined {
+    return this.#stateOf(store).versions?.plants;
   }
 
-  /** `mark` was known before the page was read. */
-  keepPage(key: string, page: PlantPage, mark: string): void {
-    this.#pages.keep(key, { page, as: mark, untilMs: performance.now() + pageMsMax });
+  /** `version` was known before the page was read. */
+  setPage(key: string, page: PlantPage, version: string): void {
+    this.#pages.set(key, { page, version, untilMs: performance.now() + pageMsMax });
   }
 
-  grant(key: string): { grant: Grant; as: number } | undefined {
-    const kept = this.#grants.get(key);
-    return kept !== undefined && performance.now() < kept.untilMs ? kept : undefined;
+  grant(key: string): { grant: Grant; version: number } | undefined {
+    const cached = this.#grants.get(key);
+    return cached !== undefined && performance.now() < cached.untilMs ? cached : undefined;
   }
 
-  /** What was read after `grants` was what refresh() returned. */
-  keepGrant(key: string, grant: Grant, grants: number): void {
-    this.#grants.keep(key, { grant, as: grants, untilMs: performance.now() + grantMsMax });
+  /** The grant was read after refresh() returned this version of the grants. */
+  setGrant(key: string, grant: Grant, version: number): void {
+    this.#grants.set(key, { grant, version, untilMs: performance.now() + grantMsMax });
   }
 
-  /** Forgets everything: the server may be another one. */
-  forget(): void {
-    for (const memory of [this.#stores, this.#grants, this.#pages]) memory.forget();
+  /** The next server can be another one, with other data. */
+  clear(): void {
+    for (const cache of [this.#stores, this.#grants, this.#pages]) cache.clear();
   }
 
-  #known(store: number): Known {
-    return this.#stores.recall(String(store), () => ({ changes: 0 }));
+  #stateOf(store: number): StoreState {
+    return this.#stores.getOrLoad(String(store), () => ({ writes: 0 }));
   }
 
-  /** Waits for the question that is under way: it may be older than who asks. */
-  async #askNext(store: number, known: Known): Promise<void> {
+  /** Waits for the query in flight, which can be older than the caller. */
+  async #queryNext(store: number, state: StoreState): Promise<void> {
     try {
-      await known.asking; // where that one gets no answer, another would not either
+      await state.inFlight; // if that one fails, another would fail too
     } finally {
-      known.next = undefined;
+      state.next = undefined;
     }
-    known.asking = this.#ask(store, known);
-    await known.asking;
+    state.inFlight = this.#query(store, state);
+    await state.inFlight;
   }
 
-  async #ask(store: number, known: Known): Promise<void> {
+  async #query(store: number, state: StoreState): Promise<void> {
     try {
-      const { changes } = known;
+      const { writes } = state;
       const [row] = await this.#pool.read(refreshSql, [store]);
-      known.marks = row && marksOf(row);
-      if (known.marks !== undefined && known.changes > changes) known.marks.plants = undefined;
+      state.versions = row && versionsOf(row);
+      if (state.versions !== undefined && state.writes > writes) state.versions.plants = undefined;
     } finally {
-      known.asking = undefined;
+      state.inFlight = undefined;
     }
   }
 }
 
-type MarksRow = readonly [version: number, writer: string, grants: number];
+type VersionsRow = readonly [version: number, writer: string, grants: number];
 
-function marksOf([version, writer, grants]: MarksRow): Marks {
+function versionsOf([version, writer, grants]: VersionsRow): Versions {
   return { plants: `${version} ${writer}`, grants };
 }

@@ -19,8 +19,8 @@ export const groupSql = {
       RETURNING last_id - $3 AS last_id, version`,
   ),
   // Locked, so that the answer comes only when a group that is still in progress is over.
-  askLast: prepared<readonly [lastId: number, version: number, writer: string]>(
-    'ask_last',
+  lastGroup: prepared<readonly [lastId: number, version: number, writer: string]>(
+    'last_group',
     `
       SELECT last_id - $2 AS last_id, version, writer
       FROM plant_store.stores WHERE store = $1 FOR UPDATE`,

@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { prepared, type Connection, type Statement } from './connection.ts';
-import { TooSlow } from './errors.ts';
+import { TimeoutError } from './errors.ts';
 import type { Pool } from './pool.ts';
 
 /** How long it holds without being renewed. */
@@ -117,7 +117,7 @@ export class Lease {
     stop.addEventListener('abort', onStop);
     const renewing = setInterval(() => {
       this.#pool
-        .lend((connection) => this.renew(connection))
+        .withConnection((connection) => this.renew(connection))
         .catch((error: unknown) => {
           // If it could not ask, the next statement asks again; and who takes over ends the session.
           if (error instanceof LeaseLost) broken.reject(error);
@@ -125,7 +125,7 @@ export class Lease {
     }, renewMs);
     try {
       stop.throwIfAborted();
-      await this.#pool.lend(async (session) => {
+      await this.#pool.withConnection(async (session) => {
         try {
           await session.command(
             `RESET ALL; SET application_name = '${applicationName}'; SET statement_timeout = 0`,
@@ -136,7 +136,7 @@ export class Lease {
           session.destroy(); // its settings are for nothing else
         }
       });
-      await this.#pool.lend((connection) => this.#release(connection));
+      await this.#pool.withConnection((connection) => this.#release(connection));
     } catch (error) {
       const isOurs = !(error instanceof LeaseLost);
       if (isOurs) await this.#handOver(undo()).catch(() => {}); // if it cannot, the lease expires
@@ -157,12 +157,12 @@ export class Lease {
       for (const [pid] of others) await connection.query(leaseSql.endSession, [pid]);
       await pause(endPollMs);
     }
-    throw new TooSlow();
+    throw new TimeoutError();
   }
 
   /** A server does not notice that its client is gone until its statement ends. */
   async #handOver(number: number | undefined): Promise<void> {
-    await this.#pool.lend(async (connection) => {
+    await this.#pool.withConnection(async (connection) => {
       await this.#endOthers(connection);
       if (number !== undefined) await this.setNumber(connection, number);
       await this.#release(connection);

@@ -99,7 +99,7 @@ export async function migrate(
   let lostSinceMs: number | undefined;
   for (;;) {
     try {
-      const schema = await pool.lend(readSchema);
+      const schema = await pool.withConnection(readSchema);
       hasAnswered = true;
       lostSinceMs = undefined;
       if (schema === undefined && !create) {
@@ -110,8 +110,9 @@ export async function migrate(
         if (schema.version >= newestVersion) return;
       }
       onWork();
-      if (schema === undefined) await pool.lend(makeLedger);
-      const isHeld = (await pool.lend((connection) => lease.take(connection))) !== undefined;
+      if (schema === undefined) await pool.withConnection(makeLedger);
+      const isHeld =
+        (await pool.withConnection((connection) => lease.take(connection))) !== undefined;
       if (isHeld) await bringUp(lease, stop);
       else await pause(pollMs, undefined, { signal: stop });
     } catch (error) {

@@ -1,9 +1,7 @@
 /**
- * The connections of this process: some that all reads share, some that a transaction has for itself,
- * and one for health checks. They are made when they are needed; one that is lost is replaced by the
- * next use.
+ * The connections of this process: up to four that all reads share, up to four for one transaction each, and
+ * one for health checks. They open on demand, and the next use replaces one that was lost.
  */
-import { channel } from 'node:diagnostics_channel';
 import { setTimeout as pause } from 'node:timers/promises';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import { addressesOf, type Address, type Host } from './address.ts';
@@ -15,38 +13,33 @@ import {
   isWorthRetrying,
   problemOf,
   ReadOnlyServer,
-  TooSlow,
+  TimeoutError,
 } from './errors.ts';
-import { answerMsMax } from './in-time.ts';
+import { Semaphore } from './semaphore.ts';
+import { responseTimeoutMs } from './timeout.ts';
 
-/** Connections of each process: no more than these, and fewer where there is less to do. */
+/** Connections of each process that reads share, and that transactions use one at a time. */
 const sharedMax = 4;
-const ownMax = 4;
-/** Reads under way on a connection that make it worth to have another one. */
-const busyReads = 8;
-/** Reads that may be under way at a time; one more is refused at once. */
+const exclusiveMax = 4;
+/** Reads in flight on each shared connection before another one is opened. */
+const readsPerConnection = 8;
+/** Reads in flight or waiting; more are refused at once. */
 const readsMax = 2_048;
 /**
- * Reads that have been sent and not answered. Others wait here, for so long: what was sent is worked off
- * even if nobody waits for it any more, and everything after it would come too late as well.
+ * Reads in flight. The others wait here, for a limited time: the server works through everything that was sent,
+ * even if its client has stopped waiting.
  */
 const sentReadsMax = 128;
 const readWaitMsMax = 2_000;
 /**
- * For how long something is tried that failed for a passing reason, with what longest pause. A conflict with
- * others is tried as often as that allows, because one of them has got further; a lost connection is not.
+ * How long a transient failure is retried, and how long the longest pause between attempts is. A conflict is
+ * retried for all of that time, because one of the transactions in conflict has succeeded.
  */
 const retryMsMax = 1_000;
 const lostAttemptsMax = 4;
 const pauseMsMax = 50;
-/** After a connection could not be made, others are not even tried for so long. */
-const restMs = 100;
-
-/**
- * For metrics, after each change: `{ lane, busy, waiting }`. In the lane `reads`, reads are busy that have been
- * sent; in `own` and `checks`, connections are, with transactions and with health checks.
- */
-const turnsChanged = channel('plant-store:pool');
+/** No connection is opened for this long after one could not be opened. */
+const openBackoffMs = 100;
 
 const begin: Statement = { name: 'begin', text: 'BEGIN' };
 const commit: Statement = { name: 'commit', text: 'COMMIT' };
@@ -54,13 +47,13 @@ const commit: Statement = { name: 'commit', text: 'COMMIT' };
 /** A statement and its values. */
 export type Step = readonly [statement: Statement, values: readonly unknown[]];
 
-/** Connections that are each used by one at a time. */
+/** Connections that are each used by one transaction at a time. */
 class Lane {
-  readonly turns: Turns;
+  readonly semaphore: Semaphore;
   readonly free: Connection[] = [];
 
   constructor(name: string, connectionsMax: number) {
-    this.turns = new Turns(name, connectionsMax);
+    this.semaphore = new Semaphore(name, connectionsMax);
   }
 }
 
@@ -71,34 +64,34 @@ export class Pool {
   #lastAddress: string | undefined;
   readonly #all = new Set<Connection>();
   #shared: Connection[] = [];
-  #dialing: Promise<void> | undefined;
+  #opening: Promise<void> | undefined;
   #reads = 0;
-  readonly #sentReads = new Turns('reads', sentReadsMax);
-  readonly #own = new Lane('own', ownMax);
+  readonly #sentReads = new Semaphore('reads', sentReadsMax);
+  readonly #exclusive = new Lane('transactions', exclusiveMax);
   readonly #checks = new Lane('checks', 1);
   #failure: { error: unknown; untilMs: number } | undefined;
   #isClosed = false;
 
-  /** `onLost` is called when a connection is lost: what was read before may not hold any more. */
+  /** `onLost` is called when a connection is lost: the next server can have other data. */
   constructor(address: Address, onLost: () => void) {
     this.#address = address;
     this.#hosts = address.hosts;
     this.#onLost = onLost;
   }
 
-  /** Runs a statement that only reads. Rejects with a Problem where the database cannot answer. */
+  /** Runs a statement that only reads. Rejects with a Problem if the database does not respond. */
   async read<R extends Row>(statement: Statement<R>, values: readonly unknown[]): Promise<R[]> {
     if (this.#reads >= readsMax) throw tooManyReads();
     this.#reads++;
     try {
-      return await repeatedly(async () => {
-        await this.#sentReads.take(readWaitMsMax, tooManyReads);
-        const giveBack = () => this.#sentReads.giveBack();
-        const connection = await this.#sharedOne().catch((error: unknown) => {
-          giveBack();
+      return await withRetries(async () => {
+        await this.#sentReads.acquire(readWaitMsMax, tooManyReads);
+        const release = () => this.#sentReads.release();
+        const connection = await this.#sharedConnection().catch((error: unknown) => {
+          release();
           throw error;
         });
-        return connection.query(statement, values, giveBack);
+        return connection.query(statement, values, release);
       });
     } catch (error) {
       throw problemOf(error);
@@ -107,22 +100,22 @@ export class Pool {
     }
   }
 
-  /** Reads for a health check, which does not wait behind requests: overloaded is not down. */
+  /** Reads for a health check, which does not wait behind requests: an overloaded service is healthy. */
   async check<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     try {
-      return await repeatedly(() => this.#lend(this.#checks, work, answerMsMax));
+      return await withRetries(() => this.#withConnectionOf(this.#checks, work, responseTimeoutMs));
     } catch (error) {
       throw problemOf(error);
     }
   }
 
-  /** Runs a statement that changes the same, be it once or twice. */
+  /** Runs an idempotent statement that writes. */
   async write(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
     const [rows = []] = await this.#change([[statement, values]]);
     return rows;
   }
 
-  /** The same with several: all of them or none. */
+  /** Runs several idempotent statements in one transaction. */
   async transact(steps: readonly Step[]): Promise<void> {
     await this.#change([[begin, []], ...steps, [commit, []]]);
   }
@@ -132,32 +125,35 @@ export class Pool {
     const send = async (connection: Connection) => {
       const answers = steps.map(([statement, values]) => connection.query(statement, values));
       return settled(answers).catch((error: unknown) => {
-        mayBeDone ||= isLoss(error); // and stays so, however the next attempt ends
+        mayBeDone ||= isLoss(error); // whatever the next attempt does
         throw error;
       });
     };
     try {
-      return await repeatedly(() => this.lend(send));
+      return await withRetries(() => this.withConnection(send));
     } catch (error) {
       throw mayBeDone ? outcomeUnknown(error) : problemOf(error);
     }
   }
 
-  /** Lends a connection that nobody else uses meanwhile. One that fails is not used again. */
-  async lend<T>(work: (connection: Connection) => Promise<T>, waitMsMax = answerMsMax): Promise<T> {
-    return this.#lend(this.#own, work, waitMsMax);
+  /** Runs `work` with a connection of its own. A connection that fails is closed. */
+  async withConnection<T>(
+    work: (connection: Connection) => Promise<T>,
+    waitMsMax = responseTimeoutMs,
+  ): Promise<T> {
+    return this.#withConnectionOf(this.#exclusive, work, waitMsMax);
   }
 
-  async #lend<T>(
-    { turns, free }: Lane,
+  async #withConnectionOf<T>(
+    { semaphore, free }: Lane,
     work: (connection: Connection) => Promise<T>,
     waitMsMax: number,
   ): Promise<T> {
-    await turns.take(waitMsMax);
+    await semaphore.acquire(waitMsMax);
     try {
       let connection = free.pop();
       while (connection?.isLost === true) connection = free.pop();
-      connection ??= await this.#dial();
+      connection ??= await this.#open();
       try {
         const result = await work(connection);
         free.push(connection);
@@ -168,30 +164,31 @@ export class Pool {
         throw error;
       }
     } finally {
-      turns.giveBack();
+      semaphore.release();
     }
   }
 
-  /** Waits for what is under way and ends all connections. */
+  /** Waits for everything in flight and closes all connections. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#all].map((connection) => connection.close()));
   }
 
-  /** The one with the least to do; another is made where all have much to do. */
-  async #sharedOne(): Promise<Connection> {
+  /** The least busy one. If all are busy, another is opened. */
+  async #sharedConnection(): Promise<Connection> {
     let least = this.#leastBusy();
     const isEnough =
-      least !== undefined && (least.underWay < busyReads || this.#shared.length >= sharedMax);
+      least !== undefined &&
+      (least.inFlight < readsPerConnection || this.#shared.length >= sharedMax);
     if (!isEnough) {
-      this.#dialing ??= this.#dial()
+      this.#opening ??= this.#open()
         .then((connection) => void (connection.isLost || this.#shared.push(connection)))
-        .finally(() => (this.#dialing = undefined));
-      if (least === undefined) await this.#dialing;
-      else this.#dialing.catch(() => {}); // those that are there will do
+        .finally(() => (this.#opening = undefined));
+      if (least === undefined) await this.#opening;
+      else this.#opening.catch(() => {}); // the open ones suffice
       least ??= this.#leastBusy();
     }
-    if (least === undefined) throw new TooSlow(); // it is lost again already
+    if (least === undefined) throw new TimeoutError(); // it was lost again at once
     return least;
   }
 
@@ -199,13 +196,13 @@ export class Pool {
     let least: Connection | undefined;
     for (const connection of this.#shared) {
       if (connection.isLost) continue;
-      if (least === undefined || connection.underWay < least.underWay) least = connection;
+      if (least === undefined || connection.inFlight < least.inFlight) least = connection;
     }
     return least;
   }
 
-  /** Connects to the host that was used last, or the first other one that takes writes. */
-  async #dial(): Promise<Connection> {
+  /** Connects to the host that was used last, or else to the first one that accepts writes. */
+  async #open(): Promise<Connection> {
     if (this.#failure !== undefined && performance.now() < this.#failure.untilMs) {
       throw this.#failure.error;
     }
@@ -224,11 +221,11 @@ export class Pool {
         }
       }
     }
-    this.#failure = { error: failure, untilMs: performance.now() + restMs };
+    this.#failure = { error: failure, untilMs: performance.now() + openBackoffMs };
     throw failure;
   }
 
-  /** The one that was used last comes first. */
+  /** The address that was used last comes first. */
   async #addressesOf(host: Host): Promise<string[]> {
     const isLast = (address: string) => address === this.#lastAddress;
     const addresses = await addressesOf(host);
@@ -236,16 +233,16 @@ export class Pool {
   }
 
   #use(connection: Connection, host: Host, address: string): void {
-    // Not away from it as long as it serves: another may be a primary of the past.
+    // Stay with this host while it serves: another one can be a former primary.
     this.#hosts = [host, ...this.#hosts.filter((one) => one !== host)];
     this.#lastAddress = address;
     this.#all.add(connection);
-    void connection.loss.then(() => this.#forget(connection));
+    void connection.loss.then(() => this.#remove(connection));
     this.#failure = undefined;
     if (this.#isClosed) connection.destroy();
   }
 
-  #forget(connection: Connection): void {
+  #remove(connection: Connection): void {
     this.#all.delete(connection);
     this.#shared = this.#shared.filter((one) => one !== connection);
     this.#onLost();
@@ -253,8 +250,8 @@ export class Pool {
 }
 
 /**
- * Waits for all answers, so that the connection is free, and then rejects with the first error; or with a
- * defect, because that ends the connection, and the other statements with it.
+ * Waits for all responses, so that the connection is free, then rejects with the first error. A defect comes
+ * first, because it closes the connection and so fails the other statements.
  */
 export async function settled<const T extends readonly Promise<unknown>[]>(
   answers: T,
@@ -267,8 +264,8 @@ export async function settled<const T extends readonly Promise<unknown>[]>(
   return Promise.all(answers);
 }
 
-/** Tries again what failed for a passing reason: a lost connection, a conflict with others. */
-async function repeatedly<T>(work: () => Promise<T>): Promise<T> {
+/** Retries transient failures: a lost connection or a conflict with another transaction. */
+async function withRetries<T>(work: () => Promise<T>): Promise<T> {
   const endMs = performance.now() + retryMsMax;
   for (let attempt = 1; ; attempt++) {
     try {
@@ -277,65 +274,17 @@ async function repeatedly<T>(work: () => Promise<T>): Promise<T> {
       const isConflict = isWorthRetrying(error);
       const isPassing = isConflict || isLoss(error);
       const isOver = performance.now() > endMs || (!isConflict && attempt >= lostAttemptsMax);
-      if (!isPassing || isOver || error instanceof TooSlow) throw error;
+      if (!isPassing || isOver || error instanceof TimeoutError) throw error;
       await jitter();
     }
   }
 }
 
-/** A short pause of random length, so that those who met do not meet again. */
+/** A short random pause, so that transactions that met do not meet again. */
 export function jitter(): Promise<void> {
   return pause(Math.random() * pauseMsMax);
 }
 
 function tooManyReads(): Problem {
   return new Problem('overloaded', 'Too many reads wait for their turn.');
-}
-
-/** So many at a time; others wait for their turn, in order and not for ever. */
-class Turns {
-  readonly #lane: string;
-  readonly #count: number;
-  #left: number;
-  readonly #waiting = new Set<() => void>();
-
-  constructor(lane: string, count: number) {
-    this.#lane = lane;
-    this.#count = count;
-    this.#left = count;
-  }
-
-  async take(waitMsMax: number, late: () => Error = () => new TooSlow()): Promise<void> {
-    if (this.#left > 0) {
-      this.#left--;
-      this.#publish();
-      return;
-    }
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#waiting.add(resolve);
-    this.#publish();
-    const timer = setTimeout(() => {
-      this.#waiting.delete(resolve);
-      this.#publish();
-      reject(late());
-    }, waitMsMax);
-    await promise.finally(() => clearTimeout(timer));
-  }
-
-  giveBack(): void {
-    const [next] = this.#waiting;
-    if (next === undefined) {
-      this.#left++;
-    } else {
-      this.#waiting.delete(next);
-      next();
-    }
-    this.#publish();
-  }
-
-  #publish(): void {
-    if (!turnsChanged.hasSubscribers) return;
-    const [lane, busy, waiting] = [this.#lane, this.#count - this.#left, this.#waiting.size];
-    turnsChanged.publish({ lane, busy, waiting });
-  }
 }

@@ -25,8 +25,8 @@ import { stepOf, walk, type Step } from '../walk.ts';
 import { addressOf } from './address.ts';
 import { distribute, refuseUnsafeWorkers } from './citus.ts';
 import { prepared, refuseUnsafe, whatItIs, type Connection } from './connection.ts';
-import { isAnswer, isLoss, Migrating, problemOf, refusalFor, TooSlow } from './errors.ts';
-import { inTime } from './in-time.ts';
+import { isAnswer, isLoss, Migrating, problemOf, refusalFor, TimeoutError } from './errors.ts';
+import { withTimeout } from './timeout.ts';
 import { migrate, newestVersion, refuseUnusableSchema, schemaMsMax, schemaSql } from './migrate.ts';
 import { endOfStepSql, findSql, listSql, listValues, stepSql } from './plants.ts';
 import { Pool, settled } from './pool.ts';
@@ -72,7 +72,7 @@ export class PostgresStorage implements Storage {
   /** Does not connect yet. Throws Refusal for an address that is none. */
   constructor(url: string, options: OpenOptions = { create: true }) {
     this.#options = options;
-    this.#pool = new Pool(addressOf(url), () => this.#freshness.forget());
+    this.#pool = new Pool(addressOf(url), () => this.#freshness.clear());
     this.#freshness = new Freshness(this.#pool);
     this.#writer = new Writer(this.#pool, this.#freshness);
     this.#tokens = new Tokens(this.#pool, this.#freshness);
@@ -91,9 +91,10 @@ export class PostgresStorage implements Storage {
   async openSoon(): Promise<void> {
     const opening = this.#open();
     const leftMs = opening.sinceMs + openMsMax - performance.now();
-    await inTime(opening.done, () => {}, Math.max(0, leftMs)).catch((error: unknown) => {
+    await withTimeout(opening.done, () => {}, Math.max(0, leftMs)).catch((error: unknown) => {
       const { isMigrating } = opening;
-      if (error instanceof TooSlow) throw storageUnavailable(isMigrating ? new Migrating() : error);
+      if (error instanceof TimeoutError)
+        throw storageUnavailable(isMigrating ? new Migrating() : error);
       throw isMigrating && isAnswer(error) ? storageUnavailable(error) : error;
     });
   }
@@ -120,7 +121,7 @@ export class PostgresStorage implements Storage {
   async #prepare(onWork: () => void): Promise<void> {
     const startedMs = performance.now();
     await migrate(this.#pool, { ...this.#options, onWork, stop: this.#stop.signal });
-    await this.#pool.lend((connection) => prepare(connection, this.#options));
+    await this.#pool.withConnection((connection) => prepare(connection, this.#options));
     this.#schemaUntilMs = startedMs + schemaMsMax; // over already if there was much to do
   }
 
@@ -146,13 +147,13 @@ export class PostgresStorage implements Storage {
     }
     const key = firstPageKey(caller, query);
     const { store } = caller;
-    const kept = key === undefined ? undefined : this.#freshness.page(store, key);
-    if (kept !== undefined) return kept;
+    const cached = key === undefined ? undefined : this.#freshness.page(store, key);
+    if (cached !== undefined) return cached;
     return this.#answer(async () => {
-      const mark = this.#freshness.mark(store); // before the page is read, so it is no older
+      const version = this.#freshness.version(store); // before the page is read
       const values = listValues(kind, caller, query);
       const page = pageOf(await this.#pool.read(listSql[kind], values), query);
-      if (key !== undefined && mark !== undefined) this.#freshness.keepPage(key, page, mark);
+      if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
       return page;
     });
   }
@@ -212,7 +213,7 @@ export class PostgresStorage implements Storage {
   /** In time, or not: a request asks several things in a row, and some wait for what others have asked. */
   async #answer<T>(read: () => Promise<T>): Promise<T> {
     try {
-      return await inTime(this.#whenReady().then(read));
+      return await withTimeout(this.#whenReady().then(read));
     } catch (error) {
       throw error instanceof Refusal ? storageUnavailable(error) : problemOf(error);
     }
@@ -234,7 +235,7 @@ export class PostgresStorage implements Storage {
     if (performance.now() < this.#schemaUntilMs) return;
     const startedMs = performance.now();
     const read = this.#pool.check((connection) => connection.query(schemaSql, []));
-    const [[number] = [0]] = await inTime(read, () => {}, schemaReadMsMax);
+    const [[number] = [0]] = await withTimeout(read, () => {}, schemaReadMsMax);
     const schema = schemaOf(number);
     refuseUnusableSchema(schema);
     if (schema.version < newestVersion) {

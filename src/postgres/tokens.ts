@@ -105,7 +105,10 @@ export const tokenSql = {
       UPDATE plant_store.tokens SET revoked_at = $3
       WHERE hash BETWEEN $1 AND $2 AND revoked_at IS NULL`,
   ),
-  markGrants: prepared('mark_grants', 'UPDATE plant_store.stores SET grants = $2 WHERE store = $1'),
+  raiseGrants: prepared(
+    'mark_grants',
+    'UPDATE plant_store.stores SET grants = $2 WHERE store = $1',
+  ),
   listAll: prepared<RecordRow>(
     'list_all',
     `
@@ -129,8 +132,8 @@ export const tokenSql = {
 /** Random, because no counter spans machines: one that is taken is drawn again. */
 const storeNumberMax = 2 ** 48 - 1; // what randomInt can draw from
 
-function markGrants(store: number): Step {
-  return [tokenSql.markGrants, [store, randomInt(storeNumberMax)]];
+function raiseGrants(store: number): Step {
+  return [tokenSql.raiseGrants, [store, randomInt(storeNumberMax)]];
 }
 
 export class Tokens {
@@ -156,7 +159,7 @@ export class Tokens {
       expiresAtMs ?? null,
     ];
     if (role === undefined) {
-      await this.#pool.transact([[tokenSql.addToken, values], markGrants(storeNumber)]);
+      await this.#pool.transact([[tokenSql.addToken, values], raiseGrants(storeNumber)]);
       return;
     }
     const steps: Step[] = [
@@ -172,16 +175,16 @@ export class Tokens {
   async identify({ tokenHash }: Credential): Promise<Grant | undefined> {
     const bytes = Buffer.from(tokenHash);
     const key = bytes.toString('latin1');
-    const kept = this.#freshness.grant(key);
-    if (kept !== undefined) {
-      const marks = await this.#freshness.refresh(kept.grant.caller.store);
-      if (marks?.grants === kept.as) return kept.grant;
+    const cached = this.#freshness.grant(key);
+    if (cached !== undefined) {
+      const versions = await this.#freshness.refresh(cached.grant.caller.store);
+      if (versions?.grants === cached.version) return cached.grant;
     }
     const [found] = await this.#pool.read(tokenSql.findToken, [bytes]);
     if (found === undefined) return undefined;
     const [store, user] = found;
-    // The mark first and then the token again: a change that the mark does not show is read then.
-    const marks = await this.#freshness.refresh(store);
+    // The versions first, then the token again: it includes every change that they do not.
+    const versions = await this.#freshness.refresh(store);
     const [[tokenRow], [roleRow]] = await Promise.all([
       this.#pool.read(tokenSql.findToken, [bytes]),
       this.#pool.read(tokenSql.findRole, [store, user]),
@@ -193,7 +196,7 @@ export class Tokens {
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
-    if (marks !== undefined) this.#freshness.keepGrant(key, grant, marks.grants);
+    if (versions !== undefined) this.#freshness.setGrant(key, grant, versions.grants);
     return grant;
   }
 
@@ -239,10 +242,10 @@ export class Tokens {
     change: readonly Step[],
     isSeen: () => Promise<boolean>,
   ): Promise<void> {
-    await this.#pool.transact([...change, markGrants(store)]);
+    await this.#pool.transact([...change, raiseGrants(store)]);
     try {
       if (!(await isSeen())) throw new Error('one machine has not finished what others have');
-      await this.#pool.write(...markGrants(store));
+      await this.#pool.write(...raiseGrants(store));
     } catch (error) {
       throw outcomeUnknown(error);
     }

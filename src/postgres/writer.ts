@@ -7,7 +7,7 @@ import { channel } from 'node:diagnostics_channel';
 import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
 import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem } from '../problem.ts';
-import { isLoss, isWorthRetrying, problemOf, TooSlow } from './errors.ts';
+import { isLoss, isWorthRetrying, problemOf, TimeoutError } from './errors.ts';
 import { Group, groupSql } from './group.ts';
 import { jitter, type Pool } from './pool.ts';
 import type { Freshness } from './freshness.ts';
@@ -17,13 +17,13 @@ const groupMax = 512;
 /** Writes that have waited for longer are not begun. */
 const waitMsMax = 4_000;
 /** And those that were are told by then, though nobody knows their outcome yet. */
-const tellMsMax = 5_500;
+const outcomeTimeoutMs = 5_500;
 /** How often it is looked for such. */
-const lookMs = 200;
+const sweepMs = 200;
 /** How often a transaction is begun that conflicts with others or loses its connection. */
 const attemptsMax = 5;
 /** How long is asked whether a commit came through, whose answer was lost. */
-const askMsMax = 3_000;
+const commitCheckMsMax = 3_000;
 
 /** For metrics, after each commit: `{ writes, durationMs }`, from when the first of them came. */
 const committed = channel('plant-store:commit');
@@ -87,12 +87,12 @@ export class Writer {
 
   /** Never rejects: each write is told its own outcome. */
   async #work(queue: Queue): Promise<void> {
-    const timer = setInterval(() => this.#giveUpLate(queue), lookMs);
+    const timer = setInterval(() => this.#rejectLate(queue), sweepMs);
     while (queue.waiting.length > 0) {
-      queue.group = takeGroup(queue);
+      queue.group = nextGroup(queue);
       await this.#settle(queue.group);
       queue.group = undefined;
-      this.#giveUpLate(queue);
+      this.#rejectLate(queue);
     }
     clearInterval(timer);
     this.#queues.delete(queue.store);
@@ -105,7 +105,7 @@ export class Writer {
       const writer = `${this.#name} ${++this.#attempts}`;
       let isSent = false;
       try {
-        await this.#pool.lend(
+        await this.#pool.withConnection(
           (connection) => {
             isSent = true;
             return group.commit(connection, writer);
@@ -136,10 +136,14 @@ export class Writer {
 
   /** Whether an attempt came through, whose answer was lost; undefined where nobody can tell. */
   async #ask(group: Group, writer: string): Promise<boolean | undefined> {
-    for (const endMs = performance.now() + askMsMax; performance.now() < endMs; await jitter()) {
+    for (
+      const endMs = performance.now() + commitCheckMsMax;
+      performance.now() < endMs;
+      await jitter()
+    ) {
       try {
-        const [row] = await this.#pool.lend((connection) =>
-          connection.query(groupSql.askLast, [group.store, group.assigned]),
+        const [row] = await this.#pool.withConnection((connection) =>
+          connection.query(groupSql.lastGroup, [group.store, group.assigned]),
         );
         if (row === undefined) continue;
         const [id, version, lastWriter] = row;
@@ -169,21 +173,21 @@ export class Writer {
   }
 
   /** Those who have waited for too long: there may be no end to it. */
-  #giveUpLate({ waiting, group }: Queue): void {
+  #rejectLate({ waiting, group }: Queue): void {
     const nowMs = performance.now();
     for (let [first] = waiting; first !== undefined; [first] = waiting) {
       if (first.sinceMs >= nowMs - waitMsMax) break;
       waiting.shift();
-      this.#pending.reject(first.number, problemOf(new TooSlow()));
+      this.#pending.reject(first.number, problemOf(new TimeoutError()));
     }
-    if (group !== undefined && group.sinceMs < nowMs - tellMsMax) {
-      this.#reject(group, outcomeUnknown(new TooSlow()));
+    if (group !== undefined && group.sinceMs < nowMs - outcomeTimeoutMs) {
+      this.#reject(group, outcomeUnknown(new TimeoutError()));
     }
   }
 }
 
 /** The first of the queue, of which no two name the same plant: the order of such is up to the database. */
-function takeGroup({ store, waiting }: Queue): Group {
+function nextGroup({ store, waiting }: Queue): Group {
   const ids = new Set<number>();
   const changes = new Map<number, Change>();
   const sinceMs = waiting[0]?.sinceMs ?? 0;

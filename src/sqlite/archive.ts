@@ -65,7 +65,7 @@ export class SqliteArchive implements Archive {
   }
 
   /** As SQLite has it: a number that the commits of other connections change (pragma data_version). */
-  async mark(): Promise<string> {
+  async version(): Promise<string> {
     return String(this.#first('PRAGMA data_version')?.[0]);
   }
 

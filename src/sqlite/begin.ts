@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { blockMs } from './block.ts';
+import { sleepSync } from './sleep.ts';
 import { isLocked } from './errors.ts';
 import { nowMs } from './writes.ts';
 
@@ -21,7 +21,7 @@ export function begin(database: DatabaseSync, untilMs: number, pollMs = lockPoll
       return;
     } catch (error) {
       if (!isLocked(error) || nowMs() > untilMs) throw error;
-      blockMs(pollMs);
+      sleepSync(pollMs);
     }
   }
 }

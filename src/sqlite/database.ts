@@ -16,7 +16,7 @@ import {
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Refusal, type RefusalKind } from '../refusal.ts';
-import { blockMs } from './block.ts';
+import { sleepSync } from './sleep.ts';
 import { isLocked, isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { publish, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, migrate, refuseUnusableSchema } from './migrate.ts';
@@ -74,7 +74,7 @@ function openWith(
     } catch (error) {
       // SQLite does not wait for a process that brings the file into WAL mode at the same moment.
       if (!isLocked(error) || nowMs() > untilMs) throw refusalFor(error, path);
-      blockMs(lockPollMs);
+      sleepSync(lockPollMs);
     }
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Grant, ReadAccess } from '../access.ts';
-import { Memory } from '../memory.ts';
+import { Cache } from '../cache.ts';
 import type { PlantPage } from '../plant-storage.ts';
 import type { SchemaCheck } from './migrate.ts';
 import { prepare, type Statement } from './statement.ts';
@@ -29,8 +29,8 @@ interface Page {
 
 export class Freshness {
   /** Hold until a token or a user changes. */
-  readonly grants = new Memory<Grant>(grantsMax);
-  readonly #pages = new Memory<Page>(pageCharsMax, ({ page }) => page.json.length + entryChars);
+  readonly grants = new Cache<Grant>(grantsMax);
+  readonly #pages = new Cache<Page>(pageCharsMax, ({ page }) => page.json.length + entryChars);
   readonly #stores: Stores;
   readonly #schema: SchemaCheck;
   /**
@@ -60,7 +60,7 @@ export class Freshness {
     this.changed();
     this.#schema.check();
     const grantCount = this.#grantChanges.get()?.[0];
-    if (grantCount !== this.#grantCount) this.grants.forget();
+    if (grantCount !== this.#grantCount) this.grants.clear();
     // Last: where a question cannot be answered, it is put again.
     this.#version = version;
     this.#grantCount = grantCount;
@@ -83,7 +83,7 @@ export class Freshness {
       return cached.page;
     }
     const page = read();
-    this.#pages.keep(key, { page, version, untilMs: nowMs + pageMsMax, changes });
+    this.#pages.set(key, { page, version, untilMs: nowMs + pageMsMax, changes });
     return page;
   }
 }

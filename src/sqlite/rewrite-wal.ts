@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { DiskFailure, Refusal } from '../refusal.ts';
-import { blockMs } from './block.ts';
+import { sleepSync } from './sleep.ts';
 import { isLocked } from './errors.ts';
 
 const chunkBytes = 1024 * 1024;
@@ -36,7 +36,7 @@ export function rewriteWal(path: string): void {
   const hasNoIndex = () => existsSync(wal) && !existsSync(index);
   const triesMax = hasNoIndex() ? triesMaxWithoutIndex : triesMaxWithIndex;
   for (let tries = 0; (hasBytes(wal) || hasNoIndex()) && tries < triesMax; tries++) {
-    if (tries > 0) blockMs(Math.random() * pauseMsMax);
+    if (tries > 0) sleepSync(Math.random() * pauseMsMax);
     if (rewriteAlone(path, wal)) return;
   }
   if (hasNoIndex()) {

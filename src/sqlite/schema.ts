@@ -5,7 +5,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { migrateNew, versionOf } from './migrate.ts';
 
-/** Marks a database that `copy` has not finished (archive.ts). */
+/** Versions a database that `copy` has not finished (archive.ts). */
 export const unfinishedCopyTable = 'CREATE TABLE unfinished_copy (source TEXT NOT NULL) STRICT';
 
 /** What a database may contain besides: statistics of ANALYZE (sqlite.org/fileformat.html) and the mark. */

@@ -15,7 +15,7 @@ import { inSlice } from '../time-slices.ts';
 import { walk } from '../walk.ts';
 import { Connection, type Open } from './connection.ts';
 import type { OpenOptions } from './database.ts';
-import { Turn } from './turn.ts';
+import { ReadBatcher } from './read-batcher.ts';
 import { Writer } from './writer.ts';
 import type { Write, WriteResults } from './writes.ts';
 
@@ -38,7 +38,7 @@ export class SqliteStorage implements Storage {
   /** Those of a turn are read together. */
   readonly lookupsMax = Infinity;
   readonly #connection: Connection;
-  readonly #turn: Turn;
+  readonly #batcher: ReadBatcher;
   readonly #writer: Writer;
   readonly #onFileFault: SqliteOptions['onFileFault'];
   readonly #fileChecks: NodeJS.Timeout;
@@ -49,7 +49,7 @@ export class SqliteStorage implements Storage {
   constructor(path: string, { onFileFault, onDiskFailure, ...options }: SqliteOptions) {
     this.#onFileFault = onFileFault;
     this.#connection = new Connection(path, cacheKiB);
-    this.#turn = new Turn(this.#connection);
+    this.#batcher = new ReadBatcher(this.#connection);
     const fileId = this.#connection.open(options);
     if (this.#isUnfinished()) {
       this.#connection.close();
@@ -98,8 +98,8 @@ export class SqliteStorage implements Storage {
     const { buffer, byteOffset, byteLength } = tokenHash;
     const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
     this.#refuseFault();
-    return this.#turn.read(({ freshness, tokens }) =>
-      freshness.grants.recall(key, () => tokens.findGrant(tokenHash)),
+    return this.#batcher.read(({ freshness, tokens }) =>
+      freshness.grants.getOrLoad(key, () => tokens.findGrant(tokenHash)),
     );
   }
 
@@ -121,7 +121,7 @@ export class SqliteStorage implements Storage {
     clearInterval(this.#fileChecks);
     try {
       await this.#writer.close();
-      await this.#turn.close();
+      await this.#batcher.close();
     } finally {
       this.#connection.close();
     }

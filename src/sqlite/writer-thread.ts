@@ -24,7 +24,7 @@ import {
 } from './writes.ts';
 
 /** Writes of one transaction, give or take a batch: a commit of so many takes some milliseconds. */
-const togetherMax = 512;
+const commitWritesMax = 512;
 /** Writes touch every tree of the schema, two of them at random. */
 const cacheKiB = 16_384;
 
@@ -40,7 +40,7 @@ function serve(port: MessagePort): void {
     for (let next: Message | undefined = first; next !== undefined;) {
       const batches: Batch[] = [];
       let writes = 0;
-      while (next !== undefined && next !== 'close' && writes < togetherMax) {
+      while (next !== undefined && next !== 'close' && writes < commitWritesMax) {
         batches.push(next);
         writes += next.writes.size;
         for (const number of next.writes.keys()) lastNumber = number;

@@ -42,7 +42,7 @@ describe('PostgreSQL: an address', () => {
     ['postgres://host/db?sslrootcert=/nowhere', /cannot be read at \/nowhere/],
   ] as const) {
     it(`is refused as ${url}, with words that name the mend`, () => {
-      const name = url.includes('/nowhere') ? 'Refusal' : 'Misuse';
+      const name = url.includes('/nowhere') ? 'Refusal' : 'UsageError';
       assert.throws(() => addressOf(url), { name, message: mend });
     });
   }

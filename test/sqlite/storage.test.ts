@@ -11,7 +11,7 @@ import { listSql, plantSql } from '../../src/sqlite/plants.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { storeSql } from '../../src/sqlite/stores.ts';
 import { tokenSql } from '../../src/sqlite/tokens.ts';
-import { Turn } from '../../src/sqlite/turn.ts';
+import { ReadBatcher } from '../../src/sqlite/read-batcher.ts';
 import type { PlantPage } from '../../src/plant-storage.ts';
 import { hashToken } from '../../src/token.ts';
 import { storageContract } from '../storage.contract.ts';
@@ -213,10 +213,10 @@ it('SQLite: a read of a turn that fails is the only one that fails', async (t) =
   await open(t);
   const connection = new Connection(path, 1_000);
   t.after(() => connection.close());
-  const turn = new Turn(connection);
+  const batcher = new ReadBatcher(connection);
   const count = ({ database }: Open) => database.prepare('SELECT count(*) FROM plants').get();
   const wrong = ({ database }: Open) => database.prepare('SELECT nothing').get();
-  const results = await Promise.allSettled([turn.read(wrong), turn.read(count)]);
+  const results = await Promise.allSettled([batcher.read(wrong), batcher.read(count)]);
   assert.deepEqual(
     results.map(({ status }) => status),
     ['rejected', 'fulfilled'],

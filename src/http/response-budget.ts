@@ -1,36 +1,36 @@
 /**
- * Bounds what long answers take of memory while they wait for their readers, in all and for each user.
- * Short answers are not counted: the system's buffers take them at once.
+ * Bounds the memory of long responses that their clients have not read yet, in total and for each user.
+ * Short responses are not counted: the buffers of the operating system take them at once.
  */
 import type { ServerResponse } from 'node:http';
 import type { Identity } from '../access.ts';
 import { Problem } from '../problem.ts';
-import { waitingBytesMax, waitingBytesOfUserMax } from './limits.ts';
+import { unreadBytesMax, unreadBytesOfUserMax } from './limits.ts';
 
-/** What one answer can do with the bounds. Both methods throw `overloaded` if there is no room. */
-export interface Room {
-  /** Saves the work for an answer that there is no room for. */
+/** The budget of one response. Both methods throw `overloaded` if it is exceeded. */
+export interface Reservation {
+  /** Throws before any work is done for a response that does not fit. */
   check(bytes: number): void;
-  /** Sets bytes aside until the response is over; nothing of it may have been sent by then. */
+  /** Reserves bytes until the response is finished. None of them can have been sent before. */
   reserve(bytes: number): void;
 }
 
-export class WaitingBytes {
+export class ResponseBudget {
   #total = 0;
   readonly #ofUsers = new Map<string, number>();
 
-  roomFor({ store, user }: Identity, response: ServerResponse): Room {
-    // Short pages never ask.
+  reservationFor({ store, user }: Identity, response: ServerResponse): Reservation {
+    // A function, because short pages never need it.
     const keyOf = () => `${store} ${user}`;
     const check = (bytes: number) => {
       const ofUser = this.#ofUsers.get(keyOf()) ?? 0;
-      if (ofUser + bytes > waitingBytesOfUserMax || this.#total + bytes > waitingBytesMax) {
-        throw noRoom();
+      if (ofUser + bytes > unreadBytesOfUserMax || this.#total + bytes > unreadBytesMax) {
+        throw tooManyUnreadLists();
       }
     };
     let reserved = 0;
     const reserve = (bytes: number) => {
-      if (response.destroyed) return; // its client has gone, so it would never be over
+      if (response.destroyed) return; // its client is gone, so no `close` would release them
       check(bytes);
       const key = keyOf();
       if (reserved === 0) response.once('close', () => this.#add(key, -reserved));
@@ -48,7 +48,7 @@ export class WaitingBytes {
   }
 }
 
-function noRoom(): Problem {
+function tooManyUnreadLists(): Problem {
   return new Problem(
     'overloaded',
     'Too many long lists wait for their readers: read those that you have asked for, or ask for short ' +

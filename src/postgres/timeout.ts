@@ -1,19 +1,19 @@
-import { TooSlow } from './errors.ts';
+import { TimeoutError } from './errors.ts';
 
 /** What an answer may take, of a statement or of all that a read needs; the server gives up before that. */
-export const answerMsMax = 4_000;
+export const responseTimeoutMs = 4_000;
 /** What a connection may take to be made, and a host to be found. */
-export const connectMsMax = 2_000;
+export const connectTimeoutMs = 2_000;
 
-/** Rejects with TooSlow where it takes longer; what is under way goes on, and nobody waits for it. */
-export async function inTime<T>(
+/** Rejects with TimeoutError where it takes longer; what is under way goes on, and nobody waits for it. */
+export async function withTimeout<T>(
   answer: Promise<T>,
   onLate = () => {},
-  msMax = answerMsMax,
+  msMax = responseTimeoutMs,
 ): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
-    reject(new TooSlow());
+    reject(new TimeoutError());
     onLate();
   }, msMax);
   try {

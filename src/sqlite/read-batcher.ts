@@ -1,7 +1,6 @@
 /**
- * Requests that come in one turn of the event loop find their callers together, at its end: one
- * transaction, one check whether the file has changed, and in the same transaction all that they read
- * next. The check comes after each of them, so that what they read is as of then or later.
+ * Reads of all requests that arrive in one turn of the event loop share one transaction, which begins at the
+ * end of that turn. It first checks whether the file has changed, so every read is as of its request or later.
  */
 import type { Connection, Open } from './connection.ts';
 
@@ -10,30 +9,30 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-export class Turn {
+export class ReadBatcher {
   readonly #connection: Connection;
-  /** At most one for each request that is being handled. */
+  /** At most one for each request in progress. */
   #waiting: Waiting[] = [];
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Resolves at the end of this turn; what is read next shares the transaction. */
+  /** Resolves at the end of this turn. Reads by code that awaits it share the transaction. */
   read<T>(work: (open: Open) => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    if (this.#waiting.length === 0) setImmediate(() => this.#end());
+    if (this.#waiting.length === 0) setImmediate(() => this.#flush());
     this.#waiting.push({ read: () => resolve(this.#connection.read(work)), reject });
     return promise;
   }
 
-  /** Resolves when nobody waits any more. */
+  /** Resolves when no read is pending. */
   async close(): Promise<void> {
     await this.read(() => {}).catch(() => {});
     await new Promise((resolve) => process.nextTick(resolve)); // that ends the transaction
   }
 
-  #end(): void {
+  #flush(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     try {
@@ -50,7 +49,7 @@ export class Turn {
         reject(error);
       }
     }
-    // Ticks come when all reactions to promises have run, and those to these.
+    // Ticks run after all promise reactions, including those that these reactions queue.
     queueMicrotask(() => process.nextTick(() => this.#connection.endReads()));
   }
 }

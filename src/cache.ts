@@ -1,0 +1,45 @@
+/**
+ * A cache bounded by the total weight of its values. The oldest value is evicted first, whether or not it
+ * was used since.
+ */
+export class Cache<Value extends object> {
+  readonly #weightMax: number;
+  readonly #weightOf: (value: Value) => number;
+  readonly #values = new Map<string, Value>();
+  #weight = 0;
+
+  constructor(weightMax: number, weightOf: (value: Value) => number = () => 1) {
+    this.#weightMax = weightMax;
+    this.#weightOf = weightOf;
+  }
+
+  get(key: string): Value | undefined {
+    return this.#values.get(key);
+  }
+
+  /** The cached value, or what `load` returns, which is then cached unless it is undefined. */
+  getOrLoad<Loaded extends Value | undefined>(key: string, load: () => Loaded): Value | Loaded {
+    const cached = this.get(key);
+    if (cached !== undefined) return cached;
+    const value = load();
+    if (value !== undefined) this.set(key, value);
+    return value;
+  }
+
+  set(key: string, value: Value): void {
+    const replaced = this.#values.get(key);
+    if (replaced !== undefined) this.#weight -= this.#weightOf(replaced);
+    this.#values.set(key, value);
+    this.#weight += this.#weightOf(value);
+    for (const [oldest, its] of this.#values) {
+      if (this.#weight <= this.#weightMax) return;
+      this.#values.delete(oldest);
+      this.#weight -= this.#weightOf(its);
+    }
+  }
+
+  clear(): void {
+    this.#values.clear();
+    this.#weight = 0;
+  }
+}
