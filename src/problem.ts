@@ -55,13 +55,13 @@ export function invalidRequest(faults: readonly Fault[]): Problem {
   const detail =
     first !== undefined && others.length === 0
       ? first.detail
-      : `The request has ${faults.length} faults; "errors" lists each.`;
+      : `The request has ${faults.length} errors; "errors" lists each.`;
   return new Problem('invalid-request', detail, { faults });
 }
 
 /** The answer to what is no fault of the client and not foreseen here. */
 export function defect(cause: unknown): Problem {
-  return new Problem('internal-error', 'Something went wrong here, not with the request.', {
+  return new Problem('internal-error', 'The service failed; the request is not the cause.', {
     cause,
   });
 }
@@ -69,43 +69,52 @@ export function defect(cause: unknown): Problem {
 export function outcomeUnknown(cause: unknown): Problem {
   return new Problem(
     'outcome-unknown',
-    'The change may or may not have been stored: ask for it before sending it again.',
+    'The change may or may not have been stored. Check before you send it again.',
     { cause },
   );
 }
 
 export function storageUnavailable(cause: unknown): Problem {
-  return new Problem('storage-unavailable', 'The storage cannot answer now; nothing was changed.', {
+  return new Problem(
+    'storage-unavailable',
+    'The storage is unavailable now. Nothing was changed; try again later.',
+    {
+      cause,
+    },
+  );
+}
+
+export function storageFull(cause: unknown): Problem {
+  return new Problem('storage-full', 'There is no space left to store this. Nothing was changed.', {
     cause,
   });
 }
 
-export function storageFull(cause: unknown): Problem {
-  return new Problem('storage-full', 'There is no room left to store this.', { cause });
-}
-
 export function tooManyWrites(): Problem {
-  return new Problem('overloaded', 'Too many writes wait for their turn; nothing was changed.');
+  return new Problem(
+    'overloaded',
+    'Too many writes are pending. Nothing was changed; try again later.',
+  );
 }
 
 /** The same for a plant that is not there and for one out of the caller's reach. */
 export function plantNotFound(): Problem {
   return new Problem(
     'plant-not-found',
-    'There is no plant with this id among those that you have access to.',
+    'There is no plant with this id, or you do not have access to it.',
   );
 }
 
 export function idTaken(id: number): Problem {
   return new Problem(
     'id-taken',
-    `The store already has a plant with the id ${id}. Send another id, or none to be given one.`,
+    `The store already has a plant with the id ${id}. Send another id, or none to have one assigned.`,
   );
 }
 
 export function idsExhausted(): Problem {
   return new Problem(
     'ids-exhausted',
-    `The store has held a plant with the largest id, ${idMax}, so there is no next one to assign. Send an id of your own.`,
+    `The store has used the largest id, ${idMax}, so it cannot assign another. Send an id of your own.`,
   );
 }

@@ -24,12 +24,16 @@ for (const file of withExamples) {
   test(`the examples of ${file} print what it shows`, { timeout: 60_000 }, async (t) => {
     let url: string | undefined;
     const postgres = async () => (url ??= (await testDatabase(t, 'PostgreSQL')).url);
-    const { examples } = new Page(join(root, file));
+    const { examples, blocks } = new Page(join(root, file));
     const terminal = new Terminal(t);
     const realIds = new Map<string, string>();
     for (const { command, output, line } of examples) {
       let real = command.replaceAll(tokenIds, (id) => realIds.get(id) ?? id);
       if (real.includes(shownPostgres)) real = real.replaceAll(shownPostgres, await postgres());
+      for (const block of blocks) {
+        if (block.file === undefined || !real.split(' ').includes(block.file)) continue;
+        terminal.write(block.file, block.text);
+      }
       const printed = await printedBy(terminal, { command: real, output, line });
       if (output === undefined || printed === undefined) continue;
       const where = `${file}, line ${line}: ${command}\n`;
@@ -83,16 +87,32 @@ test('every npm command of the documentation is there', () => {
   assert.ok(commands > 0);
 });
 
-test('the table of settings has every option of every command, and no other', async () => {
-  const table = tableOf(new Page(join(root, 'README.md')).section('Settings'));
-  const documented = table.flatMap(([flag, variable, initial, commands = '']) =>
-    commands.split(', ').map((command) => `${command}: ${flag} ${variable} ${initial}`),
-  );
-  assert.deepEqual(documented.toSorted(), (await settingsOf([])).toSorted());
+test('the tables of settings have every option of every command, and no other', async () => {
+  const settings = await settingsOf([]);
+  const everyCommand = new Set(settings.map(({ command }) => command));
+  const [, ...parts] = new Page(join(root, 'README.md')).section('Settings').split(/^### /m);
+  const documented = parts.flatMap((part) => {
+    const [heading = ''] = part.split('\n', 1);
+    const named = new Set([...heading.matchAll(/`([^`]+)`/g)].map(([, command = '']) => command));
+    const commands = heading.startsWith('Every command except')
+      ? everyCommand.difference(named)
+      : named;
+    return tableOf(part).flatMap(([flag, variable, initial]) =>
+      [...commands].map((command) => ({ command, setting: `${flag} ${variable} ${initial}` })),
+    );
+  });
+  const inOrder = (some: Setting[]) => some.map((one) => JSON.stringify(one)).toSorted();
+  assert.deepEqual(inOrder(documented), inOrder(settings));
 });
 
+interface Setting {
+  command: string;
+  /** Its flag, variable and default. */
+  setting: string;
+}
+
 /** Every option of a command and of those below it, as its help tells it. */
-async function settingsOf(command: readonly string[]): Promise<string[]> {
+async function settingsOf(command: readonly string[]): Promise<Setting[]> {
   const { stdout, status } = await run([...command, '--help']);
   assert.equal(status, 0);
   const unwrapped = stdout.replaceAll(/\n {4,}/g, ' ');
@@ -101,7 +121,7 @@ async function settingsOf(command: readonly string[]): Promise<string[]> {
     const [, variable = 'none'] = /env: (\w+)\)$/.exec(about) ?? [];
     const [, initial = ''] = /default: (.*?)(?:, env: |\)$)/.exec(about) ?? [];
     const shown = initial.replaceAll('"', '') || 'none';
-    return `${command.join(' ')}: ${flag} ${variable} ${shown}`;
+    return { command: command.join(' '), setting: `${flag} ${variable} ${shown}` };
   });
   const [, list = ''] = /^Commands:\n([^]*)/m.exec(unwrapped) ?? [];
   const children = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, child = '']) => child);

@@ -53,7 +53,7 @@ export class Authentication {
         challenge(reply, `error="insufficient_scope", scope="${scope}"`);
         throw new Problem(
           'insufficient-scope',
-          `This needs a token with the scope ${scope}; yours has ${[...caller.scopes].join(' ')}.`,
+          `This operation requires the scope ${scope}; the token has ${[...caller.scopes].join(' ')}.`,
         );
       }
       request.caller = caller;
@@ -66,7 +66,7 @@ export class Authentication {
       challenge(reply);
       throw new Problem(
         'invalid-token',
-        'Send a token in the header "Authorization: Bearer <token>"; "plant-store token create" makes one.',
+        'Send a token in the header "Authorization: Bearer <token>". Create one with "plant-store token create".',
       );
     }
 
@@ -81,9 +81,10 @@ export class Authentication {
     const grant = await (known === undefined
       ? this.#lookUp(authorization, request, refuse)
       : this.#storage.identify(known));
-    if (grant === undefined) return refuse('The token is not known here.');
+    if (grant === undefined)
+      return refuse('There is no such token. Check that it was created for this service.');
     const state = stateOf(grant, Date.now());
-    return state === 'active' ? grant.caller : refuse(`The token is ${state}; ask for a new one.`);
+    return state === 'active' ? grant.caller : refuse(`The token is ${state}; get a new one.`);
   }
 
   async #lookUp(
@@ -108,7 +109,8 @@ export class Authentication {
 function credentialOf(authorization: string, refuse: (detail: string) => never): Credential {
   const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? [];
   if (token === undefined) return refuse('The header must have the form "Bearer <token>".');
-  if (!isToken(token)) return refuse('This is not a token of Plant Store: is it copied whole?');
+  if (!isToken(token))
+    return refuse('This is not a Plant Store token. Check that you copied all of it.');
   return { tokenHash: hashToken(token) };
 }
 

@@ -61,7 +61,7 @@ function readBody(request: IncomingMessage, done: Done): void {
 }
 
 function refuseAny(): Problem {
-  return new Problem('invalid-request', 'This method takes no body here; send none.');
+  return new Problem('invalid-request', 'This operation takes no body; send none.');
 }
 
 function refuseForeign(request: FastifyRequest): Problem | null {

@@ -71,7 +71,7 @@ function problemOfParser(code: string | undefined): Problem {
     default:
       return new Problem(
         'invalid-request',
-        'This is not a well-formed HTTP/1.1 request; what is not ASCII in a URL must be percent-encoded.',
+        'This is not a well-formed HTTP/1.1 request. Percent-encode characters of the URL that are not ASCII.',
       );
   }
 }

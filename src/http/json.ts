@@ -57,7 +57,7 @@ function lossesOf(text: string): Fault[] {
       if (seen.has(name)) refuse(name, `"${name}" is sent twice; send it once.`);
       seen.add(name);
     } else if (!isExact(token)) {
-      const detail = `${shorten(token)} is a number that JSON cannot carry exactly; the largest integer that it can is ${Number.MAX_SAFE_INTEGER}.`;
+      const detail = `${shorten(token)} cannot be represented exactly; the largest integer that can is ${Number.MAX_SAFE_INTEGER}.`;
       refuse(name, detail);
     }
   }

@@ -115,7 +115,10 @@ export class Lookups {
 }
 
 function tooManyLookups(): Problem {
-  return new Problem('overloaded', 'Too many requests with new tokens wait for their turn.');
+  return new Problem(
+    'overloaded',
+    'Too many requests with new tokens are waiting. Try again later.',
+  );
 }
 
 /**

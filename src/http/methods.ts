@@ -25,7 +25,7 @@ export function answerOtherMethods(app: FastifyInstance, connections: Connection
     const known = [...methods].filter((method) => isWhole || hasRoute(app, method, url));
     if (known.length === 0) {
       return done(
-        new Problem('path-not-found', 'There is nothing at this path; /docs tells what there is.'),
+        new Problem('path-not-found', 'There is nothing at this path. /docs lists the paths.'),
       );
     }
     const allow = allowOf(known);

@@ -137,24 +137,24 @@ const beforeTheRoute = {
 
 const defect = {
   500: problems('A defect of the service', {
-    'internal-error': 'Something went wrong here, not with the request. The request id is 6f0c.',
+    'internal-error': 'The service failed; the request is not the cause. The request id is 6f0c.',
   }),
 };
 
 const alwaysPossible = {
   400: problems('Something in the request is not valid', {
-    'invalid-request': 'The request has 2 faults; "errors" lists each.',
+    'invalid-request': 'The request has 2 errors; "errors" lists each.',
   }),
   401: problems(
     'No token, or not a good one',
-    { 'invalid-token': 'The token is expired; ask for a new one.' },
+    { 'invalid-token': 'The token is expired; get a new one.' },
     challenge,
   ),
   403: problems(
-    'The token lacks the scope',
+    'The token lacks the required scope',
     {
       'insufficient-scope':
-        'This needs a token with the scope plants:write; yours has plants:read.',
+        'This operation requires the scope plants:write; the token has plants:read.',
     },
     challenge,
   ),
@@ -164,11 +164,12 @@ const alwaysPossible = {
     'Not now',
     {
       overloaded: 'The service is stopping. The request id is 6f0c.',
-      'storage-full': 'There is no room left to store this. The request id is 6f0c.',
+      'storage-full':
+        'There is no space left to store this. Nothing was changed. The request id is 6f0c.',
       'storage-unavailable':
-        'The storage cannot answer now; nothing was changed. The request id is 6f0c.',
+        'The storage is unavailable now. Nothing was changed; try again later. The request id is 6f0c.',
       'outcome-unknown':
-        'The change may or may not have been stored: ask for it before sending it again. The request id is 6f0c.',
+        'The change may or may not have been stored. Check before you send it again. The request id is 6f0c.',
     },
     retryAfter,
   ),
@@ -279,7 +280,7 @@ export const readyz = {
       {
         overloaded: 'The service is stopping. The request id is 6f0c.',
         'storage-unavailable':
-          'The storage cannot answer now; nothing was changed. The request id is 6f0c.',
+          'The storage is unavailable now. Nothing was changed; try again later. The request id is 6f0c.',
       },
       retryAfter,
     ),

@@ -23,22 +23,22 @@ interface Answer {
 
 export const answers: Record<ProblemKind, Answer> = {
   'invalid-request': { status: 400, title: 'The request is not valid' },
-  'invalid-token': { status: 401, title: 'A valid token is needed' },
-  'insufficient-scope': { status: 403, title: 'The token lacks the scope' },
-  'plant-not-found': { status: 404, title: 'No such plant' },
-  'path-not-found': { status: 404, title: 'No such path' },
-  'method-not-allowed': { status: 405, title: 'The path does not know this method' },
+  'invalid-token': { status: 401, title: 'A valid token is required' },
+  'insufficient-scope': { status: 403, title: 'The token lacks the required scope' },
+  'plant-not-found': { status: 404, title: 'Plant not found' },
+  'path-not-found': { status: 404, title: 'Path not found' },
+  'method-not-allowed': { status: 405, title: 'Method not allowed' },
   'request-timeout': { status: 408, title: 'The request took too long to arrive' },
-  'id-taken': { status: 409, title: 'The id is taken' },
+  'id-taken': { status: 409, title: 'The id is already taken' },
   'ids-exhausted': { status: 409, title: 'No id is left to assign' },
   'body-too-large': { status: 413, title: 'The body is too large' },
-  'unsupported-media-type': { status: 415, title: 'The body is not JSON' },
+  'unsupported-media-type': { status: 415, title: 'The body must be JSON' },
   'expectation-failed': { status: 417, title: 'The expectation cannot be met' },
   'headers-too-large': { status: 431, title: 'The headers are too large' },
-  'internal-error': { status: 500, title: 'Something went wrong here' },
-  overloaded: { status: 503, title: 'Not taking requests now', retryAfterSeconds: 1 },
+  'internal-error': { status: 500, title: 'Internal error' },
+  overloaded: { status: 503, title: 'Not accepting requests now', retryAfterSeconds: 1 },
   'storage-full': { status: 503, title: 'The storage is full', retryAfterSeconds: 60 },
-  'storage-unavailable': { status: 503, title: 'The storage is down', retryAfterSeconds: 1 },
+  'storage-unavailable': { status: 503, title: 'The storage is unavailable', retryAfterSeconds: 1 },
   'outcome-unknown': { status: 503, title: 'The outcome is unknown', retryAfterSeconds: 1 },
 };
 
@@ -90,7 +90,7 @@ export function asProblem(error: unknown): Problem {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return unsupportedMediaType();
     case 'ECONNRESET':
-      return new Problem('invalid-request', 'The body did not arrive whole.');
+      return new Problem('invalid-request', 'The connection closed before the whole body arrived.');
     case 'FST_ERR_BAD_URL':
       return new Problem('invalid-request', 'The path is not valid percent-encoded UTF-8.');
     default:
@@ -108,7 +108,7 @@ export function unsupportedMediaType(): Problem {
 export function headersTooLarge(): Problem {
   return new Problem(
     'headers-too-large',
-    `The URL and the headers can have ${headerBytesMax} bytes together, in at most ${headersMax} headers.`,
+    `The URL and the headers together can have at most ${headerBytesMax} bytes, in at most ${headersMax} headers.`,
   );
 }
 

@@ -51,7 +51,7 @@ export class ResponseBudget {
 function tooManyUnreadLists(): Problem {
   return new Problem(
     'overloaded',
-    'Too many long lists wait for their readers: read those that you have asked for, or ask for short ' +
-      'pages with "limit".',
+    'Too many long lists are unread. Read those that you have requested, or request short pages ' +
+      'with "limit".',
   );
 }

@@ -102,7 +102,9 @@ function detailOf(
   const known = Object.keys(schema.properties);
   if (name === undefined) return `The body must be ${schema.description}.`;
   if (error.keyword === 'additionalProperties') {
-    return `"${name}" is not known here; ${known.length > 0 ? `known: ${known.join(', ')}` : 'nothing is'}.`;
+    const kind = isParameter ? 'parameter' : 'field';
+    const allowed = known.length > 0 ? `use ${known.join(', ')}` : 'there are none here';
+    return `Unknown ${kind} "${name}"; ${allowed}.`;
   }
   const rule = schema.properties[name]?.description ?? 'something else';
   if (error.keyword === 'required') return `"${name}" is missing; it must be ${rule}.`;
@@ -115,9 +117,9 @@ const wrongs: Record<string, string> = {
   type: 'has the wrong type',
   minLength: 'is empty',
   maxLength: 'is too long',
-  pattern: 'is blank or has a character that cannot be kept',
+  pattern: 'is blank or has a character that is not allowed',
   minimum: 'is too small',
   maximum: 'is too large',
-  enum: 'names something unknown',
-  uniqueItems: 'names something twice',
+  enum: 'has an unknown value',
+  uniqueItems: 'repeats a value',
 };

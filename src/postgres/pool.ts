@@ -286,5 +286,5 @@ export function jitter(): Promise<void> {
 }
 
 function tooManyReads(): Problem {
-  return new Problem('overloaded', 'Too many reads wait for their turn.');
+  return new Problem('overloaded', 'Too many reads are pending. Try again later.');
 }

@@ -2,6 +2,7 @@
  * As much of curl as the examples of the documentation use, for a machine without it.
  */
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { parseArgs } from 'node:util';
 
@@ -13,6 +14,7 @@ const { values, positionals } = parseArgs({
     silent: { type: 'boolean', short: 's' },
     request: { type: 'string', short: 'X' },
     header: { type: 'string', short: 'H', multiple: true },
+    'dump-header': { type: 'string', short: 'D' },
     data: { type: 'string', short: 'd' },
   },
 });
@@ -25,13 +27,13 @@ for (const line of values.header ?? []) {
 }
 sent.end(values.data);
 const [response] = await once(sent, 'response');
-if (values.include || values.head) {
-  const { httpVersion, statusCode, statusMessage, rawHeaders } = response;
-  process.stdout.write(`HTTP/${httpVersion} ${statusCode} ${statusMessage}\r\n`);
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    process.stdout.write(`${rawHeaders[at]}: ${rawHeaders[at + 1]}\r\n`);
-  }
-  process.stdout.write('\r\n');
+const { httpVersion, statusCode, statusMessage, rawHeaders } = response;
+let head = `HTTP/${httpVersion} ${statusCode} ${statusMessage}\r\n`;
+for (let at = 0; at < rawHeaders.length; at += 2) {
+  head += `${rawHeaders[at]}: ${rawHeaders[at + 1]}\r\n`;
 }
+head += '\r\n';
+if (values.include || values.head) process.stdout.write(head);
+if (values['dump-header'] !== undefined) writeFileSync(values['dump-header'], head);
 for await (const chunk of response) process.stdout.write(chunk);
 process.exit(); // the connection may be kept alive

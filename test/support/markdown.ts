@@ -36,6 +36,8 @@ export function normalise(text: string): string {
 
 export interface Block {
   language: string;
+  /** The name after the language: the reader saves the block as this file. */
+  file: string | undefined;
   text: string;
   /** Line of the file that its first line is. */
   line: number;
@@ -68,7 +70,7 @@ export class Page {
 
   get examples(): Example[] {
     return this.blocks.flatMap((block) => {
-      if (block.language === 'sh') return commandsOf(block);
+      if (block.language === 'sh' && block.file === undefined) return commandsOf(block);
       return block.language === 'console' ? sessionOf(block) : [];
     });
   }
@@ -109,9 +111,9 @@ export class Page {
 }
 
 export function blocksOf(text: string): Block[] {
-  return [...text.matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map((match) => {
-    const [, language = '', inner = ''] = match;
-    return { language, text: inner, line: text.slice(0, match.index).split('\n').length + 1 };
+  return [...text.matchAll(/^```(\w*)(?: (\S+))?\n([^]*?)^```$/gm)].map((match) => {
+    const [, language = '', file, inner = ''] = match;
+    return { language, file, text: inner, line: text.slice(0, match.index).split('\n').length + 1 };
   });
 }
 

@@ -60,13 +60,17 @@ export class Terminal {
   async run(command: string): Promise<string> {
     const mark = `end of command ${++this.#commands}:`;
     const begin = this.#output().length;
-    const real = command.replaceAll(shownAddress, this.#service?.address ?? shownAddress);
-    this.#shell.stdin?.write(`${real}\nprintf '\\n%s %s\\n' '${mark}' "$?"\n`);
+    this.#shell.stdin?.write(`${this.#addressed(command)}\nprintf '\\n%s %s\\n' '${mark}' "$?"\n`);
     const pattern = new RegExp(`\\n${mark} (\\d+)\\n`);
     const [printed, status] = await until(this.#shell, this.#output, pattern);
     const output = printed.slice(begin).replace(pattern, '');
     assert.equal(status, '0', `${command} ended with ${status}: ${output}`);
     return this.#shown(output);
+  }
+
+  /** Writes a file with the address that the service has now. */
+  write(name: string, content: string): void {
+    writeFileSync(join(this.#folder, name), this.#addressed(content));
   }
 
   /** Starts the service on a free port, on a terminal or not, and returns what it printed. */
@@ -104,6 +108,10 @@ export class Terminal {
     await this.stopService();
     this.#shell.kill('SIGKILL');
     await this.#shellClosed;
+  }
+
+  #addressed(text: string): string {
+    return text.replaceAll(shownAddress, this.#service?.address ?? shownAddress);
   }
 
   #shown(text: string): string {
