@@ -1,8 +1,8 @@
 /**
- * Who is calling, and what they may read and write.
+ * Who is calling, and what they can read and write.
  *
- * A user belongs to one store and never leaves it. What a user reaches follows from their role: a member
- * the plants that they own, a manager every plant of the store. A token narrows that further to its scopes.
+ * A user belongs to one store. Their role decides which plants they can access: a member their own, a manager
+ * all of the store. The scopes of a token narrow this further.
  */
 
 export const roles = ['member', 'manager'] as const;
@@ -11,53 +11,55 @@ export type Role = (typeof roles)[number];
 export const scopes = ['plants:read', 'plants:write'] as const;
 export type Scope = (typeof scopes)[number];
 
-/** Scopes as storages keep them. */
-export function textOfScopes(granted: readonly Scope[]): string {
+/** The text that storages store. */
+export function formatScopes(granted: readonly Scope[]): string {
   return granted.join(' ');
 }
 
-export function scopesOf(text: string): Scope[] {
-  return text.split(' ') as Scope[]; // written by textOfScopes alone
+export function parseScopes(text: string): Scope[] {
+  return text.split(' ') as Scope[]; // only formatScopes writes it
 }
 
-/** A user of a store. Both are numbers that the storage gave out; they mean nothing outside it. */
+/** A user of a store. The storage assigns both numbers; they mean nothing elsewhere. */
 export interface Identity {
   readonly store: number;
   readonly user: number;
 }
 
 /**
- * Whose plants of a store: everybody's, or those of these owners, in ascending order and none twice.
+ * Which plants of a store a user can access: all of them, or those of these owners, in ascending order and
+ * without duplicates.
  *
- * Each storage applies it: when it chooses the index of a list (lists.ts, plants.ts), after it has found a
- * plant (`findPlant`), in the statement that deletes one (sqlite/plants.ts, postgres/change-statements.ts), and in
- * the key of cached pages (`firstPageKey`).
+ * Each storage applies it
+ * - to choose the index of a list (lists.ts, plants.ts)
+ * - after it has found a plant (`findPlant`)
+ * - in the statement that deletes a plant (sqlite/plants.ts, postgres/change-statements.ts)
+ * - in the key of a cached page (`firstPageKey`)
  */
 export type Reach = 'all' | readonly number[];
 
-/** Who is calling, and what they may do: what `identify` of a storage has found, and nothing else. */
+/** Who is calling, and what they can do. Only `identify` of a storage creates one. */
 export interface Caller extends Identity {
   readonly scopes: ReadonlySet<Scope>;
-  /** The plants that they may list and get. */
+  /** The plants that they can list and get. */
   readonly read: Reach;
-  /** The plants that they may delete. Those that they create are their own. */
+  /** The plants that they can delete. They own the plants that they create. */
   readonly write: Reach;
 }
 
-/** What reads of plants need of a caller, and what changes of plants do. */
+/** The part of a caller that is needed to read plants, and the part needed to change them. */
 export type ReadAccess = Pick<Caller, 'store' | 'read'>;
 export type WriteAccess = Pick<Caller, 'store' | 'write'>;
 
 /**
- * What a request is identified by: the SHA-256 of its token (token.ts). Another kind of credential is added
- * here, in `credentialOf` of http/auth.ts, which reads it, and in `identify` of each storage. That has to find or
- * create its user.
+ * What identifies the caller of a request: the SHA-256 of its token (token.ts). A new kind of credential also
+ * needs `credentialOf` in http/auth.ts, which reads it, and `identify` of each storage, which finds its user.
  */
 export interface Credential {
   readonly tokenHash: Uint8Array;
 }
 
-/** What a credential stands for, and until when. Times are milliseconds since the Unix epoch. */
+/** What a credential grants, and until when. Times are in milliseconds since the Unix epoch. */
 export interface Grant {
   readonly caller: Caller;
   readonly expiresAtMs: number | undefined;
@@ -66,7 +68,7 @@ export interface Grant {
 
 export type GrantState = 'active' | 'expired' | 'revoked';
 
-/** A grant ends at `expiresAtMs` itself: that millisecond is already outside. */
+/** A grant is expired at `expiresAtMs` and later. */
 export function stateOf(
   grant: Pick<Grant, 'expiresAtMs' | 'revokedAtMs'>,
   nowMs: number,
@@ -76,8 +78,8 @@ export function stateOf(
 }
 
 /**
- * The only place that decides what a user reaches. Grants are cached: whatever else this depends on must
- * change what shows that they are old (decision 12: `grant_changes` on SQLite, `grants` on PostgreSQL).
+ * The only place that decides what a user can access. Grants are cached: anything else that this depends on
+ * must also invalidate them (decision 12: `grant_changes` on SQLite, `grants` on PostgreSQL).
  */
 export function callerOf({ store, user }: Identity, role: Role, granted: readonly Scope[]): Caller {
   const reach = role === 'manager' ? 'all' : [user];
@@ -88,7 +90,7 @@ export function reaches(reach: Reach, owner: number): boolean {
   return reach === 'all' || reach.includes(owner);
 }
 
-/** Most reach the plants of one owner: their own. */
+/** The owner if there is exactly one: most users can access only their own plants. */
 export function soleOwner(reach: Reach): number | undefined {
   return reach !== 'all' && reach.length === 1 ? reach[0] : undefined;
 }

@@ -1,42 +1,42 @@
 /**
- * All that a storage holds, row by row, to be carried to another: what `copy` reads and writes. Each
- * table is in ascending order of its key, so that its last row tells how far a copy has come.
+ * All rows of a storage, in a form that every engine can read: `copy` moves them to another storage. Each
+ * table is copied in ascending order of its key, so its last row shows how far an interrupted copy got.
  */
 
 /**
- * Parents first: no row comes before one that it names. Tokens last: where somebody serves what is being
- * copied to, nobody gets in before all the plants are there.
+ * Parents come first, so that no row precedes one that it references. Tokens come last: if a service already
+ * runs on the target, no token is valid before all plants are there.
  */
 export const tables = ['stores', 'users', 'plants', 'tokens'] as const;
 export type Table = (typeof tables)[number];
 
 /**
- * The columns of a row, those of its key first:
+ * The columns of a row, key columns first:
  *   stores  store number, name, the largest id that it has ever held
  *   users   store, user number, name, role
  *   plants  store, id, owner, tag, name
- *   tokens  hash, store, user, scopes, label, and when it was made, ends and was revoked, in ms
+ *   tokens  hash, store, user, scopes, label, and the times of creation, expiry and revocation, in ms
  */
 export type Row = readonly (string | number | Uint8Array | null)[];
 
-/** How many of its first columns are the key of a table. */
+/** How many columns of each table are its key. */
 export const keyColumns: Record<Table, number> = { stores: 1, users: 2, tokens: 1, plants: 2 };
 
-/** Of a storage with the newest schema. Methods reject with what the driver reports. */
+/** An open storage with the newest schema. Methods reject with a Problem or an error of the driver. */
 export interface Archive extends AsyncDisposable {
   count(table: Table): Promise<number>;
-  /** Up to `limit` rows after the one with this key, or from the first. */
+  /** Up to `limit` rows after the one with this key; from the first row if it is undefined. */
   read(table: Table, after: Row | undefined, limit: number): Promise<Row[]>;
-  /** Adds rows and returns when they are on disk; those that are there already stay as they are. */
+  /** Adds rows and resolves when they are on disk. Rows that exist stay unchanged. */
   add(table: Table, rows: readonly Row[]): Promise<void>;
-  /** The key of the last row; undefined where there is none. */
+  /** The key of the last row; undefined if the table is empty. */
   lastKey(table: Table): Promise<Row | undefined>;
-  /** Changes with every change that others make. */
+  /** Differs after every change by others. */
   version(): Promise<string>;
-  /** What is being copied to here since begin(); undefined where nothing is. */
+  /** The source of a copy that has begun but not finished; undefined if there is none. */
   unfinished(): Promise<string | undefined>;
-  /** Writes down that this is a copy of `source` that is not whole. */
+  /** Records that this is an incomplete copy of `source`. */
   begin(source: string): Promise<void>;
-  /** Writes down that it is whole. */
+  /** Records that the copy is complete. */
   finish(): Promise<void>;
 }

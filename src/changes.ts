@@ -1,21 +1,21 @@
 /**
- * Changes to plants, in one shape for every storage. They are tuples, because they also travel to threads:
- * the names of an object's members are copied with each, which takes longer than all the rest.
+ * Changes to plants, in one form for every storage. They are tuples, because they are sent to a thread:
+ * the keys of objects would be cloned with each, which takes longer than everything else.
  *
- * Each engine makes all changes in one place, within their transaction: `apply` in sqlite/writes.ts, and the
- * statements of `kinds` in postgres/change-statements.ts. PostgreSQL gets COMMIT before it returns the ids, so
- * what must be written with a change is part of its statement. Only `copy` adds plants in another way.
+ * Each engine applies all changes in one place, in their transaction: `apply` in sqlite/writes.ts, and
+ * `changeStatements` in postgres/change-statements.ts. PostgreSQL receives COMMIT before it returns the ids, so
+ * anything to be written with a change must be part of its statement. Only `copy` bypasses this.
  */
 import type { Identity, Reach } from './access.ts';
 import type { NewPlant, Plant } from './plant.ts';
 
-/** Each begins with its kind, its store, whose plants it concerns, and an id. */
+/** Each begins with its kind, the store, the owner or the reach, and the id. */
 export type Change =
   | readonly [
       'create',
       store: number,
       owner: number,
-      id: number | undefined, // the store assigns the next one
+      id: number | undefined, // if undefined, the store assigns the next one
       name: string,
       tag: string,
     ]
@@ -26,11 +26,11 @@ export type ChangeOf<Kind extends ChangeKind> = {
   [Each in ChangeKind]: Extract<Change, readonly [Each, ...unknown[]]>;
 }[Kind];
 
-/** What a change of a kind resolves to. Its conditions are checked in its transaction. */
+/** What a change of each kind resolves to. Its conditions are checked in its transaction. */
 export interface ChangeResults {
   /** The id of the plant. */
   create: number;
-  /** Whether the plant was there, within reach. */
+  /** Whether the plant existed within reach. */
   delete: boolean;
 }
 
@@ -41,7 +41,7 @@ export function creationOf(
   return ['create', store, user, id, name, tag];
 }
 
-/** The plant that a change has created under this id. */
+/** The plant that the change created, with the id that it got. */
 export function createdPlant([, , , , name, tag]: ChangeOf<'create'>, id: number): Plant {
   return { id, name, tag };
 }

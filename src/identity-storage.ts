@@ -1,36 +1,35 @@
 import type { Credential, Grant, Role, Scope } from './access.ts';
 
-/** The users of a storage (storage.ts), and the tokens that they are identified by. */
+/** The users of a storage (storage.ts), and the tokens that identify them. */
 export interface IdentityStorage {
-  /** Credentials that can be looked up at a time without delaying other requests. */
+  /** Maximum number of credentials to look up at a time: more would delay other requests. */
   readonly lookupsMax: number;
 
   /**
-   * What this credential stands for, also when it has ended; undefined where it stands for nobody. The
-   * only source of a caller: what is read for a caller shows all that was acknowledged before this was
-   * called.
+   * The grant of this credential, even if it has expired or was revoked; undefined if there is none. It is
+   * the only source of a caller: reads for this caller see every change acknowledged before the call.
    */
   identify(credential: Credential): Promise<Grant | undefined>;
 
-  /** Adds a token, and with it its store and its user where they are new. */
+  /** Creates a token, and its store and user if needed. */
   createToken(token: NewToken): Promise<void>;
 
-  /** Tokens in ascending order of id, of one store or of all. */
+  /** Tokens of one store or of all, in ascending order of id. */
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
 
   /**
-   * Ends a token: every process refuses it from the next request on (`Freshness.refresh`). Resolves to the
-   * token as it is now, or to undefined if there is none. One that was revoked before keeps its time.
+   * Revokes a token: every process refuses it from the next request on (`Freshness.refresh`). Resolves to the
+   * revoked token, or to undefined if there is none. A second call does not change the time.
    */
   revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined>;
 }
 
-/** Times are milliseconds since the Unix epoch. */
+/** Times are in milliseconds since the Unix epoch. */
 export interface NewToken {
   hash: Uint8Array;
   store: string;
   user: string;
-  /** The user's role in the store from now on; undefined leaves it, and is `member` for a new user. */
+  /** Sets the user's role in the store. If undefined, it does not change; a new user is a `member`. */
   role?: Role | undefined;
   scopes: readonly Scope[];
   label: string;

@@ -1,6 +1,6 @@
 /**
- * Largest id of a plant: 2^53 - 1, the largest integer that JSON carries exactly everywhere (RFC 8259,
- * section 6). It stands apart from plant.ts for the thread that writes, which uses no schema: to load
- * their library would double the time that the thread takes to start.
+ * Largest id of a plant: 2^53 - 1, the largest integer that every JSON parser reads exactly (RFC 8259,
+ * section 6). It is not in plant.ts, because loading the schema library doubles the start time of the
+ * writer thread.
  */
 export const idMax = Number.MAX_SAFE_INTEGER;

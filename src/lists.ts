@@ -1,29 +1,28 @@
 /**
- * What lists have in common on every engine: the ways to read one, the pages that are kept, and pages that
- * are made of rows.
+ * What lists share on every engine: how each kind is read, which pages are cached, and pages made from rows.
  */
 import { soleOwner, type Reach, type ReadAccess } from './access.ts';
 import { plantJson, type Plant } from './plant.ts';
 import type { PlantPage, PlantQuery } from './plant-storage.ts';
 
 /**
- * Each but the last is a range of an index, or of several that are merged. No index has the plants of some
- * owners by tag: they are walked over (decision 7).
+ * How a list is read: all but `scan` read one range of an index, or merge one range for each owner. No index
+ * has the plants of an owner by tag, so such a list scans the owner's plants (decision 7).
  */
-export type ListKind = 'store' | 'storeTag' | 'owner' | 'owners' | 'walk';
+export type ListKind = 'store' | 'storeTag' | 'owner' | 'owners' | 'scan';
 
 export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
   if (reach === 'all') return tag === undefined ? 'store' : 'storeTag';
-  if (tag !== undefined) return 'walk';
+  if (tag !== undefined) return 'scan';
   return reach.length === 1 ? 'owner' : 'owners';
 }
 
-/** Plants of a first page that is kept. */
+/** Larger first pages are not cached. */
 const firstPagePlantsMax = 100;
 
 /**
- * What a first page is cached under (`Freshness.page`): the same for all who see the same. Undefined for other
- * pages. First pages are asked for again and again; a cursor is walked over once.
+ * The cache key of a first page (`Freshness.page`), shared by all callers who see the same plants. Undefined for
+ * other pages: first pages are requested again and again, later ones once.
  */
 export function firstPageKey({ store, read }: ReadAccess, query: PlantQuery): string | undefined {
   const { after, upTo, limit, tag, fields } = query;
@@ -32,14 +31,14 @@ export function firstPageKey({ store, read }: ReadAccess, query: PlantQuery): st
   return `${store} ${soleOwner(read) ?? String(read)} ${limit} ${fields.join()}`;
 }
 
-/** Columns of the statements of both engines. */
+/** The columns that the lists of both engines read. */
 export type PlantRow = readonly [id: number, name: string, tag: string];
 
 function plantOf([id, name, tag]: PlantRow): Plant {
   return { id, name, tag };
 }
 
-/** `rows` has one more than `limit` if others follow. */
+/** `rows` has `limit` + 1 rows if more plants follow. */
 export function pageOf(
   rows: readonly PlantRow[],
   { limit, fields }: Pick<PlantQuery, 'limit' | 'fields'>,

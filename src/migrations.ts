@@ -1,77 +1,75 @@
 /**
- * Migrations as both engines have them: numbered SQL files, each marked with what becomes of programs
- * that do not know it yet. A database keeps one number (numberOf), so that a program can tell whether it
- * may use a newer schema (docs/decisions/0021-migrations.md).
+ * Migrations of both engines: numbered SQL files. The first line of each says whether older versions of the
+ * program can still use the database. Each database stores that in one number
+ * (docs/decisions/0021-migrations.md).
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { Refusal } from './refusal.ts';
 
 export interface Migration {
-  /** Without the mark. */
+  /** Without the first line. */
   sql: string;
   /**
-   * Whether programs that do not know the migration must not use a database that has it. One that runs stays, and
-   * returns 503 to all: on SQLite it checks each commit (`SchemaCheck`), on PostgreSQL once a second.
+   * Whether programs without this migration must not use a database that has it. A running one then returns
+   * 503 to every request. It checks at each commit on SQLite (`SchemaCheck`), and once a second on PostgreSQL.
    */
   refusesOlder: boolean;
 }
 
-/** What is known of a database's schema. */
 export interface Schema {
-  /** How many migrations it has. */
+  /** Number of migrations applied. */
   version: number;
-  /** The oldest version whose programs may use it; above `version` while a migration refuses them. */
+  /** Oldest version whose programs can use it. During a migration that refuses those, it is above `version`. */
   usableFrom: number;
 }
 
-/** Programs before 0.1.0 compare the number with their own version and refuse a greater one. */
+/** Programs before 0.1.0 refuse a number above their own version, so a number of 1,000 or more refuses them. */
 const versionsMax = 1_000;
 
 /**
- * The migrations in a folder, in order. Throws for one that is not numbered in order or not marked: a
- * program with such a file is not fit to touch a database.
+ * Reads the migrations in a folder, in order. Throws if a number or a first line is wrong: such a program must
+ * not change a database.
  */
-export function migrationsIn(folder: URL): Migration[] {
+export function readMigrations(folder: URL): Migration[] {
   const files = readdirSync(folder).filter((file) => file.endsWith('.sql'));
   return files.toSorted().map((file, at) => {
     const number = String(at + 1).padStart(3, '0');
     if (!file.startsWith(`${number}-`)) throw new Error(`${file}: its number must be ${number}`);
     const text = readFileSync(new URL(file, folder), 'utf8');
-    const [mark, older] = /^-- Older versions: (continue|refused)\n/.exec(text) ?? [];
-    if (mark === undefined) {
+    const [firstLine, older] = /^-- Older versions: (continue|refused)\n/.exec(text) ?? [];
+    if (firstLine === undefined) {
       throw new Error(
         `${file}: the first line must be "-- Older versions: continue" or "-- Older versions: refused"`,
       );
     }
-    return { sql: text.slice(mark.length), refusesOlder: older === 'refused' };
+    return { sql: text.slice(firstLine.length), refusesOlder: older === 'refused' };
   });
 }
 
-/** The schema after one more migration. */
 export function schemaAfter({ version, usableFrom }: Schema, { refusesOlder }: Migration): Schema {
   return { version: version + 1, usableFrom: refusesOlder ? version + 1 : usableFrom };
 }
 
 /**
- * The number of a schema: its version if no older program may use it, as programs before 0.1.0 have
- * it. Otherwise a greater number, which those refuse.
+ * The number that a database stores. If no older program can use the schema, it is the version, as before
+ * 0.1.0. Otherwise it is larger, so programs before 0.1.0 refuse it.
  */
-export function numberOf({ version, usableFrom }: Schema): number {
+export function encodeSchema({ version, usableFrom }: Schema): number {
   return version === usableFrom ? version : usableFrom * versionsMax + version;
 }
 
-export function schemaOf(number: number): Schema {
+export function decodeSchema(number: number): Schema {
   return number < versionsMax
     ? { version: number, usableFrom: number }
     : { version: number % versionsMax, usableFrom: Math.floor(number / versionsMax) };
 }
 
-/** Throws Refusal if a program that has `newest` migrations must not use `name`, which has the schema. */
+/** Throws Refusal if a program with `newest` migrations must not use the database `name`. */
 export function refuseUnusable({ version, usableFrom }: Schema, newest: number, name: string) {
   if (usableFrom > newest) throw newerSchema(Math.max(version, usableFrom), newest, name);
 }
 
-/** The same if the program does not know all that is there, be it usable: for copies of everything. */
+/** Also refuses a newer schema that is usable: a copy would leave out its new columns. */
 export function refuseNewer(schema: Schema, newest: number, name: string): void {
   refuseUnusable(schema, newest, name);
   if (schema.version > newest) throw newerSchema(schema.version, newest, name);
@@ -79,7 +77,7 @@ export function refuseNewer(schema: Schema, newest: number, name: string): void 
 
 function newerSchema(version: number, newest: number, name: string): Refusal {
   return new Refusal(
-    `${name} was written by a newer Plant Store (schema ${version}, this one knows ${newest}).`,
+    `${name} was written by a newer Plant Store (schema ${version}, this version supports up to ${newest}).`,
     { kind: 'newer-schema' },
   );
 }

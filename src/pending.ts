@@ -1,6 +1,6 @@
 import { tooManyWrites } from './problem.ts';
 
-/** Changes that can be pending at a time; one more is refused at once. */
+/** Maximum number of pending changes; more are refused at once. */
 export const pendingMax = 4_096;
 
 interface Waiting<Result> {
@@ -10,15 +10,14 @@ interface Waiting<Result> {
 }
 
 /**
- * Changes without an outcome, by number. An outcome carries the number of its change: if nobody waits under
- * that number (any more), it is ignored.
+ * Changes without an outcome, by number. An outcome for a number that is not pending is ignored.
  */
 export class Pending<Result> {
   /** In ascending order of number. */
   readonly #waiting = new Map<number, Waiting<Result>>();
   #lastNumber = 0;
 
-  /** Numbers are above 0 and ascend. Throws the Problem `overloaded`. */
+  /** Numbers are above 0 and ascending. Throws the Problem `overloaded` if too many are pending. */
   add(): readonly [number: number, outcome: Promise<Result>] {
     if (this.#waiting.size >= pendingMax) throw tooManyWrites();
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -30,7 +29,7 @@ export class Pending<Result> {
     return this.#waiting.keys();
   }
 
-  /** When it was added, as of performance.now(). */
+  /** When the change was added, on the clock of performance.now(). */
   sinceMs(number: number): number | undefined {
     return this.#waiting.get(number)?.sinceMs;
   }
@@ -46,10 +45,10 @@ export class Pending<Result> {
   }
 
   /**
-   * Rejects what was added before that time. It stays pending until its outcome comes, so that a storage that
-   * hangs does not collect more and more.
+   * Rejects changes that were added before this time. They stay pending until their outcomes arrive, so that
+   * a storage that hangs does not accumulate changes.
    */
-  giveUp(beforeMs: number, error: unknown): void {
+  rejectBefore(beforeMs: number, error: unknown): void {
     for (const { sinceMs, reject } of this.#waiting.values()) {
       if (sinceMs >= beforeMs) return;
       reject(error);

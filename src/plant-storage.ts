@@ -1,54 +1,53 @@
 import type { Identity, ReadAccess, WriteAccess } from './access.ts';
 import type { NewPlant, Plant, PlantField } from './plant.ts';
 
-/** The plants of a storage (storage.ts). A plant out of reach is answered like one that does not exist. */
+/** The plants of a storage (storage.ts). A plant out of reach is treated like one that does not exist. */
 export interface PlantStorage {
   /**
-   * Adds a plant that the caller owns. Without an id it gets the number after the largest that the
-   * store has ever held.
+   * Creates a plant that the caller owns. Without an id, it gets the number after the largest id that the store
+   * has ever held.
    *
-   * Rejects with `id-taken` where the store holds the id, whoever owns it, and with `ids-exhausted`
-   * where there is no number left to assign. Nothing has changed then.
+   * Rejects with `id-taken` if the store has a plant with the id, whoever owns it. Rejects with `ids-exhausted`
+   * if no number is left to assign. In both cases nothing changes.
    */
   createPlant(caller: Identity, plant: NewPlant): Promise<Plant>;
 
-  /** The plant, or undefined where the caller reaches none with this id. */
+  /** Resolves to undefined if there is no plant with this id within reach. */
   findPlant(caller: ReadAccess, id: number): Promise<Plant | undefined>;
 
   /**
-   * The first `limit` plants with an id above `after`, in ascending order of id; only those whose
-   * tag is exactly `tag` where one is given. Costs the same at any depth and size of the store. Two
-   * things cost more: each owner that is reached, and a tag, unless the whole store is reached. That
-   * may walk over all that the caller reaches, in steps between which others have a turn.
+   * The first `limit` plants with an id above `after`, in ascending order of id. If `tag` is given, only
+   * plants with exactly that tag.
+   *
+   * The cost depends neither on the cursor nor on the size of the store. It grows with the number of owners in
+   * reach. If `tag` is given and the reach is not the whole store, it can scan all plants in reach. Other
+   * requests run between the steps of a scan.
    */
   listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage>;
 
-  /** True where the plant was there for this caller and is now gone. */
+  /** Resolves to false if there was no plant with this id within reach. */
   deletePlant(caller: WriteAccess, id: number): Promise<boolean>;
 }
 
 export interface PlantQuery {
   after: number;
-  /** The largest id that counts; no bound where it is undefined. */
+  /** Largest id to include; no limit if undefined. */
   upTo?: number | undefined;
   limit: number;
   tag?: string | undefined;
-  /** Which fields of a plant, in the order that they are written in; at least one, none twice. */
+  /** The fields to return, in this order: at least one, without duplicates. */
   fields: readonly PlantField[];
-  /** True once nobody waits for the page any more: a walk ends there. */
-  isGone?: (() => boolean) | undefined;
+  /** Returns true once nobody waits for the page any more, which ends a scan. */
+  isAborted?: (() => boolean) | undefined;
 }
 
 /**
- * A page is text and not plants: every engine can write the JSON itself, and a list of any length
- * then costs one string a page instead of objects for each plant.
+ * A page is JSON, not objects: an engine can produce the text itself, and a list then takes one string per page
+ * instead of an object per plant.
  */
 export interface PlantPage {
-  /** The plants as JSON.stringify would write them, with commas between and nothing around. */
+  /** The plants as JSON.stringify writes them, separated by commas, without brackets. */
   json: string;
-  /**
-   * Where `limit` ended the page and others of the query follow: the id of its last plant, after which
-   * the next page begins. Undefined where the list ends.
-   */
+  /** If more plants follow, the id of the last plant of this page. Undefined at the end of the list. */
   next: number | undefined;
 }

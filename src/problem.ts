@@ -1,6 +1,6 @@
 /**
- * The one error that the service answers with. What the client is told (`detail`, `faults`) and what
- * the log is told (`cause`) are two things: nothing of a cause ever reaches a client.
+ * The one error type that the service returns. `detail` and `faults` are for the client and `cause` is for the
+ * log: nothing of a cause ever reaches a client.
  */
 import { idMax } from './ids.ts';
 
@@ -24,16 +24,16 @@ export type ProblemKind =
   | 'storage-unavailable'
   | 'outcome-unknown';
 
-/** A place in the body (a pointer as of RFC 6901), or a query or path parameter by its name. */
+/** A JSON pointer (RFC 6901) into the body, or the name of a query or path parameter. */
 export type FaultPlace = { pointer: string } | { parameter: string };
 
-/** One thing wrong with the input: where it is, and the mend. */
+/** One error in the input: where it is, and how to fix it. */
 export type Fault = FaultPlace & { detail: string };
 
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly kind: ProblemKind;
-  /** Plain words for the client that name the mend. */
+  /** For the client: what is wrong and how to fix it. */
   readonly detail: string;
   readonly faults: readonly Fault[] | undefined;
 
@@ -49,7 +49,7 @@ export class Problem extends Error {
   }
 }
 
-/** The answer to input with these faults. `faults` holds at least one. */
+/** `faults` has at least one entry. */
 export function invalidRequest(faults: readonly Fault[]): Problem {
   const [first, ...others] = faults;
   const detail =
@@ -59,7 +59,7 @@ export function invalidRequest(faults: readonly Fault[]): Problem {
   return new Problem('invalid-request', detail, { faults });
 }
 
-/** The answer to what is no fault of the client and not foreseen here. */
+/** An unexpected error, which the client did not cause. */
 export function defect(cause: unknown): Problem {
   return new Problem('internal-error', 'The service failed; the request is not the cause.', {
     cause,
@@ -97,7 +97,7 @@ export function tooManyWrites(): Problem {
   );
 }
 
-/** The same for a plant that is not there and for one out of the caller's reach. */
+/** The same for a plant that does not exist and for one that the caller cannot access. */
 export function plantNotFound(): Problem {
   return new Problem(
     'plant-not-found',

@@ -1,7 +1,7 @@
-/** Why a storage cannot be used, where there is something to type instead. */
+/** Why a storage cannot be used, if a command or an option helps. */
 export type RefusalKind =
   | 'unfinished-copy'
-  // Of files.
+  // Files.
   | 'no-place'
   | 'not-writable'
   | 'not-a-file'
@@ -9,18 +9,18 @@ export type RefusalKind =
   | 'replaced-file'
   | 'name-taken'
   | 'no-backup'
-  // Of schemas.
+  // Schemas.
   | 'newer-schema'
   | 'no-schema'
-  // Of servers.
+  // Servers.
   | 'no-database'
   | 'no-tls'
   | 'certificate-of-other-host'
   | 'unknown-authority';
 
 /**
- * What was asked for cannot be done; the message tells a person why. Where there is a kind, cli/advice.ts
- * adds to it what to type instead: storages know no commands and no options.
+ * Something that a person asked for cannot be done; the message says why. If there is a kind, cli/advice.ts
+ * adds the command or option that helps, because a storage knows neither.
  */
 export class Refusal extends Error {
   override readonly name: string = 'Refusal';
@@ -32,17 +32,17 @@ export class Refusal extends Error {
   }
 }
 
-/** What was asked for is not well formed: there is nothing yet that could fail. */
+/** The input is malformed; nothing was attempted. */
 export class UsageError extends Refusal {
   override readonly name = 'UsageError';
 }
 
-/** The disk has not kept what it was given: a person has to look at it. */
+/** The disk failed to store what was written. A person has to check it. */
 export class DiskFailure extends Refusal {
   override readonly name = 'DiskFailure';
 }
 
-/** A database that `copy` has not finished must not be taken for a whole one. */
+/** An incomplete copy must not be used like a complete database. */
 export function unfinishedCopy(): Refusal {
-  return new Refusal('The database holds a part of a copy.', { kind: 'unfinished-copy' });
+  return new Refusal('The database is an incomplete copy.', { kind: 'unfinished-copy' });
 }

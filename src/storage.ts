@@ -2,37 +2,36 @@ import type { IdentityStorage } from './identity-storage.ts';
 import type { PlantStorage } from './plant-storage.ts';
 
 /**
- * Where plants and tokens are kept: what the service promises rests on what stands here, and
- * `test/storage.contract.ts` holds every storage to it.
+ * Stores plants and tokens. The promises of the service depend on what is specified here, and
+ * `test/storage.contract.ts` tests it on every storage.
  *
- * Durability. A write's promise settles only after the change is on disk. Every read that starts
- * after that sees it; in another process, every read of a caller that was identified (identify) after
- * that. A request begins with identifying its caller, so it sees all that was acknowledged before it:
- * `identify` asks whether others have written (`Freshness.refresh` of each engine).
+ * Durability. A write resolves only after the change is on disk. Every read that starts later in the same
+ * process sees it. In another process, every read sees it if its caller was identified later (`identify`),
+ * because `identify` checks whether others have written (`Freshness.refresh` of each engine). A request
+ * identifies its caller first, so it sees every change that was acknowledged before it.
  *
- * Isolation. Every method that takes a caller stays inside the caller's store and inside what the
- * caller reaches (access.ts). Whether the caller's token carries the scope is asked before, not here.
+ * Isolation. Every method that takes a caller stays within the caller's store and reach (access.ts). The scopes
+ * of the token are checked before, not here.
  *
- * Input. Callers pass only what the schemas of plant.ts accept. Text comes back code point for
- * code point.
+ * Input. Callers pass only what the schemas of plant.ts accept. Text is returned code point for code point.
  *
- * Errors. A method rejects with a Problem, which http/problems.ts makes an answer of and cli/reason.ts a
- * message. Anything else is a defect, answered as `internal-error`:
- *   `storage-unavailable`  the storage cannot answer now, and nothing was changed
+ * Errors. A method rejects with a Problem, which http/problems.ts turns into a response and cli/reason.ts into a
+ * message. Any other error is a defect, and the response is `internal-error`.
+ *   `storage-unavailable`  the storage cannot respond now, and nothing was changed
  *   `overloaded`           too many reads or writes are in progress, and nothing was changed
- *   `storage-full`         no room for the change, and nothing was changed
+ *   `storage-full`         no space for the change, and nothing was changed
  *   `outcome-unknown`      the write may or may not have happened
- * The methods name what else they reject with. No method waits without a bound.
+ * Each method documents its other errors. No method waits without a limit.
  *
- * A full disk is `storage-full`. A failed sync is `outcome-unknown`. Then an SQLite storage takes no more writes,
- * and the service ends (`isFailedSync`). A PostgreSQL server that cannot sync ends the connection, and the writer
- * asks for the outcome when the server is back.
+ * A full disk is `storage-full`, and a failed sync is `outcome-unknown`. After a failed sync, an SQLite storage
+ * accepts no more writes, and the service exits (`isFailedSync`). A PostgreSQL server closes the connection, and
+ * the writer checks the outcome when the server is back.
  *
  * Opening a storage throws Refusal (refusal.ts), to which cli/advice.ts adds what to type.
  *
- * Disposal waits for what is under way and lets everything go; nothing may be called afterwards.
+ * Disposal waits for what is in progress and releases all resources. Call nothing afterwards.
  */
 export interface Storage extends PlantStorage, IdentityStorage, AsyncDisposable {
-  /** Resolves where the storage can answer. */
+  /** Resolves if the storage can respond. */
   check(): Promise<void>;
 }

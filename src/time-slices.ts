@@ -1,9 +1,9 @@
 /**
- * Shares the event loop between lists and everything else: reading lists takes a slice of each turn of
- * the loop, in the order in which it was asked for, and the rest of the turn is for other requests.
+ * Shares the event loop between lists and other requests. In each turn of the loop, reads of lists run for one
+ * slice, first come, first served; the rest of the turn is for other requests.
  */
 
-/** A read takes a fraction of it, so a turn is hardly longer. */
+/** One read takes a fraction of it, so a slice is hardly longer. */
 const sliceMs = 2;
 
 let leftMs = sliceMs;
@@ -12,7 +12,7 @@ let isScheduled = false;
 const waiting: (() => void)[] = [];
 
 /** Runs `work` now, or in a later turn of the event loop if the slice of this one is used up. */
-export function inSlice<T>(work: () => Promise<T>): Promise<T> {
+export function runInSlice<T>(work: () => Promise<T>): Promise<T> {
   if (waiting.length === 0 && leftMs > 0) return timed(work);
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   waiting.push(() => void timed(work).then(resolve, reject));
@@ -38,6 +38,6 @@ function beginSlice(): void {
   leftMs = sliceMs;
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     next();
-    if (leftMs <= 0) return; // what is left begins the slice that this one has scheduled
+    if (leftMs <= 0) return; // the next slice is scheduled and runs the others
   }
 }

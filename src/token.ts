@@ -1,7 +1,7 @@
 /**
- * The text of a token: `plant_`, 32 random bytes in base62, and the CRC-32 of those base62
- * characters in base62. The prefix lets a secret scanner find a leak, the checksum lets the service
- * refuse a typo without asking the storage. No I/O here; only the hash ever reaches a storage.
+ * The text of a token: `plant_`, 32 random bytes in base62, and the CRC-32 of those base62 characters in
+ * base62. Secret scanners find leaked tokens by the prefix. The service refuses typos by the checksum, without a
+ * query. Only the hash of a token ever reaches a storage.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -15,9 +15,9 @@ const shape = new RegExp(`^${prefix}[${alphabet}]{${secretChars + checksumChars}
 
 const tokenLike = new RegExp(`${prefix}[${alphabet}]{16,}`, 'g');
 
-/** Bytes of the hash that a token is stored and looked up under. */
+/** Length of the hash that identifies a token in a storage. */
 export const tokenHashBytes = 32;
-/** Characters of a token's public id: the first 8 bytes of its hash in hexadecimal. */
+/** Length of a token's public id: the first 8 bytes of its hash in hexadecimal. */
 const tokenIdChars = 16;
 
 /** A new token: 55 characters, 256 random bits. */
@@ -26,33 +26,33 @@ export function makeToken(): string {
   return prefix + secret + checksumOf(secret);
 }
 
-/** True where `text` has a token's form and its checksum holds; says nothing about who has it. */
+/** Whether `text` has the form of a token and a valid checksum. Such a token need not exist. */
 export function isToken(text: string): boolean {
   if (!shape.test(text)) return false;
   return text.endsWith(checksumOf(text.slice(prefix.length, -checksumChars)));
 }
 
-/** The text without what may be a token: whoever pastes one in a wrong place does not get it back. */
-export function withoutTokens(text: string): string {
+/** Removes anything that looks like a token, so that no message repeats one that was pasted in a wrong place. */
+export function redactTokens(text: string): string {
   return text.replaceAll(tokenLike, `${prefix}...`);
 }
 
-/** SHA-256 of the token's text: the only thing that is stored of it. */
+/** SHA-256 of the token's text. Nothing else of it is stored. */
 export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** What people name a token by. It is part of the hash, so it tells nothing about the token. */
+/** The public id of a token. It is part of the hash, so it reveals nothing about the token. */
 export function tokenId(tokenHash: Uint8Array): string {
   return Buffer.from(tokenHash).toString('hex', 0, tokenIdChars / 2);
 }
 
-/** True for text that tokenId() may have given. */
+/** Whether `text` has the form of a token's id. */
 export function isTokenId(text: string): boolean {
   return /^[0-9a-f]+$/.test(text) && text.length === tokenIdChars;
 }
 
-/** The last hash whose token has this id; before every hash for an empty id. */
+/** The last possible hash with this id. For an empty id, a value before every hash. */
 export function lastHashOf(id: string): Buffer {
   return id === ''
     ? Buffer.alloc(0)
@@ -67,7 +67,7 @@ function secretOf(value: bigint): string {
   return text;
 }
 
-// Not the same code: every request with a token comes here, and BigInt would triple its cost.
+// Not shared with secretOf: every request with a token needs this, and BigInt takes three times as long.
 function checksumOf(secret: string): string {
   let text = '';
   for (let rest = crc32(secret); text.length < checksumChars; rest = Math.floor(rest / 62)) {

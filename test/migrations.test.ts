@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { it, type TestContext } from 'node:test';
 import {
-  migrationsIn,
-  numberOf,
+  readMigrations,
+  encodeSchema,
   refuseNewer,
   refuseUnusable,
   schemaAfter,
-  schemaOf,
+  decodeSchema,
 } from '../src/migrations.ts';
-import { statementsOf } from '../src/postgres/migration-steps.ts';
+import { parseSteps } from '../src/postgres/migration-steps.ts';
 import { tempFolder } from './support/temp.ts';
 
 function folderOf(t: TestContext, files: Record<string, string>): URL {
@@ -29,7 +29,7 @@ it('migrations are read in order, with what becomes of older versions', (t) => {
     '001-first.sql': '-- Older versions: refused\n-- Why.\nSELECT 1;\n',
     'README.md': 'no migration',
   });
-  assert.deepEqual(migrationsIn(folder), [
+  assert.deepEqual(readMigrations(folder), [
     { sql: '-- Why.\nSELECT 1;\n', refusesOlder: true },
     { sql: 'SELECT 2;\n', refusesOlder: false },
   ]);
@@ -44,38 +44,39 @@ it('a migration that is not marked, or not numbered in order, is a defect', (t) 
     [{ '001-first.sql': marked, '003-third.sql': marked }, /003-third\.sql: .* must be 002/],
     [{ '001-one.sql': marked, '001-two.sql': marked }, /001-two\.sql: .* must be 002/],
   ] as const) {
-    assert.throws(() => migrationsIn(folderOf(t, files)), { name: 'Error', message });
+    assert.throws(() => readMigrations(folderOf(t, files)), { name: 'Error', message });
   }
 });
 
 it('the number of a schema shows its version and who may use it', () => {
   const continuing = { sql: '', refusesOlder: false };
   const refusing = { sql: '', refusesOlder: true };
-  const four = schemaOf(4); // as programs before 0.1.0 wrote it
+  const four = decodeSchema(4); // as programs before 0.1.0 wrote it
   const five = schemaAfter(four, continuing);
   const six = schemaAfter(five, refusing);
-  assert.deepEqual([four, five, six].map(numberOf), [4, 4_005, 6]);
+  assert.deepEqual([four, five, six].map(encodeSchema), [4, 4_005, 6]);
   for (const schema of [four, five, six, { version: 5, usableFrom: 6 }]) {
-    assert.deepEqual(schemaOf(numberOf(schema)), schema);
+    assert.deepEqual(decodeSchema(encodeSchema(schema)), schema);
   }
 });
 
 it('a program refuses what it must not use, and to copy what it does not know', () => {
   const newest = 4;
   const name = 'plants.db';
-  for (const number of [1, 4, 4_005, 1_999]) refuseUnusable(schemaOf(number), newest, name);
-  for (const number of [1, 4, 1_004]) refuseNewer(schemaOf(number), newest, name);
+  for (const number of [1, 4, 4_005, 1_999]) refuseUnusable(decodeSchema(number), newest, name);
+  for (const number of [1, 4, 1_004]) refuseNewer(decodeSchema(number), newest, name);
   const refusal = {
     name: 'Refusal',
     kind: 'newer-schema',
-    message: /^plants\.db was written by a newer Plant Store \(schema 5, this one knows 4\)\.$/,
+    message:
+      /^plants\.db was written by a newer Plant Store \(schema 5, this version supports up to 4\)\.$/,
   };
   // The last one is being brought to a schema that refuses this program.
   for (const number of [5, 5_005, 5_004]) {
-    assert.throws(() => refuseUnusable(schemaOf(number), newest, name), refusal);
-    assert.throws(() => refuseNewer(schemaOf(number), newest, name), refusal);
+    assert.throws(() => refuseUnusable(decodeSchema(number), newest, name), refusal);
+    assert.throws(() => refuseNewer(decodeSchema(number), newest, name), refusal);
   }
-  assert.throws(() => refuseNewer(schemaOf(4_005), newest, name), refusal);
+  assert.throws(() => refuseNewer(decodeSchema(4_005), newest, name), refusal);
 });
 
 it('the statements of a file on PostgreSQL say how they are run', () => {
@@ -89,7 +90,7 @@ it('the statements of a file on PostgreSQL say how they are run', () => {
     ON plant_store.a (b);
     DROP INDEX CONCURRENTLY IF EXISTS plant_store.a_by_c;`;
   const plain = { repeats: false, isConcurrent: false, index: undefined };
-  const [table, update, create, drop, ...others] = statementsOf(sql);
+  const [table, update, create, drop, ...others] = parseSteps(sql);
   assert.deepEqual(table, { ...plain, text: 'CREATE TABLE IF NOT EXISTS a (concurrently text)' });
   assert.match(update?.text ?? '', /^UPDATE a SET b = 1\s+WHERE b IS NULL$/);
   assert.deepEqual({ ...update, text: '' }, { ...plain, text: '', repeats: true });
@@ -106,6 +107,6 @@ it('a statement that changes an index concurrently must be repeatable', () => {
     'CREATE INDEX CONCURRENTLY a_by_b ON plant_store.a (b)',
     'DROP INDEX CONCURRENTLY plant_store.a_by_b',
   ]) {
-    assert.throws(() => statementsOf(sql), /needs IF \[NOT\] EXISTS/);
+    assert.throws(() => parseSteps(sql), /needs IF \[NOT\] EXISTS/);
   }
 });

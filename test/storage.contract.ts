@@ -213,7 +213,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.deepEqual(none, { json: '', next: undefined });
     });
 
-    it('ends a walk for a tag when nobody waits for it', async (t) => {
+    it('ends a scan for a tag when nobody waits for it', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       await storage.createPlant(alice, { name: 'a', tag: 't' });
@@ -222,7 +222,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         limit: 1,
         tag: 't',
         fields: ['id'],
-        isGone: () => true,
+        isAborted: () => true,
       });
       assert.equal(page.json, '');
     });

@@ -18,7 +18,8 @@ import { tempFolder } from './support/temp.ts';
 import { until } from './support/until.ts';
 import { newerProgram } from './support/versions.ts';
 
-const newerWords = /was written by a newer Plant Store \(schema \d+, this one knows \d+\)\./;
+const newerWords =
+  /was written by a newer Plant Store \(schema \d+, this version supports up to \d+\)\./;
 
 const column = 'ALTER TABLE plant_store.plants ADD COLUMN IF NOT EXISTS note text;';
 const table = 'CREATE TABLE IF NOT EXISTS plant_store.notes (store bigint, note text);';

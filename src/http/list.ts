@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import type { Caller } from '../access.ts';
 import { defaultFields, plantFields, plantJson, type Plant, type PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
-import { inSlice } from '../time-slices.ts';
+import { runInSlice } from '../time-slices.ts';
 import type { Reservation } from './response-budget.ts';
 
 /** A page of at most so many plants is read at once, and not in a slice of its own. */
@@ -62,7 +62,7 @@ export async function listPlants(
   { limit, after = 0, tag, fields = defaultFields }: ListQuery,
 ): Promise<List> {
   const read: Read = (range, wanted = fields) =>
-    storage.listPlants(caller, { ...range, tag, fields: wanted, isGone });
+    storage.listPlants(caller, { ...range, tag, fields: wanted, isAborted: isGone });
   const reserve = (json: string) => budget.reserve(Buffer.byteLength(json));
   if (limit !== undefined && limit <= shortPagePlants) {
     const { json, next } = await read({ after, limit });
@@ -118,7 +118,7 @@ class Batches {
       const limit = Math.min(this.#left, this.#plants);
       const ids = this.#ids?.slice(0, limit);
       const range = { after: this.after ?? 0, upTo: ids?.at(-1), limit };
-      const { json, next } = await inSlice(() => {
+      const { json, next } = await runInSlice(() => {
         check();
         return this.#read(range);
       });
@@ -147,7 +147,7 @@ class Batches {
     let next = this.after;
     for (let left = this.#left; left > 0 && next !== undefined && !isGone();) {
       const range: Range = { after: next, limit: Math.min(left, batchPlantsMax) };
-      const page: PlantPage = await inSlice(() => this.#read(range, ['id']));
+      const page: PlantPage = await runInSlice(() => this.#read(range, ['id']));
       const found = JSON.parse(`[${page.json}]`) as Pick<Plant, 'id'>[]; // as it was asked for
       if (ids.length < pageIdsMax) ids.push(...found.map(({ id }) => id));
       left -= range.limit;
@@ -165,7 +165,7 @@ class Batches {
     const those: Plant[] = [];
     for (let next: number | undefined = after; next !== undefined;) {
       const range: Range = { after: next, upTo, limit: batchPlantsMin };
-      const page: PlantPage = await inSlice(() => this.#read(range, plantFields));
+      const page: PlantPage = await runInSlice(() => this.#read(range, plantFields));
       const found = JSON.parse(`[${page.json}]`) as Plant[]; // all fields were asked for
       those.push(...found.filter(({ id }) => ids.has(id)));
       ({ next } = page);

@@ -6,7 +6,7 @@ import { channel } from 'node:diagnostics_channel';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { defect, Problem, type ProblemKind } from '../problem.ts';
-import { withoutTokens } from '../token.ts';
+import { redactTokens } from '../token.ts';
 import { Failures } from './failures.ts';
 import { setPrivate } from './headers.ts';
 import { bodyBytesMax, headerBytesMax, headersMax, requestTimeoutMs } from './limits.ts';
@@ -62,7 +62,7 @@ export function problemBody(problem: Problem, requestId: string): string {
     errors: problem.faults,
   });
   // It quotes the names of fields and parameters, and anything can be sent as a name.
-  return problem.faults === undefined ? text : withoutTokens(text);
+  return problem.faults === undefined ? text : redactTokens(text);
 }
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {

@@ -7,7 +7,7 @@ import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { UsageError, Refusal } from '../refusal.ts';
-import { NoConnection } from './errors.ts';
+import { ConnectionError } from './errors.ts';
 import { connectTimeoutMs, withTimeout } from './timeout.ts';
 
 export interface Address {
@@ -39,7 +39,7 @@ const parameters = ['sslmode', 'sslrootcert'];
 const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
 
 /** Throws UsageError for what is not an address, and for what it asks that is not known here. */
-export function addressOf(url: string): Address {
+export function parseAddress(url: string): Address {
   const [, user, password, hosts = '', database, query] =
     /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@]*)(?:\/([^/?@]*))?(?:\?([^@]*))?$/i.exec(
       url,
@@ -47,11 +47,11 @@ export function addressOf(url: string): Address {
   if (hosts === '')
     throw new UsageError(`This is not the address of a PostgreSQL server: use ${form}.`);
   return {
-    hosts: hosts.split(',').map(hostOf),
-    user: decoded(user),
-    password: decoded(password),
-    database: decoded(database),
-    tls: tlsOf(new URLSearchParams(query)),
+    hosts: hosts.split(',').map(parseHost),
+    user: percentDecode(user),
+    password: percentDecode(password),
+    database: percentDecode(database),
+    tls: parseTls(new URLSearchParams(query)),
   };
 }
 
@@ -59,10 +59,10 @@ export function addressOf(url: string): Address {
  * Where a host is. Each address of a name counts as a host of its own, as libpq has it: one may be a
  * standby, or dead. Asked with each connection, because a name may move.
  */
-export async function addressesOf({ host }: Host): Promise<string[]> {
+export async function resolveHost({ host }: Host): Promise<string[]> {
   if (isSocket(host) || isIP(host) !== 0) return [host];
   const looked = lookup(host, { all: true }).catch((error: unknown) => {
-    throw new NoConnection(error);
+    throw new ConnectionError(error);
   });
   const found = await withTimeout(looked, undefined, connectTimeoutMs);
   return found.map(({ address }) => address);
@@ -90,9 +90,9 @@ function isLoopback(host: string): boolean {
   return isIP(host) === 4 && host.startsWith('127.');
 }
 
-function hostOf(text: string): Host {
+function parseHost(text: string): Host {
   const [, bracketed, plain = '', port] = /^(?:\[(.*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text) ?? [];
-  const host = bracketed ?? decoded(plain) ?? '';
+  const host = bracketed ?? percentDecode(plain) ?? '';
   const number = port === undefined ? defaultPort : Number(port);
   const isHost = bracketed === undefined ? host !== '' : isIP(bracketed) === 6;
   const isGood = isHost && number >= 1 && number <= portMax;
@@ -102,7 +102,7 @@ function hostOf(text: string): Host {
   return { host, port: number };
 }
 
-function tlsOf(query: URLSearchParams): Tls {
+function parseTls(query: URLSearchParams): Tls {
   for (const name of query.keys()) {
     if (!parameters.includes(name)) {
       throw new UsageError(
@@ -112,7 +112,7 @@ function tlsOf(query: URLSearchParams): Tls {
   }
   const mode = query.get('sslmode') ?? 'default';
   const caFile = query.get('sslrootcert');
-  const ca = caFile === null ? undefined : certificatesIn(caFile);
+  const ca = caFile === null ? undefined : readCertificates(caFile);
   switch (mode) {
     case 'default':
       return { mode, ca };
@@ -131,7 +131,7 @@ function tlsOf(query: URLSearchParams): Tls {
   }
 }
 
-function certificatesIn(file: string): string {
+function readCertificates(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
@@ -141,7 +141,7 @@ function certificatesIn(file: string): string {
   }
 }
 
-function decoded(text: string | undefined): string | undefined {
+function percentDecode(text: string | undefined): string | undefined {
   if (text === undefined || text === '') return undefined;
   try {
     return decodeURIComponent(text);

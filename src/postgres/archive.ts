@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
 import { idMax } from '../ids.ts';
-import { addressOf } from './address.ts';
+import { parseAddress } from './address.ts';
 import { prepared } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { migrate, refuseNewerSchema } from './migrate.ts';
@@ -51,7 +51,7 @@ export class PostgresArchive implements Archive {
 
   /** Throws Refusal where the database cannot be used, and a Problem where it does not answer. */
   static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
-    const pool = new Pool(addressOf(url), () => {});
+    const pool = new Pool(parseAddress(url), () => {});
     try {
       await migrate(pool, options);
       await pool.withConnection(refuseNewerSchema);

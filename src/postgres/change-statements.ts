@@ -1,5 +1,5 @@
 /**
- * The kinds of changes to plants. A group makes all its changes of a kind with one statement.
+ * The changeStatements of changes to plants. A group makes all its changes of a kind with one statement.
  */
 import type { ChangeKind, ChangeOf, ChangeResults } from '../changes.ts';
 import { idMax } from '../ids.ts';
@@ -38,7 +38,7 @@ export interface Placed<K extends ChangeKind> {
 }
 
 /** Statements run in this order. */
-export const kinds: { readonly [K in ChangeKind]: Kind<K> } = {
+export const changeStatements: { readonly [K in ChangeKind]: Kind<K> } = {
   delete: kind('delete', {
     // An owner that is null does not count.
     sql: (changes) => `

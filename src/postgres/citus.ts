@@ -3,7 +3,7 @@
  * workers asked what the coordinator cannot tell of them.
  */
 import { Refusal } from '../refusal.ts';
-import { keepingSettings, type Connection, type Statement } from './connection.ts';
+import { durabilitySettings, type Connection, type Statement } from './connection.ts';
 
 const hasCitus: Statement = {
   name: 'has_citus',
@@ -56,7 +56,7 @@ export async function distribute(connection: Connection): Promise<void> {
 /** The machines that hold the plants must keep what they acknowledge, as the coordinator must. */
 export async function refuseUnsafeWorkers(connection: Connection): Promise<void> {
   if (!(await isCitus(connection))) return;
-  for (const setting of keepingSettings) {
+  for (const setting of durabilitySettings) {
     const rows = await connection.query(
       {
         name: `workers_${setting}`,

@@ -6,7 +6,7 @@ import { Socket } from 'node:net';
 import { Client, types, type QueryResult } from 'pg';
 import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../refusal.ts';
-import { codeOf, isDefect, NoConnection, ReadOnlyServer } from './errors.ts';
+import { codeOf, isDefect, ConnectionError, ReadOnlyServer } from './errors.ts';
 import { responseTimeoutMs, connectTimeoutMs, withTimeout } from './timeout.ts';
 
 /** Columns in the order of the statement: null, text, number, boolean or bytes. */
@@ -40,7 +40,7 @@ const settings = `
  * Each statement has one good plan: the index that is made for it. PostgreSQL keeps the plan that it
  * made when the tables were small, and another plan may look as good then.
  */
-export const plans = ['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin']
+export const plannerSettings = ['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin']
   .map((plan) => `SET enable_${plan} = off`)
   .join(';');
 
@@ -88,12 +88,12 @@ export class Connection {
     const connection = new Connection(client);
     try {
       await client.connect().catch((error: unknown) => {
-        throw codeOf(error) === undefined ? new NoConnection(error) : error;
+        throw codeOf(error) === undefined ? new ConnectionError(error) : error;
       });
       await connection.#simple(settings);
-      const [server = []] = await connection.query(whatItIs, []);
+      const [server = []] = await connection.query(serverInfoSql, []);
       refuseUnsafe(server);
-      if (isPostgresItself(server)) await connection.#simple(plans);
+      if (isPostgresItself(server)) await connection.#simple(plannerSettings);
       return connection;
     } catch (error) {
       connection.destroy();
@@ -180,7 +180,7 @@ export class Connection {
   /** What to throw for the error of a statement: where the connection is gone, it tells of that. */
   #failed(error: unknown): unknown {
     if (!isDefect(error)) return error;
-    if (this.#isLost) return new NoConnection(error);
+    if (this.#isLost) return new ConnectionError(error);
     this.destroy(); // pg may hold the answers to the next statements for those to this one
     return error;
   }
@@ -207,15 +207,15 @@ export class Connection {
 }
 
 /** What a server that keeps what it acknowledges has not switched off. */
-export const keepingSettings = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
+export const durabilitySettings = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
 
 type ServerRow = readonly (string | null)[];
 
-export const whatItIs = prepared<ServerRow>(
-  'what_it_is',
+export const serverInfoSql = prepared<ServerRow>(
+  'server_info',
   `
     SELECT version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
-           ${keepingSettings.map((setting) => `current_setting('${setting}', true)`).join()}`,
+           ${durabilitySettings.map((setting) => `current_setting('${setting}', true)`).join()}`,
 );
 
 /** What durability and text rest on is asserted, not assumed. Engines without a setting have it no other way. */
@@ -228,7 +228,7 @@ export function refuseUnsafe([, readOnly, encoding = null, ...keeping]: ServerRo
   if (encoding !== 'UTF8' && encoding !== null) {
     throw refused('server_encoding', encoding, 'UTF8, so that it can hold any name');
   }
-  for (const [at, setting] of keepingSettings.entries()) {
+  for (const [at, setting] of durabilitySettings.entries()) {
     if (keeping[at] === 'off') throw refused(setting, 'off', 'on, to keep what is acknowledged');
   }
 }

@@ -10,8 +10,8 @@ import { Refusal, type RefusalKind } from '../refusal.ts';
 class Unavailable extends Error {}
 
 /** A connection could not be made, or is lost. The cause is what the system or pg reports of it. */
-export class NoConnection extends Unavailable {
-  override readonly name = 'NoConnection';
+export class ConnectionError extends Unavailable {
+  override readonly name = 'ConnectionError';
 
   constructor(cause: unknown) {
     super('no connection to the database server', { cause });
@@ -25,8 +25,8 @@ export class TimeoutError extends Unavailable {
 }
 
 /** The schema is older than this program, and a process brings it up. */
-export class Migrating extends Unavailable {
-  override readonly name = 'Migrating';
+export class MigrationInProgress extends Unavailable {
+  override readonly name = 'MigrationInProgress';
   override readonly message = 'the database is being upgraded to a newer schema';
 }
 
@@ -56,11 +56,11 @@ export function codeOf(error: unknown): string | undefined {
 }
 
 /** True where the same transaction may succeed when it is tried again; it has changed nothing. */
-export function isWorthRetrying(error: unknown): boolean {
-  return worthRetrying.has(codeOf(error));
+export function isRetryable(error: unknown): boolean {
+  return retryableCodes.has(codeOf(error));
 }
 
-const worthRetrying = new Set<string | undefined>([
+const retryableCodes = new Set<string | undefined>([
   sqlState.serializationFailure,
   sqlState.deadlockDetected,
   // It was sent behind the one that was to prepare it, and that one failed.
@@ -68,7 +68,7 @@ const worthRetrying = new Set<string | undefined>([
 ]);
 
 /** True where the server refused one statement and is there for the next. */
-export function isAnswer(error: unknown): boolean {
+export function isStatementError(error: unknown): boolean {
   const code = codeOf(error);
   return code !== undefined && !ending.test(code);
 }
@@ -77,14 +77,14 @@ export function isAnswer(error: unknown): boolean {
  * True where the server or the connection is gone: what became of the last statement is not known from
  * the error.
  */
-export function isLoss(error: unknown): boolean {
+export function isConnectionLost(error: unknown): boolean {
   const code = codeOf(error);
   return code === undefined ? error instanceof Unavailable : ending.test(code);
 }
 
 /** True where something else failed than the server, the connection or the statement: our own code, say. */
 export function isDefect(error: unknown): boolean {
-  return !isAnswer(error) && !isLoss(error);
+  return !isStatementError(error) && !isConnectionLost(error);
 }
 
 /** A connection that ends, a server that is none for us any more, and what engines say when they do not know. */
@@ -140,7 +140,7 @@ const refusals: readonly (readonly [codes: RegExp, reason: string, kind?: Refusa
 ];
 
 function systemCodeOf(error: unknown): string {
-  const cause = error instanceof NoConnection ? error.cause : undefined;
+  const cause = error instanceof ConnectionError ? error.cause : undefined;
   if (cause instanceof Error && cause.message === withoutTls) return 'NO_TLS';
   return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
 }

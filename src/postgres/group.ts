@@ -4,7 +4,7 @@
 import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
 import { idMax } from '../ids.ts';
 import { defect, type Problem } from '../problem.ts';
-import { kinds, type Kind, type Placed } from './change-statements.ts';
+import { changeStatements, type Kind, type Placed } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
 import { settled } from './pool.ts';
 
@@ -55,7 +55,7 @@ export class Group {
     const placed = [...changes].map(([number, change]) => {
       return { number, change, ahead: isAssigned(change) ? --ahead : 0 };
     });
-    const kindNames = Object.keys(kinds) as ChangeKind[]; // its keys
+    const kindNames = Object.keys(changeStatements) as ChangeKind[]; // its keys
     this.#parts = kindNames.map((kind) => partOf(kind, placed));
   }
 
@@ -121,5 +121,5 @@ class Part<K extends ChangeKind> {
 
 function partOf<K extends ChangeKind>(kind: K, changes: readonly Placed<ChangeKind>[]): Part<K> {
   const isOfKind = (placed: Placed<ChangeKind>): placed is Placed<K> => placed.change[0] === kind;
-  return new Part<K>(kinds[kind], changes.filter(isOfKind));
+  return new Part<K>(changeStatements[kind], changes.filter(isOfKind));
 }

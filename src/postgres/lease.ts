@@ -18,8 +18,8 @@ const endPollMs = 100;
 const applicationName = 'plant-store migration';
 
 const leaseSql = {
-  take: prepared<readonly [number: number]>(
-    'take_lease',
+  acquire: prepared<readonly [number: number]>(
+    'acquire_lease',
     `
       UPDATE plant_store.migrations
       SET holder = $1, held_until = now() + interval '${leaseSeconds} seconds'
@@ -81,8 +81,8 @@ export class Lease {
   }
 
   /** Returns the number of the schema, or undefined if another process has the lease. */
-  async take(connection: Connection): Promise<number | undefined> {
-    const [row] = await connection.query(leaseSql.take, [this.#holder]);
+  async acquire(connection: Connection): Promise<number | undefined> {
+    const [row] = await connection.query(leaseSql.acquire, [this.#holder]);
     return row?.[0];
   }
 

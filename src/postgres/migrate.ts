@@ -6,36 +6,36 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
-  migrationsIn,
-  numberOf,
+  readMigrations,
+  encodeSchema,
   refuseNewer,
   refuseUnusable,
   schemaAfter,
-  schemaOf,
+  decodeSchema,
   type Schema,
 } from '../migrations.ts';
 import { Refusal } from '../refusal.ts';
 import { distribute } from './citus.ts';
 import { prepared, type Connection, type Statement } from './connection.ts';
-import { codeOf, isAnswer, isLoss, isWorthRetrying, sqlState } from './errors.ts';
+import { codeOf, isStatementError, isConnectionLost, isRetryable, sqlState } from './errors.ts';
 import { Lease, LeaseLost } from './lease.ts';
 import type { Pool } from './pool.ts';
-import { statementsOf, type MigrationStep } from './migration-steps.ts';
+import { parseSteps, type MigrationStep } from './migration-steps.ts';
 
 const pollMs = 100;
 /** What waits for a lock makes all others wait that come after it: not for long, and not all the time. */
 const lockMsMax = 1_000;
 const lockPauseMs = 1_000;
 /** How long a program relies on what it has read of the schema. */
-export const schemaMsMax = 1_000;
+export const schemaCacheMs = 1_000;
 /** After so long no older program uses a schema that refuses it: a request takes 12 seconds at most. */
-const olderMsMax = schemaMsMax + 12_000;
+const olderMsMax = schemaCacheMs + 12_000;
 /** How long a server can be lost to a process that waits for a migration or makes it. */
 const lostMsMax = 60_000;
 
-const migrations = migrationsIn(new URL('./migrations/', import.meta.url)).map((migration) => ({
+const migrations = readMigrations(new URL('./migrations/', import.meta.url)).map((migration) => ({
   ...migration,
-  statements: statementsOf(migration.sql),
+  statements: parseSteps(migration.sql),
 }));
 
 /** The schema that this program knows. */
@@ -112,7 +112,7 @@ export async function migrate(
       onWork();
       if (schema === undefined) await pool.withConnection(makeLedger);
       const isHeld =
-        (await pool.withConnection((connection) => lease.take(connection))) !== undefined;
+        (await pool.withConnection((connection) => lease.acquire(connection))) !== undefined;
       if (isHeld) await bringUp(lease, stop);
       else await pause(pollMs, undefined, { signal: stop });
     } catch (error) {
@@ -128,7 +128,7 @@ export async function migrate(
 function isPassing(error: unknown): boolean {
   // Each attempt would end with an internal error of the server again.
   if (codeOf(error)?.startsWith('XX') === true) return false;
-  return isWorthRetrying(error) || isLoss(error) || error instanceof LeaseLost;
+  return isRetryable(error) || isConnectionLost(error) || error instanceof LeaseLost;
 }
 
 /** Throws Refusal for a newer schema that this program must not use. */
@@ -147,15 +147,15 @@ async function bringUp(lease: Lease, stop: AbortSignal): Promise<void> {
   let before: number | undefined;
   const work = async (session: Connection) => {
     const number = await lease.renew(session);
-    let schema = schemaOf(number);
+    let schema = decodeSchema(number);
     const isNew = schema.version === 0;
     for (const migration of migrations.slice(schema.version)) {
       const next = schemaAfter(schema, migration);
       if (migration.refusesOlder && !isNew) {
         // One that is announced already has been begun by another.
-        if (schema.usableFrom <= schema.version) before = numberOf(schema);
+        if (schema.usableFrom <= schema.version) before = encodeSchema(schema);
         const announced = { version: schema.version, usableFrom: next.usableFrom };
-        await lease.setNumber(session, numberOf(announced));
+        await lease.setNumber(session, encodeSchema(announced));
         await pause(olderMsMax, undefined, { signal: stop });
       }
       for (const step of migration.statements) {
@@ -163,12 +163,12 @@ async function bringUp(lease: Lease, stop: AbortSignal): Promise<void> {
         before = undefined;
         await run(step, session, lease).catch((error: unknown) => {
           // The server has refused it as a whole.
-          if (isAnswer(error) && !step.repeats) before = unchanged;
+          if (isStatementError(error) && !step.repeats) before = unchanged;
           throw error;
         });
       }
       await distribute(session);
-      await lease.setNumber(session, numberOf(next));
+      await lease.setNumber(session, encodeSchema(next));
       schema = next;
     }
   };
@@ -202,7 +202,7 @@ async function dropInvalid(index: string, session: Connection): Promise<void> {
 async function readSchema(connection: Connection): Promise<Schema | undefined> {
   try {
     const [row] = await connection.query(schemaSql, []);
-    return row && schemaOf(row[0]);
+    return row && decodeSchema(row[0]);
   } catch (error) {
     const code = codeOf(error);
     if (code === sqlState.undefinedTable || code === sqlState.invalidSchema) return undefined;

@@ -20,7 +20,7 @@ const repeatMark = /^\s*-- Repeat until .*$/gm;
  * In order, without comments. No text in one has a semicolon or two hyphens. Throws for one that cannot be
  * repeated.
  */
-export function statementsOf(sql: string): MigrationStep[] {
+export function parseSteps(sql: string): MigrationStep[] {
   return sql
     .replace(repeatMark, 'REPEAT')
     .replace(/--.*$/gm, '')

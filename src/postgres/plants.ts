@@ -85,19 +85,19 @@ export const stepSql: Record<'owner' | 'owners', Statement<PlantRow>> = {
       SELECT id, name, tag FROM (
         SELECT id, name, tag FROM plant_store.plants
         WHERE store = $1 AND owner = $5 AND id > $2 AND id <= $3 ORDER BY id LIMIT ${stepPlants}
-      ) AS walked
+      ) AS scanned
       WHERE tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
   ),
   owners: prepared(
     'step_of_owners',
     `
-      SELECT walked.id, walked.name, walked.tag
+      SELECT scanned.id, scanned.name, scanned.tag
       FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
         SELECT id, name, tag FROM plant_store.plants
         WHERE store = $1 AND plants.owner = reach.owner AND id > $2 AND id <= $3
         ORDER BY id LIMIT ${stepPlants}
-      ) AS walked
-      WHERE walked.tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
+      ) AS scanned
+      WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
   ),
 };
 
@@ -111,7 +111,7 @@ export const findSql = prepared<readonly [name: string, tag: string, owner: numb
 
 /** What a list of this kind is read with. */
 export function listValues(
-  kind: Exclude<ListKind, 'walk'>,
+  kind: Exclude<ListKind, 'scan'>,
   { store, read }: ReadAccess,
   { after, upTo = idMax, limit, tag }: PlantQuery,
 ): readonly unknown[] {

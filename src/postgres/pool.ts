@@ -4,13 +4,13 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { outcomeUnknown, Problem } from '../problem.ts';
-import { addressesOf, type Address, type Host } from './address.ts';
+import { resolveHost, type Address, type Host } from './address.ts';
 import { Connection, type Row, type Statement } from './connection.ts';
 import {
-  isAnswer,
+  isStatementError,
   isDefect,
-  isLoss,
-  isWorthRetrying,
+  isConnectionLost,
+  isRetryable,
   problemOf,
   ReadOnlyServer,
   TimeoutError,
@@ -125,7 +125,7 @@ export class Pool {
     const send = async (connection: Connection) => {
       const answers = steps.map(([statement, values]) => connection.query(statement, values));
       return settled(answers).catch((error: unknown) => {
-        mayBeDone ||= isLoss(error); // whatever the next attempt does
+        mayBeDone ||= isConnectionLost(error); // whatever the next attempt does
         throw error;
       });
     };
@@ -159,7 +159,7 @@ export class Pool {
         free.push(connection);
         return result;
       } catch (error) {
-        if (isAnswer(error)) free.push(connection);
+        if (isStatementError(error)) free.push(connection);
         else connection.destroy();
         throw error;
       }
@@ -211,7 +211,7 @@ export class Pool {
       if (failure === undefined || failure instanceof ReadOnlyServer) failure = error;
     };
     for (const host of this.#hosts) {
-      for (const address of (await this.#addressesOf(host).catch(failed)) ?? []) {
+      for (const address of (await this.#resolveHost(host).catch(failed)) ?? []) {
         try {
           const connection = await Connection.open(this.#address, host, address);
           this.#use(connection, host, address);
@@ -226,9 +226,9 @@ export class Pool {
   }
 
   /** The address that was used last comes first. */
-  async #addressesOf(host: Host): Promise<string[]> {
+  async #resolveHost(host: Host): Promise<string[]> {
     const isLast = (address: string) => address === this.#lastAddress;
-    const addresses = await addressesOf(host);
+    const addresses = await resolveHost(host);
     return [...addresses.filter(isLast), ...addresses.filter((one) => !isLast(one))];
   }
 
@@ -271,8 +271,8 @@ async function withRetries<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      const isConflict = isWorthRetrying(error);
-      const isPassing = isConflict || isLoss(error);
+      const isConflict = isRetryable(error);
+      const isPassing = isConflict || isConnectionLost(error);
       const isOver = performance.now() > endMs || (!isConflict && attempt >= lostAttemptsMax);
       if (!isPassing || isOver || error instanceof TimeoutError) throw error;
       await jitter();

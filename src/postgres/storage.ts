@@ -18,16 +18,29 @@ import { firstPageKey, listKind, pageOf } from '../lists.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
-import { schemaOf } from '../migrations.ts';
+import { decodeSchema } from '../migrations.ts';
 import { Refusal, unfinishedCopy } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
-import { stepOf, walk, type Step } from '../walk.ts';
-import { addressOf } from './address.ts';
+import { scan, stepOf, type Step } from '../scan.ts';
+import { parseAddress } from './address.ts';
 import { distribute, refuseUnsafeWorkers } from './citus.ts';
-import { prepared, refuseUnsafe, whatItIs, type Connection } from './connection.ts';
-import { isAnswer, isLoss, Migrating, problemOf, refusalFor, TimeoutError } from './errors.ts';
+import { prepared, refuseUnsafe, serverInfoSql, type Connection } from './connection.ts';
+import {
+  isStatementError,
+  isConnectionLost,
+  MigrationInProgress,
+  problemOf,
+  refusalFor,
+  TimeoutError,
+} from './errors.ts';
 import { withTimeout } from './timeout.ts';
-import { migrate, newestVersion, refuseUnusableSchema, schemaMsMax, schemaSql } from './migrate.ts';
+import {
+  migrate,
+  newestVersion,
+  refuseUnusableSchema,
+  schemaCacheMs,
+  schemaSql,
+} from './migrate.ts';
 import { endOfStepSql, findSql, listSql, listValues, stepSql } from './plants.ts';
 import { Pool, settled } from './pool.ts';
 import { Tokens } from './tokens.ts';
@@ -72,7 +85,7 @@ export class PostgresStorage implements Storage {
   /** Does not connect yet. Throws Refusal for an address that is none. */
   constructor(url: string, options: OpenOptions = { create: true }) {
     this.#options = options;
-    this.#pool = new Pool(addressOf(url), () => this.#freshness.clear());
+    this.#pool = new Pool(parseAddress(url), () => this.#freshness.clear());
     this.#freshness = new Freshness(this.#pool);
     this.#writer = new Writer(this.#pool, this.#freshness);
     this.#tokens = new Tokens(this.#pool, this.#freshness);
@@ -94,8 +107,8 @@ export class PostgresStorage implements Storage {
     await withTimeout(opening.done, () => {}, Math.max(0, leftMs)).catch((error: unknown) => {
       const { isMigrating } = opening;
       if (error instanceof TimeoutError)
-        throw storageUnavailable(isMigrating ? new Migrating() : error);
-      throw isMigrating && isAnswer(error) ? storageUnavailable(error) : error;
+        throw storageUnavailable(isMigrating ? new MigrationInProgress() : error);
+      throw isMigrating && isStatementError(error) ? storageUnavailable(error) : error;
     });
   }
 
@@ -110,7 +123,7 @@ export class PostgresStorage implements Storage {
     };
     const onWork = () => void (opening.isMigrating = true);
     opening.done = this.#prepare(onWork).catch((error: unknown) => {
-      const isLasting = opening.isMigrating && !isLoss(error);
+      const isLasting = opening.isMigrating && !isConnectionLost(error);
       opening.untilMs = isLasting ? performance.now() + migrateAgainMs : 0;
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     });
@@ -122,7 +135,7 @@ export class PostgresStorage implements Storage {
     const startedMs = performance.now();
     await migrate(this.#pool, { ...this.#options, onWork, stop: this.#stop.signal });
     await this.#pool.withConnection((connection) => prepare(connection, this.#options));
-    this.#schemaUntilMs = startedMs + schemaMsMax; // over already if there was much to do
+    this.#schemaUntilMs = startedMs + schemaCacheMs; // over already if there was much to do
   }
 
   async createPlant(caller: Identity, plant: NewPlant): Promise<Plant> {
@@ -142,8 +155,8 @@ export class PostgresStorage implements Storage {
 
   async listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const kind = listKind(caller.read, query);
-    if (kind === 'walk') {
-      return walk(query, (range) => this.#answer(() => this.#step(caller, { ...query, ...range })));
+    if (kind === 'scan') {
+      return scan(query, (range) => this.#answer(() => this.#step(caller, { ...query, ...range })));
     }
     const key = firstPageKey(caller, query);
     const { store } = caller;
@@ -164,9 +177,9 @@ export class PostgresStorage implements Storage {
     const kind = owner === undefined ? 'owners' : 'owner';
     const whose = owner ?? read;
     const [end] = await this.#pool.read(endOfStepSql[kind], [store, whose, after, upTo]);
-    const walkedTo = end?.[0] ?? undefined;
-    const range = [store, after, walkedTo ?? upTo, limit, whose, tag];
-    return stepOf(await this.#pool.read(stepSql[kind], range), query, walkedTo);
+    const scannedTo = end?.[0] ?? undefined;
+    const range = [store, after, scannedTo ?? upTo, limit, whose, tag];
+    return stepOf(await this.#pool.read(stepSql[kind], range), query, scannedTo);
   }
 
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
@@ -196,7 +209,7 @@ export class PostgresStorage implements Storage {
   async check(): Promise<void> {
     await this.#answer(async () => {
       const [copies, [server = []]] = await this.#pool.check((connection) =>
-        settled([connection.query(unfinishedSql, []), connection.query(whatItIs, [])]),
+        settled([connection.query(unfinishedSql, []), connection.query(serverInfoSql, [])]),
       );
       if (copies.length > 0) throw unfinishedCopy();
       refuseUnsafe(server); // again: it may have been set otherwise meanwhile
@@ -236,13 +249,13 @@ export class PostgresStorage implements Storage {
     const startedMs = performance.now();
     const read = this.#pool.check((connection) => connection.query(schemaSql, []));
     const [[number] = [0]] = await withTimeout(read, () => {}, schemaReadMsMax);
-    const schema = schemaOf(number);
+    const schema = decodeSchema(number);
     refuseUnusableSchema(schema);
     if (schema.version < newestVersion) {
       this.#opening = undefined; // an older backup was restored: the next request brings it up again
-      throw new Migrating();
+      throw new MigrationInProgress();
     }
-    this.#schemaUntilMs = startedMs + schemaMsMax;
+    this.#schemaUntilMs = startedMs + schemaCacheMs;
   }
 }
 

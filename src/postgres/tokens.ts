@@ -4,8 +4,8 @@
 import { randomInt } from 'node:crypto';
 import {
   callerOf,
-  scopesOf,
-  textOfScopes,
+  parseScopes,
+  formatScopes,
   type Credential,
   type Grant,
   type Role,
@@ -105,8 +105,8 @@ export const tokenSql = {
       UPDATE plant_store.tokens SET revoked_at = $3
       WHERE hash BETWEEN $1 AND $2 AND revoked_at IS NULL`,
   ),
-  raiseGrants: prepared(
-    'mark_grants',
+  changeGrantsVersion: prepared(
+    'change_grants_version',
     'UPDATE plant_store.stores SET grants = $2 WHERE store = $1',
   ),
   listAll: prepared<RecordRow>(
@@ -132,8 +132,8 @@ export const tokenSql = {
 /** Random, because no counter spans machines: one that is taken is drawn again. */
 const storeNumberMax = 2 ** 48 - 1; // what randomInt can draw from
 
-function raiseGrants(store: number): Step {
-  return [tokenSql.raiseGrants, [store, randomInt(storeNumberMax)]];
+function changeGrantsVersion(store: number): Step {
+  return [tokenSql.changeGrantsVersion, [store, randomInt(storeNumberMax)]];
 }
 
 export class Tokens {
@@ -153,13 +153,13 @@ export class Tokens {
       Buffer.from(hash),
       storeNumber,
       userNumber,
-      textOfScopes(scopes),
+      formatScopes(scopes),
       label,
       createdAtMs,
       expiresAtMs ?? null,
     ];
     if (role === undefined) {
-      await this.#pool.transact([[tokenSql.addToken, values], raiseGrants(storeNumber)]);
+      await this.#pool.transact([[tokenSql.addToken, values], changeGrantsVersion(storeNumber)]);
       return;
     }
     const steps: Step[] = [
@@ -192,7 +192,7 @@ export class Tokens {
     if (tokenRow === undefined || roleRow === undefined) return undefined;
     const [, , scopes, expiresAt, revokedAt] = tokenRow;
     const grant = {
-      caller: callerOf({ store, user }, roleRow[0], scopesOf(scopes)),
+      caller: callerOf({ store, user }, roleRow[0], parseScopes(scopes)),
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
@@ -242,10 +242,10 @@ export class Tokens {
     change: readonly Step[],
     isSeen: () => Promise<boolean>,
   ): Promise<void> {
-    await this.#pool.transact([...change, raiseGrants(store)]);
+    await this.#pool.transact([...change, changeGrantsVersion(store)]);
     try {
       if (!(await isSeen())) throw new Error('one machine has not finished what others have');
-      await this.#pool.write(...raiseGrants(store));
+      await this.#pool.write(...changeGrantsVersion(store));
     } catch (error) {
       throw outcomeUnknown(error);
     }
@@ -304,7 +304,7 @@ export class Tokens {
       store: storeName,
       user: userName,
       role,
-      scopes: scopesOf(scopes),
+      scopes: parseScopes(scopes),
       label,
       createdAtMs,
       expiresAtMs: expiresAt ?? undefined,

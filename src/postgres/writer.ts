@@ -7,7 +7,7 @@ import { channel } from 'node:diagnostics_channel';
 import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
 import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem } from '../problem.ts';
-import { isLoss, isWorthRetrying, problemOf, TimeoutError } from './errors.ts';
+import { isConnectionLost, isRetryable, problemOf, TimeoutError } from './errors.ts';
 import { Group, groupSql } from './group.ts';
 import { jitter, type Pool } from './pool.ts';
 import type { Freshness } from './freshness.ts';
@@ -113,10 +113,11 @@ export class Writer {
           Math.max(0, endMs - performance.now()),
         );
       } catch (error) {
-        const isCommitted = isSent && isLoss(error) ? await this.#ask(group, writer) : false;
+        const isCommitted =
+          isSent && isConnectionLost(error) ? await this.#ask(group, writer) : false;
         if (isCommitted === undefined) return this.#reject(group, outcomeUnknown(error));
         if (!isCommitted) {
-          const isPassing = isWorthRetrying(error) || isLoss(error);
+          const isPassing = isRetryable(error) || isConnectionLost(error);
           const isOver = attempt === attemptsMax || performance.now() > endMs;
           if (!isPassing || isOver) return this.#reject(group, problemOf(error));
           await jitter();

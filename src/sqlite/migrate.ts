@@ -4,12 +4,12 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import {
-  migrationsIn,
-  numberOf,
+  readMigrations,
+  encodeSchema,
   refuseNewer,
   refuseUnusable,
   schemaAfter,
-  schemaOf,
+  decodeSchema,
   type Migration,
   type Schema,
 } from '../migrations.ts';
@@ -22,7 +22,7 @@ import { nowMs } from './writes.ts';
 /** "Plnt": how SQLite files of ours are told from others (PRAGMA application_id). */
 export const applicationId = 0x506c6e74;
 
-const migrations = migrationsIn(new URL('./migrations/', import.meta.url));
+const migrations = readMigrations(new URL('./migrations/', import.meta.url));
 
 /** How often a process asks for a lock that it waits for without a bound: rarely enough to cost nothing. */
 const longPollMs = 10;
@@ -60,7 +60,7 @@ function apply(database: DatabaseSync, version: number, migration: Migration, wa
     if (schema.version === version) {
       database.exec(migration.sql);
       database.exec(`PRAGMA application_id = ${applicationId}`);
-      database.exec(`PRAGMA user_version = ${numberOf(schemaAfter(schema, migration))}`);
+      database.exec(`PRAGMA user_version = ${encodeSchema(schemaAfter(schema, migration))}`);
     }
     database.exec('COMMIT');
   } catch (error) {
@@ -86,7 +86,7 @@ export function versionOf(database: DatabaseSync): number {
 }
 
 function readSchema(database: DatabaseSync): Schema {
-  return schemaOf(Number(pragma(database, 'user_version')));
+  return decodeSchema(Number(pragma(database, 'user_version')));
 }
 
 export function refuseUnusableSchema(database: DatabaseSync, path: string): void {
@@ -110,6 +110,6 @@ export class SchemaCheck {
   /** Throws Refusal if it cannot. */
   check(): void {
     const [number = 0] = this.#number.get() ?? [];
-    refuseUnusable(schemaOf(number), newestVersion, this.#path);
+    refuseUnusable(decodeSchema(number), newestVersion, this.#path);
   }
 }

@@ -8,7 +8,7 @@ import { pageOf, type ListKind, type PlantRow } from '../lists.ts';
 import type { Plant, PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { idTaken } from '../problem.ts';
-import { stepOf, type Step } from '../walk.ts';
+import { stepOf, type Step } from '../scan.ts';
 import { prepare, type Statement } from './statement.ts';
 import type { Stores } from './stores.ts';
 
@@ -46,7 +46,7 @@ export function listSql(kind: RangeKind, fields: readonly PlantField[]): string 
 }
 
 /** What a row of it holds. */
-type PageRow = [array: string, plants: number, last: number | null, moreFollow: number];
+type PageRow = [array: string, plants: number, last: number | null, hasMore: number];
 
 /** The plant of an owner that follows the id `after`: of the owner and of `after` as SQL has them. */
 const nextOf = (owner: string, after: string) =>
@@ -139,10 +139,10 @@ export class Plants {
     return true;
   }
 
-  list(kind: Exclude<ListKind, 'walk'>, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
+  list(kind: Exclude<ListKind, 'scan'>, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
     if (kind === 'owners') return pageOf(this.#merged(store, read, query), query);
-    const [array, , last, moreFollow] = this.#page(kind, store, read, query);
-    return { json: array.slice(1, -1), next: moreFollow === 1 ? (last ?? undefined) : undefined };
+    const [array, , last, hasMore] = this.#page(kind, store, read, query);
+    return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
   }
 
   /** The part of a list by tag of some owners that is within their next plants. */
@@ -151,19 +151,19 @@ export class Plants {
     const owner = soleOwner(read);
     if (owner === undefined) {
       const rows = this.#merged(store, read, { ...query, limit: stepPlants });
-      const walkedTo = rows.length > stepPlants ? rows.at(-1)?.[0] : undefined;
+      const scannedTo = rows.length > stepPlants ? rows.at(-1)?.[0] : undefined;
       const found = rows.filter(([, , itsTag]) => itsTag === tag);
-      return stepOf(found, query, walkedTo);
+      return stepOf(found, query, scannedTo);
     }
-    const walkedTo = this.#endOfStep.get(store, owner, after, upTo)?.[0];
-    const range = { ...query, upTo: walkedTo ?? upTo };
-    const [array, plants, last, moreFollow] = this.#page('ownerTag', store, read, range);
+    const scannedTo = this.#endOfStep.get(store, owner, after, upTo)?.[0];
+    const range = { ...query, upTo: scannedTo ?? upTo };
+    const [array, plants, last, hasMore] = this.#page('ownerTag', store, read, range);
     return {
       json: array.slice(1, -1),
       plants,
       last: last ?? undefined,
-      moreFollow: moreFollow === 1,
-      walkedTo,
+      hasMore: hasMore === 1,
+      scannedTo,
     };
   }
 

@@ -11,8 +11,8 @@ import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
-import { inSlice } from '../time-slices.ts';
-import { walk } from '../walk.ts';
+import { runInSlice } from '../time-slices.ts';
+import { scan } from '../scan.ts';
 import { Connection, type Open } from './connection.ts';
 import type { OpenOptions } from './database.ts';
 import { ReadBatcher } from './read-batcher.ts';
@@ -73,10 +73,10 @@ export class SqliteStorage implements Storage {
 
   async listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const kind = listKind(caller.read, query);
-    if (kind === 'walk') {
+    if (kind === 'scan') {
       const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
         this.#read(({ plants }) => plants.step(caller, { ...query, ...range }));
-      return walk(query, (range) => inSlice(async () => step(range)));
+      return scan(query, (range) => runInSlice(async () => step(range)));
     }
     return this.#read(({ freshness, plants }) => {
       const read = () => plants.list(kind, caller, query);

@@ -2,7 +2,7 @@
  * Stores, users and tokens in SQLite. Transactions are begun by the caller.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { callerOf, scopesOf, textOfScopes, type Grant, type Role } from '../access.ts';
+import { callerOf, parseScopes, formatScopes, type Grant, type Role } from '../access.ts';
 import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import { prepare, type Statement } from './statement.ts';
@@ -64,7 +64,7 @@ export class Tokens {
       hash,
       store,
       user,
-      scopes: textOfScopes(scopes),
+      scopes: formatScopes(scopes),
       label,
       createdAtMs,
       expiresAtMs: expiresAtMs ?? null,
@@ -76,7 +76,7 @@ export class Tokens {
     if (row === undefined) return undefined;
     const [store, user, role, scopes, expiresAt, revokedAt] = row;
     return {
-      caller: callerOf({ store, user }, role, scopesOf(scopes)),
+      caller: callerOf({ store, user }, role, parseScopes(scopes)),
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
@@ -132,7 +132,7 @@ function recordOf(row: RecordRow): TokenRecord {
     store,
     user,
     role,
-    scopes: scopesOf(scopes),
+    scopes: parseScopes(scopes),
     label,
     createdAtMs,
     expiresAtMs: expiresAt ?? undefined,

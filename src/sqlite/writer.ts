@@ -152,7 +152,7 @@ export class Writer {
   /** A disk that hangs must not hang who waits for it. */
   #giveUp(): void {
     const problem = outcomeUnknown(new Error('the disk takes too long'));
-    this.#pending.giveUp(performance.now() - outcomeMsMax, problem);
+    this.#pending.rejectBefore(performance.now() - outcomeMsMax, problem);
   }
 }
 

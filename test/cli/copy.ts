@@ -68,7 +68,7 @@ export async function copyKilled(
     assert.match(again.stderr, /holds a part of this copy already\. Go on with --resume\./);
     const served = await run(['serve', '--port', '0', '--database', to.url]);
     assert.equal(served.status, 1);
-    assert.match(served.stderr, /holds a part of a copy\. Finish it with/);
+    assert.match(served.stderr, /is an incomplete copy\. Finish it with/);
     resume = ['--resume'];
   }
   const child = start([...args, ...resume]);

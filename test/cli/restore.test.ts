@@ -178,7 +178,7 @@ describe('restore takes a backup', { concurrency: 2 }, () => {
     assert.deepEqual(soundIds(path), [1, 2, 3]);
     const { status, stderr } = await run(['serve', '--port', '0', '--database', url]);
     assert.equal(status, 1);
-    assert.match(stderr, /holds a part of a copy/);
+    assert.match(stderr, /is an incomplete copy/);
   });
 });
 

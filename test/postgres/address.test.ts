@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { addressOf, tlsOptions } from '../../src/postgres/address.ts';
+import { parseAddress, tlsOptions } from '../../src/postgres/address.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { PostgresServer } from '../support/postgres.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -11,7 +11,7 @@ describe('PostgreSQL: an address', () => {
   it('names hosts, a user, a password and a database, each percent-decoded', () => {
     const url =
       'postgres://us%40er:a%3Ab%2F@one.example,[::1]:5433,%2Frun%2Fpostgresql/my%20plants';
-    assert.deepEqual(addressOf(url), {
+    assert.deepEqual(parseAddress(url), {
       hosts: [
         { host: 'one.example', port: 5_432 },
         { host: '::1', port: 5_433 },
@@ -22,7 +22,7 @@ describe('PostgreSQL: an address', () => {
       database: 'my plants',
       tls: { mode: 'default', ca: undefined },
     });
-    assert.equal(addressOf('postgresql://localhost').database, undefined);
+    assert.equal(parseAddress('postgresql://localhost').database, undefined);
   });
 
   for (const [url, mend] of [
@@ -43,13 +43,13 @@ describe('PostgreSQL: an address', () => {
   ] as const) {
     it(`is refused as ${url}, with words that name the mend`, () => {
       const name = url.includes('/nowhere') ? 'Refusal' : 'UsageError';
-      assert.throws(() => addressOf(url), { name, message: mend });
+      assert.throws(() => parseAddress(url), { name, message: mend });
     });
   }
 
   it('asks for TLS that is verified, except on this machine', () => {
     const options = (host: string, query = '') =>
-      tlsOptions({ host, port: 5_432 }, addressOf(`postgres://host/db${query}`).tls);
+      tlsOptions({ host, port: 5_432 }, parseAddress(`postgres://host/db${query}`).tls);
     for (const here of ['localhost', '127.0.0.1', '127.8.0.1', '::1', '/run/postgresql']) {
       assert.equal(options(here), false);
     }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { Client } from 'pg';
-import { plans, type Statement } from '../../src/postgres/connection.ts';
+import { plannerSettings, type Statement } from '../../src/postgres/connection.ts';
 import { listSql, stepSql } from '../../src/postgres/plants.ts';
 import { isCitus } from '../support/citus.ts';
 import { query } from '../support/postgres.ts';
@@ -9,7 +9,7 @@ import { testDatabase, type TestDatabase } from '../support/storages.ts';
 import { ofCommands, ofRequests } from './statements.ts';
 
 // Its machines plan for themselves.
-const skip = isCitus && 'on Citus, cluster.citus.ts looks at the plans';
+const skip = isCitus && 'on Citus, cluster.citus.ts checks the plans';
 
 interface Node {
   'Node Type': string;
@@ -122,7 +122,7 @@ async function planOf(
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    await client.query(`${plans}; SET plan_cache_mode = force_generic_plan`);
+    await client.query(`${plannerSettings}; SET plan_cache_mode = force_generic_plan`);
     await client.query(`PREPARE ${name} AS ${text}`);
     const values = (given ?? Array.from(new Set(text.match(/\$\d/g)), () => 'NULL')).join();
     const { rows } = await client.query(

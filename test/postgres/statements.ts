@@ -1,4 +1,4 @@
-import { kinds } from '../../src/postgres/change-statements.ts';
+import { changeStatements } from '../../src/postgres/change-statements.ts';
 import type { Statement } from '../../src/postgres/connection.ts';
 import { groupSql } from '../../src/postgres/group.ts';
 import { endOfStepSql, findSql, listSql, stepSql } from '../../src/postgres/plants.ts';
@@ -15,7 +15,7 @@ export const ofRequests: readonly Statement[] = [
   findSql,
   refreshSql,
   ...Object.values(groupSql),
-  ...Object.values(kinds).map(({ statement }) => statement),
+  ...Object.values(changeStatements).map(({ statement }) => statement),
   findToken,
   findRole,
 ];

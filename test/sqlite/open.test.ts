@@ -158,7 +158,8 @@ describe('a database is refused', () => {
     const { path } = databaseFile(t);
     await fill(path, 1);
     setVersion(path, newestVersion + 1);
-    const words = /written by a newer Plant Store \(schema \d+, this one knows \d+\)\.$/;
+    const words =
+      /written by a newer Plant Store \(schema \d+, this version supports up to \d+\)\.$/;
     assert.throws(() => openDatabase(path, dontCreate), words);
     assert.throws(() => openAsItIs(path), words);
     assert.deepEqual(soundIds(path), [1]);
