@@ -1,5 +1,5 @@
 /**
- * What lists share on every engine: how each kind is read, which pages are cached, and pages made from rows.
+ * What both engines share about lists: how each kind is read, which pages are cached, and pages of rows.
  */
 import { soleOwner, type Reach, type ReadAccess } from './access.ts';
 import { plantJson, type Plant } from './plant.ts';

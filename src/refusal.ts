@@ -19,8 +19,8 @@ export type RefusalKind =
   | 'unknown-authority';
 
 /**
- * Something that a person asked for cannot be done; the message says why. If there is a kind, cli/advice.ts
- * adds the command or option that helps, because a storage knows neither.
+ * An operation is impossible, and the message says why. If there is a kind, cli/advice.ts adds the command or
+ * option that helps, because storages do not depend on the command line.
  */
 export class Refusal extends Error {
   override readonly name: string = 'Refusal';

@@ -29,7 +29,7 @@ export async function scan(
   let last: number | undefined;
   for (let from: number | undefined = after; from !== undefined;) {
     if (isAborted?.() === true) break;
-    // If the page is full, look for one plant more.
+    // If the page is full, one more plant shows that others follow.
     const { json, plants, ...rest }: Step = await step({ after: from, limit: Math.max(left, 1) });
     if (left === 0 && plants > 0) return { json: found.join(), next: last };
     if (plants > 0) found.push(json);

@@ -1,7 +1,6 @@
 /**
- * Where a PostgreSQL server is, from its address: postgres://USER:PASSWORD@HOST:PORT/DATABASE, with
- * several hosts where another takes over when one fails, as libpq has it (PostgreSQL documentation,
- * section 32.1.1.2).
+ * The address of a PostgreSQL server: postgres://USER:PASSWORD@HOST:PORT/DATABASE. It can list several hosts for
+ * failover, as in libpq (PostgreSQL documentation, section 32.1.1.2).
  */
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
@@ -12,7 +11,7 @@ import { connectTimeoutMs, withTimeout } from './timeout.ts';
 
 export interface Address {
   hosts: readonly Host[];
-  /** What is left out is taken from PGUSER and so on. */
+  /** Parts that are left out come from PGUSER and the other variables of libpq. */
   user: string | undefined;
   password: string | undefined;
   database: string | undefined;
@@ -20,32 +19,32 @@ export interface Address {
 }
 
 export interface Host {
-  /** A name, an address, or the folder of a Unix socket. */
+  /** A name, an IP address, or the directory of a Unix socket. */
   host: string;
   port: number;
 }
 
-/** Whether each host is asked for TLS, and what its certificate is held against. */
+/** Whether to use TLS, and how to verify the server's certificate. */
 export type Tls =
   | { mode: 'disable' }
   | { mode: 'no-verify' }
   | { mode: 'verify-full'; ca: string | undefined }
-  /** As far as nothing is said: verified, except on this machine. */
+  /** Without sslmode: no TLS to this machine, and verified TLS to any other. */
   | { mode: 'default'; ca: string | undefined };
 
 const defaultPort = 5_432;
 const portMax = 65_535;
 const parameters = ['sslmode', 'sslrootcert'];
-const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
+const addressForm = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
 
-/** Throws UsageError for what is not an address, and for what it asks that is not known here. */
+/** Throws UsageError if the address is malformed or has an unsupported parameter. */
 export function parseAddress(url: string): Address {
   const [, user, password, hosts = '', database, query] =
     /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@]*)(?:\/([^/?@]*))?(?:\?([^@]*))?$/i.exec(
       url,
     ) ?? [];
   if (hosts === '')
-    throw new UsageError(`This is not the address of a PostgreSQL server: use ${form}.`);
+    throw new UsageError(`This is not the address of a PostgreSQL server: use ${addressForm}.`);
   return {
     hosts: hosts.split(',').map(parseHost),
     user: percentDecode(user),
@@ -56,19 +55,19 @@ export function parseAddress(url: string): Address {
 }
 
 /**
- * Where a host is. Each address of a name counts as a host of its own, as libpq has it: one may be a
- * standby, or dead. Asked with each connection, because a name may move.
+ * The IP addresses of a host. Each one counts as a host, as in libpq, because it can be a standby or down.
+ * Resolved for each connection, because a name can move to other addresses.
  */
 export async function resolveHost({ host }: Host): Promise<string[]> {
   if (isSocket(host) || isIP(host) !== 0) return [host];
-  const looked = lookup(host, { all: true }).catch((error: unknown) => {
+  const found = lookup(host, { all: true }).catch((error: unknown) => {
     throw new ConnectionError(error);
   });
-  const found = await withTimeout(looked, undefined, connectTimeoutMs);
-  return found.map(({ address }) => address);
+  const addresses = await withTimeout(found, undefined, connectTimeoutMs);
+  return addresses.map(({ address }) => address);
 }
 
-/** What tls.connect is to be told for this host; false where TLS is not used. */
+/** Options of tls.connect for this host; false if TLS is not used. */
 export function tlsOptions({ host }: Host, tls: Tls) {
   const mode = tls.mode === 'default' && isThisMachine(host) ? 'disable' : tls.mode;
   if (mode === 'disable') return false;
@@ -76,7 +75,7 @@ export function tlsOptions({ host }: Host, tls: Tls) {
   return { rejectUnauthorized: mode !== 'no-verify', ...(ca !== undefined && { ca }) };
 }
 
-/** The folder of a Unix socket. */
+/** Whether the host is the directory of a Unix socket. */
 export function isSocket(host: string): boolean {
   return host.startsWith('/');
 }
@@ -85,7 +84,7 @@ function isThisMachine(host: string): boolean {
   return isSocket(host) || host === 'localhost' || host === '::1' || isLoopback(host);
 }
 
-/** An address and not a name, which could be anybody's. */
+/** Does not accept a name, which can resolve to any address. */
 function isLoopback(host: string): boolean {
   return isIP(host) === 4 && host.startsWith('127.');
 }
@@ -95,10 +94,12 @@ function parseHost(text: string): Host {
   const host = bracketed ?? percentDecode(plain) ?? '';
   const number = port === undefined ? defaultPort : Number(port);
   const isHost = bracketed === undefined ? host !== '' : isIP(bracketed) === 6;
-  const isGood = isHost && number >= 1 && number <= portMax;
-  // Not quoted: it may be a password with a character that is not percent-encoded.
-  if (!isGood)
-    throw new UsageError(`The address of the database has no good host and port: use ${form}.`);
+  const isValid = isHost && number >= 1 && number <= portMax;
+  // The message does not quote it, because it can be a part of a password that is not percent-encoded.
+  if (!isValid)
+    throw new UsageError(
+      `The address of the database has no valid host and port: use ${addressForm}.`,
+    );
   return { host, port: number };
 }
 
@@ -106,7 +107,7 @@ function parseTls(query: URLSearchParams): Tls {
   for (const name of query.keys()) {
     if (!parameters.includes(name)) {
       throw new UsageError(
-        `The address of the database has a parameter that is not known: there are ${parameters.join(' and ')}.`,
+        `The address of the database has an unknown parameter: use only ${parameters.join(' and ')}.`,
       );
     }
   }
@@ -119,14 +120,14 @@ function parseTls(query: URLSearchParams): Tls {
     case 'disable':
     case 'no-verify':
       return { mode };
-    // Encryption to whoever answers keeps nobody out, so these get what they stand for as well.
+    // Without verification, TLS does not stop an attacker in the middle. So these modes verify too.
     case 'require':
     case 'verify-ca':
     case 'verify-full':
       return { mode: 'verify-full', ca };
     default:
       throw new UsageError(
-        `"${mode}" is not known as sslmode: use verify-full, no-verify or disable.`,
+        `"${mode}" is not a supported sslmode: use verify-full, no-verify or disable.`,
       );
   }
 }
@@ -135,9 +136,12 @@ function readCertificates(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new Refusal(`The certificates of sslrootcert cannot be read at ${file}.`, {
-      cause: error,
-    });
+    throw new Refusal(
+      `Cannot read the certificates of sslrootcert at ${file}: check the path and its permissions.`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
@@ -147,7 +151,7 @@ function percentDecode(text: string | undefined): string | undefined {
     return decodeURIComponent(text);
   } catch {
     throw new UsageError(
-      `The address of the database has a % that is not percent-encoding: ${form}.`,
+      'The address of the database has a % that does not begin a percent-encoding: write it as %25.',
     );
   }
 }

@@ -10,7 +10,7 @@ import { Refusal } from '../refusal.ts';
 
 type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];
 
-/** All but what is of no use in another database (test/archive.test.ts). */
+/** All columns except those that are useless in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly Column[]> = {
   stores: [
     ['store', 'bigint'],
@@ -49,7 +49,7 @@ export class PostgresArchive implements Archive {
     this.#pool = pool;
   }
 
-  /** Throws Refusal where the database cannot be used, and a Problem where it does not answer. */
+  /** Throws Refusal if the database cannot be used, and a Problem if it does not respond. */
   static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
     const pool = new Pool(parseAddress(url), () => {});
     try {
@@ -62,7 +62,7 @@ export class PostgresArchive implements Archive {
     return new PostgresArchive(pool);
   }
 
-  /** In steps, because the server ends a statement that takes long. */
+  /** In steps, because the server cancels a long statement. */
   async count(table: Table): Promise<number> {
     const step = 100_000;
     for (let counted = 0, after: Row | undefined; ; counted += step) {
@@ -80,8 +80,8 @@ export class PostgresArchive implements Archive {
   }
 
   /**
-   * All of them or none, so that the last row tells what is there. A statement for each store: on engines
-   * that span machines it is one machine's, and waits for no other.
+   * Adds all rows or none, so that the last row shows what was copied. There is one statement for each store: on
+   * engines that span machines, it runs on one machine.
    */
   async add(table: Table, rows: readonly Row[]): Promise<void> {
     const parts =
@@ -103,7 +103,7 @@ export class PostgresArchive implements Archive {
     return row;
   }
 
-  /** Of all stores: their versions, and the numbers of their last users. */
+  /** A digest of the versions and the last users of all stores. */
   async version(): Promise<string> {
     const digest = createHash('sha256');
     for (let after: unknown = 0; ;) {
@@ -120,18 +120,18 @@ export class PostgresArchive implements Archive {
   }
 
   async begin(source: string): Promise<void> {
-    await this.#noteCopy(source);
+    await this.#setCopySource(source);
   }
 
   async finish(): Promise<void> {
-    await this.#noteCopy(null);
+    await this.#setCopySource(null);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#pool.close();
   }
 
-  /** Rows or their keys after the one with a key, in their order; `range` says which of them. */
+  /** Rows, or only their keys, after the row with the key `after`. `range` is a LIMIT or OFFSET clause. */
   async #select(
     table: Table,
     what: 'row' | 'key',
@@ -139,16 +139,16 @@ export class PostgresArchive implements Archive {
     range: string,
   ): Promise<Row[]> {
     const key = keyOf(table).join();
-    const places = after?.map((_, at) => `$${at + 1}`).join();
+    const parameters = after?.map((_, at) => `$${at + 1}`).join();
     const sql = `
-      SELECT ${what === 'key' ? key : selected(table)} FROM plant_store.${table}
-      ${places === undefined ? '' : `WHERE (${key}) > (${places})`} ORDER BY ${key} ${range}`;
-    const name = `${what}s_of_${table}_${places === undefined ? 'from_first' : 'after'}_${range}`;
+      SELECT ${what === 'key' ? key : selectedColumns(table)} FROM plant_store.${table}
+      ${parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`} ORDER BY ${key} ${range}`;
+    const name = `${what}s_of_${table}_${parameters === undefined ? 'from_first' : 'after'}_${range}`;
     return this.#pool.read(prepared<Row>(name, sql), after ?? []);
   }
 
-  async #noteCopy(source: string | null): Promise<void> {
-    await this.#pool.write(noteCopySql, [source]);
+  async #setCopySource(source: string | null): Promise<void> {
+    await this.#pool.write(setCopySourceSql, [source]);
   }
 }
 
@@ -164,8 +164,8 @@ const unfinishedSql = prepared<readonly [copyOf: string | null]>(
   'SELECT copy_of FROM plant_store.migrations WHERE id = 1',
 );
 
-const noteCopySql = prepared(
-  'note_copy',
+const setCopySourceSql = prepared(
+  'set_copy_source',
   'UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1',
 );
 
@@ -196,7 +196,7 @@ function nameStores(rows: readonly Row[]): Step {
   ];
 }
 
-/** The users that are made later get numbers above all of these. */
+/** Users that are created later get numbers above these. */
 function raiseLastUsers(rows: readonly Row[]): Step {
   return [
     {
@@ -211,8 +211,8 @@ function raiseLastUsers(rows: readonly Row[]): Step {
   ];
 }
 
-/** The counter of ids may stand above the largest there can be, after it was asked for more. */
-function selected(table: Table): string {
+/** The counter of ids can exceed the largest valid id. */
+function selectedColumns(table: Table): string {
   return columns[table]
     .map(([name]) => (name === 'last_id' ? `least(last_id, ${idMax})` : name))
     .join();

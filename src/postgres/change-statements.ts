@@ -1,5 +1,5 @@
 /**
- * The changeStatements of changes to plants. A group makes all its changes of a kind with one statement.
+ * The statements that change plants: a group makes all its changes of one kind with one statement.
  */
 import type { ChangeKind, ChangeOf, ChangeResults } from '../changes.ts';
 import { idMax } from '../ids.ts';
@@ -7,20 +7,20 @@ import { idsExhausted, idTaken, outcomeUnknown, type Problem } from '../problem.
 import { prepared, type Statement } from './connection.ts';
 
 interface Definition<K extends ChangeKind, Column extends string> {
-  /** `changes` are the rows of all changes. Returns the ids of the plants that were changed. */
+  /** `changes` is SQL for the rows of all changes. The statement returns the ids of changed plants. */
   sql: (changes: string) => string;
   columns: Readonly<Record<Column, 'bigint' | 'text'>>;
-  /** The rows of a change, at most one of which matches a plant. */
-  rows: (change: ChangeOf<K>, ahead: number) => readonly Readonly<Record<Column, unknown>>[];
-  outcome: Kind<K>['outcome'];
+  /** The rows of one change. At most one of them matches a plant. */
+  rows: (change: ChangeOf<K>, idsAfter: number) => readonly Readonly<Record<Column, unknown>>[];
+  outcome: ChangeStatement<K>['outcome'];
 }
 
-export interface Kind<K extends ChangeKind> {
+export interface ChangeStatement<K extends ChangeKind> {
   statement: Statement<readonly [id: number]>;
-  values: (store: number, changes: readonly Placed<K>[]) => readonly unknown[];
+  values: (store: number, changes: readonly GroupedChange<K>[]) => readonly unknown[];
   /**
-   * What became of a change to the plant with this id. `changed` are the ids that the statement returned, or
-   * undefined if the group is committed and its answer was lost.
+   * The outcome of a change to the plant with this id. `changed` are the ids that the statement returned. It is
+   * undefined if the group was committed and its response was lost.
    */
   outcome: (
     change: ChangeOf<K>,
@@ -30,17 +30,17 @@ export interface Kind<K extends ChangeKind> {
 }
 
 /** A change in a group. */
-export interface Placed<K extends ChangeKind> {
+export interface GroupedChange<K extends ChangeKind> {
   number: number;
   change: ChangeOf<K>;
-  /** Where its id is assigned: how many assigned ids of the group come after it. */
-  ahead: number;
+  /** If the store assigns its id: how many ids are assigned after it in the group. */
+  idsAfter: number;
 }
 
 /** Statements run in this order. */
-export const changeStatements: { readonly [K in ChangeKind]: Kind<K> } = {
-  delete: kind('delete', {
-    // An owner that is null does not count.
+export const changeStatements: { readonly [K in ChangeKind]: ChangeStatement<K> } = {
+  delete: statementOf('delete', {
+    // If `owner` is null, it matches every owner.
     sql: (changes) => `
       DELETE FROM plant_store.plants AS plants
       USING ${changes}
@@ -49,46 +49,45 @@ export const changeStatements: { readonly [K in ChangeKind]: Kind<K> } = {
       RETURNING plants.id`,
     columns: { id: 'bigint', owner: 'bigint' },
     rows: ([, , reach, id]) => (reach === 'all' ? [null] : reach).map((owner) => ({ id, owner })),
-    outcome: (_, id, changed) => changed?.has(id) ?? answerLost(),
+    outcome: (_, id, changed) => changed?.has(id) ?? responseLost(),
   }),
-  create: kind('create', {
-    // The last of the ids that the store has given out by now are those of this group. Above the largest
-    // that there can be, there are none.
+  create: statementOf('create', {
+    // The ids assigned to this group are the last ones up to `last_id`. They can exceed the largest valid id.
     sql: (changes) => `
       INSERT INTO plant_store.plants (store, id, owner, tag, name)
-      SELECT stores.store, coalesce(changes.id, stores.last_id - changes.ahead),
+      SELECT stores.store, coalesce(changes.id, stores.last_id - changes.ids_after),
              changes.owner, changes.tag, changes.name
       FROM plant_store.stores CROSS JOIN ${changes}
-      WHERE stores.store = $1 AND coalesce(changes.id, stores.last_id - changes.ahead) <= ${idMax}
+      WHERE stores.store = $1 AND coalesce(changes.id, stores.last_id - changes.ids_after) <= ${idMax}
       ON CONFLICT DO NOTHING
       RETURNING id`,
-    columns: { id: 'bigint', ahead: 'bigint', owner: 'bigint', tag: 'text', name: 'text' },
-    rows: ([, , owner, id, name, tag], ahead) => [{ id, ahead, owner, tag, name }],
+    columns: { id: 'bigint', ids_after: 'bigint', owner: 'bigint', tag: 'text', name: 'text' },
+    rows: ([, , owner, id, name, tag], idsAfter) => [{ id, ids_after: idsAfter, owner, tag, name }],
     outcome: ([, , , wanted], id, changed) => {
       if (id > idMax) return idsExhausted();
       if (changed !== undefined) return changed.has(id) ? id : idTaken(id);
-      return wanted === undefined ? id : answerLost(); // an id that was assigned is free
+      return wanted === undefined ? id : responseLost(); // no other plant can have an assigned id
     },
   }),
 };
 
-function kind<K extends ChangeKind, Column extends string>(
+function statementOf<K extends ChangeKind, Column extends string>(
   name: K,
   { sql, columns, rows, outcome }: Definition<K, Column>,
-): Kind<K> {
-  const names = Object.keys(columns) as Column[]; // its keys
+): ChangeStatement<K> {
+  const names = Object.keys(columns) as Column[]; // it has no other keys
   const arrays = names.map((column, at) => `$${at + 2}::${columns[column]}[]`);
   const changes = `unnest(${arrays.join(', ')}) AS changes (${names.join(', ')})`;
   return {
     statement: prepared(`${name}_plants`, sql(changes)),
-    values: (store, placed) => {
-      const all = placed.flatMap(({ change, ahead }) => rows(change, ahead));
+    values: (store, grouped) => {
+      const all = grouped.flatMap(({ change, idsAfter }) => rows(change, idsAfter));
       return [store, ...names.map((column) => all.map((row) => row[column]))];
     },
     outcome,
   };
 }
 
-function answerLost(): Problem {
-  return outcomeUnknown(new Error('the answer of the server was lost'));
+function responseLost(): Problem {
+  return outcomeUnknown(new Error('the response of the server was lost'));
 }

@@ -1,6 +1,6 @@
 /**
- * What a Citus cluster needs beyond the SQL that all engines share: its tables are distributed, and its
- * workers asked what the coordinator cannot tell of them.
+ * What a Citus cluster needs beyond the SQL that all engines share. Its tables must be distributed, and the
+ * settings of its workers must be checked: those of the coordinator do not apply to them.
  */
 import { Refusal } from '../refusal.ts';
 import { durabilitySettings, type Connection, type Statement } from './connection.ts';
@@ -15,8 +15,8 @@ async function isCitus(connection: Connection): Promise<boolean> {
 }
 
 /**
- * Tables and what they are distributed by, referenced ones first; those after `stores` lie beside it. Add
- * each table that a migration creates: one that is missing here stays on the coordinator.
+ * Tables and their distribution columns, referenced tables first. Add each table that a migration creates: one
+ * that is missing here stays on the coordinator.
  */
 const distribution = [
   ['migrations', undefined],
@@ -28,32 +28,32 @@ const distribution = [
 ] as const;
 
 /**
- * Spreads what is not yet spread over the machines of a Citus cluster, with all that it holds; nothing
- * on other engines. Through the coordinator: other nodes refuse it. Two at once do no harm.
+ * Distributes the tables of a Citus cluster that are not distributed yet, with their rows. Does nothing on other
+ * engines. Only the coordinator accepts this. Two processes can do it at once.
  */
 export async function distribute(connection: Connection): Promise<void> {
   if (!(await isCitus(connection))) return;
   for (const [table, column] of distribution) {
     const name = `plant_store.${table}`;
-    const listed: Statement = {
+    const isDistributedSql: Statement = {
       name: `is_distributed_${table}`,
       text: `SELECT 1 FROM citus_tables WHERE table_name = '${name}'::regclass`,
     };
-    const isListed = async () => (await connection.query(listed, [])).length > 0;
-    if (await isListed()) continue;
-    const beside =
+    const isDistributed = async () => (await connection.query(isDistributedSql, [])).length > 0;
+    if (await isDistributed()) continue;
+    const colocation =
       column === 'store' && table !== 'stores' ? `, colocate_with => 'plant_store.stores'` : '';
     const statement =
       column === undefined
         ? `SELECT create_reference_table('${name}')`
-        : `SELECT create_distributed_table('${name}', '${column}'${beside})`;
+        : `SELECT create_distributed_table('${name}', '${column}'${colocation})`;
     await connection.longCommand(statement).catch(async (error: unknown) => {
-      if (!(await isListed())) throw error; // otherwise another has just done it
+      if (!(await isDistributed())) throw error; // otherwise another process has just done it
     });
   }
 }
 
-/** The machines that hold the plants must keep what they acknowledge, as the coordinator must. */
+/** Throws Refusal if a worker has switched off a durability setting: the workers store the plants. */
 export async function refuseUnsafeWorkers(connection: Connection): Promise<void> {
   if (!(await isCitus(connection))) return;
   for (const setting of durabilitySettings) {
@@ -67,9 +67,9 @@ export async function refuseUnsafeWorkers(connection: Connection): Promise<void>
       [],
     );
     if (rows.length === 0) continue;
-    const machines = rows.map(([machine]) => machine).join(', ');
+    const workers = rows.map(([worker]) => worker).join(', ');
     throw new Refusal(
-      `${machines} of the cluster: ${setting} must be on, to keep what is acknowledged.`,
+      `${workers} of the cluster: ${setting} is off; Plant Store needs it on, so that acknowledged changes survive a crash.`,
     );
   }
 }

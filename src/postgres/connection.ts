@@ -1,6 +1,6 @@
 /**
- * One connection. Statements are sent without waiting for the answers of those before; answers come
- * in the same order. It does not mend itself: once it is lost, another takes its place (pool.ts).
+ * One connection. Statements are pipelined: each is sent without waiting for the responses to earlier ones, which
+ * arrive in the same order. A connection does not reconnect; the pool replaces a lost one (pool.ts).
  */
 import { Socket } from 'node:net';
 import { Client, types, type QueryResult } from 'pg';
@@ -9,14 +9,14 @@ import { Refusal } from '../refusal.ts';
 import { codeOf, isDefect, ConnectionError, ReadOnlyServer } from './errors.ts';
 import { responseTimeoutMs, connectTimeoutMs, withTimeout } from './timeout.ts';
 
-/** Columns in the order of the statement: null, text, number, boolean or bytes. */
+/** Values in the column order of the statement: null, text, number, boolean or bytes. */
 export type Row = readonly unknown[];
 
-/** A statement that is prepared once for each connection, and what its columns hold. */
+/** A statement that is prepared once for each connection, and the type of its rows. */
 export interface Statement<R extends Row = Row> {
   name: string;
   text: string;
-  /** For the compiler alone. */
+  /** Only for the compiler: it is never set. */
   row?: R;
 }
 
@@ -24,28 +24,25 @@ export function prepared<R extends Row = Row>(name: string, text: string): State
   return { name, text };
 }
 
-/** After so long without a word the system asks whether the other side is still there. */
+/** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;
 
-/**
- * A server that nobody waits for any more must not go on, nor hold the row of a store locked: not while
- * it works, nor while it waits for us.
- */
-const settings = `
+/** Nobody waits longer than this. A server that continued would keep the row of a store locked. */
+const timeoutSettings = `
   SET statement_timeout = 3000;
   SET lock_timeout = 2000;
   SET idle_in_transaction_session_timeout = 4000`;
 
 /**
- * Each statement has one good plan: the index that is made for it. PostgreSQL keeps the plan that it
- * made when the tables were small, and another plan may look as good then.
+ * Each statement has one good plan, which uses the index created for it. PostgreSQL caches plans, and can choose
+ * another one while the tables are small.
  */
 export const plannerSettings = ['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin']
   .map((plan) => `SET enable_${plan} = off`)
   .join(';');
 
-// As numbers, because ids and times have at most 53 bits; everything else the way that pg has it. The type
-// has a form for each kind of column, which the compiler does not find in one function.
+// int8 is read as a number, because ids and times have at most 53 bits. The cast is needed because the type has an
+// overload for each format, and one function does not match them.
 const int8 = 20;
 const columnTypes = {
   getTypeParser: ((oid: number, format: 'text' | 'binary') =>
@@ -54,26 +51,26 @@ const columnTypes = {
 
 export class Connection {
   readonly #client: Client;
-  readonly #loss = Promise.withResolvers<void>();
+  readonly #closed = Promise.withResolvers<void>();
   #inFlight = 0;
-  #lastAnswerMs = 0;
+  #lastResponseMs = 0;
   #isLost = false;
 
   private constructor(client: Client) {
     this.#client = client;
-    client.on('error', () => this.#lose());
-    client.on('end', () => this.#lose());
+    client.on('error', () => this.#markLost());
+    client.on('end', () => this.#markLost());
   }
 
   /**
-   * Connects to the host where it is, and sets the connection up. Throws Refusal where the server is
-   * not one to rely on.
+   * Connects to one address of the host and configures the session. Throws Refusal if the settings of the server
+   * are not safe.
    */
-  static async open(address: Address, host: Host, where: string): Promise<Connection> {
+  static async open(address: Address, host: Host, hostAddress: string): Promise<Connection> {
     const { user, password, database, tls } = address;
     const client = new Client({
       ...host,
-      ...(!isSocket(where) && { stream: () => socketTo(where) }),
+      ...(!isSocket(hostAddress) && { stream: () => socketTo(hostAddress) }),
       ...(user !== undefined && { user }),
       ...(password !== undefined && { password }),
       ...(database !== undefined && { database }),
@@ -90,10 +87,10 @@ export class Connection {
       await client.connect().catch((error: unknown) => {
         throw codeOf(error) === undefined ? new ConnectionError(error) : error;
       });
-      await connection.#simple(settings);
+      await connection.#simpleQuery(timeoutSettings);
       const [server = []] = await connection.query(serverInfoSql, []);
       refuseUnsafe(server);
-      if (isPostgresItself(server)) await connection.#simple(plannerSettings);
+      if (isPostgres(server)) await connection.#simpleQuery(plannerSettings);
       return connection;
     } catch (error) {
       connection.destroy();
@@ -105,108 +102,108 @@ export class Connection {
     return this.#isLost;
   }
 
-  /** Resolves when it is gone, however it ends. */
-  get loss(): Promise<void> {
-    return this.#loss.promise;
+  /** Resolves when the connection ends, for any reason. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
   }
 
-  /** Statements whose answer has not come. */
+  /** Number of statements without a response yet. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
-  /** `onOver` is called when the connection is done with it, be it after nobody waits any more. */
+  /** `onSettled` is called when the statement ends, even if that is after the timeout of the caller. */
   async query<R extends Row>(
     statement: Statement<R>,
     values: readonly unknown[],
-    onOver = () => {},
+    onSettled = () => {},
   ): Promise<R[]> {
     const query = { ...statement, values: [...values], rowMode: 'array' as const };
-    const answer = Promise.try(() => this.#client.query<unknown[]>(query));
+    const response = Promise.try(() => this.#client.query<unknown[]>(query));
     try {
-      const { rows } = await this.#timed(answer.finally(onOver));
-      return rows as Row[] as R[]; // SQL has no types for the compiler
+      const { rows } = await this.#withTimeout(response.finally(onSettled));
+      return rows as Row[] as R[]; // the compiler cannot check the columns of SQL
     } catch (error) {
-      throw this.#failed(error);
+      throw this.#handleError(error);
     }
   }
 
-  /** A statement that is not prepared, and what the server says that it did: `COMMIT`, say. */
+  /** Runs a statement that is not prepared. Returns the command tag, such as `COMMIT`. */
   async command(text: string): Promise<string> {
-    return (await this.#simple(text)).command;
+    return (await this.#simpleQuery(text)).command;
   }
 
-  /** The same for what takes as long as there are rows: neither the server nor we give up on it. */
+  /** Runs a statement in a transaction without a timeout, because its duration depends on the number of rows. */
   async longCommand(text: string): Promise<void> {
     const limits = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
     try {
       await this.#client.query(`BEGIN; ${limits}; ${text}; COMMIT`);
     } catch (error) {
-      await this.#simple('ROLLBACK').catch(() => {}); // the first error says more
-      throw this.#failed(error);
+      await this.#simpleQuery('ROLLBACK').catch(() => {}); // the first error is more useful
+      throw this.#handleError(error);
     }
   }
 
-  /** The same with the limits of the session, however long that is. Returns how many rows it has changed. */
+  /** Runs a statement with the timeouts of the session only. Returns the number of rows that it changed. */
   async longStatement(text: string): Promise<number> {
     try {
       return (await this.#client.query(text)).rowCount ?? 0;
     } catch (error) {
-      throw this.#failed(error);
+      throw this.#handleError(error);
     }
   }
 
-  /** Waits for what is under way, and for the server to let go, but not for ever. */
+  /** Waits for statements in flight and for the server to disconnect, up to a timeout. */
   async close(): Promise<void> {
-    this.#isLost = true; // to whoever would send more
+    this.#isLost = true; // so that nothing more is sent
     const timer = setTimeout(() => this.destroy(), responseTimeoutMs);
     await this.#client.end().finally(() => clearTimeout(timer));
   }
 
-  /** Ends it now; what is under way is rejected. */
+  /** Closes the connection now. Statements in flight are rejected. */
   destroy(): void {
-    this.#lose();
-    this.#client.connection.stream.destroy(); // pg has no other way to end one that does not answer
+    this.#markLost();
+    this.#client.connection.stream.destroy(); // pg cannot end a connection that does not respond
   }
 
-  async #simple(text: string): Promise<QueryResult> {
+  async #simpleQuery(text: string): Promise<QueryResult> {
     try {
-      return await this.#timed(this.#client.query(text));
+      return await this.#withTimeout(this.#client.query(text));
     } catch (error) {
-      throw this.#failed(error);
+      throw this.#handleError(error);
     }
   }
 
-  /** What to throw for the error of a statement: where the connection is gone, it tells of that. */
-  #failed(error: unknown): unknown {
+  /** Returns the error to throw for a failed statement, and closes the connection if it is unusable. */
+  #handleError(error: unknown): unknown {
     if (!isDefect(error)) return error;
     if (this.#isLost) return new ConnectionError(error);
-    this.destroy(); // pg may hold the answers to the next statements for those to this one
+    this.destroy(); // pg could match the next responses to the wrong statements
     return error;
   }
 
-  #timed<T>(answer: Promise<T>): Promise<T> {
-    if (this.#inFlight === 0) this.#lastAnswerMs = performance.now();
+  #withTimeout<T>(response: Promise<T>): Promise<T> {
+    if (this.#inFlight === 0) this.#lastResponseMs = performance.now();
     this.#inFlight++;
-    const answered = answer.finally(() => this.#answered());
-    return withTimeout(answered, () => {
-      // Others may have been answered meanwhile, and this one waits behind many.
-      if (performance.now() - this.#lastAnswerMs >= responseTimeoutMs) this.destroy();
+    const counted = response.finally(() => this.#onResponse());
+    return withTimeout(counted, () => {
+      // If others got responses meanwhile, the connection works, and this statement waits behind many.
+      if (performance.now() - this.#lastResponseMs >= responseTimeoutMs) this.destroy();
     });
   }
 
-  #answered(): void {
+  #onResponse(): void {
     this.#inFlight--;
-    this.#lastAnswerMs = performance.now();
+    this.#lastResponseMs = performance.now();
   }
 
-  #lose(): void {
+  #markLost(): void {
     this.#isLost = true;
-    this.#loss.resolve();
+    this.#closed.resolve();
   }
 }
 
-/** What a server that keeps what it acknowledges has not switched off. */
+/** Settings that must not be off, or acknowledged changes can be lost. */
 export const durabilitySettings = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
 
 type ServerRow = readonly (string | null)[];
@@ -218,31 +215,33 @@ export const serverInfoSql = prepared<ServerRow>(
            ${durabilitySettings.map((setting) => `current_setting('${setting}', true)`).join()}`,
 );
 
-/** What durability and text rest on is asserted, not assumed. Engines without a setting have it no other way. */
-export function refuseUnsafe([, readOnly, encoding = null, ...keeping]: ServerRow): void {
+/** Throws Refusal if changes or text could be lost. Engines without a setting have no way to switch it off. */
+export function refuseUnsafe([, readOnly, encoding = null, ...durability]: ServerRow): void {
   if (readOnly === 'on') throw new ReadOnlyServer();
-  const refused = (setting: string, value: string, wanted: string) =>
+  const refusalOf = (setting: string, value: string, wanted: string) =>
     new Refusal(
       `The database server runs with ${setting} = ${value}; Plant Store needs it ${wanted}.`,
     );
   if (encoding !== 'UTF8' && encoding !== null) {
-    throw refused('server_encoding', encoding, 'UTF8, so that it can hold any name');
+    throw refusalOf('server_encoding', encoding, 'UTF8, so that it can store any name');
   }
   for (const [at, setting] of durabilitySettings.entries()) {
-    if (keeping[at] === 'off') throw refused(setting, 'off', 'on, to keep what is acknowledged');
+    if (durability[at] === 'off') {
+      throw refusalOf(setting, 'off', 'on, so that acknowledged changes survive a crash');
+    }
   }
 }
 
-/** Not another engine that speaks its protocol: those have planners and settings of their own. */
-function isPostgresItself([version]: ServerRow): boolean {
+/** False for other engines with the same protocol: their planners have other settings. */
+function isPostgres([version]: ServerRow): boolean {
   return /^PostgreSQL (?!.*-YB-)/.test(version ?? '');
 }
 
-/** pg goes by the name of the host, in TLS say; this socket goes to the address. */
+/** pg uses the name of the host, for TLS for example, and this socket connects to the address. */
 function socketTo(address: string): Socket {
   const socket = new Socket();
   const connect = socket.connect.bind(socket);
-  // Of all the forms that its type has, pg calls this one.
+  // The type has several overloads, of which pg uses this one.
   socket.connect = ((port: number) => connect(port, address)) as typeof socket.connect;
   return socket;
 }

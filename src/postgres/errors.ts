@@ -1,15 +1,15 @@
 /**
- * Errors of the server by SQLSTATE (PostgreSQL documentation, appendix A), never by text or by the
- * name of a constraint, which engines that span machines change.
+ * Classifies errors of the server by SQLSTATE (PostgreSQL documentation, appendix A), never by text or by the
+ * name of a constraint. Engines that span machines change those names.
  */
 import { DatabaseError } from 'pg';
 import { Problem, storageFull, storageUnavailable } from '../problem.ts';
 import { Refusal, type RefusalKind } from '../refusal.ts';
 
-/** The server is not there for us now. That is told where it is noticed: pg has no class or code for it. */
+/** The server is not available now. pg has no class or code for that. */
 class Unavailable extends Error {}
 
-/** A connection could not be made, or is lost. The cause is what the system or pg reports of it. */
+/** A connection could not be opened or was lost. The cause is the error of the system or of pg. */
 export class ConnectionError extends Unavailable {
   override readonly name = 'ConnectionError';
 
@@ -18,22 +18,22 @@ export class ConnectionError extends Unavailable {
   }
 }
 
-/** No answer in time. The connection may still be good, and the server still at it. */
+/** No response in time. The connection can still work, and the statement can still be in progress. */
 export class TimeoutError extends Unavailable {
   override readonly name = 'TimeoutError';
-  override readonly message = 'the database takes too long to answer';
+  override readonly message = 'the database did not respond in time';
 }
 
-/** The schema is older than this program, and a process brings it up. */
+/** The schema is older than this program, and a migration is in progress. */
 export class MigrationInProgress extends Unavailable {
   override readonly name = 'MigrationInProgress';
   override readonly message = 'the database is being upgraded to a newer schema';
 }
 
-/** A server that answers, and cannot be written to: a standby, or one that has become one. */
+/** The server responds but accepts no writes: it is a standby, or has become one. */
 export class ReadOnlyServer extends Unavailable {
   override readonly name = 'ReadOnlyServer';
-  override readonly message = 'the server takes reads alone';
+  override readonly message = 'the server is read-only';
 }
 
 export const sqlState = {
@@ -50,12 +50,12 @@ export const sqlState = {
   lockNotAvailable: '55P03',
 } as const;
 
-/** The code of an error that the server answered with; undefined where it did not. */
+/** The SQLSTATE of an error from the server; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof DatabaseError ? error.code : undefined;
 }
 
-/** True where the same transaction may succeed when it is tried again; it has changed nothing. */
+/** Whether the transaction can succeed if it is retried. It has changed nothing. */
 export function isRetryable(error: unknown): boolean {
   return retryableCodes.has(codeOf(error));
 }
@@ -63,75 +63,72 @@ export function isRetryable(error: unknown): boolean {
 const retryableCodes = new Set<string | undefined>([
   sqlState.serializationFailure,
   sqlState.deadlockDetected,
-  // It was sent behind the one that was to prepare it, and that one failed.
+  // The statement in front of it should have prepared it, and failed.
   sqlState.invalidStatementName,
 ]);
 
-/** True where the server refused one statement and is there for the next. */
+/** Whether the server refused one statement, and the connection still works. */
 export function isStatementError(error: unknown): boolean {
   const code = codeOf(error);
-  return code !== undefined && !ending.test(code);
+  return code !== undefined && !connectionLostCodes.test(code);
 }
 
-/**
- * True where the server or the connection is gone: what became of the last statement is not known from
- * the error.
- */
+/** Whether the server or the connection is gone. The error does not show whether the last statement was run. */
 export function isConnectionLost(error: unknown): boolean {
   const code = codeOf(error);
-  return code === undefined ? error instanceof Unavailable : ending.test(code);
+  return code === undefined ? error instanceof Unavailable : connectionLostCodes.test(code);
 }
 
-/** True where something else failed than the server, the connection or the statement: our own code, say. */
+/** Whether neither the server nor the connection nor the statement failed, but our own code, for example. */
 export function isDefect(error: unknown): boolean {
   return !isStatementError(error) && !isConnectionLost(error);
 }
 
-/** A connection that ends, a server that is none for us any more, and what engines say when they do not know. */
-const ending = /^(?:08|25006|25P03|40003|57P|XX)/;
+/** The connection ended, the server stops or became read-only, or the engine does not know the outcome. */
+const connectionLostCodes = /^(?:08|25006|25P03|40003|57P|XX)/;
 
 /**
- * Codes, and classes of them, of a server that cannot do it now: no defect of the statement. A user, a
- * right, a database or a table that is gone may be about to be made anew, from a backup say.
+ * Codes, and classes of codes, that are not a defect of the statement: it can succeed later. A user, privilege,
+ * database or table that is missing can be restored from a backup.
  */
-const passing =
+const transientCodes =
   /^(?:08|25006|26000|28|3D000|3F000|40001|40P01|40003|42501|42P01|53|55P03|57|58|F0)/;
 
-/** The Problem that an error means where nothing was changed. A defect passes through as it is. */
+/** The Problem for an error, if nothing was changed. Returns a defect unchanged. */
 export function problemOf(error: unknown): unknown {
   if (error instanceof Problem) return error;
   const code = codeOf(error);
   if (code === sqlState.diskFull) return storageFull(error);
-  if (code === undefined ? error instanceof Unavailable : passing.test(code)) {
+  if (code === undefined ? error instanceof Unavailable : transientCodes.test(code)) {
     return storageUnavailable(error);
   }
   return error;
 }
 
-/** What a person has to mend: waiting for the server does not help. Undefined for everything else. */
+/** The Refusal for an error that a person has to fix, because waiting does not help. Otherwise undefined. */
 export function refusalFor(error: unknown): Refusal | undefined {
   const code = codeOf(error) ?? systemCodeOf(error);
   const [, reason, kind] = refusals.find(([codes]) => codes.test(code)) ?? [];
   return reason === undefined ? undefined : new Refusal(reason, { kind, cause: error });
 }
 
-/** What pg says; it has no code for that. */
-const withoutTls = 'The server does not support SSL connections';
+/** A message of pg, which has no code for this. */
+const noTlsMessage = 'The server does not support SSL connections';
 
 const refusals: readonly (readonly [codes: RegExp, reason: string, kind?: RefusalKind])[] = [
-  [/^28/, 'The database server refuses the user or the password of the address.'],
-  [/^3D000$/, 'The server has no database of the name in the address.', 'no-database'],
+  [/^28/, 'The database server refuses the user or the password of the address. Check both.'],
+  [/^3D000$/, 'The server has no database with the name in the address.', 'no-database'],
   [
     /^42501$/,
-    'The user of the address may not create what Plant Store needs. Grant CREATE on the database.',
+    'The user of the address lacks a privilege that Plant Store needs. Grant CREATE on the database.',
   ],
   [
     /ALTNAME/,
-    "The database server's certificate is not for this host.",
+    "The database server's certificate is not valid for this host.",
     'certificate-of-other-host',
   ],
-  [/^NO_TLS$/, 'The database server does not speak TLS.', 'no-tls'],
-  [/CERT_HAS_EXPIRED/, "The database server's certificate has expired."],
+  [/^NO_TLS$/, 'The database server does not support TLS.', 'no-tls'],
+  [/CERT_HAS_EXPIRED/, "The database server's certificate has expired. Renew it."],
   [
     /CERT|SIGNATURE|ISSUER/,
     "The database server's certificate cannot be verified.",
@@ -141,6 +138,6 @@ const refusals: readonly (readonly [codes: RegExp, reason: string, kind?: Refusa
 
 function systemCodeOf(error: unknown): string {
   const cause = error instanceof ConnectionError ? error.cause : undefined;
-  if (cause instanceof Error && cause.message === withoutTls) return 'NO_TLS';
+  if (cause instanceof Error && cause.message === noTlsMessage) return 'NO_TLS';
   return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
 }

@@ -1,15 +1,15 @@
 /**
- * One transaction of changes to the plants of a store, and what became of each of them.
+ * One transaction of changes to the plants of a store, and the outcome of each change.
  */
 import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
 import { idMax } from '../ids.ts';
 import { defect, type Problem } from '../problem.ts';
-import { changeStatements, type Kind, type Placed } from './change-statements.ts';
+import { changeStatements, type ChangeStatement, type GroupedChange } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
 import { settled } from './pool.ts';
 
 export const groupSql = {
-  // First of all, because it locks the row of the store: groups of several replicas take turns.
+  // Sent first, because it locks the row of the store: groups of several replicas are serialized.
   begin: prepared<readonly [lastId: number, version: number]>(
     'begin_group',
     `
@@ -18,7 +18,7 @@ export const groupSql = {
       WHERE store = $1
       RETURNING last_id - $3 AS last_id, version`,
   ),
-  // Locked, so that the answer comes only when a group that is still in progress is over.
+  // FOR UPDATE, to wait until a group in progress has ended.
   lastGroup: prepared<readonly [lastId: number, version: number, writer: string]>(
     'last_group',
     `
@@ -27,41 +27,41 @@ export const groupSql = {
   ),
 };
 
-/** The result of a change, or what it was refused for. */
+/** The result of a change, or why it was refused. */
 export type Outcome = ChangeResults[ChangeKind] | Problem;
 
 export class Group {
   readonly store: number;
-  /** When the first of its changes came. */
+  /** When the first of its changes was queued. */
   readonly sinceMs: number;
   readonly numbers: readonly number[];
-  /** How many of the changes leave their id to the store. */
-  readonly assigned: number;
-  /** The largest id before this group, and the version with it, once the server has said so. */
+  /** Number of changes for which the store assigns the id. */
+  readonly assignedCount: number;
+  /** The largest id before this group and the version after it, once the server has returned them. */
   last: { id: number; version: number } | undefined;
   readonly #largestId: number;
   readonly #parts: readonly Part<ChangeKind>[];
 
-  /** Changes by number, in the order in which they came; no two of them name the same id. */
+  /** Changes by number, in the order of arrival. No two of them have the same id. */
   constructor(store: number, changes: ReadonlyMap<number, Change>, sinceMs: number) {
     this.store = store;
     this.sinceMs = sinceMs;
     this.numbers = [...changes.keys()];
     const all = [...changes.values()];
     const isAssigned = ([, , , id]: Change) => id === undefined;
-    this.assigned = all.filter(isAssigned).length;
+    this.assignedCount = all.filter(isAssigned).length;
     this.#largestId = Math.max(0, ...all.map(([kind, , , id = 0]) => (kind === 'create' ? id : 0)));
-    let ahead = this.assigned;
-    const placed = [...changes].map(([number, change]) => {
-      return { number, change, ahead: isAssigned(change) ? --ahead : 0 };
+    let idsLeft = this.assignedCount;
+    const grouped = [...changes].map(([number, change]) => {
+      return { number, change, idsAfter: isAssigned(change) ? --idsLeft : 0 };
     });
-    const kindNames = Object.keys(changeStatements) as ChangeKind[]; // its keys
-    this.#parts = kindNames.map((kind) => partOf(kind, placed));
+    const kindNames = Object.keys(changeStatements) as ChangeKind[]; // it has no other keys
+    this.#parts = kindNames.map((kind) => partOf(kind, grouped));
   }
 
   /**
-   * One round trip. Rejects with the error of the server. `writer` is written beside the version of the
-   * store and never twice: whoever finds it there knows that the group came through.
+   * Takes one round trip. Rejects with the error of the server. `writer` is stored with the version and must be
+   * unique: if it is found there, the group was committed.
    */
   async commit(connection: Connection, writer: string): Promise<void> {
     this.last = undefined;
@@ -69,20 +69,20 @@ export class Group {
     const changed = this.#parts.map((part) => part.send(connection, this.store));
     const committed = connection.command('COMMIT');
     await settled([...begun, ...changed, committed]);
-    const done = await committed;
-    if (done !== 'COMMIT') throw defect(new Error(`the server answered COMMIT with ${done}`));
+    const tag = await committed;
+    if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
   }
 
-  /** By the number of the change, the group being committed. */
+  /** The outcome of each change, by its number, if the group was committed. */
   *outcomes(): Iterable<readonly [number: number, Outcome]> {
     const before = this.last?.id ?? Number.NaN;
-    // The small numbers first: above the largest id, not every number can be told from the next.
-    const idAt = (ahead: number) => before + (this.assigned - ahead);
-    for (const part of this.#parts) yield* part.outcomes(idAt);
+    // In parentheses, because sums above the largest id are not exact.
+    const assignedId = (idsAfter: number) => before + (this.assignedCount - idsAfter);
+    for (const part of this.#parts) yield* part.outcomes(assignedId);
   }
 
   async #begin(connection: Connection, writer: string): Promise<void> {
-    const values = [this.store, this.#largestId, this.assigned, writer];
+    const values = [this.store, this.#largestId, this.assignedCount, writer];
     const [row] = await connection.query(groupSql.begin, values);
     if (row === undefined) throw defect(new Error(`there is no store ${this.store}`));
     const [id, version] = row;
@@ -90,36 +90,41 @@ export class Group {
   }
 }
 
-/** The changes of a kind. */
+/** The changes of one kind. */
 class Part<K extends ChangeKind> {
-  readonly #kind: Kind<K>;
-  readonly #changes: readonly Placed<K>[];
-  /** The ids that the server has returned; undefined until it has. */
+  readonly #statement: ChangeStatement<K>;
+  readonly #changes: readonly GroupedChange<K>[];
+  /** The ids that the server returned; undefined before its response. */
   #changed: ReadonlySet<number> | undefined;
 
-  constructor(kind: Kind<K>, changes: readonly Placed<K>[]) {
-    this.#kind = kind;
+  constructor(statement: ChangeStatement<K>, changes: readonly GroupedChange<K>[]) {
+    this.#statement = statement;
     this.#changes = changes;
   }
 
   async send(connection: Connection, store: number): Promise<void> {
     this.#changed = undefined;
     if (this.#changes.length === 0) return;
-    const { statement, values } = this.#kind;
+    const { statement, values } = this.#statement;
     const rows = await connection.query(statement, values(store, this.#changes));
     this.#changed = new Set(rows.map(([id]) => id));
   }
 
-  /** `idAt` is the id that the store has assigned to a change. */
-  *outcomes(idAt: (ahead: number) => number): Iterable<readonly [number: number, Outcome]> {
-    for (const { number, change, ahead } of this.#changes) {
-      const id = change[3] ?? idAt(ahead);
-      yield [number, this.#kind.outcome(change, id, this.#changed)];
+  *outcomes(
+    assignedId: (idsAfter: number) => number,
+  ): Iterable<readonly [number: number, Outcome]> {
+    for (const { number, change, idsAfter } of this.#changes) {
+      const id = change[3] ?? assignedId(idsAfter);
+      yield [number, this.#statement.outcome(change, id, this.#changed)];
     }
   }
 }
 
-function partOf<K extends ChangeKind>(kind: K, changes: readonly Placed<ChangeKind>[]): Part<K> {
-  const isOfKind = (placed: Placed<ChangeKind>): placed is Placed<K> => placed.change[0] === kind;
+function partOf<K extends ChangeKind>(
+  kind: K,
+  changes: readonly GroupedChange<ChangeKind>[],
+): Part<K> {
+  const isOfKind = (grouped: GroupedChange<ChangeKind>): grouped is GroupedChange<K> =>
+    grouped.change[0] === kind;
   return new Part<K>(changeStatements[kind], changes.filter(isOfKind));
 }

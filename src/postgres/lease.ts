@@ -1,18 +1,18 @@
 /**
- * The right to migrate: a row that one process holds at a time, for as long as it renews it. One that dies
- * or hangs locks the others out for ten seconds.
+ * The right to migrate: a lease that one process holds at a time and renews. If that process dies or hangs, the
+ * others wait for up to ten seconds.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { prepared, type Connection, type Statement } from './connection.ts';
 import { TimeoutError } from './errors.ts';
 import type { Pool } from './pool.ts';
 
-/** How long it holds without being renewed. */
+/** How long a lease lasts if it is not renewed. */
 const leaseSeconds = 10;
 const renewMs = 3_000;
-/** How long a session that is told to end can take. */
-const endMsMax = 10_000;
-const endPollMs = 100;
+/** How long to wait until terminated sessions have ended. */
+const terminateTimeoutMs = 10_000;
+const terminatePollMs = 100;
 
 /** Sessions with this name change the schema, and no others do. */
 const applicationName = 'plant-store migration';
@@ -23,13 +23,13 @@ const leaseSql = {
     `
       UPDATE plant_store.migrations
       SET holder = $1, held_until = now() + interval '${leaseSeconds} seconds'
-      -- A time further ahead is that of a clock that has been set back since.
+      -- A time further ahead means that the clock was set back.
       WHERE id = 1 AND (
         held_until < now() OR held_until > now() + interval '${leaseSeconds + 1} seconds' OR holder = $1
       )
       RETURNING version`,
   ),
-  // Not one that has expired: another may have had it since, and be done.
+  // Unlike `acquire`, fails if another process has held the lease since and released it.
   renew: prepared<readonly [number: number]>(
     'renew_lease',
     `
@@ -54,17 +54,16 @@ const leaseSql = {
       WHERE datname = current_database() AND usename = session_user
         AND application_name = '${applicationName}'`,
   ),
-  endSession: prepared('end_session', 'SELECT pg_terminate_backend($1)'),
-  // Limits that a role or a database can have, if the server knows them.
-  noLimits: prepared(
-    'no_limits',
+  terminateSession: prepared('terminate_session', 'SELECT pg_terminate_backend($1)'),
+  // Timeouts that a role or a database can set, if the server supports them.
+  disableTimeouts: prepared(
+    'disable_timeouts',
     `
       SELECT set_config(name, '0', false) FROM pg_settings
       WHERE name IN ('idle_session_timeout', 'transaction_timeout')`,
   ),
 } satisfies Record<string, Statement>;
 
-/** Another process has taken over. */
 export class LeaseLost extends Error {
   override readonly name = 'LeaseLost';
   override readonly message = 'another process has taken over the migration';
@@ -74,53 +73,54 @@ export class Lease {
   readonly #pool: Pool;
   readonly #holder: string;
 
-  /** `holder` is the name of nobody else. */
+  /** `holder` must be unique. */
   constructor(pool: Pool, holder: string) {
     this.#pool = pool;
     this.#holder = holder;
   }
 
-  /** Returns the number of the schema, or undefined if another process has the lease. */
+  /** Returns the schema number, or undefined if another process has the lease. */
   async acquire(connection: Connection): Promise<number | undefined> {
     const [row] = await connection.query(leaseSql.acquire, [this.#holder]);
     return row?.[0];
   }
 
-  /** Renews it before a statement. Throws LeaseLost. */
+  /** Call it before each statement. Returns the schema number. Throws LeaseLost. */
   async renew(connection: Connection): Promise<number> {
     const [row] = await connection.query(leaseSql.renew, [this.#holder]);
     if (row === undefined) throw new LeaseLost();
     return row[0];
   }
 
-  /** Stores the number of the schema. Throws LeaseLost. */
+  /** Stores the schema number. Throws LeaseLost. */
   async setNumber(connection: Connection, number: number): Promise<void> {
     const rows = await connection.query(leaseSql.setNumber, [this.#holder, number]);
     if (rows.length === 0) throw new LeaseLost();
   }
 
   /**
-   * Runs `work` in a session without limits of time, and renews the lease meanwhile. The sessions of those
-   * who had the lease before are ended first: what they still do, or would do after a pause, cannot meet
-   * ours. Rejects with LeaseLost if another takes over, and with the reason of `stop` once that is aborted.
-   * After any other failure, the statement in progress is cancelled, the schema gets the number that `undo`
-   * returns, if any, and others can take the lease.
+   * Runs `work` in a session without timeouts, and renews the lease meanwhile. First terminates the sessions of
+   * earlier holders, so that none of their statements runs at the same time.
+   *
+   * Rejects with LeaseLost if another process takes over, and with the reason of `stop` if that is aborted. If the
+   * lease is not lost, a failure cancels the statement in progress and releases the lease. The schema then gets the
+   * number that `undo` returns, if any.
    */
   async hold(
     work: (session: Connection) => Promise<void>,
     undo: () => number | undefined,
     stop: AbortSignal,
   ): Promise<void> {
-    const broken = Promise.withResolvers<never>();
-    broken.promise.catch(() => {}); // it may come before anybody waits for it
-    const onStop = () => broken.reject(stop.reason);
+    const aborted = Promise.withResolvers<never>();
+    aborted.promise.catch(() => {}); // it can be rejected before anything awaits it
+    const onStop = () => aborted.reject(stop.reason);
     stop.addEventListener('abort', onStop);
     const renewing = setInterval(() => {
       this.#pool
         .withConnection((connection) => this.renew(connection))
         .catch((error: unknown) => {
-          // If it could not ask, the next statement asks again; and who takes over ends the session.
-          if (error instanceof LeaseLost) broken.reject(error);
+          // After any other error, the next statement renews again. A new holder terminates the session.
+          if (error instanceof LeaseLost) aborted.reject(error);
         });
     }, renewMs);
     try {
@@ -130,10 +130,13 @@ export class Lease {
           await session.command(
             `RESET ALL; SET application_name = '${applicationName}'; SET statement_timeout = 0`,
           );
-          await session.query(leaseSql.noLimits, []);
-          await Promise.race([this.#endOthers(session).then(() => work(session)), broken.promise]);
+          await session.query(leaseSql.disableTimeouts, []);
+          await Promise.race([
+            this.#terminateOthers(session).then(() => work(session)),
+            aborted.promise,
+          ]);
         } finally {
-          session.destroy(); // its settings are for nothing else
+          session.destroy(); // its settings are unsuitable for anything else
         }
       });
       await this.#pool.withConnection((connection) => this.#release(connection));
@@ -147,23 +150,23 @@ export class Lease {
     }
   }
 
-  /** In a session with the name: one that has taken the lease is ended by whoever takes it next. */
-  async #endOthers(connection: Connection): Promise<void> {
-    for (const endMs = performance.now() + endMsMax; performance.now() < endMs;) {
+  /** Needs a session with the application name, so that the next holder can terminate it in turn. */
+  async #terminateOthers(connection: Connection): Promise<void> {
+    for (const endMs = performance.now() + terminateTimeoutMs; performance.now() < endMs;) {
       await this.renew(connection);
       const sessions = await connection.query(leaseSql.sessions, []);
       const others = sessions.filter(([, isThis]) => !isThis);
       if (others.length === 0) return;
-      for (const [pid] of others) await connection.query(leaseSql.endSession, [pid]);
-      await pause(endPollMs);
+      for (const [pid] of others) await connection.query(leaseSql.terminateSession, [pid]);
+      await pause(terminatePollMs);
     }
     throw new TimeoutError();
   }
 
-  /** A server does not notice that its client is gone until its statement ends. */
+  /** Terminates our session first: a server notices a closed connection only when its statement ends. */
   async #handOver(number: number | undefined): Promise<void> {
     await this.#pool.withConnection(async (connection) => {
-      await this.#endOthers(connection);
+      await this.#terminateOthers(connection);
       if (number !== undefined) await this.setNumber(connection, number);
       await this.#release(connection);
     });

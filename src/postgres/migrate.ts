@@ -1,7 +1,7 @@
 /**
- * Brings a database to the newest schema: the numbered files of migrations/, each statement a
- * transaction of its own that may be repeated. Ten replicas that start at once do it once, however long
- * it takes (lease.ts), and replicas of older versions serve meanwhile.
+ * Migrates a database to the newest schema, with the numbered files of migrations/. Each statement is its own
+ * transaction and can be repeated. If several replicas start at once, one of them migrates (lease.ts). Replicas of
+ * older versions continue to serve.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -23,26 +23,26 @@ import type { Pool } from './pool.ts';
 import { parseSteps, type MigrationStep } from './migration-steps.ts';
 
 const pollMs = 100;
-/** What waits for a lock makes all others wait that come after it: not for long, and not all the time. */
-const lockMsMax = 1_000;
-const lockPauseMs = 1_000;
-/** How long a program relies on what it has read of the schema. */
+/** A statement that waits for a lock blocks all later ones. So it waits briefly, pauses and retries. */
+const lockTimeoutMs = 1_000;
+const lockRetryMs = 1_000;
+/** How long a program caches the schema number. */
 export const schemaCacheMs = 1_000;
-/** After so long no older program uses a schema that refuses it: a request takes 12 seconds at most. */
-const olderMsMax = schemaCacheMs + 12_000;
-/** How long a server can be lost to a process that waits for a migration or makes it. */
-const lostMsMax = 60_000;
+/** After this time, no older program uses a schema that refuses it: a request takes at most 12 seconds. */
+const olderDrainMs = schemaCacheMs + 12_000;
+/** How long a migration continues without a response from the server. */
+const unavailableMsMax = 60_000;
 
 const migrations = readMigrations(new URL('./migrations/', import.meta.url)).map((migration) => ({
   ...migration,
   statements: parseSteps(migration.sql),
 }));
 
-/** The schema that this program knows. */
+/** The schema version that this program supports. */
 export const newestVersion = migrations.length;
 
-/** Made before anything else, and by whoever comes first. */
-const ledger = [
+/** Creates the row that stores the schema number and the lease. Any process can run this first. */
+const createTableSteps = [
   'CREATE SCHEMA IF NOT EXISTS plant_store',
   `CREATE TABLE IF NOT EXISTS plant_store.migrations (
      id      integer NOT NULL PRIMARY KEY CHECK (id = 1),
@@ -50,7 +50,7 @@ const ledger = [
      version integer NOT NULL,
      holder  text    NOT NULL,
      held_until timestamptz NOT NULL,
-     -- What is being copied to here and not yet whole.
+     -- The source of a copy that is incomplete.
      copy_of text
    )`,
   `INSERT INTO plant_store.migrations (id, version, holder, held_until)
@@ -63,7 +63,7 @@ export const schemaSql = prepared<readonly [number: number]>(
 );
 
 const namespaceSql: Statement = {
-  name: 'schema_is_there',
+  name: 'schema_exists',
   text: "SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'",
 };
 
@@ -77,31 +77,31 @@ const invalidIndexSql: Statement = {
 };
 
 interface MigrateOptions {
-  /** Whether a schema is created if there is none. */
+  /** Whether to create a schema if there is none. */
   create: boolean;
   /** Called if the schema is older than the newest. */
-  onWork?: () => void;
-  /** Aborting it ends what is in progress, which another process can take over at once. */
+  onMigrate?: () => void;
+  /** Ends the migration in progress. Another process can take over at once. */
   stop?: AbortSignal;
 }
 
 /**
- * Returns once the schema is the newest, or a newer one that can be used, whoever brought it there. Throws
- * Refusal for one that cannot, and if there is none and it is not to be created.
+ * Resolves once the schema is the newest, or a newer one that can be used, whichever process migrated it. Throws
+ * Refusal if the schema cannot be used, or if there is none and `create` is false.
  */
 export async function migrate(
   pool: Pool,
-  { create, onWork = () => {}, stop = new AbortController().signal }: MigrateOptions,
+  { create, onMigrate = () => {}, stop = new AbortController().signal }: MigrateOptions,
 ): Promise<void> {
   const lease = new Lease(pool, randomUUID());
-  let hasAnswered = false;
-  /** Since when the server has not answered. */
-  let lostSinceMs: number | undefined;
+  let hasResponded = false;
+  /** Since when the server has not responded. */
+  let unavailableSinceMs: number | undefined;
   for (;;) {
     try {
       const schema = await pool.withConnection(readSchema);
-      hasAnswered = true;
-      lostSinceMs = undefined;
+      hasResponded = true;
+      unavailableSinceMs = undefined;
       if (schema === undefined && !create) {
         throw new Refusal('There is no Plant Store in this database.', { kind: 'no-schema' });
       }
@@ -109,24 +109,25 @@ export async function migrate(
         refuseUnusableSchema(schema);
         if (schema.version >= newestVersion) return;
       }
-      onWork();
-      if (schema === undefined) await pool.withConnection(makeLedger);
+      onMigrate();
+      if (schema === undefined) await pool.withConnection(createMigrationsTable);
       const isHeld =
         (await pool.withConnection((connection) => lease.acquire(connection))) !== undefined;
-      if (isHeld) await bringUp(lease, stop);
+      if (isHeld) await runMigrations(lease, stop);
       else await pause(pollMs, undefined, { signal: stop });
     } catch (error) {
-      lostSinceMs ??= performance.now();
-      const isLost = !hasAnswered || performance.now() > lostSinceMs + lostMsMax;
-      if (stop.aborted || isLost || !isPassing(error)) throw error;
+      unavailableSinceMs ??= performance.now();
+      const isUnavailable =
+        !hasResponded || performance.now() > unavailableSinceMs + unavailableMsMax;
+      if (stop.aborted || isUnavailable || !isTransient(error)) throw error;
       await pause(pollMs, undefined, { signal: stop });
     }
   }
 }
 
-/** Others were at it too, or the session was lost: then the statement in progress is repeated. */
-function isPassing(error: unknown): boolean {
-  // Each attempt would end with an internal error of the server again.
+/** Whether another process interfered or the session was lost. The statement in progress is then repeated. */
+function isTransient(error: unknown): boolean {
+  // Each attempt would fail with the same internal error of the server.
   if (codeOf(error)?.startsWith('XX') === true) return false;
   return isRetryable(error) || isConnectionLost(error) || error instanceof LeaseLost;
 }
@@ -136,15 +137,15 @@ export function refuseUnusableSchema(schema: Schema): void {
   refuseUnusable(schema, newestVersion, 'The database');
 }
 
-/** Throws Refusal for a newer schema, which may have columns that this program does not know. */
+/** Throws Refusal for a newer schema, which can have columns that this program does not copy. */
 export async function refuseNewerSchema(connection: Connection): Promise<void> {
   const schema = await readSchema(connection);
   if (schema !== undefined) refuseNewer(schema, newestVersion, 'The database');
 }
 
-async function bringUp(lease: Lease, stop: AbortSignal): Promise<void> {
-  /** The number before a migration that refuses older programs, until it may have changed anything. */
-  let before: number | undefined;
+async function runMigrations(lease: Lease, stop: AbortSignal): Promise<void> {
+  /** The number to restore, until a migration that refuses older programs can have changed something. */
+  let previousNumber: number | undefined;
   const work = async (session: Connection) => {
     const number = await lease.renew(session);
     let schema = decodeSchema(number);
@@ -152,18 +153,18 @@ async function bringUp(lease: Lease, stop: AbortSignal): Promise<void> {
     for (const migration of migrations.slice(schema.version)) {
       const next = schemaAfter(schema, migration);
       if (migration.refusesOlder && !isNew) {
-        // One that is announced already has been begun by another.
-        if (schema.usableFrom <= schema.version) before = encodeSchema(schema);
+        // If it was announced before, another process has begun it.
+        if (schema.usableFrom <= schema.version) previousNumber = encodeSchema(schema);
         const announced = { version: schema.version, usableFrom: next.usableFrom };
         await lease.setNumber(session, encodeSchema(announced));
-        await pause(olderMsMax, undefined, { signal: stop });
+        await pause(olderDrainMs, undefined, { signal: stop });
       }
       for (const step of migration.statements) {
-        const unchanged = before;
-        before = undefined;
-        await run(step, session, lease).catch((error: unknown) => {
-          // The server has refused it as a whole.
-          if (isStatementError(error) && !step.repeats) before = unchanged;
+        const unchanged = previousNumber;
+        previousNumber = undefined;
+        await runStep(step, session, lease).catch((error: unknown) => {
+          // The server rolled the whole statement back.
+          if (isStatementError(error) && !step.repeats) previousNumber = unchanged;
           throw error;
         });
       }
@@ -172,33 +173,33 @@ async function bringUp(lease: Lease, stop: AbortSignal): Promise<void> {
       schema = next;
     }
   };
-  await lease.hold(work, () => before, stop);
+  await lease.hold(work, () => previousNumber, stop);
 }
 
-async function run(step: MigrationStep, session: Connection, lease: Lease): Promise<void> {
+async function runStep(step: MigrationStep, session: Connection, lease: Lease): Promise<void> {
   for (;;) {
     await lease.renew(session);
     if (step.index !== undefined) await dropInvalid(step.index, session);
-    // What runs concurrently waits for long without anybody waiting for it.
-    await session.command(`SET lock_timeout = ${step.isConcurrent ? 0 : lockMsMax}`);
+    // CONCURRENTLY can wait for a long time, but blocks nobody.
+    await session.command(`SET lock_timeout = ${step.isConcurrent ? 0 : lockTimeoutMs}`);
     try {
       const rows = await session.longStatement(step.text);
       if (!step.repeats || rows === 0) return;
     } catch (error) {
       if (codeOf(error) !== sqlState.lockNotAvailable) throw error;
-      await pause(lockPauseMs);
+      await pause(lockRetryMs);
     }
   }
 }
 
-/** If its creation was aborted, an index remains that has the name and is never used. */
+/** After an aborted CREATE INDEX CONCURRENTLY, an invalid index with this name remains. */
 async function dropInvalid(index: string, session: Connection): Promise<void> {
   if ((await session.query(invalidIndexSql, [index])).length === 0) return;
   await session.command('SET lock_timeout = 0');
   await session.longStatement(`DROP INDEX CONCURRENTLY IF EXISTS plant_store.${index}`);
 }
 
-/** Undefined if there is none. */
+/** Undefined if there is no schema. */
 async function readSchema(connection: Connection): Promise<Schema | undefined> {
   try {
     const [row] = await connection.query(schemaSql, []);
@@ -210,18 +211,18 @@ async function readSchema(connection: Connection): Promise<Schema | undefined> {
   }
 }
 
-async function makeLedger(connection: Connection): Promise<void> {
-  // If an administrator has created the schema, the user needs no right to.
-  const isThere = (await connection.query(namespaceSql, [])).length > 0;
-  for (const statement of isThere ? ledger.slice(1) : ledger) {
+async function createMigrationsTable(connection: Connection): Promise<void> {
+  // If an administrator has created the schema, the user does not need the privilege to create one.
+  const schemaExists = (await connection.query(namespaceSql, [])).length > 0;
+  for (const statement of schemaExists ? createTableSteps.slice(1) : createTableSteps) {
     await connection.command(statement).catch((error: unknown) => {
-      // Two that make the same at once meet in the catalogue, whatever IF NOT EXISTS says.
-      if (!metInCatalogue.has(codeOf(error))) throw error;
+      // Two processes can conflict in the system catalog, despite IF NOT EXISTS.
+      if (!catalogConflictCodes.has(codeOf(error))) throw error;
     });
   }
 }
 
-const metInCatalogue = new Set<string | undefined>([
+const catalogConflictCodes = new Set<string | undefined>([
   sqlState.uniqueViolation,
   sqlState.duplicateSchema,
   sqlState.duplicateTable,

@@ -1,28 +1,27 @@
 /**
- * The statements of a migration file. Each is sent by itself, so that some can run outside a transaction.
+ * The statements of a migration file. Each is sent on its own, because some cannot run in a transaction.
  */
 
-/** A statement of a migration, and how it is run. */
 export interface MigrationStep {
   text: string;
-  /** Whether it is run again until it changes no row: a change of a large table in small transactions. */
+  /** Whether it is repeated until it changes no row: this changes a large table in small transactions. */
   repeats: boolean;
-  /** It waits for other transactions without blocking those that come after it. */
+  /** Whether it waits for other transactions without blocking later ones. */
   isConcurrent: boolean;
-  /** The index that it makes in that way: if it is aborted, one is left that is not valid. */
+  /** The index that it creates concurrently. If the statement is aborted, an invalid index remains. */
   index: string | undefined;
 }
 
-/** A comment before a statement. */
-const repeatMark = /^\s*-- Repeat until .*$/gm;
+/** The comment before a statement that repeats. */
+const repeatComment = /^\s*-- Repeat until .*$/gm;
 
 /**
- * In order, without comments. No text in one has a semicolon or two hyphens. Throws for one that cannot be
- * repeated.
+ * Splits at semicolons and removes comments, so no literal can contain a semicolon or two hyphens. Throws if a
+ * concurrent statement cannot be repeated.
  */
 export function parseSteps(sql: string): MigrationStep[] {
   return sql
-    .replace(repeatMark, 'REPEAT')
+    .replace(repeatComment, 'REPEAT')
     .replace(/--.*$/gm, '')
     .split(';')
     .map((statement) => statement.trim())
@@ -40,7 +39,9 @@ function stepOf(statement: string): MigrationStep {
   const [, index] = createConcurrently.exec(text) ?? [];
   const isRepeatable = index !== undefined || dropConcurrently.test(text);
   if (isConcurrent && !isRepeatable) {
-    throw new Error(`It needs IF [NOT] EXISTS, because it can be repeated: ${text}`);
+    throw new Error(
+      `A concurrent statement needs IF [NOT] EXISTS, so that it can be repeated: ${text}`,
+    );
   }
   return { text, repeats: text !== statement, isConcurrent, index };
 }

@@ -1,6 +1,5 @@
 /**
- * Plants in PostgreSQL: the statements, and what they are run with. Changes to plants are made in groups
- * (writer.ts).
+ * The statements that read plants, and their parameters. Changes to plants are made in groups (writer.ts).
  */
 import { soleOwner, type ReadAccess } from '../access.ts';
 import { idMax } from '../ids.ts';
@@ -8,7 +7,7 @@ import type { ListKind, PlantRow } from '../lists.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { prepared, type Statement } from './connection.ts';
 
-// The columns of an index in their order, so that a list is a range of it.
+// Each condition has the columns of an index in their order, so a list is one range of it.
 const ranges = {
   store: 'store = $1',
   storeTag: 'store = $1 AND tag = $5',
@@ -17,14 +16,14 @@ const ranges = {
 type RangeKind = keyof typeof ranges;
 
 /**
- * A page, and one plant more where others follow. The JSON is made here and not there: for PostgreSQL
- * it would be half of what a page costs.
+ * Return a page, and one plant more if others follow. The process makes the JSON, because in PostgreSQL it takes
+ * half of the time of a page.
  */
 export const listSql: Record<RangeKind | 'owners', Statement<PlantRow>> = {
   store: rangeSql('store'),
   storeTag: rangeSql('storeTag'),
   owner: rangeSql('owner'),
-  // The page is among the first of each owner.
+  // All plants of the page are among the first ones of their owners.
   owners: prepared(
     'list_owners',
     `
@@ -47,12 +46,12 @@ function rangeSql(kind: RangeKind): Statement<PlantRow> {
   );
 }
 
-/** Plants that a step of a walk takes: some milliseconds of the server. */
+/** Plants in a step of a scan: a step takes the server a few milliseconds. */
 const stepPlants = 10_000;
 
 /**
- * Where a step over the plants of one owner ends, and over those of several: none of them has more in it
- * than their share of a step.
+ * Return the last id of a step, if others follow. With several owners, a step has at most an equal share of each
+ * owner's plants.
  */
 export const endOfStepSql = {
   owner: prepared<readonly [id: number]>(
@@ -75,8 +74,8 @@ export const endOfStepSql = {
 };
 
 /**
- * The plants of a step with a tag, which no index has (decision 7). The inner LIMIT, which a step never
- * exceeds, keeps PostgreSQL from another plan: the index by tag is a walk over the plants of all owners.
+ * Return the plants of a step that have a tag; no index has them (decision 7). A step never exceeds the inner
+ * LIMIT, but without it PostgreSQL could use the index by tag and scan the plants of all owners.
  */
 export const stepSql: Record<'owner' | 'owners', Statement<PlantRow>> = {
   owner: prepared(
@@ -101,7 +100,6 @@ export const stepSql: Record<'owner' | 'owners', Statement<PlantRow>> = {
   ),
 };
 
-/** One plant is found by its key. */
 export const findSql = prepared<readonly [name: string, tag: string, owner: number]>(
   'find',
   `
@@ -109,7 +107,7 @@ export const findSql = prepared<readonly [name: string, tag: string, owner: numb
     WHERE store = $1 AND id = $2`,
 );
 
-/** What a list of this kind is read with. */
+/** The parameters of `listSql`. */
 export function listValues(
   kind: Exclude<ListKind, 'scan'>,
   { store, read }: ReadAccess,

@@ -121,22 +121,22 @@ export class Pool {
   }
 
   async #change(steps: readonly Step[]): Promise<Row[][]> {
-    let mayBeDone = false;
+    let isOutcomeUnknown = false;
     const send = async (connection: Connection) => {
-      const answers = steps.map(([statement, values]) => connection.query(statement, values));
-      return settled(answers).catch((error: unknown) => {
-        mayBeDone ||= isConnectionLost(error); // whatever the next attempt does
+      const responses = steps.map(([statement, values]) => connection.query(statement, values));
+      return settled(responses).catch((error: unknown) => {
+        isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
         throw error;
       });
     };
     try {
       return await withRetries(() => this.withConnection(send));
     } catch (error) {
-      throw mayBeDone ? outcomeUnknown(error) : problemOf(error);
+      throw isOutcomeUnknown ? outcomeUnknown(error) : problemOf(error);
     }
   }
 
-  /** Runs `work` with a connection of its own. A connection that fails is closed. */
+  /** Runs `work` with a connection that nothing else uses meanwhile. A connection that fails is closed. */
   async withConnection<T>(
     work: (connection: Connection) => Promise<T>,
     waitMsMax = responseTimeoutMs,
@@ -174,7 +174,7 @@ export class Pool {
     await Promise.all([...this.#all].map((connection) => connection.close()));
   }
 
-  /** The least busy one. If all are busy, another is opened. */
+  /** Returns the least busy connection. If all are busy, opens another one. */
   async #sharedConnection(): Promise<Connection> {
     let least = this.#leastBusy();
     const isEnough =
@@ -188,7 +188,7 @@ export class Pool {
       else this.#opening.catch(() => {}); // the open ones suffice
       least ??= this.#leastBusy();
     }
-    if (least === undefined) throw new TimeoutError(); // it was lost again at once
+    if (least === undefined) throw new TimeoutError(); // the new connection was lost at once
     return least;
   }
 
@@ -229,22 +229,22 @@ export class Pool {
   async #resolveHost(host: Host): Promise<string[]> {
     const isLast = (address: string) => address === this.#lastAddress;
     const addresses = await resolveHost(host);
-    return [...addresses.filter(isLast), ...addresses.filter((one) => !isLast(one))];
+    return [...addresses.filter(isLast), ...addresses.filter((address) => !isLast(address))];
   }
 
   #use(connection: Connection, host: Host, address: string): void {
     // Stay with this host while it serves: another one can be a former primary.
-    this.#hosts = [host, ...this.#hosts.filter((one) => one !== host)];
+    this.#hosts = [host, ...this.#hosts.filter((other) => other !== host)];
     this.#lastAddress = address;
     this.#all.add(connection);
-    void connection.loss.then(() => this.#remove(connection));
+    void connection.closed.then(() => this.#remove(connection));
     this.#failure = undefined;
     if (this.#isClosed) connection.destroy();
   }
 
   #remove(connection: Connection): void {
     this.#all.delete(connection);
-    this.#shared = this.#shared.filter((one) => one !== connection);
+    this.#shared = this.#shared.filter((other) => other !== connection);
     this.#onLost();
   }
 }
@@ -254,14 +254,15 @@ export class Pool {
  * first, because it closes the connection and so fails the other statements.
  */
 export async function settled<const T extends readonly Promise<unknown>[]>(
-  answers: T,
+  responses: T,
 ): Promise<{ -readonly [at in keyof T]: Awaited<T[at]> }> {
   let failed: PromiseRejectedResult | undefined;
-  for (const one of await Promise.allSettled(answers)) {
-    if (one.status === 'rejected' && (failed === undefined || isDefect(one.reason))) failed = one;
+  for (const result of await Promise.allSettled(responses)) {
+    if (result.status === 'fulfilled') continue;
+    if (failed === undefined || isDefect(result.reason)) failed = result;
   }
   if (failed !== undefined) throw failed.reason;
-  return Promise.all(answers);
+  return Promise.all(responses);
 }
 
 /** Retries transient failures: a lost connection or a conflict with another transaction. */
@@ -272,15 +273,16 @@ async function withRetries<T>(work: () => Promise<T>): Promise<T> {
       return await work();
     } catch (error) {
       const isConflict = isRetryable(error);
-      const isPassing = isConflict || isConnectionLost(error);
-      const isOver = performance.now() > endMs || (!isConflict && attempt >= lostAttemptsMax);
-      if (!isPassing || isOver || error instanceof TimeoutError) throw error;
+      const isTransient = isConflict || isConnectionLost(error);
+      const isLastAttempt =
+        performance.now() > endMs || (!isConflict && attempt >= lostAttemptsMax);
+      if (!isTransient || isLastAttempt || error instanceof TimeoutError) throw error;
       await jitter();
     }
   }
 }
 
-/** A short random pause, so that transactions that met do not meet again. */
+/** A short random pause, so that transactions in conflict do not conflict again. */
 export function jitter(): Promise<void> {
   return pause(Math.random() * pauseMsMax);
 }

@@ -1,6 +1,6 @@
 /**
- * The storage on PostgreSQL and engines that speak like it. Nothing is kept here that others could
- * change unseen, so any number of processes serve one database.
+ * The storage on PostgreSQL and compatible engines. Cached values are checked against the database before use,
+ * so any number of processes can serve one database.
  */
 import {
   reaches,
@@ -48,24 +48,24 @@ import { Freshness } from './freshness.ts';
 import { Writer } from './writer.ts';
 
 interface OpenOptions {
-  /** Whether a schema is created if there is none. */
+  /** Whether to create a schema if there is none. */
   create: boolean;
-  /** Whether tables that are there are spread over the machines of a cluster, however long it takes. */
+  /** Whether to distribute existing tables over the machines of a cluster, however long it takes. */
   distribute?: boolean;
 }
 
-/** How long a request, or the start of the service, waits for a database that is not open yet. */
-const openMsMax = 2_000;
-/** How long a request waits to learn whether the schema can still be used. */
-const schemaReadMsMax = 1_000;
-/** After a migration has failed, how long before another attempt: each can lock tables or fill the disk. */
-const migrateAgainMs = 60_000;
+/** How long a request, or the start of the service, waits for the database to open. */
+const openTimeoutMs = 2_000;
+/** How long a request waits for a check of the schema. */
+const schemaCheckTimeoutMs = 1_000;
+/** A failed migration is retried after this time, because each attempt can lock tables or fill the disk. */
+const migrationRetryMs = 60_000;
 
 interface Opening {
   done: Promise<void>;
   sinceMs: number;
   isMigrating: boolean;
-  /** Until when its result holds, be it a failure. */
+  /** When its result expires, even if it is a failure. */
   untilMs: number;
 }
 
@@ -78,11 +78,11 @@ export class PostgresStorage implements Storage {
   readonly #options: OpenOptions;
   readonly #stop = new AbortController();
   #opening: Opening | undefined;
-  /** Until when the schema is taken for one that can be used. */
+  /** When the next check of the schema is due. */
   #schemaUntilMs = 0;
   #schemaCheck: Promise<void> | undefined;
 
-  /** Does not connect yet. Throws Refusal for an address that is none. */
+  /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(url: string, options: OpenOptions = { create: true }) {
     this.#options = options;
     this.#pool = new Pool(parseAddress(url), () => this.#freshness.clear());
@@ -92,18 +92,17 @@ export class PostgresStorage implements Storage {
   }
 
   /**
-   * Resolves when the database has a schema that can be used, however long the migration takes. Throws
-   * Refusal for what waiting does not fix, and a Problem if the database does not answer yet. Every method
-   * tries again then.
+   * Resolves when the database has a schema that can be used, however long a migration takes. Throws Refusal if
+   * waiting does not help, and a Problem if the database does not respond. The next call of a method retries.
    */
   async open(): Promise<void> {
     await this.#open().done;
   }
 
-  /** The same within 2 seconds. Throws a Problem if it takes longer; the migration continues. */
+  /** The same, but throws a Problem after 2 seconds. A migration continues in the background. */
   async openSoon(): Promise<void> {
     const opening = this.#open();
-    const leftMs = opening.sinceMs + openMsMax - performance.now();
+    const leftMs = opening.sinceMs + openTimeoutMs - performance.now();
     await withTimeout(opening.done, () => {}, Math.max(0, leftMs)).catch((error: unknown) => {
       const { isMigrating } = opening;
       if (error instanceof TimeoutError)
@@ -121,21 +120,21 @@ export class PostgresStorage implements Storage {
       isMigrating: false,
       untilMs: Infinity,
     };
-    const onWork = () => void (opening.isMigrating = true);
-    opening.done = this.#prepare(onWork).catch((error: unknown) => {
+    const onMigrate = () => void (opening.isMigrating = true);
+    opening.done = this.#prepare(onMigrate).catch((error: unknown) => {
       const isLasting = opening.isMigrating && !isConnectionLost(error);
-      opening.untilMs = isLasting ? performance.now() + migrateAgainMs : 0;
+      opening.untilMs = isLasting ? performance.now() + migrationRetryMs : 0;
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     });
     this.#opening = opening;
     return opening;
   }
 
-  async #prepare(onWork: () => void): Promise<void> {
+  async #prepare(onMigrate: () => void): Promise<void> {
     const startedMs = performance.now();
-    await migrate(this.#pool, { ...this.#options, onWork, stop: this.#stop.signal });
-    await this.#pool.withConnection((connection) => prepare(connection, this.#options));
-    this.#schemaUntilMs = startedMs + schemaCacheMs; // over already if there was much to do
+    await migrate(this.#pool, { ...this.#options, onMigrate, stop: this.#stop.signal });
+    await this.#pool.withConnection((connection) => checkDatabase(connection, this.#options));
+    this.#schemaUntilMs = startedMs + schemaCacheMs; // already past if a migration took long
   }
 
   async createPlant(caller: Identity, plant: NewPlant): Promise<Plant> {
@@ -145,7 +144,7 @@ export class PostgresStorage implements Storage {
   }
 
   async findPlant({ store, read }: ReadAccess, id: number): Promise<Plant | undefined> {
-    return this.#answer(async () => {
+    return this.#read(async () => {
       const [row] = await this.#pool.read(findSql, [store, id]);
       if (row === undefined) return undefined;
       const [name, tag, owner] = row;
@@ -156,13 +155,13 @@ export class PostgresStorage implements Storage {
   async listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const kind = listKind(caller.read, query);
     if (kind === 'scan') {
-      return scan(query, (range) => this.#answer(() => this.#step(caller, { ...query, ...range })));
+      return scan(query, (range) => this.#read(() => this.#step(caller, { ...query, ...range })));
     }
     const key = firstPageKey(caller, query);
     const { store } = caller;
     const cached = key === undefined ? undefined : this.#freshness.page(store, key);
     if (cached !== undefined) return cached;
-    return this.#answer(async () => {
+    return this.#read(async () => {
       const version = this.#freshness.version(store); // before the page is read
       const values = listValues(kind, caller, query);
       const page = pageOf(await this.#pool.read(listSql[kind], values), query);
@@ -175,10 +174,10 @@ export class PostgresStorage implements Storage {
     const { after, upTo = idMax, limit, tag } = query;
     const owner = soleOwner(read);
     const kind = owner === undefined ? 'owners' : 'owner';
-    const whose = owner ?? read;
-    const [end] = await this.#pool.read(endOfStepSql[kind], [store, whose, after, upTo]);
+    const owners = owner ?? read;
+    const [end] = await this.#pool.read(endOfStepSql[kind], [store, owners, after, upTo]);
     const scannedTo = end?.[0] ?? undefined;
-    const range = [store, after, scannedTo ?? upTo, limit, whose, tag];
+    const range = [store, after, scannedTo ?? upTo, limit, owners, tag];
     return stepOf(await this.#pool.read(stepSql[kind], range), query, scannedTo);
   }
 
@@ -193,7 +192,7 @@ export class PostgresStorage implements Storage {
   }
 
   async identify(credential: Credential): Promise<Grant | undefined> {
-    return this.#answer(() => this.#tokens.identify(credential));
+    return this.#read(() => this.#tokens.identify(credential));
   }
 
   async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
@@ -207,12 +206,12 @@ export class PostgresStorage implements Storage {
   }
 
   async check(): Promise<void> {
-    await this.#answer(async () => {
+    await this.#read(async () => {
       const [copies, [server = []]] = await this.#pool.check((connection) =>
         settled([connection.query(unfinishedSql, []), connection.query(serverInfoSql, [])]),
       );
       if (copies.length > 0) throw unfinishedCopy();
-      refuseUnsafe(server); // again: it may have been set otherwise meanwhile
+      refuseUnsafe(server); // the settings can have changed
     });
   }
 
@@ -223,8 +222,8 @@ export class PostgresStorage implements Storage {
     await this.#pool.close();
   }
 
-  /** In time, or not: a request asks several things in a row, and some wait for what others have asked. */
-  async #answer<T>(read: () => Promise<T>): Promise<T> {
+  /** Limits the time of all statements of a read together, including the queries of others that it waits for. */
+  async #read<T>(read: () => Promise<T>): Promise<T> {
     try {
       return await withTimeout(this.#whenReady().then(read));
     } catch (error) {
@@ -242,24 +241,24 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  /** A newer program may bring up a schema that this one must not use; it waits until all have noticed. */
+  /** A newer program can migrate to a schema that this one must not use. It waits until all have noticed. */
   async #checkSchema(): Promise<void> {
     await this.openSoon();
     if (performance.now() < this.#schemaUntilMs) return;
     const startedMs = performance.now();
     const read = this.#pool.check((connection) => connection.query(schemaSql, []));
-    const [[number] = [0]] = await withTimeout(read, () => {}, schemaReadMsMax);
+    const [[number] = [0]] = await withTimeout(read, () => {}, schemaCheckTimeoutMs);
     const schema = decodeSchema(number);
     refuseUnusableSchema(schema);
     if (schema.version < newestVersion) {
-      this.#opening = undefined; // an older backup was restored: the next request brings it up again
+      this.#opening = undefined; // an older backup was restored: the next request migrates it
       throw new MigrationInProgress();
     }
     this.#schemaUntilMs = startedMs + schemaCacheMs;
   }
 }
 
-async function prepare(connection: Connection, options: OpenOptions): Promise<void> {
+async function checkDatabase(connection: Connection, options: OpenOptions): Promise<void> {
   if (options.distribute === true) await distribute(connection);
   await refuseUnsafeWorkers(connection);
   const copies = await connection.query(unfinishedSql, []);

@@ -1,23 +1,23 @@
 import { TimeoutError } from './errors.ts';
 
-/** What an answer may take, of a statement or of all that a read needs; the server gives up before that. */
+/** For the response to a statement, or to all statements of a read. The server gives up earlier. */
 export const responseTimeoutMs = 4_000;
-/** What a connection may take to be made, and a host to be found. */
+/** For opening a connection, and for resolving a host name. */
 export const connectTimeoutMs = 2_000;
 
-/** Rejects with TimeoutError where it takes longer; what is under way goes on, and nobody waits for it. */
+/** Rejects with TimeoutError after `timeoutMs`. The work itself continues. */
 export async function withTimeout<T>(
-  answer: Promise<T>,
-  onLate = () => {},
-  msMax = responseTimeoutMs,
+  work: Promise<T>,
+  onTimeout = () => {},
+  timeoutMs = responseTimeoutMs,
 ): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
+  const { promise: timedOut, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     reject(new TimeoutError());
-    onLate();
-  }, msMax);
+    onTimeout();
+  }, timeoutMs);
   try {
-    return await Promise.race([answer, late]);
+    return await Promise.race([work, timedOut]);
   } finally {
     clearTimeout(timer);
   }

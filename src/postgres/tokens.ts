@@ -1,5 +1,5 @@
 /**
- * Stores, users and tokens in PostgreSQL. Whatever is sent may be repeated.
+ * Stores, users and tokens in PostgreSQL. Every statement can be repeated.
  */
 import { randomInt } from 'node:crypto';
 import {
@@ -20,7 +20,6 @@ import type { Freshness } from './freshness.ts';
 const tokenColumns =
   'hash, store, user_id, scopes, label, created_at, expires_at, revoked_at' as const;
 
-// What the columns hold.
 type TokenRow = readonly [
   store: number,
   user: number,
@@ -129,8 +128,8 @@ export const tokenSql = {
   ),
 };
 
-/** Random, because no counter spans machines: one that is taken is drawn again. */
-const storeNumberMax = 2 ** 48 - 1; // what randomInt can draw from
+/** Store numbers are random, because no counter spans machines. */
+const storeNumberMax = 2 ** 48 - 1; // the largest range of randomInt
 
 function changeGrantsVersion(store: number): Step {
   return [tokenSql.changeGrantsVersion, [store, randomInt(storeNumberMax)]];
@@ -146,8 +145,8 @@ export class Tokens {
   }
 
   async create({ store, user, role, ...token }: NewToken): Promise<void> {
-    const storeNumber = await this.#storeNumber(store);
-    const userNumber = await this.#userNumber(storeNumber, user, role ?? 'member');
+    const storeNumber = await this.#findOrCreateStore(store);
+    const userNumber = await this.#findOrCreateUser(storeNumber, user, role ?? 'member');
     const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
     const values = [
       Buffer.from(hash),
@@ -183,7 +182,7 @@ export class Tokens {
     const [found] = await this.#pool.read(tokenSql.findToken, [bytes]);
     if (found === undefined) return undefined;
     const [store, user] = found;
-    // The versions first, then the token again: it includes every change that they do not.
+    // Read the token again after the versions, so that it is at least as new as they are.
     const versions = await this.#freshness.refresh(store);
     const [[tokenRow], [roleRow]] = await Promise.all([
       this.#pool.read(tokenSql.findToken, [bytes]),
@@ -210,7 +209,7 @@ export class Tokens {
       if (found === undefined) return [];
       rows = await this.#pool.read(tokenSql.listStore, [...range, found[0]]);
     }
-    return Promise.all(rows.map((row) => this.#record(row)));
+    return Promise.all(rows.map((row) => this.#toRecord(row)));
   }
 
   async revoke(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
@@ -223,7 +222,7 @@ export class Tokens {
     const before = await find();
     if (before === undefined) return undefined;
     const [, store] = before;
-    const record = await this.#record(before); // first, so that nothing fails after the change
+    const record = await this.#toRecord(before); // before the change, so that nothing fails after it
     let revokedAt: number | null | undefined;
     await this.#changeGrants(store, [[tokenSql.revoke, [...range, revokedAtMs]]], async () => {
       revokedAt = (await find())?.[7]; // the last of tokenColumns
@@ -233,18 +232,18 @@ export class Tokens {
   }
 
   /**
-   * A change, and the mark that tells everybody of it: both or none. On engines that span machines the
-   * mark of a transaction may be seen before its change is, by however much: it is set anew when the
-   * change has been seen, and nothing is acknowledged that has not.
+   * Changes grants and their version in one transaction. On engines that span machines, the new version can become
+   * visible before the change. So once the change is visible, the version changes again.
    */
   async #changeGrants(
     store: number,
     change: readonly Step[],
-    isSeen: () => Promise<boolean>,
+    isVisible: () => Promise<boolean>,
   ): Promise<void> {
     await this.#pool.transact([...change, changeGrantsVersion(store)]);
     try {
-      if (!(await isSeen())) throw new Error('one machine has not finished what others have');
+      if (!(await isVisible()))
+        throw new Error('the transaction is not visible on all machines yet');
       await this.#pool.write(...changeGrantsVersion(store));
     } catch (error) {
       throw outcomeUnknown(error);
@@ -252,28 +251,28 @@ export class Tokens {
   }
 
   /**
-   * The number of the store with this name. The name decides who is first, and the row of the store
-   * follows: whoever was interrupted in between, the next one makes it.
+   * Returns the number of the store with this name. The row of the name is added first, and decides between two
+   * callers. If the first one is interrupted, the next call adds the row of the store.
    */
-  async #storeNumber(name: string): Promise<number> {
+  async #findOrCreateStore(name: string): Promise<number> {
     const find = async () => {
       const [row] = await this.#pool.read(tokenSql.findStore, [name]);
       return row?.[0];
     };
     let store = await find();
     if (store === undefined) {
-      await this.#pool.write(tokenSql.nameStore, [name, await this.#freeNumber()]);
+      await this.#pool.write(tokenSql.nameStore, [name, await this.#drawStoreNumber()]);
       store = await find();
     }
     if (store === undefined) throw defect(new Error(`no store is called ${name}`));
     await this.#pool.write(tokenSql.addStore, [store, name]);
     const [row] = await this.#pool.read(tokenSql.nameOfStore, [store]);
-    // Two names drew one number in the same instant: nobody may get into the other's store.
+    // Two callers drew the same number at once: the second one must not get access to the store of the first.
     if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
     return store;
   }
 
-  async #freeNumber(): Promise<number> {
+  async #drawStoreNumber(): Promise<number> {
     for (;;) {
       const drawn = randomInt(1, storeNumberMax);
       const taken = await this.#pool.read(tokenSql.nameOfStore, [drawn]);
@@ -281,13 +280,13 @@ export class Tokens {
     }
   }
 
-  async #userNumber(store: number, name: string, role: Role): Promise<number> {
+  async #findOrCreateUser(store: number, name: string, role: Role): Promise<number> {
     const find = async () => {
       const [row] = await this.#pool.read(tokenSql.findUser, [store, name]);
       return row?.[0];
     };
-    const known = await find();
-    if (known !== undefined) return known;
+    const existing = await find();
+    if (existing !== undefined) return existing;
     const [row] = await this.#pool.write(tokenSql.nextUser, [store]);
     await this.#pool.write(tokenSql.addUser, [store, row?.[0], name, role]);
     const added = await find();
@@ -295,7 +294,7 @@ export class Tokens {
     return added;
   }
 
-  async #record(row: RecordRow): Promise<TokenRecord> {
+  async #toRecord(row: RecordRow): Promise<TokenRecord> {
     const [hash, store, user, scopes, label, createdAtMs, expiresAt, revokedAt] = row;
     const [described] = await this.#pool.read(tokenSql.describeUser, [store, user]);
     const [storeName = '', userName = '', role = 'member'] = described ?? [];

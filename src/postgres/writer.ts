@@ -1,6 +1,6 @@
 /**
- * Changes to plants, in groups: all of one store that came while the group before was in progress make
- * the next transaction. Each keeps an outcome of its own.
+ * Writes changes to plants in groups: the changes of a store that arrive while a group is in progress form the
+ * next transaction. Each change has its own outcome.
  */
 import { randomBytes } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
@@ -12,20 +12,20 @@ import { Group, groupSql } from './group.ts';
 import { jitter, type Pool } from './pool.ts';
 import type { Freshness } from './freshness.ts';
 
-/** Writes of one transaction. */
-const groupMax = 512;
-/** Writes that have waited for longer are not begun. */
-const waitMsMax = 4_000;
-/** And those that were are told by then, though nobody knows their outcome yet. */
+/** Maximum number of changes in a group. */
+const groupChangesMax = 512;
+/** Changes that have been queued for longer are refused, and groups are not retried. */
+const queueTimeoutMs = 4_000;
+/** Changes in a group that takes longer are rejected with `outcome-unknown`. */
 const outcomeTimeoutMs = 5_500;
-/** How often it is looked for such. */
-const sweepMs = 200;
-/** How often a transaction is begun that conflicts with others or loses its connection. */
-const attemptsMax = 5;
-/** How long is asked whether a commit came through, whose answer was lost. */
-const commitCheckMsMax = 3_000;
+/** How often both timeouts are checked. */
+const timeoutPollMs = 200;
+/** Maximum number of attempts to commit a group that conflicts with others or loses its connection. */
+const commitAttemptsMax = 5;
+/** How long to keep checking whether a commit succeeded after its response was lost. */
+const commitCheckTimeoutMs = 3_000;
 
-/** For metrics, after each commit: `{ writes, durationMs }`, from when the first of them came. */
+/** For metrics, after each commit: `{ writes, durationMs }`. The duration begins when the first write is queued. */
 const committed = channel('plant-store:commit');
 
 interface Waiting {
@@ -34,23 +34,23 @@ interface Waiting {
   sinceMs: number;
 }
 
-/** The changes of one store that wait for their turn. */
+/** The changes of one store. */
 interface Queue {
   store: number;
   waiting: Waiting[];
-  /** What is on its way. */
+  /** The group in progress. */
   group: Group | undefined;
-  /** Resolves when nothing waits any more. */
+  /** Resolves when the queue is empty. */
   done: Promise<void>;
 }
 
 export class Writer {
   readonly #pool: Pool;
   readonly #freshness: Freshness;
-  /** By store, as long as there is something to do. */
+  /** By store. A queue is removed when it is empty. */
   readonly #queues = new Map<number, Queue>();
-  /** Tells the groups of this process from those of others. */
-  readonly #name = randomBytes(9).toString('base64url');
+  /** Distinguishes the groups of this process from those of others. */
+  readonly #processId = randomBytes(9).toString('base64url');
   readonly #pending = new Pending<ChangeResults[ChangeKind]>();
   #attempts = 0;
 
@@ -59,14 +59,14 @@ export class Writer {
     this.#freshness = freshness;
   }
 
-  /** Resolves once the change is committed; rejects with a Problem that says what became of it. */
+  /** Resolves once the change is committed. Otherwise rejects with a Problem that describes its outcome. */
   async write<C extends Change>(change: C): Promise<ChangeResults[C[0]]> {
     const [number, result] = this.#pending.add();
     this.#enqueue({ number, change, sinceMs: performance.now() });
-    return (await result) as ChangeResults[C[0]]; // of this very change
+    return (await result) as ChangeResults[C[0]]; // its number belongs to this change
   }
 
-  /** Waits for every write that was taken. */
+  /** Waits for all writes in the queues. */
   async close(): Promise<void> {
     await Promise.all([...this.#queues.values()].map(({ done }) => done));
   }
@@ -79,30 +79,30 @@ export class Writer {
       return;
     }
     const done = Promise.withResolvers<void>();
-    const own = { store, waiting: [waiting], group: undefined, done: done.promise };
-    this.#queues.set(store, own);
-    // Those of this turn of the event loop go along.
-    setImmediate(() => void this.#work(own).then(done.resolve));
+    const added = { store, waiting: [waiting], group: undefined, done: done.promise };
+    this.#queues.set(store, added);
+    // Later changes of this turn of the event loop join the group.
+    setImmediate(() => void this.#processQueue(added).then(done.resolve));
   }
 
-  /** Never rejects: each write is told its own outcome. */
-  async #work(queue: Queue): Promise<void> {
-    const timer = setInterval(() => this.#rejectLate(queue), sweepMs);
+  /** Never rejects: each change gets its own outcome. */
+  async #processQueue(queue: Queue): Promise<void> {
+    const timer = setInterval(() => this.#rejectTimedOut(queue), timeoutPollMs);
     while (queue.waiting.length > 0) {
       queue.group = nextGroup(queue);
-      await this.#settle(queue.group);
+      await this.#commit(queue.group);
       queue.group = undefined;
-      this.#rejectLate(queue);
+      this.#rejectTimedOut(queue);
     }
     clearInterval(timer);
     this.#queues.delete(queue.store);
   }
 
-  /** Tries until the outcome is known, or is not to be known. */
-  async #settle(group: Group): Promise<void> {
-    const endMs = group.sinceMs + waitMsMax;
+  /** Retries until the outcome is known, or cannot be found out. */
+  async #commit(group: Group): Promise<void> {
+    const endMs = group.sinceMs + queueTimeoutMs;
     for (let attempt = 1; ; attempt++) {
-      const writer = `${this.#name} ${++this.#attempts}`;
+      const writer = `${this.#processId} ${++this.#attempts}`;
       let isSent = false;
       try {
         await this.#pool.withConnection(
@@ -114,12 +114,12 @@ export class Writer {
         );
       } catch (error) {
         const isCommitted =
-          isSent && isConnectionLost(error) ? await this.#ask(group, writer) : false;
+          isSent && isConnectionLost(error) ? await this.#isCommitted(group, writer) : false;
         if (isCommitted === undefined) return this.#reject(group, outcomeUnknown(error));
         if (!isCommitted) {
-          const isPassing = isRetryable(error) || isConnectionLost(error);
-          const isOver = attempt === attemptsMax || performance.now() > endMs;
-          if (!isPassing || isOver) return this.#reject(group, problemOf(error));
+          const isTransient = isRetryable(error) || isConnectionLost(error);
+          const isLastAttempt = attempt === commitAttemptsMax || performance.now() > endMs;
+          if (!isTransient || isLastAttempt) return this.#reject(group, problemOf(error));
           await jitter();
           continue;
         }
@@ -129,22 +129,22 @@ export class Writer {
         const { numbers, sinceMs } = group;
         committed.publish({ writes: numbers.length, durationMs: performance.now() - sinceMs });
       }
-      // Later, so that the next group is on its way before those of this one are answered.
+      // In the next turn, so that the next group is sent before the responses to this one.
       setImmediate(() => this.#report(group));
       return;
     }
   }
 
-  /** Whether an attempt came through, whose answer was lost; undefined where nobody can tell. */
-  async #ask(group: Group, writer: string): Promise<boolean | undefined> {
+  /** Whether an attempt was committed after its response was lost; undefined if that cannot be found out. */
+  async #isCommitted(group: Group, writer: string): Promise<boolean | undefined> {
     for (
-      const endMs = performance.now() + commitCheckMsMax;
+      const endMs = performance.now() + commitCheckTimeoutMs;
       performance.now() < endMs;
       await jitter()
     ) {
       try {
         const [row] = await this.#pool.withConnection((connection) =>
-          connection.query(groupSql.lastGroup, [group.store, group.assigned]),
+          connection.query(groupSql.lastGroup, [group.store, group.assignedCount]),
         );
         if (row === undefined) continue;
         const [id, version, lastWriter] = row;
@@ -152,11 +152,11 @@ export class Writer {
           group.last = { id, version };
           return true;
         }
-        // It had the row locked, so it is over by now: if it is not there and nobody came after
-        // it, it has failed. Where it had not, the server may not even have begun it.
+        // If the attempt had locked the row, it has ended by now. It failed if the row shows neither it nor a
+        // later group. If it had not locked the row, the server can still be about to begin it.
         return group.last !== undefined && version <= group.last.version ? false : undefined;
       } catch {
-        // The server is not back yet, or another holds the row.
+        // The server is not back yet, or another group has locked the row.
       }
     }
     return undefined;
@@ -173,11 +173,11 @@ export class Writer {
     for (const number of numbers) this.#pending.reject(number, error);
   }
 
-  /** Those who have waited for too long: there may be no end to it. */
-  #rejectLate({ waiting, group }: Queue): void {
+  /** Callers do not wait longer, even if a group takes forever. */
+  #rejectTimedOut({ waiting, group }: Queue): void {
     const nowMs = performance.now();
     for (let [first] = waiting; first !== undefined; [first] = waiting) {
-      if (first.sinceMs >= nowMs - waitMsMax) break;
+      if (first.sinceMs >= nowMs - queueTimeoutMs) break;
       waiting.shift();
       this.#pending.reject(first.number, problemOf(new TimeoutError()));
     }
@@ -187,14 +187,14 @@ export class Writer {
   }
 }
 
-/** The first of the queue, of which no two name the same plant: the order of such is up to the database. */
+/** Removes a group from the queue. No two of its changes have the same id, because their order is undefined. */
 function nextGroup({ store, waiting }: Queue): Group {
   const ids = new Set<number>();
   const changes = new Map<number, Change>();
   const sinceMs = waiting[0]?.sinceMs ?? 0;
   for (const { number, change } of waiting) {
     const [, , , id] = change;
-    if (changes.size === groupMax || (id !== undefined && ids.has(id))) break;
+    if (changes.size === groupChangesMax || (id !== undefined && ids.has(id))) break;
     if (id !== undefined) ids.add(id);
     changes.set(number, change);
   }

@@ -25,25 +25,25 @@ describe('PostgreSQL: an address', () => {
     assert.equal(parseAddress('postgresql://localhost').database, undefined);
   });
 
-  for (const [url, mend] of [
+  for (const [url, message] of [
     ['postgres://', /is not the address of a PostgreSQL server/],
-    ['postgres://host:port/db', /has no good host and port/],
-    ['postgres://host:99999/db', /has no good host and port/],
-    ['postgres://a,,b/db', /has no good host and port/],
-    ['postgres://[nonsense]/db', /has no good host and port/],
+    ['postgres://host:port/db', /has no valid host and port/],
+    ['postgres://host:99999/db', /has no valid host and port/],
+    ['postgres://a,,b/db', /has no valid host and port/],
+    ['postgres://[nonsense]/db', /has no valid host and port/],
     ['postgres://us:1234/secret@host/db', /is not the address of a PostgreSQL server/],
     ['postgres://us:12?secret@host/db', /is not the address of a PostgreSQL server/],
-    ['postgres://us%zzer@host/db', /a % that is not percent-encoding/],
-    [
-      'postgres://host/db?ssl=true',
-      /a parameter that is not known: there are sslmode and sslrootcert/,
-    ],
+    ['postgres://us%zzer@host/db', /a % that does not begin a percent-encoding: write it as %25/],
+    ['postgres://host/db?ssl=true', /an unknown parameter: use only sslmode and sslrootcert/],
     ['postgres://host/db?sslmode=prefer', /use verify-full, no-verify or disable/],
-    ['postgres://host/db?sslrootcert=/nowhere', /cannot be read at \/nowhere/],
+    [
+      'postgres://host/db?sslrootcert=/nowhere',
+      /Cannot read the certificates of sslrootcert at \/nowhere/,
+    ],
   ] as const) {
-    it(`is refused as ${url}, with words that name the mend`, () => {
+    it(`is refused as ${url}, with a message that says how to fix it`, () => {
       const name = url.includes('/nowhere') ? 'Refusal' : 'UsageError';
-      assert.throws(() => parseAddress(url), { name, message: mend });
+      assert.throws(() => parseAddress(url), { name, message });
     });
   }
 

@@ -67,7 +67,7 @@ it('Citus: a worker that may forget what it acknowledges is refused', async (t) 
   await joinCluster(url);
   const { status, stderr } = await run(['migrate', '--database', url]);
   assert.equal(status, 1);
-  assert.match(stderr, new RegExp(`${host} of the cluster: synchronous_commit must be on`));
+  assert.match(stderr, new RegExp(`${host} of the cluster: synchronous_commit is off`));
 });
 
 it('Citus: a worker that may write half a page is refused', async (t) => {
@@ -87,7 +87,7 @@ it('Citus: a worker that may write half a page is refused', async (t) => {
   assert.equal(status, 1);
   assert.match(
     stderr,
-    new RegExp(`${new URL(worker).host} of the cluster: full_page_writes must be on`),
+    new RegExp(`${new URL(worker).host} of the cluster: full_page_writes is off`),
   );
 });
 

@@ -22,10 +22,10 @@ describe('PostgreSQL: the commands', () => {
   it('refuse at the start what waiting does not mend, without the password', async () => {
     for (const [database, expected, mend] of [
       [withParts({ password: 'hunter2' }), 1, /refuses the user or the password of the address/],
-      [withParts({ pathname: '/nowhere' }), 1, /has no database of the name in the address/],
+      [withParts({ pathname: '/nowhere' }), 1, /has no database with the name in the address/],
       ['mysql://u:hunter2@host/db', 2, /Give it as sqlite:PATH or postgres:/],
       ['postgres://u:hunter2/@host/db', 2, /is not the address of a PostgreSQL server/],
-      ['postgres://u:hunter2@host/db?x=y', 2, /a parameter that is not known/],
+      ['postgres://u:hunter2@host/db?x=y', 2, /an unknown parameter/],
     ] as const) {
       for (const args of [
         ['serve', '--port', '0', '--database', database],
@@ -66,7 +66,7 @@ describe('PostgreSQL: the commands', () => {
       ],
       [
         withParts({ search: '?sslmode=verify-full' }),
-        /The database server does not speak TLS\. .*sslmode=disable/,
+        /The database server does not support TLS\. .*sslmode=disable/,
       ],
       [withParts({ password: '' }), /: SASL: .* password/],
     ] as const) {

@@ -1,11 +1,11 @@
 -- Older versions: refused
--- Each statement is a transaction of its own and may be repeated. On engines that span machines every
--- table is distributed by its first column (citus.ts): the rows of one store are together.
+-- Each statement is its own transaction and can be repeated. On engines that span machines, every table is
+-- distributed by its first column (citus.ts), so the rows of one store are on one machine.
 --
--- Text that is in an index is in the order of its bytes. Any other order comes from a library of the
--- system, and an index whose rows are found by it loses some when that library is updated.
+-- Indexed text has the collation "C", the order of its bytes. Other collations come from a library of the
+-- operating system. After an update of that library, an index can miss rows.
 
--- A name is unique over all stores, which no table that is distributed by store could say.
+-- A name is unique across all stores. A table that is distributed by store could not enforce that.
 CREATE TABLE IF NOT EXISTS plant_store.store_names (
   name  text   COLLATE "C" NOT NULL PRIMARY KEY,
   store bigint NOT NULL
@@ -14,13 +14,13 @@ CREATE TABLE IF NOT EXISTS plant_store.store_names (
 CREATE TABLE IF NOT EXISTS plant_store.stores (
   store     bigint NOT NULL PRIMARY KEY,
   name      text   NOT NULL,
-  -- The next plant without an id gets the number above; the last ones may have found none left.
+  -- The next plant without an id gets this number + 1. It can exceed the largest valid id.
   last_id   bigint NOT NULL DEFAULT 0,
   last_user bigint NOT NULL DEFAULT 0,
-  -- Counts the groups of changes to plants, and who made the last one.
+  -- The number of groups of changes to plants, and the writer of the last group.
   version   bigint NOT NULL DEFAULT 0,
   writer    text   NOT NULL DEFAULT '',
-  -- Another number at random after each change of a token or a role.
+  -- Each change of a token or a role sets a new random number.
   grants    bigint NOT NULL DEFAULT 0
 );
 
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS plant_store.users (
   UNIQUE (store, name)
 );
 
--- Found by the hash alone, before anybody knows the store.
+-- A token is found by its hash alone, before its store is known.
 CREATE TABLE IF NOT EXISTS plant_store.tokens (
   hash       bytea  NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
   store      bigint NOT NULL,
@@ -47,8 +47,8 @@ CREATE TABLE IF NOT EXISTS plant_store.tokens (
 
 CREATE INDEX IF NOT EXISTS tokens_by_store ON plant_store.tokens (store, hash);
 
--- Owners are users that the storage has found, and users are never deleted: to have every insert of a
--- plant ask for its owner again would be a quarter of what it costs.
+-- The owner is no foreign key, because checking it would be a quarter of the cost of an insert. The storage
+-- has found the user before, and users are never deleted.
 CREATE TABLE IF NOT EXISTS plant_store.plants (
   store bigint NOT NULL,
   id    bigint NOT NULL CHECK (id BETWEEN 1 AND 9007199254740991),
@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS plant_store.plants (
   PRIMARY KEY (store, id)
 );
 
--- Each list is a range of one index in the order of its answer.
+-- Each list reads one range of an index, in the order of the response.
 CREATE INDEX IF NOT EXISTS plants_by_owner     ON plant_store.plants (store, owner, id);
 CREATE INDEX IF NOT EXISTS plants_by_tag       ON plant_store.plants (store, tag, id);
 CREATE INDEX IF NOT EXISTS plants_by_owner_tag ON plant_store.plants (store, owner, tag, id);
