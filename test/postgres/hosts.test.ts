@@ -34,7 +34,7 @@ describe('PostgreSQL: a host name with two addresses', { skip }, () => {
   after(() => Promise.all([primary, readOnly].map((one) => one[Symbol.asyncDispose]())));
 
   for (const [what, isStuck] of [
-    ['the server is read-only', false],
+    ['is read-only', false],
     ['accepts connections and never answers', true],
   ] as const) {
     for (const [useless, good] of [addresses, addresses.toReversed()]) {
