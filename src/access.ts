@@ -11,7 +11,7 @@ export type Role = (typeof roles)[number];
 export const scopes = ['plants:read', 'plants:write'] as const;
 export type Scope = (typeof scopes)[number];
 
-/** The text that storages store. */
+/** The form in which a storage stores scopes. */
 export function formatScopes(granted: readonly Scope[]): string {
   return granted.join(' ');
 }
@@ -52,8 +52,8 @@ export type ReadAccess = Pick<Caller, 'store' | 'read'>;
 export type WriteAccess = Pick<Caller, 'store' | 'write'>;
 
 /**
- * What identifies the caller of a request: the SHA-256 of its token (token.ts). A new kind of credential also
- * needs `credentialOf` in http/auth.ts, which reads it, and `identify` of each storage, which finds its user.
+ * What identifies the caller of a request: the SHA-256 of its token (token.ts). To add another kind, extend
+ * `credentialOf` in http/auth.ts and `identify` of each storage, which must find or create the user.
  */
 export interface Credential {
   readonly tokenHash: Uint8Array;

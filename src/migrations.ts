@@ -19,11 +19,11 @@ export interface Migration {
 export interface Schema {
   /** Number of migrations applied. */
   version: number;
-  /** Oldest version whose programs can use it. During a migration that refuses those, it is above `version`. */
+  /** Oldest version whose programs can use it. A migration that refuses older programs raises it first. */
   usableFrom: number;
 }
 
-/** Programs before 0.1.0 refuse a number above their own version, so a number of 1,000 or more refuses them. */
+/** Programs before 0.1.0 refuse a number above their own version, so they refuse any number from 1,000 on. */
 const versionsMax = 1_000;
 
 /**

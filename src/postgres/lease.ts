@@ -127,6 +127,7 @@ export class Lease {
       stop.throwIfAborted();
       await this.#pool.withConnection(async (session) => {
         try {
+          // The name comes first, so that the next holder can terminate this session too.
           await session.command(
             `RESET ALL; SET application_name = '${applicationName}'; SET statement_timeout = 0`,
           );
@@ -150,7 +151,7 @@ export class Lease {
     }
   }
 
-  /** Needs a session with the application name, so that the next holder can terminate it in turn. */
+  /** Renews before each attempt, so that it cannot terminate the session of a later holder. */
   async #terminateOthers(connection: Connection): Promise<void> {
     for (const endMs = performance.now() + terminateTimeoutMs; performance.now() < endMs;) {
       await this.renew(connection);
