@@ -5,7 +5,7 @@ import { refuseNewerSchema } from './migrate.ts';
 import { unfinishedCopyTable } from './schema.ts';
 import { prepare } from './statement.ts';
 
-/** All but what is of no use in another database (test/archive.test.ts). */
+/** All columns but those that mean nothing in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly string[]> = {
   stores: ['store', 'name', 'last_id'],
   users: ['store', 'user', 'name', 'role'],
@@ -16,7 +16,7 @@ export const columns: Record<Table, readonly string[]> = {
 export class SqliteArchive implements Archive {
   readonly #database: DatabaseSync;
 
-  /** Throws Refusal where the file cannot be used, or may have columns that this program does not know. */
+  /** Throws Refusal if the file cannot be used, or if its schema is newer: a copy would miss columns. */
   constructor(path: string, options: OpenOptions) {
     this.#database = openDatabase(path, options);
     try {
@@ -43,9 +43,9 @@ export class SqliteArchive implements Archive {
   }
 
   async add(table: Table, rows: readonly Row[]): Promise<void> {
-    const places = columns[table].map(() => '?').join();
+    const parameters = columns[table].map(() => '?').join();
     const insert = this.#database.prepare(
-      `INSERT INTO ${table} (${columns[table].join()}) VALUES (${places}) ON CONFLICT DO NOTHING`,
+      `INSERT INTO ${table} (${columns[table].join()}) VALUES (${parameters}) ON CONFLICT DO NOTHING`,
     );
     this.#database.exec('BEGIN IMMEDIATE');
     try {
@@ -64,14 +64,14 @@ export class SqliteArchive implements Archive {
     );
   }
 
-  /** As SQLite has it: a number that the commits of other connections change (pragma data_version). */
+  /** Every commit of another connection changes data_version. */
   async version(): Promise<string> {
     return String(this.#first('PRAGMA data_version')?.[0]);
   }
 
   async unfinished(): Promise<string | undefined> {
-    const isThere = this.#first(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
-    return isThere && String(this.#first('SELECT source FROM unfinished_copy')?.[0]);
+    const table = this.#first(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
+    return table && String(this.#first('SELECT source FROM unfinished_copy')?.[0]);
   }
 
   async begin(source: string): Promise<void> {

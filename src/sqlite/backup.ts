@@ -1,6 +1,6 @@
 /**
- * Copies of a database: taken while others write to it, put back while nobody uses it. Neither ever
- * overwrites a file or leaves half of one under the name that was asked for.
+ * Backs up a database that is in use, and restores one that is not. Neither overwrites a file, and an
+ * interruption leaves no partial file under the requested name.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -17,23 +17,23 @@ import {
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { Refusal, type RefusalKind } from '../refusal.ts';
-import { openAsItIs, openDatabase } from './database.ts';
+import { openWithoutMigrating, openDatabase } from './database.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
-import { companions, publish, refuseLeftovers, syncFile } from './files.ts';
+import { companionSuffixes, publish, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, refuseNewerSchema, versionOf } from './migrate.ts';
 import { pragma } from './pragma.ts';
 import { schemaDifference } from './schema.ts';
 import { rewriteWal } from './rewrite-wal.ts';
 
-/** Told after each step: pages copied, of how many. */
+/** Called after each step with the number of copied pages, and of all pages. */
 export type OnProgress = (done: number, total: number) => void;
 
-/** Pages that are copied between two calls of OnProgress: 16 MiB. */
-const pagesAtOnce = 4_096;
+/** Pages that each step copies: 16 MiB. */
+const stepPages = 4_096;
 
 /**
- * Copies the database as it is at this moment to `file`, which must not exist, and checks the copy.
- * The copy is one file that only its owner can read.
+ * Copies a snapshot of the database to `file`, which must not exist, and checks the copy. The copy is a single
+ * file that only its owner can read.
  */
 export async function backupDatabase(
   path: string,
@@ -41,13 +41,13 @@ export async function backupDatabase(
   onProgress: OnProgress,
 ): Promise<void> {
   if (existsSync(file)) {
-    throw new Refusal(`${file} exists already, and a backup never overwrites.`, {
+    throw new Refusal(`${file} already exists, and a backup never overwrites a file.`, {
       kind: 'name-taken',
     });
   }
   refuseLeftovers(file);
   await withPartial(file, async (partial) => {
-    const source = openAsItIs(path);
+    const source = openWithoutMigrating(path);
     try {
       await copy(source, path, partial, onProgress);
     } finally {
@@ -58,26 +58,25 @@ export async function backupDatabase(
 }
 
 /**
- * Puts the database of `file` in the place of the one at `path`; that one is kept beside it. Returns
- * the path that it is kept at, or undefined where there was none.
- * Refuses a database that any process has open.
+ * Restores the backup `file` to `target`. Renames an existing database, and returns its new path, or undefined
+ * if there was none. Throws Refusal if a process has that database open.
  */
 export async function restoreDatabase(
   file: string,
   target: string,
   onProgress: OnProgress,
 ): Promise<string | undefined> {
-  const isThere = existsSync(target);
-  const path = isThere ? realpathSync(target) : target; // the file itself and not a link to it
-  if (!isThere) refuseLeftovers(path);
+  const exists = existsSync(target);
+  const path = exists ? realpathSync(target) : target; // the file itself, not a link to it
+  if (!exists) refuseLeftovers(path);
   const source = openBackup(file);
   try {
     return await withPartial(path, async (partial) => {
       await copy(source, file, partial, onProgress);
-      refuseForeignContent(partial, file); // in the copy, which nobody else can change
-      openDatabase(partial, { create: false }).close(); // brings it to the newest schema
-      makeOneFile(partial);
-      if (isThere) return replace(partial, path);
+      refuseForeignContent(partial, file); // of the copy, because the original can change meanwhile
+      openDatabase(partial, { create: false }).close(); // migrates it
+      convertToSingleFile(partial);
+      if (exists) return replace(partial, path);
       publish(partial, path);
       return undefined;
     });
@@ -88,48 +87,48 @@ export async function restoreDatabase(
 
 function openBackup(file: string): DatabaseSync {
   if (!existsSync(file)) throw new Refusal(`There is no backup at ${file}.`);
-  if (!statSync(file).isFile()) throw noBackup(file);
+  if (!statSync(file).isFile()) throw notABackup(file);
   const source = new DatabaseSync(file, { readOnly: true });
   try {
     const isOurs = pragma(source, 'application_id') === applicationId && versionOf(source) > 0;
-    if (!isOurs) throw noBackup(file);
+    if (!isOurs) throw notABackup(file);
     refuseNewerSchema(source, file);
     return source;
   } catch (error) {
     source.close();
-    throw damageOf(error, file);
+    throw sourceRefusalFor(error, file);
   }
 }
 
-function noBackup(file: string): Refusal {
-  return new Refusal(`${file} is no backup of a Plant Store.`, { kind: 'no-backup' });
+function notABackup(file: string): Refusal {
+  return new Refusal(`${file} is not a Plant Store backup.`, { kind: 'no-backup' });
 }
 
-/** A database that SQLite finds whole can still have another schema, or rows that belong to nobody. */
+/** A file that passes SQLite's integrity check can still have another schema, or violate foreign keys. */
 function refuseForeignContent(copied: string, original: string): void {
   using database = new DatabaseSync(copied, { readOnly: true });
   const difference = schemaDifference(database);
   if (difference !== undefined) {
-    throw new Refusal(`${original} is no backup of a Plant Store: the database ${difference}.`, {
+    throw new Refusal(`${original} is not a Plant Store backup: the database ${difference}.`, {
       kind: 'no-backup',
     });
   }
   const orphan = database.prepare('PRAGMA foreign_key_check').get();
   if (orphan !== undefined) {
     throw new Refusal(
-      `${original} is no whole backup: a row of ${String(orphan['table'])} belongs to none of ` +
-        `${String(orphan['parent'])}.`,
+      `${original} is not a complete backup: a row of ${String(orphan['table'])} refers to a missing row ` +
+        `of ${String(orphan['parent'])}.`,
       { kind: 'no-backup' },
     );
   }
 }
 
-/** What is wrong with the original of a copy, where that is what an error tells. */
-function damageOf(error: unknown, original: string): unknown {
+/** The Refusal for an error that shows damage of the source. Any other error is returned unchanged. */
+function sourceRefusalFor(error: unknown, original: string): unknown {
   if (!isSqliteError(error)) return error;
   switch (primaryCode(error)) {
     case resultCode.notADatabase:
-      return noBackup(original);
+      return notABackup(original);
     case resultCode.corrupt:
       return damaged(original);
     default:
@@ -139,15 +138,15 @@ function damageOf(error: unknown, original: string): unknown {
 
 function damaged(original: string): Refusal {
   return new Refusal(
-    `${original} is damaged: SQLite finds no whole database in it. Keep it, and restore a backup that is whole.`,
+    `${original} is damaged: SQLite finds errors in it. Keep it, and restore an intact backup.`,
   );
 }
 
-/** Works on a file beside `file`, which is gone afterwards, whatever happens. */
+/** Runs `work` with a temporary file next to `file`, and deletes it afterwards. */
 async function withPartial<T>(file: string, work: (partial: string) => Promise<T>): Promise<T> {
   const partial = `${file}.partial-${randomUUID()}`;
   const remove = () => {
-    for (const suffix of ['', ...companions]) rmSync(partial + suffix, { force: true });
+    for (const suffix of ['', ...companionSuffixes]) rmSync(partial + suffix, { force: true });
   };
   try {
     closeSync(openSync(partial, 'wx', 0o600));
@@ -163,7 +162,7 @@ async function withPartial<T>(file: string, work: (partial: string) => Promise<T
   }
 }
 
-/** Copies the database that was opened from `original`, and checks the copy from end to end. */
+/** Copies the database that was opened from `original`, and checks the integrity of the copy. */
 async function copy(
   source: DatabaseSync,
   original: string,
@@ -172,17 +171,14 @@ async function copy(
 ): Promise<void> {
   try {
     await copyPages(source, file, onProgress);
-    makeOneFile(file);
-    if (!isWhole(file)) throw damaged(original);
+    convertToSingleFile(file);
+    if (!isIntact(file)) throw damaged(original);
   } catch (error) {
-    throw damageOf(error, original);
+    throw sourceRefusalFor(error, original);
   }
 }
 
-/**
- * An open read transaction pins what is copied: without it the copy would begin anew each time that
- * another process writes.
- */
+/** Copies within a read transaction: otherwise SQLite restarts the copy when another process writes. */
 async function copyPages(
   source: DatabaseSync,
   file: string,
@@ -191,7 +187,7 @@ async function copyPages(
   source.exec('BEGIN');
   source.prepare('SELECT count(*) FROM sqlite_schema').get();
   const total = await backup(source, file, {
-    rate: pagesAtOnce,
+    rate: stepPages,
     progress: ({ totalPages, remainingPages }) =>
       onProgress(totalPages - remainingPages, totalPages),
   });
@@ -199,8 +195,8 @@ async function copyPages(
   onProgress(total, total);
 }
 
-/** Makes the copy one file without a WAL and puts it on disk. */
-function makeOneFile(file: string): void {
+/** Switches the copy from WAL mode, so that it needs no other file, and syncs it. */
+function convertToSingleFile(file: string): void {
   const database = new DatabaseSync(file);
   try {
     database.exec('PRAGMA journal_mode = DELETE');
@@ -210,7 +206,7 @@ function makeOneFile(file: string): void {
   syncFile(file);
 }
 
-function isWhole(file: string): boolean {
+function isIntact(file: string): boolean {
   const database = new DatabaseSync(file, { readOnly: true });
   try {
     return pragma(database, 'integrity_check(1)') === 'ok';
@@ -220,45 +216,46 @@ function isWhole(file: string): boolean {
 }
 
 /**
- * Swaps the file under a lock that no open connection lets through. Who opens `path` meanwhile waits
- * for the lock, and then finds that the file is another (database.ts).
+ * Replaces the file under an exclusive lock, which fails if any connection is open. A process that opens `path`
+ * meanwhile waits for the lock, and then detects the replacement (database.ts). Returns the new path of the old
+ * file.
  */
 function replace(partial: string, path: string): string {
-  const kept = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
+  const oldPath = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
   rewriteWal(path);
   const database = new DatabaseSync(path);
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
-    database.exec('PRAGMA journal_mode = DELETE'); // needs to be alone, and takes the WAL in
+    database.exec('PRAGMA journal_mode = DELETE'); // fails if another connection is open; checkpoints the WAL
     database.exec('BEGIN EXCLUSIVE');
     const { uid, gid, mode } = statSync(path);
     chownSync(partial, uid, gid);
     chmodSync(partial, mode);
-    publish(path, kept);
+    publish(path, oldPath);
     renameSync(partial, path);
     syncFile(dirname(path));
   } finally {
     database.close();
   }
-  return kept;
+  return oldPath;
 }
 
 function refusalFor(error: unknown, file: string): unknown {
-  const ofSystem = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const [reason, kind] = reasons[isSqliteError(error) ? primaryCode(error) : ofSystem] ?? [];
+  const systemCode = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const [reason, kind] = reasons[isSqliteError(error) ? primaryCode(error) : systemCode] ?? [];
   return reason === undefined ? error : new Refusal(`${file} ${reason}`, { kind, cause: error });
 }
 
 const reasons: Record<number | string, readonly [reason: string, kind?: RefusalKind]> = {
   [resultCode.busy]: ['is in use. Stop every process that has it open, and try again.'],
   [resultCode.corrupt]: [
-    'is damaged. Move it away, with the files -wal and -shm beside it, and try again.',
+    'is damaged. Move it away, with the files -wal and -shm next to it, and try again.',
   ],
-  [resultCode.full]: ['does not fit: the disk is full.'],
+  [resultCode.full]: ['cannot be written: the disk is full. Free some space and try again.'],
   [resultCode.notADatabase]: ['is not an SQLite database. Move it away, and try again.'],
-  EEXIST: ['exists by now, and is never overwritten.', 'name-taken'],
-  ENOENT: ['cannot be made: there is no such folder.'],
-  EACCES: ['cannot be made: permission is denied.'],
-  EROFS: ['cannot be made: the file system is read-only.'],
-  ENOSPC: ['does not fit: the disk is full.'],
+  EEXIST: ['was created by another process, and is never overwritten.', 'name-taken'],
+  ENOENT: ['cannot be created: the folder does not exist.'],
+  EACCES: ['cannot be created: permission denied.'],
+  EROFS: ['cannot be created: the file system is read-only.'],
+  ENOSPC: ['cannot be written: the disk is full. Free some space and try again.'],
 };

@@ -3,24 +3,29 @@ import { sleepSync } from './sleep.ts';
 import { isLocked } from './errors.ts';
 import { nowMs } from './writes.ts';
 
-/** How often a writer asks for the lock that another process holds, which takes a tenth of a core. */
+/** How often to retry while another process holds the write lock. This costs a tenth of a core. */
 const lockPollMs = 0.25;
 
 /**
- * Begins to write. Waits for the lock that other processes hold until `untilMs` of nowMs(), then throws
- * SQLite's error. SQLite would wait too, but in sleeps of up to 100 ms, in which the others take the lock
- * again and again: with several workers that write at full load, one would starve. Blocks the thread that
- * it is called on.
+ * Begins a write transaction. Waits for the write lock until `deadlineMs` (as of nowMs()), then throws SQLite's
+ * error. It blocks the thread.
+ *
+ * SQLite's own wait sleeps up to 100 ms between attempts: among several workers under full load, one would
+ * starve.
  */
-export function begin(database: DatabaseSync, untilMs: number, pollMs = lockPollMs): void {
+export function beginImmediate(
+  database: DatabaseSync,
+  deadlineMs: number,
+  pollMs = lockPollMs,
+): void {
   database.exec('PRAGMA busy_timeout = 0');
   for (;;) {
     try {
-      // IMMEDIATE: a read that turns into a write later is refused whatever the timeout.
+      // A read transaction that becomes a write one can fail at once, whatever the timeout.
       database.exec('BEGIN IMMEDIATE');
       return;
     } catch (error) {
-      if (!isLocked(error) || nowMs() > untilMs) throw error;
+      if (!isLocked(error) || nowMs() > deadlineMs) throw error;
       sleepSync(pollMs);
     }
   }

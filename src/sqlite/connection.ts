@@ -1,21 +1,21 @@
 /**
- * A connection to the file that mends itself: after an error that leaves it in doubt it is closed,
- * and the next use opens another. Each thread has its own.
+ * A connection to the file that recovers by itself: an error that can leave it unusable closes it, and the next
+ * use opens another. Each thread has its own.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
-import { begin } from './begin.ts';
-import { openDatabase, walBytesKept, type OpenOptions } from './database.ts';
+import { beginImmediate } from './begin.ts';
+import { openDatabase, walLimitBytes, type OpenOptions } from './database.ts';
 import {
   isFailedSync,
   isSqliteError,
-  leavesConnectionSound,
+  leavesConnectionUsable,
   problemOf,
   type Stage,
 } from './errors.ts';
 import { SchemaCheck } from './migrate.ts';
-import { OpenFile, refuseOther, type FileId } from './open-file.ts';
+import { OpenFile, refuseOtherFile, type FileId } from './open-file.ts';
 import { Plants } from './plants.ts';
 import { Stores } from './stores.ts';
 import { Tokens } from './tokens.ts';
@@ -27,8 +27,8 @@ export interface Tables {
   tokens: Tokens;
 }
 
-/** A connection that is open, and what runs on it. */
-export interface Open extends Tables {
+/** An open connection and its prepared statements. */
+export interface OpenConnection extends Tables {
   database: DatabaseSync;
   file: OpenFile;
   schema: SchemaCheck;
@@ -38,125 +38,125 @@ export interface Open extends Tables {
   endReads: StatementSync;
 }
 
-/** Reads run on the event loop, so they hardly wait for a lock; in WAL mode they hardly ever have to. */
-const readLockMs = 20;
-/** Until a file that could not be opened is tried again: trying takes some milliseconds. */
-const reopenMs = 250;
-/** How far the WAL grows beyond what is kept of it before readers are waited for, and how long. */
-const restartWalBytes = 16 * 1024 * 1024;
-const restartWalMs = 100;
+/** Reads block the event loop while they wait for a lock. In WAL mode, they rarely have to. */
+const readLockTimeoutMs = 20;
+/** The file is not opened for this long after that failed: each attempt blocks for some milliseconds. */
+const openBackoffMs = 250;
+/** How far the WAL grows beyond its size limit before a restart waits for readers, and for how long. */
+const walExcessBytesMax = 16 * 1024 * 1024;
+const walRestartTimeoutMs = 100;
 
 export class Connection {
   readonly #path: string;
   readonly #cacheKiB: number;
-  /** The file that it opens, and no other; that of its first opening if it was told none. */
+  /** The only file that it opens. Without one, the first file that it opens. */
   #fileId: FileId | undefined;
-  #open: Open | undefined;
+  #open: OpenConnection | undefined;
   #diskFailure: unknown;
-  #restartWalAt = walBytesKept + restartWalBytes;
-  #refusal: { problem: unknown; untilMs: number } | undefined;
+  #restartWalAtBytes = walLimitBytes + walExcessBytesMax;
+  #openFailure: { problem: unknown; untilMs: number } | undefined;
 
-  /** `cacheKiB` is what it may keep of the file in memory; it takes no more than it reads. */
+  /** `cacheKiB` is the maximum size of SQLite's page cache, which grows as pages are read. */
   constructor(path: string, cacheKiB: number, fileId?: FileId) {
     this.#path = path;
     this.#cacheKiB = cacheKiB;
     this.#fileId = fileId;
   }
 
-  /** Opens the file now and not with the first use. Throws Refusal where it cannot be used. */
+  /** Opens the file before the first use. Throws Refusal if it cannot be used. */
   open(options: OpenOptions): FileId {
     this.#open = this.#openWith(options);
     return this.#open.file.id;
   }
 
-  /** Why nothing can be read from the file or written to it; undefined if there is no reason. */
-  fault(): Refusal | undefined {
+  /** Why the file cannot be read or written; undefined if it can. */
+  findFault(): Refusal | undefined {
     try {
       this.#open?.file.check();
       this.#open?.schema.check();
       if (this.#open === undefined && this.#fileId !== undefined)
-        refuseOther(this.#path, this.#fileId);
+        refuseOtherFile(this.#path, this.#fileId);
       return undefined;
     } catch (error) {
       if (error instanceof Refusal) return error;
-      if (isSqliteError(error)) return undefined; // what reads or writes next gets it too
+      if (isSqliteError(error)) return undefined; // the next read or write gets it too
       throw error;
     }
   }
 
-  /** Until `endReads`, all reads see the same; without it, each statement sees what there is by then. */
+  /** All reads until `endReads` see the same state of the file. Without it, each statement sees the latest. */
   beginReads(): void {
     this.read(({ beginReads }) => beginReads.run());
   }
 
   endReads(): void {
-    // After an error there is no transaction any more.
+    // An error ends the transaction.
     if (this.#open?.database.isTransaction !== true) return;
     try {
       this.read(({ endReads }) => endReads.run());
     } catch {
-      // It is over all the same: the connection has been closed, and the next read opens another.
+      // The transaction has ended anyway: the connection is closed, and the next read opens another.
     }
   }
 
-  /** Runs reads, in the transaction that is open or each in its own. */
-  read<T>(work: (open: Open) => T): T {
+  /** Runs reads in the transaction that `beginReads` began, or each in its own. */
+  read<T>(work: (open: OpenConnection) => T): T {
     try {
-      return work(this.#opened(readLockMs));
+      return work(this.#getOrOpen(readLockTimeoutMs));
     } catch (error) {
-      throw this.#failed(error, 'before-commit');
+      throw this.#recoverFrom(error, 'before-commit');
     }
   }
 
-  /** The error after which nothing is written any more, if there was one. */
+  /** The failed sync after which all writes are refused. */
   get diskFailure(): unknown {
     return this.#diskFailure;
   }
 
   /**
-   * Runs `work` in one transaction; when this returns, its commit is on disk. Waits for the lock of
-   * other processes until `untilMs` of nowMs().
+   * Runs `work` in one transaction, and returns when its commit is on disk. Waits for locks of other processes
+   * until `deadlineMs`, as of nowMs().
    */
-  write<T>(work: (tables: Tables) => T, untilMs: number): T {
+  write<T>(work: (tables: Tables) => T, deadlineMs: number): T {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     let stage: Stage = 'before-commit';
     try {
-      const opened = this.#opened(Math.max(0, Math.ceil(untilMs - nowMs())));
-      begin(opened.database, untilMs);
-      opened.schema.check(); // with the lock held, so no newer program can change it meanwhile
-      opened.stores.begin();
-      const result = work(opened);
-      opened.stores.write();
-      opened.file.check();
+      const open = this.#getOrOpen(Math.max(0, Math.ceil(deadlineMs - nowMs())));
+      beginImmediate(open.database, deadlineMs);
+      open.schema.check(); // under the lock, so that no newer program can change it afterwards
+      open.stores.begin();
+      const result = work(open);
+      open.stores.write();
+      open.file.check();
       stage = 'commit';
-      opened.database.exec('COMMIT');
-      opened.file.check(); // a change that went with a file that is gone is not acknowledged
+      open.database.exec('COMMIT');
+      open.file.check(); // a change to a deleted file must not be acknowledged
       return result;
     } catch (error) {
       if (isFailedSync(error, stage)) this.#diskFailure = error;
-      throw this.#failed(error, stage);
+      throw this.#recoverFrom(error, stage);
     }
   }
 
   /**
-   * SQLite begins the WAL anew only at a moment without readers. Where many processes read all the time
-   * there may be none, so this waits for those that are reading now: the others read the file itself.
+   * SQLite restarts the WAL only if nobody is reading from it. Many processes together can read without a gap,
+   * so this blocks writers and waits for current readers: new ones then read the database file itself.
    */
   restartWal(): void {
-    if (this.#open === undefined || this.#open.file.walBytes < this.#restartWalAt) return;
+    if (this.#open === undefined || this.#open.file.walBytes < this.#restartWalAtBytes) return;
     try {
       const { database, file } = this.#open;
-      database.exec(`PRAGMA busy_timeout = ${restartWalMs}`);
+      database.exec(`PRAGMA busy_timeout = ${walRestartTimeoutMs}`);
       const row = database.prepare('PRAGMA wal_checkpoint(RESTART)').get();
-      // A reader that hangs must not delay each commit.
-      const keptBytes = row?.['busy'] === 0 ? walBytesKept : file.walBytes;
-      this.#restartWalAt = keptBytes + restartWalBytes;
+      // If it failed, wait for more growth: a reader that hangs must not delay every commit.
+      const baseBytes = row?.['busy'] === 0 ? walLimitBytes : file.walBytes;
+      this.#restartWalAtBytes = baseBytes + walExcessBytesMax;
     } catch (error) {
-      this.#failed(error, 'before-commit');
+      this.#recoverFrom(error, 'before-commit');
     }
   }
 
-  /** Another connection of this process has written, which the next read must see. */
+  /** Another connection of this process has written: the next read must see it. */
   changed(): void {
     this.#open?.freshness.changed();
   }
@@ -166,28 +166,30 @@ export class Connection {
     this.#open = undefined;
   }
 
-  #opened(lockMs: number): Open {
+  #getOrOpen(lockWaitMsMax: number): OpenConnection {
     if (this.#open !== undefined) return this.#open;
-    if (this.#refusal !== undefined && nowMs() < this.#refusal.untilMs) throw this.#refusal.problem;
+    if (this.#openFailure !== undefined && nowMs() < this.#openFailure.untilMs) {
+      throw this.#openFailure.problem;
+    }
     try {
-      this.#open = this.#openWith({ create: false, lockMs });
+      this.#open = this.#openWith({ create: false, lockWaitMsMax });
       return this.#open;
     } catch (error) {
       const problem = problemOf(error, 'before-commit');
-      this.#refusal = { problem, untilMs: nowMs() + reopenMs };
+      this.#openFailure = { problem, untilMs: nowMs() + openBackoffMs };
       throw problem;
     }
   }
 
-  #openWith(options: OpenOptions): Open {
-    if (this.#fileId !== undefined) refuseOther(this.#path, this.#fileId);
+  #openWith(options: OpenOptions): OpenConnection {
+    if (this.#fileId !== undefined) refuseOtherFile(this.#path, this.#fileId);
     const database = openDatabase(this.#path, options);
     try {
       database.exec(`PRAGMA cache_size = -${this.#cacheKiB}`);
-      database.exec(`PRAGMA busy_timeout = ${readLockMs}`);
+      database.exec(`PRAGMA busy_timeout = ${readLockTimeoutMs}`);
       const file = new OpenFile(database, this.#path);
       this.#fileId ??= file.id;
-      refuseOther(this.#path, this.#fileId);
+      refuseOtherFile(this.#path, this.#fileId);
       const stores = new Stores(database);
       const schema = new SchemaCheck(database, this.#path);
       return {
@@ -207,19 +209,19 @@ export class Connection {
     }
   }
 
-  /** What to throw for `error`, once the connection is sound again or gone. */
-  #failed(error: unknown, stage: Stage): unknown {
-    // What SQLite finds in a file that is not whole says less than that it is not.
-    const cause = stage === 'commit' ? error : (this.fault() ?? error);
+  /** Rolls back, or closes the connection. Returns what to throw for `error`. */
+  #recoverFrom(error: unknown, stage: Stage): unknown {
+    // If the file is moved or truncated, that explains more than SQLite's error.
+    const cause = stage === 'commit' ? error : (this.findFault() ?? error);
     const problem = problemOf(cause, stage);
     const { database } = this.#open ?? {};
     try {
       if (database?.isTransaction) database.exec('ROLLBACK');
-      if (problem === cause || leavesConnectionSound(cause)) return problem;
+      if (problem === cause || leavesConnectionUsable(cause)) return problem;
     } catch {
-      // A connection that cannot roll back is dropped; closing it ends its transaction.
+      // If the rollback fails, closing the connection ends its transaction.
     }
-    // After an I/O error, what the connection holds in memory may differ from what is on disk.
+    // After an I/O error, the connection's page cache can differ from the disk.
     this.#open = undefined;
     database?.close();
     return problem;

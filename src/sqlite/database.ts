@@ -1,5 +1,5 @@
 /**
- * Opens a database file of ours, or refuses it with a sentence that a person can act on.
+ * Opens a database file, or throws Refusal if it is unusable or does not belong to Plant Store.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -24,86 +24,86 @@ import { pragma } from './pragma.ts';
 import { rewriteWal } from './rewrite-wal.ts';
 import { nowMs } from './writes.ts';
 
-/** How long a write waits for its turn and for other processes to end their transactions. */
+/** How long a write waits for the writes before it and for locks of other processes. */
 export const lockTimeoutMs = 5_000;
 
-/** How often a file is tried that could not be opened because of a lock. */
+/** How often opening a locked file is retried. */
 const lockPollMs = 10;
 
-/** The WAL file is cut back to this after a checkpoint, however large a burst made it. */
-export const walBytesKept = 64 * 1024 * 1024;
+/** A checkpoint truncates a larger WAL to this size (PRAGMA journal_size_limit). */
+export const walLimitBytes = 64 * 1024 * 1024;
 
 /**
- * Pages in the WAL that make a writer move them to the file: with 4 times SQLite's own 1,000, pages that
- * many commits change are moved once, and a commit is a quarter cheaper.
+ * Pages in the WAL after which a writer checkpoints it. With four times SQLite's default, a page that many
+ * commits change is copied less often, which makes a commit a quarter cheaper.
  */
-const walPagesMax = 4_000;
+const checkpointPages = 4_000;
 
 export interface OpenOptions {
-  /** Whether a file that does not exist is made. */
+  /** Whether to create a missing file. */
   create: boolean;
-  /** How long to wait for a lock of another process. */
-  lockMs?: number;
-  /** Called if a schema must wait for longer. Without it, that is refused. */
+  /** How long to wait for locks of other processes. */
+  lockWaitMsMax?: number;
+  /** Called if a migration has to wait longer. Without it, opening fails. */
   onLongWait?: (() => void) | undefined;
 }
 
-/**
- * Opens the file, brings its schema to the newest and returns the connection.
- * Throws Refusal for a place or a file that cannot be used.
- */
+/** Opens the file and migrates its schema. Throws Refusal if the path or the file cannot be used. */
 export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
-  const { lockMs = lockTimeoutMs, onLongWait } = options;
-  return openWith(path, options, (database) => migrate(database, path, { lockMs, onLongWait }));
+  const { lockWaitMsMax = lockTimeoutMs, onLongWait } = options;
+  const wait = { lockWaitMsMax, onLongWait };
+  return openWithRetries(path, options, (database) => migrate(database, path, wait));
 }
 
-/** Opens the file with the schema that it has, which may be an older one or a newer one that can be used. */
-export function openAsItIs(path: string): DatabaseSync {
-  return openWith(path, { create: false }, (database) => refuseUnusableSchema(database, path));
+/** Opens the file with its schema unchanged. Throws Refusal if this version cannot use that schema. */
+export function openWithoutMigrating(path: string): DatabaseSync {
+  const checkSchema = (database: DatabaseSync) => refuseUnusableSchema(database, path);
+  return openWithRetries(path, { create: false }, checkSchema);
 }
 
-function openWith(
+function openWithRetries(
   path: string,
-  { create, lockMs = lockTimeoutMs }: OpenOptions,
-  prepare: (database: DatabaseSync) => void,
+  { create, lockWaitMsMax = lockTimeoutMs }: OpenOptions,
+  prepareSchema: (database: DatabaseSync) => void,
 ): DatabaseSync {
-  const untilMs = nowMs() + lockMs;
+  const deadlineMs = nowMs() + lockWaitMsMax;
   for (;;) {
+    const leftMs = Math.max(0, Math.ceil(deadlineMs - nowMs()));
     try {
-      return openOnce(path, { create, lockMs: Math.max(0, Math.ceil(untilMs - nowMs())) }, prepare);
+      return openOnce(path, { create, lockWaitMsMax: leftMs }, prepareSchema);
     } catch (error) {
-      // SQLite does not wait for a process that brings the file into WAL mode at the same moment.
-      if (!isLocked(error) || nowMs() > untilMs) throw refusalFor(error, path);
+      // SQLite does not wait for a process that is switching the file to WAL mode.
+      if (!isLocked(error) || nowMs() > deadlineMs) throw refusalFor(error, path);
       sleepSync(lockPollMs);
     }
   }
 }
 
-/** Throws SQLite's errors as they are. */
+/** Throws Refusal, or SQLite's error. */
 function openOnce(
   path: string,
-  { create, lockMs }: { create: boolean; lockMs: number },
-  prepare: (database: DatabaseSync) => void,
+  { create, lockWaitMsMax }: { create: boolean; lockWaitMsMax: number },
+  prepareSchema: (database: DatabaseSync) => void,
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
   if (!existsSync(path)) {
     if (!create) throw new Refusal(`There is no database at ${path}.`);
-    createDatabase(targetOf(path));
+    createDatabase(resolveLink(path));
   }
-  refuseUnusablePlace(path);
-  refuseEmpty(path);
+  refuseUnusablePath(path);
+  refuseEmptyFile(path);
 
   const { ino: inodeBefore } = statSync(path);
-  const database = new DatabaseSync(path, { timeout: lockMs });
+  const database = new DatabaseSync(path, { timeout: lockWaitMsMax });
   try {
     rewriteWal(path);
     refuseForeignFile(database, path);
     if (statSync(path).ino !== inodeBefore) {
-      // A restore held the lock until here: what is open now is the file that it has set aside.
+      // A restore held the lock until now: this connection has the file that it moved away.
       throw new Refusal(`${path} was replaced by a restore just now. Try again.`);
     }
     configure(database);
-    prepare(database);
+    prepareSchema(database);
     return database;
   } catch (error) {
     database.close();
@@ -112,43 +112,43 @@ function openOnce(
 }
 
 /**
- * Before 3.51.3, two connections that write and checkpoint at once can corrupt a WAL database
- * (sqlite.org/wal.html, "The WAL-Reset Bug"); the commands do just that beside the server.
+ * Before 3.51.3, two connections that write and checkpoint at the same time can corrupt a WAL database
+ * (sqlite.org/wal.html, "The WAL-Reset Bug"). Commands that run next to the service do that.
  */
 export function refuseUnsafeSqlite(version: string): void {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
   if (major * 1_000_000 + minor * 1_000 + patch < 3_051_003) {
     throw new Refusal(
-      `This Node brings SQLite ${version}, which can corrupt a database that several processes use. ` +
+      `This Node includes SQLite ${version}, which can corrupt a database that several processes use. ` +
         'Plant Store needs SQLite 3.51.3 or later: update Node.',
     );
   }
 }
 
-/** What a link to a file that does not exist yet points to. */
-function targetOf(path: string): string {
+/** The target of a symbolic link, which need not exist. */
+function resolveLink(path: string): string {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-  return isLink ? targetOf(resolve(dirname(path), readlinkSync(path))) : path;
+  return isLink ? resolveLink(resolve(dirname(path), readlinkSync(path))) : path;
 }
 
 /**
- * Creates a database under a name of its own and gives it its name when it is whole. So a file that is
- * empty was never one that is being created: it has lost its content (decision 16).
+ * Creates the database under a temporary name and renames it when it is complete. So an empty file is never
+ * a new database: it has lost its content (docs/decisions/0016-lost-database-file.md).
  */
 function createDatabase(path: string): void {
   try {
     refuseLeftovers(path);
   } catch (error) {
-    if (existsSync(path)) return; // another process has created it just now, and they are of that one
+    if (existsSync(path)) return; // another process has just created the database that they belong to
     throw error;
   }
   const partial = `${path}.new-${randomUUID()}`;
   try {
-    claimFile(partial, path);
+    createEmptyFile(partial, path);
     const database = new DatabaseSync(partial);
     try {
-      database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced below, once
-      migrate(database, path, { lockMs: lockTimeoutMs });
+      database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced once, below
+      migrate(database, path, { lockWaitMsMax: lockTimeoutMs });
     } finally {
       database.close();
     }
@@ -156,35 +156,35 @@ function createDatabase(path: string): void {
     publish(partial, path);
   } catch (error) {
     const isTaken = error instanceof Error && 'code' in error && error.code === 'EEXIST';
-    if (!isTaken) throw refusalFor(error, path); // else another process was faster
+    if (!isTaken) throw refusalFor(error, path); // otherwise another process has created it
   } finally {
     rmSync(partial, { force: true });
   }
 }
 
-/** Made empty before SQLite sees it, so that no moment passes in which others may read it. */
-function claimFile(file: string, path: string): void {
+/** SQLite would create the file with the permissions of the umask: others could read it. */
+function createEmptyFile(file: string, path: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
-    throw new Refusal(`Cannot make a database at ${path}: ${reasonOf(error)}.`, {
+    throw new Refusal(`Cannot create a database at ${path}: ${reasonOf(error)}.`, {
       kind: 'no-place',
       cause: error,
     });
   }
 }
 
-/** SQLite would take it for a new database, and delete the WAL beside it. */
-function refuseEmpty(path: string): void {
+/** SQLite would treat it as a new database and delete the WAL next to it. */
+function refuseEmptyFile(path: string): void {
   if (statSync(path).size === 0) {
     throw new Refusal(
-      `${path} is empty: it has lost its content, or is no database. ` +
-        'Restore a backup, or delete the file to begin with a new database.',
+      `${path} is empty: it has lost its content or is not a database. ` +
+        'Restore a backup, or delete the file to start with a new database.',
     );
   }
 }
 
-function refuseUnusablePlace(path: string): void {
+function refuseUnusablePath(path: string): void {
   if (!statSync(path).isFile()) {
     throw new Refusal(`${path} is not a file.`, { kind: 'not-a-file' });
   }
@@ -193,8 +193,7 @@ function refuseUnusablePlace(path: string): void {
     accessSync(dirname(path), constants.W_OK);
   } catch (error) {
     throw new Refusal(
-      `Cannot write to ${path} or the folder that it is in (${reasonOf(error)}). ` +
-        'SQLite needs to write both.',
+      `Cannot write to ${path} or its folder (${reasonOf(error)}). SQLite needs write access to both.`,
       { kind: 'not-writable', cause: error },
     );
   }
@@ -211,24 +210,24 @@ function refuseForeignFile(database: DatabaseSync, path: string): void {
 
 function configure(database: DatabaseSync): void {
   database.exec('PRAGMA journal_mode = WAL');
-  database.exec(`PRAGMA journal_size_limit = ${walBytesKept}`);
-  database.exec(`PRAGMA wal_autocheckpoint = ${walPagesMax}`);
+  database.exec(`PRAGMA journal_size_limit = ${walLimitBytes}`);
+  database.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`);
   database.exec('PRAGMA trusted_schema = OFF');
-  // What durability and references rest on is asserted, not assumed: all three are compile-time
-  // defaults that a build of Node may change.
+  // Durability and foreign keys depend on these. WAL can be unavailable, and the other two are compile-time
+  // defaults that a build of Node can change.
   const expected = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1 };
   for (const [name, value] of Object.entries(expected)) {
     const actual = pragma(database, name);
     if (actual !== value) {
       throw new Refusal(
-        `SQLite runs with ${name} = ${String(actual)} here, and Plant Store needs ${value} ` +
-          'to keep what it acknowledges. A network file system can cause this: use a local disk.',
+        `SQLite runs with ${name} = ${String(actual)}, but Plant Store needs ${value} to keep what it ` +
+          'acknowledges. A network file system can cause this: use a local disk.',
       );
     }
   }
 }
 
-/** A driver's error while opening, as a sentence; anything else as it is. */
+/** The Refusal for an SQLite error. Any other error is returned unchanged. */
 function refusalFor(error: unknown, path: string): unknown {
   if (!isSqliteError(error)) return error;
   const [reason, kind] = openingRefusals[primaryCode(error)] ?? [];
@@ -236,11 +235,11 @@ function refusalFor(error: unknown, path: string): unknown {
 }
 
 const openingRefusals: Record<number, readonly [reason: string, kind?: RefusalKind]> = {
-  [resultCode.busy]: ['is locked by another process for too long. Try again.'],
+  [resultCode.busy]: ['has been locked by another process for too long. Try again.'],
   [resultCode.readOnly]: ['is read-only.', 'not-writable'],
-  [resultCode.ioError]: ['cannot be read or written: the disk reports an error.'],
-  [resultCode.corrupt]: ['is damaged. Restore a backup to another place, and keep this file.'],
-  [resultCode.full]: ['is on a disk that is full. Free some room and try again.'],
+  [resultCode.ioError]: ['cannot be read or written: the disk reports an error. Check the disk.'],
+  [resultCode.corrupt]: ['is damaged. Keep this file, and restore a backup to another path.'],
+  [resultCode.full]: ['is on a full disk. Free some space and try again.'],
   [resultCode.cannotOpen]: ['cannot be opened. Check the path and its permissions.'],
   [resultCode.notADatabase]: ['is not an SQLite database.', 'foreign-file'],
 };
@@ -249,10 +248,10 @@ function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   switch (code) {
     case 'ENOENT':
-      return 'there is no such folder';
+      return 'the folder does not exist';
     case 'EACCES':
     case 'EPERM':
-      return 'permission is denied';
+      return 'permission denied';
     case 'EROFS':
       return 'the file system is read-only';
     case 'ENOSPC':

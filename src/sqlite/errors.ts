@@ -1,5 +1,5 @@
 /**
- * SQLite's errors, told apart by result code (sqlite.org/rescode.html), never by text.
+ * SQLite's errors, distinguished by result code (sqlite.org/rescode.html), never by text.
  */
 import { outcomeUnknown, storageFull, storageUnavailable } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
@@ -29,12 +29,12 @@ export function isSqliteError(error: unknown): error is SqliteError {
   );
 }
 
-/** Of the system, not of SQLite: an error that a function of node:fs throws. */
+/** An error of the operating system, as node:fs throws it. */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error;
 }
 
-/** The low byte of an extended code is the primary one. */
+/** The primary result code is the low byte of the extended one. */
 export function primaryCode(error: SqliteError): number {
   return error.errcode & 0xff;
 }
@@ -42,8 +42,7 @@ export function primaryCode(error: SqliteError): number {
 export type Stage = 'before-commit' | 'commit';
 
 /**
- * The Problem that an error of the driver, or a file that is not in its place, means for the request.
- * Any other error passes through as it is.
+ * The Problem for an error of the driver, of the file system, or for a Refusal. Returns any other unchanged.
  */
 export function problemOf(error: unknown, stage: Stage): unknown {
   if (error instanceof Refusal || isSystemError(error)) {
@@ -59,25 +58,26 @@ export function problemOf(error: unknown, stage: Stage): unknown {
   return storageUnavailable(error);
 }
 
-/** Codes of ioError that no failed sync is behind: a limit on the size of a file, no room for the -shm. */
-const nothingUnsynced = [778, 4_874];
-const syncFailed = [1_034, 1_290];
+/** A write beyond the file size limit, and a -shm file that could not grow. Neither leaves unsynced data. */
+const harmlessIoErrors = [778, 4_874];
+/** Failed syncs of a file and of a directory. */
+const syncErrors = [1_034, 1_290];
 
-/** True if nobody knows any more what the disk holds (docs/decisions/0017-failed-sync.md). */
+/** After a failed sync, the content of the disk is unknown (docs/decisions/0017-failed-sync.md). */
 export function isFailedSync(error: unknown, stage: Stage): boolean {
   if (!isSqliteError(error) || primaryCode(error) !== resultCode.ioError) return false;
   return stage === 'commit'
-    ? !nothingUnsynced.includes(error.errcode)
-    : syncFailed.includes(error.errcode);
+    ? !harmlessIoErrors.includes(error.errcode)
+    : syncErrors.includes(error.errcode);
 }
 
-/** After any error but these the connection is not to be trusted: it is closed, and opened anew. */
-export function leavesConnectionSound(error: unknown): boolean {
+/** After any other error, the connection must be closed. */
+export function leavesConnectionUsable(error: unknown): boolean {
   if (error instanceof Refusal) return true;
   return isLocked(error) || (isSqliteError(error) && primaryCode(error) === resultCode.full);
 }
 
-/** True where another connection holds a lock that this one needs. */
+/** Whether another connection holds a lock that this one needs. */
 export function isLocked(error: unknown): boolean {
   if (!isSqliteError(error)) return false;
   const code = primaryCode(error);

@@ -1,6 +1,6 @@
 /**
- * The caches of grants and first pages, and whether they still hold: each request first asks whether anybody
- * has written to the file. A token that was revoked, or a role that has changed, is noticed here.
+ * The caches of grants and first pages. Each request first checks whether the file has changed, which is how
+ * a revoked token or a changed role is noticed.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Grant, ReadAccess } from '../access.ts';
@@ -10,68 +10,71 @@ import type { SchemaCheck } from './migrate.ts';
 import { prepare, type Statement } from './statement.ts';
 import type { Stores } from './stores.ts';
 
-/** Grants that are kept, and characters of pages. */
+/** Cached grants, and characters of cached pages. */
 const grantsMax = 10_000;
 const pageCharsMax = 8 * 1024 * 1024;
-/** What an entry takes besides its text, be it empty. */
+/** What a cached page weighs besides its text. */
 const entryChars = 200;
-/** How long a change by another program, which does not raise versions, can be missing from a page. */
+/** Maximum age of a cached page: another program can change plants without changing the version. */
 const pageMsMax = 10_000;
 
-interface Page {
+interface CachedPage {
   page: PlantPage;
-  /** Read before the page, so that the page has all changes up to it. */
+  /** Read before the page, so the page is at least as new. */
   version: string;
   untilMs: number;
-  /** The count of changes up to which the page is known to be right. */
+  /** The value of `#changes` for which the page was last known to be current. */
   changes: number;
 }
 
 export class Freshness {
-  /** Hold until a token or a user changes. */
+  /** Cached until any token or user changes. */
   readonly grants = new Cache<Grant>(grantsMax);
-  readonly #pages = new Cache<Page>(pageCharsMax, ({ page }) => page.json.length + entryChars);
+  readonly #pages = new Cache<CachedPage>(
+    pageCharsMax,
+    ({ page }) => page.json.length + entryChars,
+  );
   readonly #stores: Stores;
   readonly #schema: SchemaCheck;
   /**
-   * A number that SQLite changes with each commit of another connection, in whatever process
-   * (sqlite.org/pragma.html#pragma_data_version). Asking takes a read transaction, so the answer
-   * is true after the question was put, and costs a fraction of any other read.
+   * Changes with every commit of another connection, in any process
+   * (sqlite.org/pragma.html#pragma_data_version). SQLite reads it in a read transaction, at a fraction of the
+   * cost of any other read.
    */
-  readonly #dataVersion: Statement<[version: number]>;
-  readonly #grantChanges: Statement<[count: number]>;
-  #version: number | undefined;
-  #grantCount: number | undefined;
-  /** How often this connection noticed, or was told, that others have written. */
+  readonly #readDataVersion: Statement<[version: number]>;
+  readonly #readGrantChanges: Statement<[count: number]>;
+  #dataVersion: number | undefined;
+  #grantChanges: number | undefined;
+  /** Number of detected or reported writes by other connections. */
   #changes = 0;
 
-  /** `database` must never write: a connection is not told of commits of its own. */
+  /** `database` must never write: its own commits do not change data_version. */
   constructor(database: DatabaseSync, stores: Stores, schema: SchemaCheck) {
     this.#stores = stores;
     this.#schema = schema;
-    this.#dataVersion = prepare(database, 'PRAGMA data_version');
-    this.#grantChanges = prepare(database, 'SELECT count FROM grant_changes');
+    this.#readDataVersion = prepare(database, 'PRAGMA data_version');
+    this.#readGrantChanges = prepare(database, 'SELECT count FROM grant_changes');
   }
 
-  /** Forgets what no longer holds. Throws Refusal if a newer program has made the schema unusable. */
+  /** Drops stale grants. Throws Refusal if a newer program has made the schema unusable. */
   refresh(): void {
-    const version = this.#dataVersion.get()?.[0];
-    if (version === this.#version) return;
+    const dataVersion = this.#readDataVersion.get()?.[0];
+    if (dataVersion === this.#dataVersion) return;
     this.changed();
     this.#schema.check();
-    const grantCount = this.#grantChanges.get()?.[0];
-    if (grantCount !== this.#grantCount) this.grants.clear();
-    // Last: where a question cannot be answered, it is put again.
-    this.#version = version;
-    this.#grantCount = grantCount;
+    const grantChanges = this.#readGrantChanges.get()?.[0];
+    if (grantChanges !== this.#grantChanges) this.grants.clear();
+    // Last, so that the next call checks again if a read fails.
+    this.#dataVersion = dataVersion;
+    this.#grantChanges = grantChanges;
   }
 
-  /** Pages are compared with their versions before they are used again. */
+  /** Another connection has written: the versions of cached pages are checked before they are used again. */
   changed(): void {
     this.#changes++;
   }
 
-  /** The cached page, or what `read` returns if a change of the caller's plants came after it. */
+  /** The cached page, or what `read` returns if the caller's plants have changed since. */
   page(caller: ReadAccess, key: string, read: () => PlantPage): PlantPage {
     const changes = this.#changes;
     const cached = this.#pages.get(key);

@@ -1,6 +1,6 @@
 /**
- * Brings a database to the newest schema: the numbered files of migrations/, each in a transaction
- * of its own. `PRAGMA user_version` holds the number of the schema (migrations.ts).
+ * Migrates a database to the newest schema: runs the numbered files of migrations/, each in its own
+ * transaction. `PRAGMA user_version` holds the number of the schema (migrations.ts).
  */
 import type { DatabaseSync } from 'node:sqlite';
 import {
@@ -13,48 +13,53 @@ import {
   type Migration,
   type Schema,
 } from '../migrations.ts';
-import { begin } from './begin.ts';
+import { beginImmediate } from './begin.ts';
 import { isLocked } from './errors.ts';
 import { pragma } from './pragma.ts';
 import { prepare, type Statement } from './statement.ts';
 import { nowMs } from './writes.ts';
 
-/** "Plnt": how SQLite files of ours are told from others (PRAGMA application_id). */
+/** "Plnt", which identifies a file as a Plant Store database (PRAGMA application_id). */
 export const applicationId = 0x506c6e74;
 
 const migrations = readMigrations(new URL('./migrations/', import.meta.url));
 
-/** How often a process asks for a lock that it waits for without a bound: rarely enough to cost nothing. */
-const longPollMs = 10;
+/** How often to retry during a wait without a deadline. */
+const longWaitPollMs = 10;
 
-/** The schema that this program knows. */
+/** The newest schema version that this program supports. */
 export const newestVersion = migrations.length;
 
-export interface Wait {
-  /** How long to wait for a lock of another process. */
-  lockMs: number;
-  /** Called if that is over. Then waits for as long as it takes: the other may migrate a large table. */
+export interface LockWait {
+  /** How long to wait for locks of other processes. */
+  lockWaitMsMax: number;
+  /** Called after that. Then the wait has no deadline: another process can be migrating a large table. */
   onLongWait?: (() => void) | undefined;
 }
 
 /**
- * Safe when several processes do it at once: each looks again once it holds the write lock. Throws Refusal
- * for a newer schema that this program must not use.
+ * Several processes can call it at the same time: each checks the version again under the write lock. Throws
+ * Refusal for a newer schema that this program must not use.
  */
-export function migrate(database: DatabaseSync, path: string, wait: Wait): void {
+export function migrate(database: DatabaseSync, path: string, wait: LockWait): void {
   for (const [version, migration] of migrations.entries()) {
-    if (versionOf(database) <= version) apply(database, version, migration, wait);
+    if (versionOf(database) <= version) applyMigration(database, version, migration, wait);
   }
   refuseUnusableSchema(database, path);
 }
 
-/** Brings an empty database of this process to the schema of a version, without marking it as ours. */
+/** Creates the schema of a version in an empty database. Sets neither application_id nor user_version. */
 export function migrateNew(database: DatabaseSync, version: number): void {
   for (const { sql } of migrations.slice(0, version)) database.exec(sql);
 }
 
-function apply(database: DatabaseSync, version: number, migration: Migration, wait: Wait): void {
-  beginInTurn(database, wait);
+function applyMigration(
+  database: DatabaseSync,
+  version: number,
+  migration: Migration,
+  wait: LockWait,
+): void {
+  beginMigration(database, wait);
   try {
     const schema = readSchema(database);
     if (schema.version === version) {
@@ -69,15 +74,15 @@ function apply(database: DatabaseSync, version: number, migration: Migration, wa
   }
 }
 
-function beginInTurn(database: DatabaseSync, { lockMs, onLongWait }: Wait): void {
+function beginMigration(database: DatabaseSync, { lockWaitMsMax, onLongWait }: LockWait): void {
   try {
-    begin(database, nowMs() + lockMs);
+    beginImmediate(database, nowMs() + lockWaitMsMax);
   } catch (error) {
     if (!isLocked(error) || onLongWait === undefined) throw error;
     onLongWait();
-    begin(database, Infinity, longPollMs);
+    beginImmediate(database, Infinity, longWaitPollMs);
   } finally {
-    database.exec(`PRAGMA busy_timeout = ${lockMs}`);
+    database.exec(`PRAGMA busy_timeout = ${lockWaitMsMax}`);
   }
 }
 
@@ -97,7 +102,7 @@ export function refuseNewerSchema(database: DatabaseSync, path: string): void {
   refuseNewer(readSchema(database), newestVersion, path);
 }
 
-/** Whether the schema of a file that stays open can still be used: a newer program may change it. */
+/** Checks whether the schema of an open file can still be used: a newer program can migrate it. */
 export class SchemaCheck {
   readonly #path: string;
   readonly #number: Statement<[number: number]>;
@@ -107,7 +112,7 @@ export class SchemaCheck {
     this.#number = prepare(database, 'PRAGMA user_version');
   }
 
-  /** Throws Refusal if it cannot. */
+  /** Throws Refusal if this program must not use the schema. */
   check(): void {
     const [number = 0] = this.#number.get() ?? [];
     refuseUnusable(decodeSchema(number), newestVersion, this.#path);

@@ -1,15 +1,15 @@
 /**
- * Notices if the file that a connection has open is no longer the database at its path: moved, deleted,
- * replaced or truncated. SQLite would go on with what it has open, and a restart would not find it.
+ * Detects that the open database file was moved, deleted, replaced or truncated. SQLite would continue to use
+ * the open file, and its changes would be lost after a restart.
  *
- * Files are checked by path alone: to close a descriptor of a database drops the locks that SQLite
+ * Files are checked by path only. Closing a file descriptor of the database would release the locks that SQLite
  * holds on it in this process.
  */
 import { realpathSync, statSync, type BigIntStats } from 'node:fs';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 
-/** Two names are of one file if both numbers are equal. They can exceed 2^53. */
+/** Identifies a file independently of its name. Both numbers can exceed 2^53. */
 export interface FileId {
   dev: bigint;
   ino: bigint;
@@ -20,13 +20,13 @@ export class OpenFile {
   /** The size of the WAL at the last check. */
   walBytes = 0;
   readonly #path: string;
-  /** Its WAL, and the index of the WAL that all processes share. */
+  /** The WAL, and its index in shared memory. */
   readonly #companions: readonly { path: string; id: FileId }[];
-  readonly #bytesOfPages: StatementSync;
-  /** The largest size that was seen. */
+  readonly #readDatabaseBytes: StatementSync;
+  /** The size of the file at the last check. */
   #bytes = 0n;
 
-  /** `database` was opened from `path` and has read it, so that its WAL is there. */
+  /** `database` was opened from `path` and has read from it, so its WAL exists. */
   constructor(database: DatabaseSync, path: string) {
     this.#path = path;
     this.id = idOf(path);
@@ -34,59 +34,63 @@ export class OpenFile {
       const companion = realpathSync(path) + suffix;
       return { path: companion, id: idOf(companion) };
     });
-    this.#bytesOfPages = database.prepare(
+    this.#readDatabaseBytes = database.prepare(
       'SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size',
     );
     this.check();
   }
 
-  /** Throws Refusal if it is not whole or not in its place. Costs three or four microseconds. */
+  /** Throws Refusal if the file was moved, replaced or truncated. Takes three or four microseconds. */
   check(): void {
-    const { size } = refuseOther(this.#path, this.id);
-    const [wal] = this.#companions.map(({ path, id }) => refuseOther(path, id));
+    const { size } = refuseOtherFile(this.#path, this.id);
+    const [wal] = this.#companions.map(({ path, id }) => refuseOtherFile(path, id));
     this.walBytes = Number(wal?.size);
-    // Pages that are new can be in the WAL alone, so the number of pages alone tells nothing. But the
-    // file does not shrink, unless somebody has made the database smaller with VACUUM.
-    if (size < this.#bytes && !this.#isWhole(size)) {
+    // A complete file can be smaller than the database, because new pages can be in the WAL only. But the file
+    // does not shrink, except after VACUUM.
+    if (size < this.#bytes && !this.#isComplete(size)) {
       throw new Refusal(
-        `${this.#path} was truncated while it was in use: it has ${size} bytes of ${this.#bytes}. ` +
+        `${this.#path} was truncated from ${this.#bytes} to ${size} bytes while it was in use. ` +
           'Stop the service and restore a backup.',
       );
     }
     this.#bytes = size;
   }
 
-  #isWhole(bytes: bigint): boolean {
+  #isComplete(bytes: bigint): boolean {
     try {
-      return Number(bytes) >= Number(this.#bytesOfPages.get()?.['bytes']);
+      return Number(bytes) >= Number(this.#readDatabaseBytes.get()?.['bytes']);
     } catch {
-      return false; // SQLite has noticed it as well
+      return false; // SQLite has detected it too
     }
   }
 }
 
-/** Throws Refusal if the file at the path is not this one. */
-export function refuseOther(path: string, { dev, ino }: FileId): { size: bigint } {
-  const now = lookAt(path);
-  if (now === undefined) {
+/** Throws Refusal if the path has another file, or none. */
+export function refuseOtherFile(path: string, { dev, ino }: FileId): { size: bigint } {
+  const current = statOf(path);
+  if (current === undefined) {
     throw new Refusal(
       `${path} was moved or deleted while it was in use. ` +
-        'Put it back where it was, with the files -wal and -shm beside it.',
+        'Put it back, with the files -wal and -shm next to it.',
     );
   }
-  if (now.dev !== dev || now.ino !== ino) {
+  if (current.dev !== dev || current.ino !== ino) {
     throw new Refusal(`${path} was replaced by another file while it was in use.`, {
       kind: 'replaced-file',
     });
   }
-  return now;
+  return current;
 }
 
-function lookAt(path: string): BigIntStats | undefined {
+/** Undefined if there is no such file. */
+function statOf(path: string): BigIntStats | undefined {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false });
   } catch (error) {
-    throw new Refusal(`${path} cannot be reached any more.`, { cause: error });
+    throw new Refusal(
+      `${path} is no longer accessible. Check its folder's permissions and its file system.`,
+      { cause: error },
+    );
   }
 }
 

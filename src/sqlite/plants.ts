@@ -1,5 +1,5 @@
 /**
- * Plants in SQLite: the statements, and what runs them. Transactions are begun by the caller.
+ * Plants in SQLite. The caller begins and ends transactions.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { reaches, soleOwner, type Reach, type ReadAccess } from '../access.ts';
@@ -14,26 +14,26 @@ import type { Stores } from './stores.ts';
 
 const byOwner = 'plants INDEXED BY plants_by_owner';
 
-// INDEXED BY makes a plan part of the statement: SQLite then refuses one that it could not follow,
-// whatever statistics a file may carry. A manager's list is a range of the primary key itself.
+// INDEXED BY fixes the query plan, whatever statistics the file has: SQLite rejects a statement that cannot use
+// its index. A manager's list is a range of the primary key.
 const ranges = {
   store: 'plants NOT INDEXED WHERE store = ?1',
   storeTag: 'plants INDEXED BY plants_by_tag WHERE store = ?1 AND tag = ?5',
   owner: `${byOwner} WHERE store = ?1 AND owner = ?5`,
-  // No index has a member's plants by tag: it would be one more tree for each create (decision 7).
+  // There is no index by owner and tag: each create would have to update it (docs/decisions/0007-indexes.md).
   ownerTag: `${byOwner} WHERE store = ?1 AND owner = ?5 AND tag = ?6`,
 };
 type RangeKind = keyof typeof ranges;
 
-/** Plants that a step walks over: a fraction of a millisecond, or one if those of several owners are merged. */
-const stepPlants = 500;
+/** Plants that one step reads. It takes less than a millisecond for one owner, and about one for several. */
+const stepPlantsMax = 500;
 
 /**
- * A page in one row. First the id of its last plant is looked for, which is none where the list ends
- * before; then the range up to it is read in the order of its index; then one look beyond. `?4 - 1`,
- * because SQLite plans a statement anew at each run when its LIMIT or OFFSET is a parameter alone, which
- * takes longer than the page itself. Of two upper bounds on an id SQLite uses one and reads on to it,
- * so the range of the page has no more than its own.
+ * A page in one row: finds the id of its last plant (null if the page is not full), reads the range up to it,
+ * and checks whether a plant follows.
+ *
+ * The offset is `?4 - 1`, because SQLite plans a statement again at each run if its LIMIT or OFFSET is a bare
+ * parameter. The page has one upper bound on the id, because SQLite would search by only one of two.
  */
 export function listSql(kind: RangeKind, fields: readonly PlantField[]): string {
   const members = fields.map((field) => `'${field}', ${field}`).join();
@@ -45,25 +45,23 @@ export function listSql(kind: RangeKind, fields: readonly PlantField[]): string 
          CROSS JOIN ${ranges[kind]} AND id > ?2 AND id <= coalesce(last, ?3)`;
 }
 
-/** What a row of it holds. */
 type PageRow = [array: string, plants: number, last: number | null, hasMore: number];
 
-/** The plant of an owner that follows the id `after`: of the owner and of `after` as SQL has them. */
-const nextOf = (owner: string, after: string) =>
+/** The id of the owner's next plant above `after`. Both arguments are SQL expressions. */
+const nextIdSql = (owner: string, after: string) =>
   `(
         SELECT id FROM ${byOwner}
         WHERE store = ?1 AND owner = ${owner} AND id > ${after} AND id <= ?3 ORDER BY id LIMIT 1)`;
 
-// Plants are found by their key.
 export const plantSql = {
-  // The plants of several owners in order of id, one more than `?4`. The queue of the recursive query has the
-  // next plant of each owner: when the first is taken, the one that follows it is added. Owners that have no
-  // plant left are last in it, without an id.
+  // Up to `?4 + 1` plants of several owners in id order. The queue of the recursive query holds the next plant
+  // of each owner: taking the first adds the owner's next one. Owners without more plants come last, with id
+  // null.
   merge: `
     WITH RECURSIVE merged (id, owner) AS (
-      SELECT ${nextOf('reach.value', '?2')}, reach.value FROM json_each(?5) AS reach
+      SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?5) AS reach
       UNION ALL
-      SELECT ${nextOf('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
+      SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
       ORDER BY 1 NULLS LAST LIMIT ?4 + 1
     )
     SELECT plants.id, name, tag FROM merged CROSS JOIN ${byOwner}
@@ -79,7 +77,7 @@ export const plantSql = {
     WHERE store = ? AND id = ? AND owner = ?`,
   endOfStep: `
     SELECT id FROM ${byOwner}
-    WHERE store = ? AND owner = ? AND id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ${stepPlants - 1}`,
+    WHERE store = ? AND owner = ? AND id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ${stepPlantsMax - 1}`,
   insert: `
     INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING`,
@@ -94,7 +92,7 @@ export class Plants {
   readonly #delete: Statement;
   readonly #endOfStep: Statement<[id: number]>;
   readonly #insert: Statement;
-  /** By kind and fields: there are 4 times 15 of them, and most services see one or two. */
+  /** By kind and fields. Few of the possible combinations are in use. */
   readonly #pages = new Map<string, Statement<PageRow>>();
 
   constructor(database: DatabaseSync, stores: Stores) {
@@ -108,7 +106,7 @@ export class Plants {
     this.#insert = prepare(database, plantSql.insert);
   }
 
-  /** Returns the id that it has; `id` is undefined if the store assigns one. */
+  /** Returns the id of the plant. If `id` is undefined, the store assigns one. */
   create(
     store: number,
     owner: number,
@@ -131,7 +129,7 @@ export class Plants {
   }
 
   delete(store: number, reach: Reach, id: number): boolean {
-    // Not RETURNING: it costs each delete more than this costs those with a wider reach.
+    // RETURNING would cost every delete more than this lookup costs those with several owners in reach.
     const owner = soleOwner(reach) ?? this.#findOwner.get(store, id)?.[0];
     if (owner === undefined || !reaches(reach, owner)) return false;
     if (this.#delete.run(store, id, owner).changes === 0) return false;
@@ -145,15 +143,15 @@ export class Plants {
     return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
   }
 
-  /** The part of a list by tag of some owners that is within their next plants. */
+  /** One step of a list by tag: the matches among the next plants of the owners in reach. */
   step({ store, read }: ReadAccess, query: PlantQuery): Step {
     const { after, upTo = idMax, tag } = query;
     const owner = soleOwner(read);
     if (owner === undefined) {
-      const rows = this.#merged(store, read, { ...query, limit: stepPlants });
-      const scannedTo = rows.length > stepPlants ? rows.at(-1)?.[0] : undefined;
-      const found = rows.filter(([, , itsTag]) => itsTag === tag);
-      return stepOf(found, query, scannedTo);
+      const rows = this.#merged(store, read, { ...query, limit: stepPlantsMax });
+      const scannedTo = rows.length > stepPlantsMax ? rows.at(-1)?.[0] : undefined;
+      const matches = rows.filter(([, , plantTag]) => plantTag === tag);
+      return stepOf(matches, query, scannedTo);
     }
     const scannedTo = this.#endOfStep.get(store, owner, after, upTo)?.[0];
     const range = { ...query, upTo: scannedTo ?? upTo };
@@ -181,7 +179,7 @@ export class Plants {
     const owner = soleOwner(reach);
     if (owner !== undefined) values.push(owner);
     if (tag !== undefined) values.push(tag);
-    return this.#pageStatement(kind, fields).get(...values) as PageRow; // an aggregate has a row
+    return this.#pageStatement(kind, fields).get(...values) as PageRow; // an aggregate always returns a row
   }
 
   #pageStatement(kind: RangeKind, fields: readonly PlantField[]): Statement<PageRow> {

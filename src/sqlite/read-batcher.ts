@@ -2,7 +2,7 @@
  * Reads of all requests that arrive in one turn of the event loop share one transaction, which begins at the
  * end of that turn. It first checks whether the file has changed, so every read is as of its request or later.
  */
-import type { Connection, Open } from './connection.ts';
+import type { Connection, OpenConnection } from './connection.ts';
 
 interface Waiting {
   read: () => void;
@@ -19,7 +19,7 @@ export class ReadBatcher {
   }
 
   /** Resolves at the end of this turn. Reads by code that awaits it share the transaction. */
-  read<T>(work: (open: Open) => T): Promise<T> {
+  read<T>(work: (open: OpenConnection) => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     if (this.#waiting.length === 0) setImmediate(() => this.#flush());
     this.#waiting.push({ read: () => resolve(this.#connection.read(work)), reject });

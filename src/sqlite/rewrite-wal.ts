@@ -1,7 +1,7 @@
 /**
- * Puts the WAL on disk before SQLite relies on it. After a failed sync, Linux marks what it could not
- * write as clean: readers see it, but the disk never gets it. A process that recovers such a WAL appends
- * behind a gap, and a power cut takes all that it acknowledged there (docs/decisions/0017-failed-sync.md).
+ * Rewrites and syncs the WAL before SQLite recovers it. After a failed sync, Linux marks unwritten pages as
+ * clean: readers see them, but they never reach the disk. Commits appended after such a gap are lost in a power
+ * cut (docs/decisions/0017-failed-sync.md).
  */
 import {
   closeSync,
@@ -19,59 +19,61 @@ import { sleepSync } from './sleep.ts';
 import { isLocked } from './errors.ts';
 
 const chunkBytes = 1024 * 1024;
-/** Another process that tries at the same moment holds the lock for microseconds, or while it rewrites. */
-const triesMaxWithIndex = 4;
-const triesMaxWithoutIndex = 200;
+/** Another process can hold the lock, for microseconds while it checks or for longer while it rewrites. */
+const attemptsMaxWithIndex = 4;
+const attemptsMaxWithoutIndex = 200;
 const pauseMsMax = 2;
 
 /**
- * Call it before anything is read from the database at `path`. If a WAL was left behind and no process
- * has the database open, it rewrites, syncs and checkpoints the WAL. A process that has it open has done
- * so before. Throws DiskFailure if the sync fails, and Refusal if others have the database open without the
- * index of its WAL: SQLite would make a second one, and each side would write over the other's changes.
+ * Call it before the first read from the database at `path`. If no process has the database open, it rewrites,
+ * syncs and checkpoints a WAL that was left behind. Otherwise one of those processes has done so.
+ *
+ * Throws DiskFailure if the sync fails. Throws Refusal if another process has the database open and the index
+ * of the WAL is missing: SQLite would create a second one, and the processes would overwrite each other's
+ * changes.
  */
 export function rewriteWal(path: string): void {
-  const file = realpathSync(path); // the WAL is beside the file itself and not beside a link to it
+  const file = realpathSync(path); // the WAL is next to the file itself, not next to a link to it
   const [wal, index] = [`${file}-wal`, `${file}-shm`];
-  const hasNoIndex = () => existsSync(wal) && !existsSync(index);
-  const triesMax = hasNoIndex() ? triesMaxWithoutIndex : triesMaxWithIndex;
-  for (let tries = 0; (hasBytes(wal) || hasNoIndex()) && tries < triesMax; tries++) {
-    if (tries > 0) sleepSync(Math.random() * pauseMsMax);
-    if (rewriteAlone(path, wal)) return;
+  const isIndexMissing = () => existsSync(wal) && !existsSync(index);
+  const attemptsMax = isIndexMissing() ? attemptsMaxWithoutIndex : attemptsMaxWithIndex;
+  for (let at = 0; (hasContent(wal) || isIndexMissing()) && at < attemptsMax; at++) {
+    if (at > 0) sleepSync(Math.random() * pauseMsMax);
+    if (rewriteIfUnused(path, wal)) return;
   }
-  if (hasNoIndex()) {
+  if (isIndexMissing()) {
     throw new Refusal(
-      `${path} is locked by another process, and ${index} is missing. Try again; if it is not being ` +
-        'restored now, put that file back, or stop every process that uses the database.',
+      `${path} is locked by another process, and ${index} is missing. Try again. If no restore is ` +
+        'running, put that file back or stop every process that uses the database.',
     );
   }
 }
 
-function hasBytes(file: string): boolean {
+function hasContent(file: string): boolean {
   return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
-/** False if another connection has the database open. */
-function rewriteAlone(path: string, wal: string): boolean {
-  // No timeout: this process may have it open, and would wait for itself.
+/** Returns false if another connection has the database open. */
+function rewriteIfUnused(path: string, wal: string): boolean {
+  // No timeout: this process can have the database open, and would wait for itself.
   const database = new DatabaseSync(path);
   try {
-    // With this, reading takes a lock that no other connection lets through, until it is closed.
+    // The read takes an exclusive lock, which fails if any other connection is open.
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
     database.prepare('SELECT count(*) FROM sqlite_schema').get();
-    if (hasBytes(wal)) writeAgain(wal); // SQLite removes the one of an empty database
+    if (hasContent(wal)) rewriteAndSync(wal); // SQLite deletes the WAL of an empty database
     return true;
   } catch (error) {
     if (isLocked(error)) return false;
     throw error;
   } finally {
-    // Checkpoints the WAL, but not after a failed sync: SQLite syncs first, and gets the error too.
+    // This checkpoints the WAL, except after a failed sync: SQLite syncs first and gets the error too.
     database.close();
   }
 }
 
-/** The same bytes in the same places, so that any part of them on the disk is sound. */
-function writeAgain(wal: string): void {
+/** Writes the same bytes in place, so an interruption does no harm. */
+function rewriteAndSync(wal: string): void {
   const descriptor = openSync(wal, 'r+');
   try {
     const chunk = Buffer.alloc(chunkBytes);
@@ -84,8 +86,8 @@ function writeAgain(wal: string): void {
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EIO')) throw error;
     throw new DiskFailure(
-      `${wal} cannot be put on disk: the disk reports an error. ` +
-        'Look at the disk, keep the files, and start again once it is sound.',
+      `${wal} cannot be synced: the disk reports an error. ` +
+        'Keep the files, check the disk, and start again when it works.',
       { cause: error },
     );
   } finally {

@@ -1,42 +1,42 @@
 /**
- * Compares the schema of a file that somebody else may have prepared with the one that the migrations
- * create: a missing table would fail every request, and a foreign trigger would act with every change.
+ * Compares the schema of an untrusted file with the one that the migrations create. A missing table would fail
+ * every request, and a foreign trigger would run with every change.
  */
 import { DatabaseSync } from 'node:sqlite';
 import { migrateNew, versionOf } from './migrate.ts';
 
-/** Versions a database that `copy` has not finished (archive.ts). */
+/** Marks a database that `copy` has not finished (archive.ts). */
 export const unfinishedCopyTable = 'CREATE TABLE unfinished_copy (source TEXT NOT NULL) STRICT';
 
-/** What a database may contain besides: statistics of ANALYZE (sqlite.org/fileformat.html) and the mark. */
-const optional = [
+/** Allowed in addition: the statistics of ANALYZE (sqlite.org/fileformat.html). */
+const optionalTables = [
   'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
   'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)',
   unfinishedCopyTable,
 ];
 
 interface SchemaObject {
-  /** Type and name, as a person reads them. */
+  /** Type and name, for messages. */
   title: string;
-  /** All that sqlite_schema says of it but where it is in the file. */
+  /** Its row of sqlite_schema, without the page number. */
   definition: string;
   sql: string | null;
 }
 
-/** The first difference, to follow "the database"; undefined if there is none. */
+/** Describes the first difference, as a predicate of "the database". Undefined if there is none. */
 export function schemaDifference(database: DatabaseSync): string | undefined {
   const expected = expectedObjects(versionOf(database));
   const found = objectsOf(database);
   for (const { title, definition } of expected) {
     const object = found.find((one) => one.title === title);
     if (object === undefined) return `has no ${title}`;
-    if (object.definition !== definition) return `has another ${title}`;
+    if (object.definition !== definition) return `has a different ${title}`;
   }
   const known = new Set(expected.map(({ definition }) => definition));
   const extra = found.find(
-    ({ definition, sql }) => !known.has(definition) && !optional.includes(sql ?? ''),
+    ({ definition, sql }) => !known.has(definition) && !optionalTables.includes(sql ?? ''),
   );
-  return extra && `has the ${extra.title}, which is not part of it`;
+  return extra && `has the unexpected ${extra.title}`;
 }
 
 function expectedObjects(version: number): SchemaObject[] {
@@ -50,13 +50,13 @@ function objectsOf(database: DatabaseSync): SchemaObject[] {
     'SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid',
   );
   return rows.all().map((row) => ({
-    title: `${String(row['type'])} ${shown(String(row['name']))}`,
+    title: `${String(row['type'])} ${quote(String(row['name']))}`,
     definition: JSON.stringify(row),
     sql: row['sql'] === null ? null : String(row['sql']),
   }));
 }
 
-/** A name goes to a terminal, which may take more than letters for commands. */
-function shown(name: string): string {
+/** Names are printed on a terminal, which can interpret other characters as commands. */
+function quote(name: string): string {
   return JSON.stringify(name).replaceAll(/[^\x20-\x7e]/g, '?');
 }

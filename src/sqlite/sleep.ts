@@ -1,6 +1,6 @@
-const sleepCell = new Int32Array(new SharedArrayBuffer(4)); // nobody wakes it
+const sleepCell = new Int32Array(new SharedArrayBuffer(4)); // never notified
 
-/** Blocks this thread for some milliseconds, as SQLite itself does while it waits for a lock. */
+/** Blocks this thread. */
 export function sleepSync(ms: number): void {
   Atomics.wait(sleepCell, 0, 0, ms);
 }

@@ -1,6 +1,6 @@
 /**
- * The storage on node:sqlite. Reads run here and are over with the turn of the event loop, so that
- * nothing holds the WAL open; writes go to a thread of their own.
+ * The storage on node:sqlite. Reads run on the event loop and end with its turn, so they do not hold back the
+ * WAL. Writes run on their own thread.
  */
 import type { Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
@@ -13,39 +13,39 @@ import { unfinishedCopy, type Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { runInSlice } from '../time-slices.ts';
 import { scan } from '../scan.ts';
-import { Connection, type Open } from './connection.ts';
+import { Connection, type OpenConnection } from './connection.ts';
 import type { OpenOptions } from './database.ts';
 import { ReadBatcher } from './read-batcher.ts';
 import { Writer } from './writer.ts';
 import type { Write, WriteResults } from './writes.ts';
 
-/** A list of any length fills it, so it is part of what a list costs in memory. */
+/** SQLite's page cache. A long list fills it, so it adds to the memory that a list takes. */
 const cacheKiB = 5_120;
 
-/** How often the file is looked at, so that one that is gone is noticed within a second. */
-const fileCheckMs = 500;
+/** How often to check that the file is still in place: a missing file must be detected within a second. */
+const filePollMs = 500;
 
 const unfinishedSql = `SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`;
 
 export interface SqliteOptions extends OpenOptions {
-  /** Told once if the file is no longer in its place, or not whole, and with undefined if it is again. */
+  /** Called when the file is moved, replaced or truncated, and with undefined when it is usable again. */
   onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
-  /** Called once, if the disk fails a commit: from then on every write is refused. */
+  /** Called once, if a sync fails: all later writes are refused. */
   onDiskFailure?: ((cause: unknown) => void) | undefined;
 }
 
 export class SqliteStorage implements Storage {
-  /** Those of a turn are read together. */
+  /** Unbounded, because the lookups of one turn share a transaction. */
   readonly lookupsMax = Infinity;
   readonly #connection: Connection;
   readonly #batcher: ReadBatcher;
   readonly #writer: Writer;
   readonly #onFileFault: SqliteOptions['onFileFault'];
-  readonly #fileChecks: NodeJS.Timeout;
-  /** While there is one, nothing is answered: what is open is no longer the database. */
+  readonly #filePoll: NodeJS.Timeout;
+  /** If set, all requests fail: the open file is no longer the database. */
   #fileFault: Refusal | undefined;
 
-  /** Opens the file. Throws Refusal where it cannot be used. */
+  /** Opens the file. Throws Refusal if it cannot be used. */
   constructor(path: string, { onFileFault, onDiskFailure, ...options }: SqliteOptions) {
     this.#onFileFault = onFileFault;
     this.#connection = new Connection(path, cacheKiB);
@@ -59,7 +59,7 @@ export class SqliteStorage implements Storage {
       onCommit: () => this.#connection.changed(),
       onDiskFailure: onDiskFailure ?? (() => {}),
     });
-    this.#fileChecks = setInterval(() => this.#checkFile(), fileCheckMs).unref();
+    this.#filePoll = setInterval(() => this.#checkFile(), filePollMs).unref();
   }
 
   async createPlant(caller: Identity, plant: NewPlant): Promise<Plant> {
@@ -93,7 +93,7 @@ export class SqliteStorage implements Storage {
     return this.#write(['createToken', token]);
   }
 
-  /** Its turn checks whether the file has changed: what is in memory holds for callers identified here. */
+  /** The batch refreshes the caches first, so later reads for this caller are as of this call or later. */
   async identify({ tokenHash }: Credential): Promise<Grant | undefined> {
     const { buffer, byteOffset, byteLength } = tokenHash;
     const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
@@ -118,7 +118,7 @@ export class SqliteStorage implements Storage {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#fileChecks);
+    clearInterval(this.#filePoll);
     try {
       await this.#writer.close();
       await this.#batcher.close();
@@ -127,13 +127,13 @@ export class SqliteStorage implements Storage {
     }
   }
 
-  #read<T>(work: (open: Open) => T): T {
+  #read<T>(work: (open: OpenConnection) => T): T {
     this.#refuseFault();
     return this.#connection.read(work);
   }
 
   async #write<W extends Write>(write: W): Promise<WriteResults[W[0]]> {
-    this.#refuseFault(); // the thread looks as well, at each commit
+    this.#refuseFault(); // the thread also checks the file, at each commit
     return this.#writer.write(write);
   }
 
@@ -143,14 +143,14 @@ export class SqliteStorage implements Storage {
 
   #checkFile(): void {
     const before = this.#fileFault;
-    this.#fileFault = this.#connection.fault();
+    this.#fileFault = this.#connection.findFault();
     if ((before === undefined) !== (this.#fileFault === undefined)) {
       this.#onFileFault?.(this.#fileFault);
     }
   }
 
   #isUnfinished(): boolean {
-    const copies = this.#read(({ database }) => database.prepare(unfinishedSql).all());
-    return copies.length > 0;
+    const tables = this.#read(({ database }) => database.prepare(unfinishedSql).all());
+    return tables.length > 0;
   }
 }

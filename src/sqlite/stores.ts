@@ -1,6 +1,6 @@
 /**
- * The row of a store: its largest id, and version numbers that show whether a cached page of its plants is
- * still right. A transaction reads and writes the row once, however many plants it changes.
+ * The row of a store: its largest id, and the versions of its plants, which validate cached pages. A
+ * transaction reads and writes the row once, however many plants it changes.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { soleOwner, type ReadAccess } from '../access.ts';
@@ -9,18 +9,18 @@ import { idsExhausted } from '../problem.ts';
 import { prepare, type Statement } from './statement.ts';
 
 /**
- * Beyond so many users of a store, some share a version. That costs reads, and no page is ever stale. So
- * versions are for comparing: they do not number the changes.
+ * Owner versions of a store. With more users, some share a version: their pages are read again more often than
+ * needed, but are never stale.
  */
-const ownersMax = 256;
-/** The most that Buffer counts in: a store does not see 2^48 changes, so no version comes back. */
+const ownerVersionsMax = 256;
+/** The widest integer that Buffer supports. No store reaches 2^48 changes, so no version is used twice. */
 const versionBytes = 6;
-const wholeStoreAt = 0;
+const storeVersionOffset = 0;
 
 export const storeSql = {
   read: 'SELECT last_id, versions FROM stores WHERE store = ?',
   write: 'UPDATE stores SET last_id = ?2, versions = ?3 WHERE store = ?1',
-  // As text: a BLOB becomes an object, which costs more than the read.
+  // As text, because creating an object for a BLOB costs more than the read.
   version: `SELECT hex(substr(versions, ?2 + 1, ${versionBytes})) FROM stores WHERE store = ?1`,
   versions: 'SELECT hex(versions) FROM stores WHERE store = ?',
 };
@@ -30,7 +30,7 @@ export class Stores {
   readonly #write: Statement;
   readonly #version: Statement<[version: string]>;
   readonly #versions: Statement<[versions: string]>;
-  /** Those of the open transaction. */
+  /** The rows that the open transaction uses. */
   readonly #rows = new Map<number, StoreRow>();
 
   constructor(database: DatabaseSync) {
@@ -40,20 +40,20 @@ export class Stores {
     this.#versions = prepare(database, storeSql.versions);
   }
 
-  /** Changes with every change of the plants that the caller can see. */
+  /** Differs after every change to plants that the caller can see. Compare it for equality only. */
   version({ store, read }: ReadAccess): string {
     const owner = soleOwner(read);
     if (read === 'all' || owner !== undefined) {
-      const at = owner === undefined ? wholeStoreAt : ownerAt(owner);
-      const [version = ''] = this.#version.get(store, at) ?? [];
+      const offset = owner === undefined ? storeVersionOffset : ownerVersionOffset(owner);
+      const [version = ''] = this.#version.get(store, offset) ?? [];
       return version;
     }
     const [versions = ''] = this.#versions.get(store) ?? [];
-    const hexAt = (at: number) => versions.slice(2 * at, 2 * (at + versionBytes));
-    return read.map((one) => hexAt(ownerAt(one))).join();
+    const hexAt = (offset: number) => versions.slice(2 * offset, 2 * (offset + versionBytes));
+    return read.map((user) => hexAt(ownerVersionOffset(user))).join();
   }
 
-  /** At the start of a transaction: the one before may have been rolled back. */
+  /** Call it at the start of a transaction: the previous one can have been rolled back. */
   begin(): void {
     this.#rows.clear();
   }
@@ -68,7 +68,7 @@ export class Stores {
     return row;
   }
 
-  /** The last statements of a transaction. */
+  /** Call it at the end of a transaction. */
   write(): void {
     for (const [store, { isChanged, lastId, versions }] of this.#rows) {
       if (isChanged) this.#write.run(store, lastId, versions);
@@ -98,22 +98,23 @@ class StoreRow {
     this.isChanged = true;
   }
 
-  /** A plant of the owner is new or gone. */
+  /** A plant of the owner was created or deleted. */
   changed(owner: number): void {
     this.isChanged = true;
-    this.#raise(ownerAt(owner));
-    this.#raise(wholeStoreAt);
+    this.#increment(ownerVersionOffset(owner));
+    this.#increment(storeVersionOffset);
   }
 
-  #raise(at: number): void {
-    const missing = at + versionBytes - this.versions.length;
-    if (missing > 0) this.versions = Buffer.concat([this.versions, Buffer.alloc(missing)]);
-    const version = this.versions.readUIntBE(at, versionBytes);
-    this.versions.writeUIntBE(version + 1, at, versionBytes);
+  #increment(offset: number): void {
+    const missingBytes = offset + versionBytes - this.versions.length;
+    if (missingBytes > 0)
+      this.versions = Buffer.concat([this.versions, Buffer.alloc(missingBytes)]);
+    const version = this.versions.readUIntBE(offset, versionBytes);
+    this.versions.writeUIntBE(version + 1, offset, versionBytes);
   }
 }
 
 /** Users are numbered from 1. */
-function ownerAt(user: number): number {
-  return versionBytes * (1 + ((user - 1) % ownersMax));
+function ownerVersionOffset(user: number): number {
+  return versionBytes * (1 + ((user - 1) % ownerVersionsMax));
 }

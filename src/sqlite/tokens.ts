@@ -1,5 +1,5 @@
 /**
- * Stores, users and tokens in SQLite. Transactions are begun by the caller.
+ * Stores, users and tokens in SQLite. The caller begins and ends transactions.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { callerOf, parseScopes, formatScopes, type Grant, type Role } from '../access.ts';
@@ -7,7 +7,7 @@ import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import { prepare, type Statement } from './statement.ts';
 
-const record = `
+const selectRecords = `
   SELECT tokens.hash, stores.name, users.name, users.role, tokens.scopes,
          tokens.label, tokens.created_at, tokens.expires_at, tokens.revoked_at
   FROM tokens JOIN stores USING (store) JOIN users USING (store, user)`;
@@ -16,10 +16,10 @@ export const tokenSql = {
   findGrant: `
     SELECT tokens.store, tokens.user, users.role, tokens.scopes, tokens.expires_at, tokens.revoked_at
     FROM tokens JOIN users USING (store, user) WHERE tokens.hash = ?`,
-  listAll: `${record} WHERE tokens.hash > :after ORDER BY tokens.hash LIMIT :limit`,
-  listStore: `${record} WHERE tokens.hash > :after AND stores.name = :store
+  listAll: `${selectRecords} WHERE tokens.hash > :after ORDER BY tokens.hash LIMIT :limit`,
+  listStore: `${selectRecords} WHERE tokens.hash > :after AND stores.name = :store
     ORDER BY tokens.hash LIMIT :limit`,
-  findById: `${record} WHERE tokens.hash BETWEEN :first AND :last`,
+  findById: `${selectRecords} WHERE tokens.hash BETWEEN :first AND :last`,
   revoke: `
     UPDATE tokens SET revoked_at = :revokedAtMs
     WHERE hash BETWEEN :first AND :last AND revoked_at IS NULL`,
@@ -82,9 +82,9 @@ export class Tokens {
     };
   }
 
-  /** Reads something, whatever it is. */
+  /** Throws if the tables cannot be read. */
   check(): void {
-    this.#findGrant.get(lastHashOf(''));
+    this.#findGrant.get(lastHashOf('')); // any hash will do
   }
 
   list({ store, after = '', limit }: TokenQuery): TokenRecord[] {
@@ -103,7 +103,7 @@ export class Tokens {
   }
 }
 
-// Rows of STRICT tables: the types are the schema's.
+// Rows of STRICT tables: the schema enforces these types.
 type GrantRow = [
   store: number,
   user: number,

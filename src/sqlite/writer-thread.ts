@@ -1,6 +1,5 @@
 /**
- * The thread that writes: one transaction and one synced commit for all that has come, so that the
- * event loop of the service never waits for the disk or for a lock.
+ * The thread that writes. All writes that have arrived share one transaction and one sync.
  */
 import {
   parentPort,
@@ -23,13 +22,13 @@ import {
   type Write,
 } from './writes.ts';
 
-/** Writes of one transaction, give or take a batch: a commit of so many takes some milliseconds. */
+/** Writes of a transaction before no further batch is added. Such a commit takes some milliseconds. */
 const commitWritesMax = 512;
-/** Writes touch every tree of the schema, two of them at random. */
+/** SQLite's page cache: writes change every B-tree of the schema, two of them at random places. */
 const cacheKiB = 16_384;
 
-const { path, fileId, lastTaken }: ThreadData = workerData;
-const lastTakenNumber = new BigInt64Array(lastTaken);
+const { path, fileId, lastStarted }: ThreadData = workerData;
+const lastStartedNumber = new BigInt64Array(lastStarted);
 const connection = new Connection(path, cacheKiB, fileId);
 
 if (parentPort !== null) serve(parentPort);
@@ -44,14 +43,14 @@ function serve(port: MessagePort): void {
         batches.push(next);
         writes += next.writes.size;
         for (const number of next.writes.keys()) lastNumber = number;
-        next = received(port);
+        next = receive(port);
       }
-      Atomics.store(lastTakenNumber, 0, BigInt(lastNumber));
-      settle(port, batches);
+      Atomics.store(lastStartedNumber, 0, BigInt(lastNumber));
+      commitBatches(port, batches);
       connection.restartWal();
       if (next === 'close') {
         connection.close();
-        port.close(); // nothing is left to wait for, so the thread ends
+        port.close(); // nothing else keeps the thread alive
         return;
       }
     }
@@ -60,42 +59,42 @@ function serve(port: MessagePort): void {
 
 type Message = Batch | 'close';
 
-function received(port: MessagePort): Message | undefined {
-  return receiveMessageOnPort(port)?.message as Message | undefined; // nobody else sends here
+function receive(port: MessagePort): Message | undefined {
+  return receiveMessageOnPort(port)?.message as Message | undefined; // the Writer sends nothing else
 }
 
 /**
- * Reports the outcome of each write. A write waits for the lock until its own time is
- * up, in the queue included: those that came later do not start the wait again.
+ * Commits the batches together and posts their outcomes. If the deadline of the oldest batch passes while
+ * another process holds the lock, that batch fails and the others are tried without it.
  */
-function settle(port: MessagePort, batches: readonly Batch[]): void {
+function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
   for (const [at, { sinceMs, writes }] of batches.entries()) {
-    const untilMs = sinceMs + lockTimeoutMs;
+    const deadlineMs = sinceMs + lockTimeoutMs;
     const waiting = batches.slice(at).flatMap((batch) => [...batch.writes]);
-    const outcomes = nowMs() < untilMs ? commit(waiting, untilMs) : undefined;
-    port.postMessage(outcomes ?? sameOutcome([...writes], tooLate));
+    const outcomes = nowMs() < deadlineMs ? commit(waiting, deadlineMs) : undefined;
+    port.postMessage(outcomes ?? sameOutcome([...writes], lockTimeout));
     if (outcomes !== undefined) return;
   }
 }
 
 type Numbered = readonly [number: number, write: Write];
 
-const tooLate = failure(
+const lockTimeout = failure(
   storageUnavailable(new Error(`the database was locked for ${lockTimeoutMs} ms`)),
 );
 
-/** Undefined if another process held the lock until then; nothing has changed. */
-function commit(writes: readonly Numbered[], untilMs: number): Outcomes | undefined {
+/** Undefined if another process held the lock until the deadline: nothing has changed. */
+function commit(writes: readonly Numbered[], deadlineMs: number): Outcomes | undefined {
   try {
     return connection.write(
       (tables) => new Map(writes.map(([number, write]) => [number, outcomeOf(tables, write)])),
-      untilMs,
+      deadlineMs,
     );
   } catch (error) {
     if (error instanceof Problem && isLocked(error.cause)) return undefined;
     const { diskFailure } = connection;
     if (diskFailure !== undefined) parentPort?.postMessage({ diskFailure });
-    return sameOutcome(writes, failure(error)); // none of them is stored, or nobody knows
+    return sameOutcome(writes, failure(error)); // the transaction failed as a whole
   }
 }
 
@@ -103,7 +102,7 @@ function sameOutcome(writes: readonly Numbered[], outcome: Outcome): Outcomes {
   return new Map(writes.map(([number]) => [number, outcome]));
 }
 
-/** A refusal is the outcome of one write and no concern of its neighbours. */
+/** A Problem is the outcome of its own write. Any other error fails the transaction. */
 function outcomeOf(tables: Tables, write: Write): Outcome {
   try {
     return apply(tables, write);

@@ -1,6 +1,6 @@
 /**
- * Group commit: writes go to a thread that takes all that have come whenever it is done with a
- * commit, and makes the next one of them. The event loop and the disk never wait for each other.
+ * Group commit on a separate thread: writes that arrive while a commit is in progress share the next one. So
+ * the event loop never waits for the disk.
  */
 import { channel } from 'node:diagnostics_channel';
 import { extname } from 'node:path';
@@ -21,22 +21,22 @@ import {
   type WriteResults,
 } from './writes.ts';
 
-/** Writes that are handed over together; those of one turn of the event loop are, up to so many. */
-const batchMax = 8;
-/** What a write may take, a lock's wait included; then its outcome is given up as unknown. */
-const outcomeMsMax = 20_000;
+/** Writes of one turn of the event loop that are sent to the thread together. */
+const batchWritesMax = 8;
+/** A write without an outcome after this time fails with `outcome-unknown`. Includes waiting for a lock. */
+const outcomeTimeoutMs = 20_000;
 const sweepMs = 1_000;
 
-/** For metrics, after each commit: `{ writes, durationMs }`, from when the first of them came. */
+/** For metrics, after each commit: `{ writes, durationMs }`, measured from the arrival of the first write. */
 const committed = channel('plant-store:commit');
 
-// The sources in a checkout, the compiled file in what is published.
+// A .ts file in a checkout, a .js file in the package.
 const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
 interface WriterEvents {
-  /** After a commit, before anybody is told of it. */
+  /** Called after each commit, before its writes are acknowledged. */
   onCommit: () => void;
-  /** Once, when the disk has failed a commit: from then on every write is refused. */
+  /** Called once, if a sync fails: all later writes are refused. */
   onDiskFailure: (cause: unknown) => void;
 }
 
@@ -48,9 +48,9 @@ export class Writer {
   #diskFailure: unknown;
   #thread: Worker | undefined;
   readonly #pending = new Pending<WriteResults[WriteKind]>();
-  /** Those of this turn of the event loop. */
+  /** Writes of this turn of the event loop. */
   #unsent = new Map<number, Write>();
-  /** The number of the last write that a thread was sent. */
+  /** The number of the last write that was sent to a thread. */
   #lastSent = 0;
 
   constructor(path: string, fileId: FileId, { onCommit, onDiskFailure }: WriterEvents) {
@@ -60,23 +60,23 @@ export class Writer {
     this.#onDiskFailure = onDiskFailure;
   }
 
-  /** Resolves once the write is on disk; rejects with a Problem that says what became of it. */
+  /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */
   async write<W extends Write>(write: W): Promise<WriteResults[W[0]]> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     const [number, result] = this.#pending.add();
     this.#unsent.set(number, write);
     if (this.#unsent.size === 1) process.nextTick(() => this.#send());
-    if (this.#unsent.size === batchMax) this.#send();
-    return (await result) as WriteResults[W[0]]; // of this very write
+    if (this.#unsent.size === batchWritesMax) this.#send();
+    return (await result) as WriteResults[W[0]]; // an outcome is only resolved for its own write
   }
 
-  /** Waits for every write that was taken, and ends the thread. */
+  /** Waits for all pending writes, and ends the thread. */
   async close(): Promise<void> {
     this.#send();
     const thread = this.#thread;
     if (thread === undefined) return;
     const ended = new Promise((resolve) => thread.once('exit', resolve));
-    thread.postMessage('close'); // it does all that it was sent before
+    thread.postMessage('close'); // it completes all earlier messages first
     await ended;
   }
 
@@ -90,43 +90,43 @@ export class Writer {
       this.#thread.postMessage(batch);
       for (const number of writes.keys()) this.#lastSent = number;
     } catch (error) {
-      // The system has no room for a thread now; nothing was sent.
+      // The system cannot start a thread now. Nothing was sent.
       const problem = storageUnavailable(error);
       for (const number of writes.keys()) this.#pending.reject(number, problem);
     }
   }
 
   #start(): Worker {
-    const lastTaken = new SharedArrayBuffer(8);
-    const workerData: ThreadData = { path: this.#path, fileId: this.#fileId, lastTaken };
+    const lastStarted = new SharedArrayBuffer(8);
+    const workerData: ThreadData = { path: this.#path, fileId: this.#fileId, lastStarted };
     const thread = new Worker(threadFile, { workerData });
-    const sweep = setInterval(() => this.#giveUp(), sweepMs).unref();
-    const lost = (cause: unknown) => {
+    const sweep = setInterval(() => this.#rejectOverdue(), sweepMs).unref();
+    const onLost = (cause: unknown) => {
       clearInterval(sweep);
       if (this.#thread !== thread) return;
       this.#thread = undefined;
-      this.#rejectSent(Number(Atomics.load(new BigInt64Array(lastTaken), 0)), cause);
+      this.#rejectSent(Number(Atomics.load(new BigInt64Array(lastStarted), 0)), cause);
     };
     thread.on('message', (message: Outcomes | DiskFailed) => {
       if ('diskFailure' in message) this.#stopWriting(message.diskFailure);
       else this.#settle(message);
     });
-    thread.on('error', lost);
-    thread.on('exit', (code) => lost(new Error(`the writing thread ended with ${code}`)));
+    thread.on('error', onLost);
+    thread.on('exit', (code) => onLost(new Error(`the writer thread exited with code ${code}`)));
     return thread;
   }
 
-  /** Nobody can tell what became of the writes that a lost thread had taken. It never saw the others. */
-  #rejectSent(lastTaken: number, cause: unknown): void {
+  /** The outcome of writes that a lost thread had started is unknown. The others have changed nothing. */
+  #rejectSent(lastStarted: number, cause: unknown): void {
     this.#onCommit();
     for (const number of this.#pending.numbers()) {
       if (number > this.#lastSent) return;
-      const problem = number <= lastTaken ? outcomeUnknown(cause) : storageUnavailable(cause);
+      const problem = number <= lastStarted ? outcomeUnknown(cause) : storageUnavailable(cause);
       this.#pending.reject(number, problem);
     }
   }
 
-  /** The thread says so with each write that it refuses. */
+  /** The thread reports the failure with each write that it refuses. */
   #stopWriting(cause: unknown): void {
     if (this.#diskFailure !== undefined) return;
     this.#diskFailure = cause;
@@ -149,10 +149,10 @@ export class Writer {
     committed.publish({ writes: outcomes.size, durationMs });
   }
 
-  /** A disk that hangs must not hang who waits for it. */
-  #giveUp(): void {
-    const problem = outcomeUnknown(new Error('the disk takes too long'));
-    this.#pending.rejectBefore(performance.now() - outcomeMsMax, problem);
+  /** Requests must not hang because the disk does. */
+  #rejectOverdue(): void {
+    const problem = outcomeUnknown(new Error(`the write took more than ${outcomeTimeoutMs} ms`));
+    this.#pending.rejectBefore(performance.now() - outcomeTimeoutMs, problem);
   }
 }
 

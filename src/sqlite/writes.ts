@@ -1,6 +1,6 @@
 /**
- * The writes of the storage as messages: what travels to the thread that does them, and what comes
- * back. Everything here is plain data, because it is copied from one thread to the other.
+ * The messages between the Writer and its thread. They are plain data, because they are copied from one thread
+ * to the other.
  */
 import type { Change, ChangeResults } from '../changes.ts';
 import type { NewToken, TokenRecord } from '../identity-storage.ts';
@@ -15,39 +15,39 @@ export type Write =
 
 export type WriteKind = Write[0];
 
-/** Writes that travel together, by number. `sinceMs` is when they were sent, by nowMs(). */
+/** Writes by number. `sinceMs` is when they were sent, as of nowMs(). */
 export interface Batch {
   sinceMs: number;
   writes: ReadonlyMap<number, Write>;
 }
 
-/** What the thread is started with. */
+/** The data that the thread starts with. */
 export interface ThreadData {
   path: string;
-  /** The file that the others of this process have open. */
+  /** The file that the connection for reads has open. */
   fileId: FileId;
-  /** One BigInt64: the number of the last write that it has taken, for the case that it dies. */
-  lastTaken: SharedArrayBuffer;
+  /** One BigInt64, which outlives the thread: the number of the last write that it has started. */
+  lastStarted: SharedArrayBuffer;
 }
 
-/** A clock that all threads share and nobody sets: performance.now() has a zero of its own in each. */
+/** A monotonic clock that all threads share: performance.now() starts at 0 in each. */
 export function nowMs(): number {
   const [seconds, nanoseconds] = process.hrtime();
   return seconds * 1_000 + nanoseconds / 1_000_000;
 }
 
-/** What a write of a kind resolves to. */
+/** What each kind of write resolves to. */
 export interface WriteResults extends ChangeResults {
   createToken: void;
   revokeToken: TokenRecord | undefined;
 }
 
-/** The result, or what it was refused for. */
 export type Outcome = WriteResults[WriteKind] | Failure;
 
-/** By the number of the write. */
+/** Outcomes by the number of the write. */
 export type Outcomes = ReadonlyMap<number, Outcome>;
 
+/** A Problem as plain data. */
 export interface Failure {
   problem: { kind: ProblemKind; detail: string; cause?: unknown };
 }
@@ -56,12 +56,12 @@ export function isFailure(outcome: Outcome): outcome is Failure {
   return typeof outcome === 'object' && 'problem' in outcome;
 }
 
-/** What the thread sends once the disk has failed a commit, before the outcomes of that commit. */
+/** After a failed sync, the thread sends this before the outcomes of each commit. */
 export interface DiskFailed {
   diskFailure: unknown;
 }
 
-/** Does the write inside the transaction that is open. A refusal has changed nothing. */
+/** Runs the write in the open transaction. If it throws a Problem, it has changed nothing. */
 export function apply({ plants, tokens }: Tables, write: Write): WriteResults[WriteKind] {
   switch (write[0]) {
     case 'create': {

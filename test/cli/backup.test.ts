@@ -63,7 +63,7 @@ describe('backup', { concurrency: 2 }, () => {
     for (const target of [file, join(folder, 'folder'), path]) {
       const { status, stdout, stderr } = await run(['backup', target, '--database', url]);
       assert.deepEqual([status, stdout], [1, '']);
-      const message = `error: ${target} exists already, and a backup never overwrites. Name another.`;
+      const message = `error: ${target} already exists, and a backup never overwrites a file. Name another.`;
       assert.ok(stderr.endsWith(`${message}\n`), stderr);
     }
     assert.equal(readFileSync(file, 'utf8'), 'of value');
@@ -85,7 +85,10 @@ describe('backup', { concurrency: 2 }, () => {
     const copy = join(folder, 'nowhere', 'copy.db');
     const { status, stderr } = await run(['backup', copy, '--database', url]);
     assert.equal(status, 1);
-    assert.ok(stderr.endsWith(`error: ${copy} cannot be made: there is no such folder.\n`), stderr);
+    assert.ok(
+      stderr.endsWith(`error: ${copy} cannot be created: the folder does not exist.\n`),
+      stderr,
+    );
     assert.ok(!existsSync(join(folder, 'nowhere')));
   });
 

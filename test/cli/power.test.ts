@@ -38,7 +38,10 @@ describe(`after a power cut (PLANT_STORE_TEST_SEED=${seed})`, { concurrency: tru
     assert.equal(await killed.ended, null);
     const { status, stderr } = await its.migrate({ POWER_CUT_FAIL: '-wal:1' });
     assert.equal(status, 3);
-    assert.match(stderr, /^error: .*plants\.db-wal cannot be put on disk.* Look at the disk, keep/);
+    assert.match(
+      stderr,
+      /^error: .*plants\.db-wal cannot be synced.* Keep the files, check the disk/,
+    );
     await restartAndCut(t, its);
   });
 

@@ -128,7 +128,7 @@ export async function live(its: Machine, services: number, random: () => number)
       end = await service.stop(random() < 0.5 ? 'SIGKILL' : 'SIGTERM');
     } catch (error) {
       // It was killed at the start, or refused to start.
-      assert.match(String(error), /serve ended: ($|error: .* cannot be put on disk)/);
+      assert.match(String(error), /serve ended: ($|error: .* cannot be synced)/);
       end = 'not started';
     }
     assert.ok([0, 3, null, 'not started'].includes(end), `it ended with ${end}`);

@@ -1,5 +1,5 @@
 /**
- * What is opened as a database, what is refused, and with which words.
+ * Which files can be opened as a database, and the message for each one that cannot.
  */
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import { reasonOf } from '../../src/cli/reason.ts';
-import { openAsItIs, openDatabase, refuseUnsafeSqlite } from '../../src/sqlite/database.ts';
+import {
+  openWithoutMigrating,
+  openDatabase,
+  refuseUnsafeSqlite,
+} from '../../src/sqlite/database.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { run, runOk } from '../support/command.ts';
@@ -17,19 +21,19 @@ import { tempFolder } from '../support/temp.ts';
 const create = { create: true };
 const dontCreate = { create: false };
 
-/** Asserts a refusal with these words, after which the file is as it was. */
-function assertRefused(path: string, words: RegExp, options = create): void {
-  const bytesOf = () => (statSync(path).isFile() ? readFileSync(path) : undefined);
-  const before = bytesOf();
+/** Asserts that opening fails with this message and leaves the file unchanged. */
+function assertRefused(path: string, message: RegExp, options = create): void {
+  const read = () => (statSync(path).isFile() ? readFileSync(path) : undefined);
+  const before = read();
   assert.throws(
     () => openDatabase(path, options).close(),
     (error) => {
       assert.ok(error instanceof Refusal, String(error));
-      assert.match(reasonOf(error) ?? '', words);
+      assert.match(reasonOf(error) ?? '', message);
       return error.message.includes(path);
     },
   );
-  assert.deepEqual(bytesOf(), before);
+  assert.deepEqual(read(), before);
 }
 
 function foreignDatabase(path: string): void {
@@ -43,13 +47,13 @@ function setVersion(path: string, version: number): void {
 }
 
 describe('opening a database', () => {
-  it('makes a file that only its owner may read, whatever the umask', (t) => {
+  it('creates a file that only its owner can read, with every umask', (t) => {
     const { folder, path } = databaseFile(t);
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
     const database = openDatabase(path, create);
     t.after(() => database.close());
-    database.exec("INSERT INTO stores (name) VALUES ('main')"); // so that there is a WAL
+    database.exec("INSERT INTO stores (name) VALUES ('main')"); // creates the WAL
     const modes = readdirSync(folder).map((file) => [
       file,
       statSync(join(folder, file)).mode & 0o777,
@@ -61,21 +65,21 @@ describe('opening a database', () => {
     ]);
   });
 
-  it('brings a new file to the newest schema', (t) => {
+  it('creates the newest schema in a new file', (t) => {
     using database = openDatabase(databaseFile(t).path, create);
     assert.equal(versionOf(database), newestVersion);
     assert.ok(newestVersion >= 1);
   });
 
-  it('leaves what is in a file of ours', async (t) => {
+  it('keeps the content of an existing database', async (t) => {
     const { path } = databaseFile(t);
     await fill(path, 3);
     openDatabase(path, dontCreate).close();
-    openAsItIs(path).close();
+    openWithoutMigrating(path).close();
     assert.deepEqual(soundIds(path), [1, 2, 3]);
   });
 
-  it('lets several processes make and migrate one new file at once', async (t) => {
+  it('lets several processes create and migrate the same new file at the same time', async (t) => {
     const folder = tempFolder(t);
     for (let round = 0; round < 3; round++) {
       const path = join(folder, `${round}.db`);
@@ -86,7 +90,7 @@ describe('opening a database', () => {
     }
   });
 
-  it('takes a name that means something to SQLite for the name of a file', async (t) => {
+  it('treats names with a special meaning in SQLite as file names', async (t) => {
     const names = [':memory:', 'file:plants.db?mode=memory', 'a ? b # c % 41.db'];
     const folder = tempFolder(t);
     for (const name of names) {
@@ -98,9 +102,9 @@ describe('opening a database', () => {
 });
 
 describe('a database is refused', () => {
-  it('where there is none, and none is to be made', (t) => {
+  it('if it does not exist and must not be created', (t) => {
     const { folder, path } = databaseFile(t);
-    for (const open of [() => openDatabase(path, dontCreate), () => openAsItIs(path)]) {
+    for (const open of [() => openDatabase(path, dontCreate), () => openWithoutMigrating(path)]) {
       assert.throws(open, { name: 'Refusal', message: `There is no database at ${path}.` });
     }
     assert.deepEqual(readdirSync(folder), []);
@@ -111,21 +115,21 @@ describe('a database is refused', () => {
     assert.throws(() => openDatabase(path, create), {
       name: 'Refusal',
       kind: 'no-place',
-      message: /there is no such folder\.$/,
+      message: /the folder does not exist\.$/,
     });
   });
 
-  it('where it is empty: it has lost its content', (t) => {
+  it('if it is empty, because it has lost its content', (t) => {
     const { folder, path } = databaseFile(t);
     writeFileSync(path, '');
-    writeFileSync(`${path}-wal`, 'what SQLite would delete');
+    writeFileSync(`${path}-wal`, 'SQLite would delete this');
     for (const options of [create, dontCreate]) {
-      assertRefused(path, /is empty: .* Restore a backup, or delete the file to begin/, options);
+      assertRefused(path, /is empty: .* Restore a backup, or delete the file to start/, options);
     }
     assert.deepEqual(readdirSync(folder), ['plants.db', 'plants.db-wal']);
   });
 
-  it('where there is none, but what belonged to one is left', (t) => {
+  it('if it is missing, but files that belong to it are left', (t) => {
     for (const suffix of ['-wal', '-shm', '-journal']) {
       const { folder, path } = databaseFile(t);
       writeFileSync(path + suffix, '');
@@ -137,45 +141,45 @@ describe('a database is refused', () => {
     }
   });
 
-  it('where the path is a folder', (t) => {
+  it('if the path is a folder', (t) => {
     assertRefused(tempFolder(t), /is not a file\. Name a database file with --database\.$/);
   });
 
-  it('where the file is text', (t) => {
+  it('if the file is text', (t) => {
     const { path } = databaseFile(t);
     writeFileSync(path, 'Monstera, indoor\n'.repeat(100));
     assertRefused(path, /is not an SQLite database\. Choose another file with --database\.$/);
   });
 
-  it('where another program wrote it', (t) => {
+  it('if it belongs to another program', (t) => {
     const { folder, path } = databaseFile(t);
     foreignDatabase(path);
     assertRefused(path, /is an SQLite database of another program\. Choose another file/);
     assert.deepEqual(readdirSync(folder), ['plants.db']);
   });
 
-  it('where a newer Plant Store wrote it, however it is opened', async (t) => {
+  it('if a newer Plant Store wrote it, with and without migrating', async (t) => {
     const { path } = databaseFile(t);
     await fill(path, 1);
     setVersion(path, newestVersion + 1);
-    const words =
+    const message =
       /written by a newer Plant Store \(schema \d+, this version supports up to \d+\)\.$/;
-    assert.throws(() => openDatabase(path, dontCreate), words);
-    assert.throws(() => openAsItIs(path), words);
+    assert.throws(() => openDatabase(path, dontCreate), message);
+    assert.throws(() => openWithoutMigrating(path), message);
     assert.deepEqual(soundIds(path), [1]);
     setVersion(path, newestVersion);
     openDatabase(path, dontCreate).close();
   });
 
-  it('where its first page is damaged', async (t) => {
+  it('if its first page is damaged', async (t) => {
     const { path } = databaseFile(t);
     await fill(path, 1);
     const bytes = readFileSync(path);
     writeFileSync(path, bytes.fill(0xaa, 100, 4096));
-    assertRefused(path, /is damaged\. Restore a backup to another place, and keep this file\.$/);
+    assertRefused(path, /is damaged\. Keep this file, and restore a backup to another path\.$/);
   });
 
-  it('where SQLite can corrupt a database that several processes use', () => {
+  it('if this version of SQLite can corrupt a database that several processes use', () => {
     for (const version of ['3.51.3', '3.52.0', '4.0.0', process.versions['sqlite'] ?? '0']) {
       assert.doesNotThrow(() => refuseUnsafeSqlite(version), version);
     }
@@ -188,63 +192,63 @@ describe('a database is refused', () => {
   });
 });
 
-// At once, because most of it is waiting.
-describe('what others do not let us use is refused', { concurrency: true }, () => {
-  // Root may write everywhere, so the command runs as somebody else there.
-  const asSomebodyElse = process.getuid?.() === 0 ? { uid: 65_534 } : {};
+// In parallel, because most of the time is spent waiting.
+describe('an inaccessible database is refused', { concurrency: true }, () => {
+  // Root can write everywhere, so the command runs as another user then.
+  const unprivileged = process.getuid?.() === 0 ? { uid: 65_534 } : {};
 
   async function refusal(t: TestContext, prepare: (folder: string, path: string) => void) {
-    const { status } = await run(['--version'], asSomebodyElse).catch(() => ({ status: null }));
-    if (status !== 0) return t.skip('an unprivileged user cannot run the program where it lies');
+    const { status } = await run(['--version'], unprivileged).catch(() => ({ status: null }));
+    if (status !== 0) return t.skip('an unprivileged user cannot run the program in this folder');
     const folder = join(tempFolder(t), 'store');
     const path = join(folder, 'plants.db');
     mkdirSync(folder);
     prepare(folder, path);
     chmodSync(join(folder, '..'), 0o755);
-    const outcome = await run(['migrate', '--database', `sqlite:${path}`], asSomebodyElse);
-    chmodSync(folder, 0o700); // or it could not be removed
+    const outcome = await run(['migrate', '--database', `sqlite:${path}`], unprivileged);
+    chmodSync(folder, 0o700); // so that it can be deleted
     assert.equal(outcome.status, 1, outcome.stderr);
     return outcome.stderr;
   }
 
-  const bothNeeded =
-    /^error: Cannot write to .* \(permission is denied\)\. SQLite needs to write both\. Choose another place/;
+  const writeAccessNeeded =
+    /^error: Cannot write to .* \(permission denied\)\. SQLite needs write access to both\. Choose another place/;
 
-  it('a file that may not be written', async (t) => {
+  it('a file without write permission', async (t) => {
     const stderr = await refusal(t, (folder, path) => {
       openDatabase(path, create).close();
       chmodSync(path, 0o444);
       chmodSync(folder, 0o777);
     });
-    if (stderr !== undefined) assert.match(stderr, bothNeeded);
+    if (stderr !== undefined) assert.match(stderr, writeAccessNeeded);
   });
 
-  it('a file whose folder may not be written', async (t) => {
+  it('a file in a folder without write permission', async (t) => {
     const stderr = await refusal(t, (folder, path) => {
       openDatabase(path, create).close();
       chmodSync(path, 0o666);
       chmodSync(folder, 0o555);
     });
-    if (stderr !== undefined) assert.match(stderr, bothNeeded);
+    if (stderr !== undefined) assert.match(stderr, writeAccessNeeded);
   });
 
-  it('a new file in a folder that may not be written', async (t) => {
+  it('a new file in a folder without write permission', async (t) => {
     const stderr = await refusal(t, (folder) => chmodSync(folder, 0o555));
     if (stderr !== undefined) {
       assert.match(
         stderr,
-        /^error: Cannot make a database at .*: permission is denied\. Choose another/,
+        /^error: Cannot create a database at .*: permission denied\. Choose another/,
       );
     }
   });
 
-  it('a file that may not be read', async (t) => {
+  it('a file without read permission', async (t) => {
     const stderr = await refusal(t, (folder, path) => {
       openDatabase(path, create).close();
       chmodSync(path, 0o000);
       chmodSync(folder, 0o777);
     });
-    if (stderr !== undefined) assert.match(stderr, bothNeeded);
+    if (stderr !== undefined) assert.match(stderr, writeAccessNeeded);
   });
 
   it('a file that another process keeps locked', async (t) => {

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import type { Caller } from '../../src/access.ts';
 import { plantFields } from '../../src/plant.ts';
-import { Connection, type Open } from '../../src/sqlite/connection.ts';
+import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { applicationId, migrateNew } from '../../src/sqlite/migrate.ts';
 import { listSql, plantSql } from '../../src/sqlite/plants.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
@@ -33,14 +33,14 @@ async function openAgain(t: TestContext): Promise<SqliteStorage> {
 
 storageContract({ name: 'SQLite', open, openAgain });
 
-it('SQLite: every request is a range of an index: no scan of a table, no sort', async (t) => {
+it('SQLite: every request reads a range of an index, without table scans or sorts', async (t) => {
   await open(t);
   const database = new DatabaseSync(path);
   t.after(() => database.close());
   const lists = (['store', 'storeTag', 'owner', 'ownerTag'] as const).map((kind) =>
     listSql(kind, plantFields),
   );
-  const { listAll: _all, listStore: _store, ...tokens } = tokenSql; // for people, not for requests
+  const { listAll: _all, listStore: _store, ...tokens } = tokenSql; // used by commands only
   const tables = [plantSql, storeSql, tokens].flatMap((sql) => Object.values(sql));
   const statements = [...lists, ...tables];
 
@@ -57,7 +57,7 @@ it('SQLite: every request is a range of an index: no scan of a table, no sort', 
   }
 });
 
-it('SQLite: a list reads the index that is made for it, to its bounds', async (t) => {
+it('SQLite: a list uses its own index, with all bounds', async (t) => {
   await open(t);
   const database = new DatabaseSync(path);
   t.after(() => database.close());
@@ -65,31 +65,31 @@ it('SQLite: a list reads the index that is made for it, to its bounds', async (t
     store: 'SEARCH plants USING PRIMARY KEY (store=? AND id>? AND id<?)',
     storeTag: 'SEARCH plants USING INDEX plants_by_tag (store=? AND tag=? AND id>? AND id<?)',
     owner: 'SEARCH plants USING INDEX plants_by_owner (store=? AND owner=? AND id>? AND id<?)',
-    // A step bounds the range; the tag is looked for in it.
+    // A step limits the range, which is then filtered by tag.
     ownerTag: 'SEARCH plants USING INDEX plants_by_owner (store=? AND owner=? AND id>? AND id<?)',
   } as const;
   for (const kind of ['store', 'storeTag', 'owner', 'ownerTag'] as const) {
     const plan = database.prepare(`EXPLAIN QUERY PLAN ${listSql(kind, ['name', 'tag'])}`).all();
     const searches = plan
       .map(({ detail }) => String(detail))
-      .filter((one) => one.includes('plants'));
-    // To the end of the page, the page itself, and the look beyond.
+      .filter((step) => step.includes('plants'));
+    // The end of the page, the page itself, and whether more plants follow.
     assert.equal(searches.length, 3);
     for (const search of searches) {
       assert.equal(search.replace('COVERING ', ''), expected[kind]);
     }
-    if (kind === 'owner') assert.ok(searches.every((one) => one.includes('COVERING')));
+    if (kind === 'owner') assert.ok(searches.every((search) => search.includes('COVERING')));
   }
   const merge = database.prepare(`EXPLAIN QUERY PLAN ${plantSql.merge}`).all();
   const key = 'SEARCH plants USING COVERING INDEX plants_by_owner (store=? AND owner=? AND';
   assert.deepEqual(
-    merge.map(({ detail }) => String(detail)).filter((one) => one.includes('plants')),
-    // The first plant of each owner, the one that follows each, and what is shown of it.
+    merge.map(({ detail }) => String(detail)).filter((step) => step.includes('plants')),
+    // The first plant of each owner, the next one after each plant, and the fields of each.
     [`${key} id>? AND id<?)`, `${key} id>? AND id<?)`, `${key} id=?)`],
   );
 });
 
-/** Empty for a descriptor that is gone by now. */
+/** Empty if the descriptor was closed meanwhile. */
 function readlinkOf(link: string): string {
   try {
     return readlinkSync(link);
@@ -98,7 +98,7 @@ function readlinkOf(link: string): string {
   }
 }
 
-/** What a request does: finds its caller, then reads the first page. */
+/** Identifies the caller, then reads the first page, as a request does. */
 async function firstPage(storage: SqliteStorage, token: string): Promise<PlantPage> {
   const grant = await storage.identify({ tokenHash: hashToken(token) });
   assert.ok(grant);
@@ -111,7 +111,7 @@ async function callerOf(storage: SqliteStorage, token: string): Promise<Caller> 
   return grant.caller;
 }
 
-it('SQLite: a cached page is dropped by changes of what its caller sees, and by no others', async (t) => {
+it('SQLite: only changes to plants that its caller can see invalidate a cached page', async (t) => {
   const storage = await open(t);
   const other = await openAgain(t); // as another process
   const [alice, bob] = [await addToken(storage, 'alice'), await addToken(storage, 'bob')];
@@ -123,7 +123,7 @@ it('SQLite: a cached page is dropped by changes of what its caller sees, and by 
   for (const token of [alice, bob, carol]) await create(storage, token);
 
   for (const by of [storage, other]) {
-    for (const [writer, dropped] of [
+    for (const [writer, isStale] of [
       [alice, { alice: true, bob: false, carol: false, manager: true }],
       [carol, { alice: false, bob: false, carol: true, manager: false }],
     ] as const) {
@@ -133,19 +133,19 @@ it('SQLite: a cached page is dropped by changes of what its caller sees, and by 
       }
       await create(by, writer);
       for (const [name, token] of Object.entries(callers)) {
-        const isKept = (await firstPage(storage, token)) === before.get(name);
-        assert.equal(isKept, !dropped[name as keyof typeof dropped], name); // its own keys
+        const isCached = (await firstPage(storage, token)) === before.get(name);
+        assert.equal(isCached, !isStale[name as keyof typeof isStale], name); // it has the same keys
       }
     }
   }
-  // A manager changes what another owns.
+  // A manager deletes another owner's plant.
   const [alicesPage, bobsPage] = [await firstPage(storage, alice), await firstPage(storage, bob)];
   assert.ok(await other.deletePlant(await callerOf(other, manager), 2));
   assert.notEqual((await firstPage(storage, bob)).json, bobsPage.json);
   assert.equal(await firstPage(storage, alice), alicesPage);
 });
 
-it('SQLite: a cached page of several owners is dropped by changes of each, and by no others', async (t) => {
+it('SQLite: only changes to plants of its owners invalidate a cached page of several owners', async (t) => {
   const storage = await open(t);
   const names = ['alice', 'bob', 'carol', 'manager'] as const;
   const tokens = await Promise.all(names.map((name) => addToken(storage, name)));
@@ -157,7 +157,7 @@ it('SQLite: a cached page of several owners is dropped by changes of each, and b
     const query = { after: 0, limit: 100, fields: ['id'] } as const;
     return storage.listPlants({ ...alice, read }, query);
   };
-  for (const [writer, isDropped] of [
+  for (const [writer, isStale] of [
     [alice, true],
     [bob, true],
     [carol, false],
@@ -165,11 +165,11 @@ it('SQLite: a cached page of several owners is dropped by changes of each, and b
     const before = await page();
     assert.equal(await page(), before);
     await storage.createPlant(writer, { name: 'a' });
-    assert.equal((await page()) !== before, isDropped);
+    assert.equal((await page()) !== before, isStale);
   }
 });
 
-it('SQLite: drops cached pages of a file that an older version has made', async (t) => {
+it('SQLite: changes invalidate cached pages in a file that an older version created', async (t) => {
   path = join(tempFolder(t), 'plants.db');
   using old = new DatabaseSync(path);
   migrateNew(old, 2);
@@ -184,8 +184,8 @@ it('SQLite: drops cached pages of a file that an older version has made', async 
   const alice = await addToken(storage, 'alice');
   const caller = await callerOf(storage, alice);
   const assertAll = async (expected: readonly number[]) => {
-    for (const one of storages) {
-      const { json } = await firstPage(one, alice);
+    for (const each of storages) {
+      const { json } = await firstPage(each, alice);
       assert.equal(json, expected.map((id) => `{"id":${id},"name":"a"}`).join());
     }
   };
@@ -196,7 +196,7 @@ it('SQLite: drops cached pages of a file that an older version has made', async 
   await assertAll([8]);
 });
 
-it('SQLite: reads of a turn are over with it, so that the WAL can be reset', async (t) => {
+it('SQLite: reads end with their turn of the event loop, so the WAL can be reset', async (t) => {
   const storage = await open(t);
   const alice = await addToken(storage, 'alice');
   const writer = new DatabaseSync(path);
@@ -209,13 +209,14 @@ it('SQLite: reads of a turn are over with it, so that the WAL can be reset', asy
   }
 });
 
-it('SQLite: a read of a turn that fails is the only one that fails', async (t) => {
+it('SQLite: a read that fails does not affect other reads of its batch', async (t) => {
   await open(t);
   const connection = new Connection(path, 1_000);
   t.after(() => connection.close());
   const batcher = new ReadBatcher(connection);
-  const count = ({ database }: Open) => database.prepare('SELECT count(*) FROM plants').get();
-  const wrong = ({ database }: Open) => database.prepare('SELECT nothing').get();
+  const count = ({ database }: OpenConnection) =>
+    database.prepare('SELECT count(*) FROM plants').get();
+  const wrong = ({ database }: OpenConnection) => database.prepare('SELECT nothing').get();
   const results = await Promise.allSettled([batcher.read(wrong), batcher.read(count)]);
   assert.deepEqual(
     results.map(({ status }) => status),
@@ -223,7 +224,7 @@ it('SQLite: a read of a turn that fails is the only one that fails', async (t) =
   );
 });
 
-it('SQLite: disposal waits for reads, and leaves no file open', async (t) => {
+it('SQLite: disposal waits for reads and closes all files', async (t) => {
   const storage = await open(t);
   const alice = await addToken(storage, 'alice');
   const found = callerOf(storage, alice);
@@ -237,7 +238,7 @@ it('SQLite: disposal waits for reads, and leaves no file open', async (t) => {
   );
 });
 
-it('SQLite: the WAL stays bounded where somebody is always reading', async (t) => {
+it('SQLite: the WAL stays bounded even if there is always a reader', async (t) => {
   const storage = await open(t);
   const caller = await callerOf(storage, await addToken(storage, 'alice'));
   let [reading, next] = [new DatabaseSync(path), new DatabaseSync(path)];
@@ -246,13 +247,13 @@ it('SQLite: the WAL stays bounded where somebody is always reading', async (t) =
     reader.prepare('SELECT count(*) FROM users').get();
   };
   begin(reading);
-  const taking = setInterval(() => {
+  const interval = setInterval(() => {
     begin(next);
     reading.exec('COMMIT');
     [reading, next] = [next, reading];
   }, 2);
   t.after(() => {
-    clearInterval(taking);
+    clearInterval(interval);
     for (const reader of [reading, next]) reader.close();
   });
 
@@ -264,7 +265,7 @@ it('SQLite: the WAL stays bounded where somebody is always reading', async (t) =
   assert.ok(mib < 120, `${mib} MiB`);
 });
 
-it('SQLite: goes on after a part of the file could not be read', async (t) => {
+it('SQLite: recovers after a page of the file could not be read', async (t) => {
   const storage = await open(t);
   const [alice, bob] = [await addToken(storage, 'alice'), await addToken(storage, 'bob')];
   await storage.createPlant(await callerOf(storage, alice), { name: 'Monstera' });
@@ -274,22 +275,22 @@ it('SQLite: goes on after a part of the file could not be read', async (t) => {
   const tokens = database.prepare(`SELECT rootpage FROM sqlite_schema WHERE name = 'tokens'`).get();
   const pageBytes = 4_096;
   const at = (Number(tokens?.['rootpage']) - 1) * pageBytes;
-  const file = openSync(path, 'r+'); // left open: closing it would drop the locks of SQLite in this process
+  const file = openSync(path, 'r+'); // left open: closing it would release SQLite's locks in this process
   const page = Buffer.alloc(pageBytes);
   readSync(file, page, 0, pageBytes, at);
 
   writeSync(file, Buffer.alloc(pageBytes), 0, pageBytes, at);
-  const [known, unread] = await Promise.allSettled([
-    callerOf(storage, alice), // her grant is in memory
+  const [cached, uncached] = await Promise.allSettled([
+    callerOf(storage, alice),
     callerOf(storage, bob),
   ]);
-  assert.equal(known.status, 'fulfilled');
-  assert.equal(unread.status, 'rejected');
+  assert.equal(cached.status, 'fulfilled');
+  assert.equal(uncached.status, 'rejected');
   writeSync(file, page, 0, pageBytes, at);
   assert.ok(await callerOf(storage, bob));
 });
 
-it('SQLite: no page is older than a change that was acknowledged, whichever process made it', async (t) => {
+it('SQLite: no page is older than an acknowledged change of any process', async (t) => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   t.diagnostic(`seed ${seed}`);
   const random = randomFrom(seed);
@@ -304,9 +305,9 @@ it('SQLite: no page is older than a change that was acknowledged, whichever proc
     }
   }
   const isManager = ({ caller }: (typeof owners)[number]) => caller.read === 'all';
-  const seenBy = (one: (typeof owners)[number]) =>
+  const seenBy = (user: (typeof owners)[number]) =>
     owners
-      .filter(({ store, ids }) => (isManager(one) ? store === one.store : ids === one.ids))
+      .filter(({ store, ids }) => (isManager(user) ? store === user.store : ids === user.ids))
       .flatMap(({ ids }) => [...ids])
       .toSorted((a, b) => a - b)
       .slice(0, 100);
@@ -318,7 +319,7 @@ it('SQLite: no page is older than a change that was acknowledged, whichever proc
         const [id] = ids;
         if (id !== undefined && random() < 0.5) {
           ids.delete(id);
-          const managers = owners.filter((one) => one.store === store && isManager(one));
+          const managers = owners.filter((user) => user.store === store && isManager(user));
           const by = random() < 0.5 ? caller : pick(managers).caller;
           assert.ok(await pick(storages).deletePlant(by, id));
         } else {
@@ -326,18 +327,18 @@ it('SQLite: no page is older than a change that was acknowledged, whichever proc
         }
       }),
     );
-    for (const one of [pick(owners), pick(owners), pick(owners.slice(0, 2)), pick(owners)]) {
-      const { json } = await firstPage(pick(storages), one.token);
+    for (const user of [pick(owners), pick(owners), pick(owners.slice(0, 2)), pick(owners)]) {
+      const { json } = await firstPage(pick(storages), user.token);
       const plants: { id: number }[] = JSON.parse(`[${json}]`);
       assert.deepEqual(
         plants.map(({ id }) => id),
-        seenBy(one),
+        seenBy(user),
       );
     }
   }
 });
 
-/** Numbers from 0 to 1 that follow from the seed (mulberry32). */
+/** A seeded generator of numbers from 0 to 1 (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -21,7 +21,7 @@ async function open(t: TestContext) {
   return { path, storage, alice: grant.caller };
 }
 
-/** Holds the write lock, as another process would, until it is called. */
+/** Takes the write lock, as another process would. Call the result to release it. */
 function holdLock(path: string): () => void {
   const other = new DatabaseSync(path);
   other.exec('BEGIN IMMEDIATE');
@@ -31,21 +31,21 @@ function holdLock(path: string): () => void {
   };
 }
 
-it('shares a commit among the writes that came while another was under way', async (t) => {
+it('writes that arrive during a commit share the next one', async (t) => {
   const { path, storage, alice } = await open(t);
-  const walBytes = () =>
+  const walFrames = () =>
     Number(new DatabaseSync(path).prepare('PRAGMA wal_checkpoint').get()?.['log']);
   await storage.createPlant(alice, { name: 'first' });
-  const framesBefore = walBytes();
+  const framesBefore = walFrames();
   const release = holdLock(path);
   const writes = Array.from({ length: 200 }, () => storage.createPlant(alice, { name: 'a' }));
   release();
   await Promise.all(writes);
-  // Each commit of its own would write at least the four pages that a plant is in.
-  assert.ok(walBytes() - framesBefore < 200 * 2);
+  // A commit for each write would write at least the four pages that a plant changes.
+  assert.ok(walFrames() - framesBefore < 200 * 2);
 });
 
-it('refuses what is beyond its bound at once, and does all that it took', async (t) => {
+it('refuses writes beyond its limit at once, and completes those that it accepted', async (t) => {
   const { path, storage, alice } = await open(t);
   const release = holdLock(path);
   const outcomes: string[] = [];
@@ -69,7 +69,7 @@ it('refuses what is beyond its bound at once, and does all that it took', async 
   assert.equal(json.split(',').length, pendingMax);
 });
 
-it('does what it took before it is closed', async (t) => {
+it('completes pending writes before it closes', async (t) => {
   const { path, storage, alice } = await open(t);
   const writes = Array.from({ length: 50 }, () => storage.createPlant(alice, { name: 'a' }));
   await storage[Symbol.asyncDispose]();
@@ -79,7 +79,7 @@ it('does what it took before it is closed', async (t) => {
   database.close();
 });
 
-/** Creates a plant; resolves to its name, or to the kind of problem. */
+/** Creates a plant. Resolves to its name, or to the kind of the Problem. */
 function outcomeOf(storage: SqliteStorage, caller: Caller, name: string): Promise<string> {
   return storage.createPlant(caller, { name }).then(
     (plant) => plant.name,
@@ -94,7 +94,7 @@ async function namesIn(storage: SqliteStorage, caller: Caller): Promise<string[]
   return plants.map(({ name }) => name);
 }
 
-/** Collects the threads that are started in this process from now on. */
+/** Collects all threads that this process starts from now on. */
 function startedThreads(t: TestContext): Worker[] {
   const threads: Worker[] = [];
   const add = (thread: Worker) => threads.push(thread);
@@ -103,7 +103,7 @@ function startedThreads(t: TestContext): Worker[] {
   return threads;
 }
 
-it('starts another thread if the one that writes dies, and claims nothing it cannot know', async (t) => {
+it('replaces a writer thread that dies, and reports unknown outcomes as unknown', async (t) => {
   const threads = startedThreads(t);
   const { path, storage, alice } = await open(t);
   const [thread] = threads;
@@ -117,7 +117,7 @@ it('starts another thread if the one that writes dies, and claims nothing it can
   const inFlight = create('in flight');
   await until('the thread waits for the lock', () => activeMs() > activeMsBefore + 20);
   const behind = create('behind');
-  await setImmediate(); // it is handed over as well
+  await setImmediate(); // it is sent to the thread too
   await thread.terminate();
   assert.deepEqual([await inFlight, await behind], ['outcome-unknown', 'storage-unavailable']);
   release();
@@ -126,7 +126,7 @@ it('starts another thread if the one that writes dies, and claims nothing it can
   assert.deepEqual(await namesIn(storage, alice), ['before', 'after']);
 });
 
-it('tells the truth about each write, whenever its thread dies', async (t) => {
+it('reports the outcome of each write truthfully, whenever its thread dies', async (t) => {
   const threads = startedThreads(t);
   const { storage, alice } = await open(t);
   const outcomes = new Map<string, string>();
@@ -137,7 +137,7 @@ it('tells the truth about each write, whenever its thread dies', async (t) => {
       const outcome = await outcomeOf(storage, alice, name);
       outcomes.set(name, outcome === name ? 'done' : outcome);
     });
-    await writes[round * 150]; // so that it dies at another point each time
+    await writes[round * 150]; // so that the thread dies at a different point each time
     await threads.at(-1)?.terminate();
     await Promise.all(writes);
   }
@@ -148,7 +148,7 @@ it('tells the truth about each write, whenever its thread dies', async (t) => {
   assert.deepEqual(new Set(outcomes.values()), new Set(kinds));
 });
 
-it('gives an outcome to its own write alone, in whatever order and however often it comes', async (t) => {
+it('resolves each write with its own outcome only, even if outcomes arrive twice or out of order', async (t) => {
   const threads = startedThreads(t);
   const { path, storage, alice } = await open(t);
   const [thread] = threads;
@@ -159,8 +159,8 @@ it('gives an outcome to its own write alone, in whatever order and however often
   thread.off('message', deliver).on('message', (outcomes: Map<number, unknown>) => {
     const reversed = new Map([...outcomes].toReversed());
     delivered.push(...reversed.keys());
-    // One that was delivered before comes again, and one that nobody waits for.
-    for (const one of [reversed, new Map([[1, 77]]), new Map([[1e6, 78]])]) deliver(one);
+    // Also delivers an outcome a second time, and one of an unknown write.
+    for (const batch of [reversed, new Map([[1, 77]]), new Map([[1e6, 78]])]) deliver(batch);
   });
 
   const release = holdLock(path);

@@ -1,5 +1,5 @@
 -- Older versions: refused
--- Small numbers stand for stores and users, because they are part of every key below.
+-- Stores and users have small numbers, because these are part of every key below.
 
 CREATE TABLE stores (
   store   INTEGER PRIMARY KEY,
@@ -17,7 +17,7 @@ CREATE TABLE users (
   UNIQUE (store, name)
 ) STRICT, WITHOUT ROWID;
 
--- Found by the hash alone; a person names a token by the first bytes of it.
+-- Looked up by hash only. The first bytes of the hash are the token's id.
 CREATE TABLE tokens (
   hash       BLOB    NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
   store      INTEGER NOT NULL,
@@ -32,8 +32,8 @@ CREATE TABLE tokens (
 
 CREATE INDEX tokens_by_user ON tokens (store, user);
 
--- Each list is a range of one index in the order of its answer. Managers read the table itself.
--- The owner's index repeats name and tag, so that a member's page is one range as well.
+-- Each list is a range of one index, in the order of its response. Managers read the table itself.
+-- The index by owner also covers name and tag, so that a member's page is one range too.
 CREATE TABLE plants (
   store INTEGER NOT NULL,
   id    INTEGER NOT NULL CHECK (id BETWEEN 1 AND 9007199254740991),

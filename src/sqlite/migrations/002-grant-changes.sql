@@ -1,6 +1,6 @@
 -- Older versions: refused
--- Counts what changes a grant that somebody may know already: a revocation, a new role. Who keeps
--- grants in memory asks for this one number after a commit, and not for each grant again.
+-- Counts the changes that make a cached grant stale, such as a revocation or a new role. After a commit,
+-- a process reads this one number instead of every cached grant.
 
 CREATE TABLE grant_changes (count INTEGER NOT NULL) STRICT;
 INSERT INTO grant_changes VALUES (0);

@@ -1,5 +1,5 @@
 -- Older versions: refused
--- Numbers of 6 bytes, each 0 if it is missing: the first is raised by every change of the store's plants, the
--- others by those of one owner (stores.ts). Whoever caches pages compares them after a commit.
+-- Versions of 6 bytes each, 0 if missing. Every change to the store's plants increments the first one, and the
+-- one of the plant's owner (stores.ts). Processes with cached pages compare them after a commit.
 
 ALTER TABLE stores ADD COLUMN versions BLOB NOT NULL DEFAULT x'';

@@ -1,4 +1,5 @@
 -- Older versions: refused
--- A member's list by tag walks over the member's plants (decision 7): one tree less for each create.
+-- A member's list by tag filters the member's plants instead: each create updates one index less
+-- (docs/decisions/0007-indexes.md).
 
 DROP INDEX plants_by_owner_tag;
