@@ -1,6 +1,6 @@
 /**
- * Makes dist/, what is published: Node takes no TypeScript below node_modules, and the reference page
- * is a development dependency in a checkout.
+ * Builds dist/ for the published package: Node does not run TypeScript in node_modules. The files of Swagger UI
+ * are copied, because it is only a development dependency.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync } from 'node:fs';

@@ -1,7 +1,8 @@
 /**
- * Prints the packages that run in the service, from package-lock.json, in the format CycloneDX.
- * `npm sbom --omit dev` would leave out what development dependencies need too, so all packages are
- * listed, and those for development alone are taken out here.
+ * Prints a CycloneDX SBOM of the packages that the service runs on, from package-lock.json.
+ *
+ * `npm sbom --omit dev` also omits packages that both the service and development need. So this lists all
+ * packages and removes those for development only.
  */
 import { execFileSync } from 'node:child_process';
 import packageFile from '../package.json' with { type: 'json' };
@@ -23,12 +24,12 @@ const all: Document = JSON.parse(
   execFileSync('npm', list, { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 }),
 );
 
-all.metadata.component.name = packageFile.name; // npm takes the name of the folder
+all.metadata.component.name = packageFile.name; // npm uses the name of the folder
 const components = all.components.filter(
   ({ properties = [] }) => !properties.some(({ name }) => name === 'cdx:npm:package:development'),
 );
-const refs = new Set([all.metadata.component, ...components].map((one) => one['bom-ref']));
+const refs = new Set([all.metadata.component, ...components].map((each) => each['bom-ref']));
 const dependencies = all.dependencies
   .filter(({ ref }) => refs.has(ref))
-  .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((one) => refs.has(one)) }));
+  .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((each) => refs.has(each)) }));
 console.log(JSON.stringify({ ...all, components, dependencies }, null, 2));
