@@ -1,6 +1,6 @@
 /**
- * HAProxy as docs/scaling.md sets it up, while somebody holds thousands of connections with requests
- * that never become whole.
+ * HAProxy as set up in docs/scaling.md, while thousands of connections send requests that never become
+ * complete.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readlinkSync } from 'node:fs';
@@ -10,49 +10,49 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { balance } from './support/balancer.ts';
 import { serve, type Service } from './support/command.ts';
 import { databaseFile, fill } from './support/database.ts';
-import { drip, dripping, type Drips } from './support/drips.ts';
 import { exchange, request } from './support/raw.ts';
+import { partialRequests, startSlowClients, type SlowClients } from './support/slow-clients.ts';
 import { until } from './support/until.ts';
 
-/** Enough to fill a balancer that takes 4,000 and waits for each as long as it keeps sending. */
-const drips = 4_100;
+/** Enough to exhaust a balancer that accepts 4,000 connections and has no timeout for a whole request. */
+const slowConnections = 4_100;
 const responseTimeoutMs = 2_000;
 
-/** Opens the connections and asks as a new client, again and again until it is over. */
+/** Opens the slow connections, and sends requests as a new client until `isDone`. */
 export async function keepsAnswering(
   t: TestContext,
-  isOver: (drips: Drips, answered: number) => boolean,
-): Promise<{ answered: number; slowestMs: number; drips: Drips }> {
+  isDone: (slow: SlowClients, answered: number) => boolean,
+): Promise<{ answered: number; slowestMs: number; slow: SlowClients }> {
   const { path, url } = databaseFile(t);
   const token = await fill(path, 1);
   const service = await serve(t, ['--database', url]);
   const port = Number(new URL(await balance(t, [service.address])).port);
   const get = request('GET /plants?fields=id', ['Host: x', `Authorization: Bearer ${token}`]);
-  const held = drip(t, port, dripping(drips));
-  await until('all are connected', () => held.open() === drips);
+  const slow = startSlowClients(t, port, partialRequests(slowConnections));
+  await until('all are connected', () => slow.open() === slowConnections);
 
   let answered = 0;
   let slowestMs = 0;
-  while (!isOver(held, answered)) {
+  while (!isDone(slow, answered)) {
     const startedMs = performance.now();
-    const late = pause(responseTimeoutMs, 'no answer in time', { ref: false });
-    const answer = await Promise.race([exchange(port, get), late]);
-    assert.match(answer, /^HTTP\/1\.1 200 [^]*\[\{"id":1\}\]/);
+    const timeout = pause(responseTimeoutMs, 'no response in time', { ref: false });
+    const response = await Promise.race([exchange(port, get), timeout]);
+    assert.match(response, /^HTTP\/1\.1 200 [^]*\[\{"id":1\}\]/);
     slowestMs = Math.max(slowestMs, performance.now() - startedMs);
     answered++;
-    assert.ok(socketsOf(service) < 100, 'what drips stays with the balancer');
+    assert.ok(socketsOf(service) < 100, 'slow connections stay with the balancer');
   }
-  return { answered, slowestMs, drips: held };
+  return { answered, slowestMs, slow };
 }
 
-/** Of the service's process, as Linux lists them. */
+/** The open sockets of the service's process, as Linux lists them. */
 function socketsOf({ child }: Service): number {
   const folder = `/proc/${child.pid}/fd`;
   const targets = readdirSync(folder).map((descriptor) => {
     try {
       return readlinkSync(join(folder, descriptor));
     } catch {
-      return 'closed by now';
+      return 'closed meanwhile';
     }
   });
   return targets.filter((target) => target.startsWith('socket:')).length;

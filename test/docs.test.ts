@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { answers, problemType } from '../src/http/problems.ts';
 import { run } from './support/command.ts';
 import { blocksOf, normalise, Page, tableOf, tokenIds, type Example } from './support/markdown.ts';
-import { provocations } from './support/provocations.ts';
+import { problemTriggers } from './support/problem-triggers.ts';
 import { testDatabase } from './support/storages.ts';
 import { shownAddress, Terminal } from './support/terminal.ts';
 
@@ -63,7 +63,7 @@ async function printedBy(
   if (command.startsWith('npm ')) return undefined;
   // A page says "stop every process" before it restores.
   if (/plant-store restore/.test(command)) await terminal.stopService();
-  else if (command.includes(shownAddress) && !terminal.serviceRuns) {
+  else if (command.includes(shownAddress) && !terminal.isServiceRunning) {
     await terminal.startService({ tty: false });
   }
   return terminal.run(command);
@@ -146,12 +146,12 @@ test('docs/errors.md has a section for each kind of problem, with its type and s
   }
 });
 
-for (const [kind, provoke] of Object.entries(provocations)) {
+for (const [kind, trigger] of Object.entries(problemTriggers)) {
   test(`docs/errors.md shows the answer that the service gives to ${kind}`, async (t) => {
     const { text = '' } = errors.find(({ heading }) => heading === kind) ?? {};
     const [example, ...others] = blocksOf(text).filter(({ language }) => language === 'json');
     assert.ok(example && others.length === 0, `${kind} has one example in JSON`);
-    const { status, body } = await provoke(t);
+    const { status, body } = await trigger(t);
     assert.equal(status, answers[kind as keyof typeof answers].status); // its keys are no others
     assert.deepEqual(JSON.parse(normalise(example.text)), JSON.parse(normalise(body)));
   });

@@ -1,24 +1,24 @@
 /**
- * The same as linear.test.ts for longer: PLANT_STORE_TEST_SEED repeats the choices of a run, though not
- * its timing, and PLANT_STORE_TEST_OPERATIONS sets how many operations each storage answers.
+ * A longer run of linear.test.ts. PLANT_STORE_TEST_SEED repeats the random choices of a run, but not its
+ * timing. PLANT_STORE_TEST_OPERATIONS sets the number of operations for each storage.
  */
 import { it } from 'node:test';
 import { isLinearizable } from './linear.ts';
-import { canKillWorkers, replicasOnPostgres, workersOnSqlite } from './support/blows.ts';
+import { canKillWorkers, replicasOnPostgres, workersOnSqlite } from './support/fault-injection.ts';
 
 const seed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31);
 const operations = Number(process.env['PLANT_STORE_TEST_OPERATIONS'] ?? 150_000);
-// However few there are, everything happens at least once.
-const operationsEach = Math.min(5_000, operations / 6);
+// Even with few operations, every fault happens at least once.
+const operationsPerFault = Math.min(5_000, operations / 6);
 const title = `${operations} operations are linearizable (PLANT_STORE_TEST_SEED=${seed})`;
 
 it(`SQLite: two workers that die, and ${title}`, async (t) => {
   if (!canKillWorkers()) return t.skip('ps is not installed');
-  const struck = await workersOnSqlite(t, 2);
-  await isLinearizable(t, { ...struck, operations, operationsEach, seed });
+  const deployment = await workersOnSqlite(t, 2);
+  await isLinearizable(t, { ...deployment, operations, operationsPerFault, seed });
 });
 
 it(`PostgreSQL: three replicas that die, and ${title}`, async (t) => {
-  const struck = await replicasOnPostgres(t, 3);
-  await isLinearizable(t, { ...struck, operations, operationsEach, seed });
+  const deployment = await replicasOnPostgres(t, 3);
+  await isLinearizable(t, { ...deployment, operations, operationsPerFault, seed });
 });

@@ -1,17 +1,17 @@
 import { it } from 'node:test';
 import { isLinearizable } from './linear.ts';
-import { canKillWorkers, replicasOnPostgres, workersOnSqlite } from './support/blows.ts';
+import { canKillWorkers, replicasOnPostgres, workersOnSqlite } from './support/fault-injection.ts';
 
 const operations = 4_000;
 const seed = Date.now() % 2 ** 31;
 
 it('SQLite: every plant is linearizable while workers die', async (t) => {
   if (!canKillWorkers()) return t.skip('ps is not installed');
-  const struck = await workersOnSqlite(t, 2);
-  await isLinearizable(t, { ...struck, operations, operationsEach: 1_200, seed });
+  const deployment = await workersOnSqlite(t, 2);
+  await isLinearizable(t, { ...deployment, operations, operationsPerFault: 1_200, seed });
 });
 
 it('PostgreSQL: every plant is linearizable while replicas, backends and connections die', async (t) => {
-  const struck = await replicasOnPostgres(t, 2);
-  await isLinearizable(t, { ...struck, operations, operationsEach: 900, seed });
+  const deployment = await replicasOnPostgres(t, 2);
+  await isLinearizable(t, { ...deployment, operations, operationsPerFault: 900, seed });
 });

@@ -1,74 +1,75 @@
 /**
- * Many clients of the service while its processes, its database and its network die: what they saw of
- * each plant could have happened one step at a time.
+ * Checks the service for linearizability under faults: many clients use it while its processes, its database
+ * and its network fail.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { addToken } from './support/app.ts';
 import { faultsOf, type Exchange, type Operation } from './support/history.ts';
+import { seededRandom } from './support/random.ts';
 import { record, type Random, type User } from './support/recorder.ts';
 import type { TestDatabase } from './support/storages.ts';
 import { until } from './support/until.ts';
 
 export interface Setting {
-  /** Where the plants are. */
   open: TestDatabase['open'];
   addresses: readonly string[];
-  /** What is done to the service, in turn. */
-  blows: Record<string, () => Promise<void>>;
-  /** Answers that are waited for. */
+  /** Faults to inject in turn. */
+  faults: Record<string, () => Promise<void>>;
+  /** Responses to wait for. */
   operations: number;
-  /** Answers between two blows. */
-  operationsEach: number;
+  /** Responses between two faults. */
+  operationsPerFault: number;
   seed: number;
 }
 
-/** Answers from one store: the next ones come from another, so that each check stays small. */
+/** Responses of each store: a new store begins a new history, so that each check stays small. */
 const operationsPerStore = 2_000;
 const storesAtOnce = 2;
-const clientsEach = 8;
-/** The sixth of every ten stores has so many large plants, too many for one batch of a list. */
+const clientsPerStore = 8;
+/** The sixth of every ten stores has this many large plants, too many for one batch of a list. */
 const ballast = 250;
-/** How long the service may take from one blow until it has answered enough for the next. */
-const stretchMsMax = 60_000;
-/** Copies of histories with one answer changed, in all. */
+/** Maximum time from one fault until enough responses for the next. */
+const faultIntervalMsMax = 60_000;
+/** Copies of histories with one response changed, in total. */
 const falsifiedMin = 40;
 
 export async function isLinearizable(t: TestContext, setting: Setting): Promise<void> {
-  const { addresses, operations, operationsEach, seed } = setting;
-  const random = randomFrom(seed);
+  const { addresses, operations, operationsPerFault, seed } = setting;
+  const next = seededRandom(seed);
+  const random: Random = (bound) => Math.floor(next() * bound);
   const stores = storesAtOnce * Math.ceil(operations / operationsPerStore / storesAtOnce);
   const perStore = Math.ceil(operations / stores);
   const all = await makeStores(setting, stores);
   const counts: Record<string, number> = {};
-  const struck: Record<string, number> = {};
+  const injected: Record<string, number> = {};
   const sum = { operations: 0, contended: 0, changed: 0, caught: 0 };
   const abort = new AbortController();
   let known = 0;
   const count = (kind: string) => {
     counts[kind] = (counts[kind] ?? 0) + 1;
-    if (isGood(kind)) known++;
+    if (isKnown(kind)) known++;
   };
 
-  const strike = async () => {
-    const blows = Object.entries(setting.blows);
+  const injectFaults = async () => {
+    const faults = Object.entries(setting.faults);
     for (let turn = 0; ; turn++) {
-      const next = (turn + 1) * operationsEach;
-      const isTime = () => known >= next || abort.signal.aborted;
-      await until(`there are ${next} answers`, isTime, stretchMsMax);
+      const due = (turn + 1) * operationsPerFault;
+      const isDue = () => known >= due || abort.signal.aborted;
+      await until(`there are ${due} responses`, isDue, faultIntervalMsMax);
       if (abort.signal.aborted) return;
-      const [name = '', blow] = blows[turn % blows.length] ?? [];
-      await blow?.();
-      struck[name] = (struck[name] ?? 0) + 1;
+      const [name = '', inject] = faults[turn % faults.length] ?? [];
+      await inject?.();
+      injected[name] = (injected[name] ?? 0) + 1;
     }
   };
   const work = async () => {
     for (let first = 0; first < stores; first += storesAtOnce) {
       const histories = await Promise.all(
-        all.slice(first, first + storesAtOnce).map((one, at) => {
-          const has = (first + at) % 10 === 5 ? ballast : 0;
-          const load = { addresses, ...one, clients: clientsEach, operations: perStore };
-          return record({ ...load, ballast: has, random, count, signal: abort.signal });
+        all.slice(first, first + storesAtOnce).map((users, at) => {
+          const load = { addresses, ...users, clients: clientsPerStore, operations: perStore };
+          const large = (first + at) % 10 === 5 ? ballast : 0;
+          return record({ ...load, ballast: large, random, count, signal: abort.signal });
         }),
       );
       if (abort.signal.aborted) return;
@@ -82,21 +83,21 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
       }
     }
   };
-  await Promise.all([strike(), work()].map((one) => one.finally(() => abort.abort())));
+  await Promise.all([injectFaults(), work()].map((task) => task.finally(() => abort.abort())));
 
-  t.diagnostic(JSON.stringify({ seed, ...sum, answers: counts, blows: struck }));
-  // Otherwise the histories would show nothing.
+  t.diagnostic(JSON.stringify({ seed, ...sum, responses: counts, faults: injected }));
+  // Otherwise the histories would prove nothing.
   const changes = (counts['created'] ?? 0) + (counts['deleted'] ?? 0);
   assert.ok(changes > 0.1 * sum.operations, 'many changes succeeded');
   assert.ok(
     sum.contended > 0.05 * sum.operations,
-    'many operations met a change of the same plant',
+    'many operations overlapped a change of the same plant',
   );
-  assert.ok(sum.caught > 0.6 * sum.changed, 'most wrong answers would have been noticed');
-  for (const name of Object.keys(setting.blows)) assert.ok(struck[name], `${name} happened`);
+  assert.ok(sum.caught > 0.6 * sum.changed, 'most wrong responses would have been detected');
+  for (const name of Object.keys(setting.faults)) assert.ok(injected[name], `${name} happened`);
 }
 
-/** The manager and two members of each store, made before anything is struck. */
+/** Creates a manager and two members of each store, before the first fault. */
 async function makeStores(
   { open }: Setting,
   count: number,
@@ -110,14 +111,14 @@ async function makeStores(
         return { name, isManager: role === 'manager', token };
       };
       const maria = await make('maria', 'manager');
-      // Half of the requests are the manager's, who meets everybody's plants.
+      // The manager, who has access to all plants, sends half of the requests.
       const users = [maria, maria, await make('alice', 'member'), await make('bob', 'member')];
       return { store, users };
     }),
   );
 }
 
-/** Checks copies of a right history with one answer changed, which cannot all be right too. */
+/** Checks copies of a correct history with one response changed: most of them must be incorrect. */
 function falsify(
   history: readonly Operation[],
   copies: number,
@@ -136,22 +137,22 @@ function falsify(
   }
 }
 
-/** How many operations on one plant met a change of it: only those have more than one right answer. */
+/** Counts operations that overlap a change of the same plant: only these have several correct responses. */
 function contended(history: readonly Operation[]): number {
   const byId = Map.groupBy(history, ({ exchange }) => ('id' in exchange ? exchange.id : undefined));
   byId.delete(undefined);
   const isChange = ({ exchange: { kind } }: Operation) => /^(created|deleted|lost)/.test(kind);
-  let met = 0;
+  let count = 0;
   for (const operations of byId.values()) {
     const changes = operations.filter(isChange);
-    const meets = (one: Operation) =>
+    const overlaps = (one: Operation) =>
       changes.some((other) => one !== other && one.call <= other.end && other.call <= one.end);
-    met += operations.filter(meets).length;
+    count += operations.filter(overlaps).length;
   }
-  return met;
+  return count;
 }
 
-/** Another answer to the same request; undefined if there is none, or none that says anything. */
+/** A different response to the same request. Undefined if there is none with a known outcome. */
 function falsified(exchange: Exchange, history: readonly Operation[]): Exchange | undefined {
   switch (exchange.kind) {
     case 'created':
@@ -178,17 +179,6 @@ function falsified(exchange: Exchange, history: readonly Operation[]): Exchange 
   }
 }
 
-function isGood(kind: string): boolean {
+function isKnown(kind: string): boolean {
   return ['created', 'taken', 'deleted', 'found', 'missing', 'listed'].includes(kind);
-}
-
-/** The same numbers for the same seed (mulberry32). */
-function randomFrom(seed: number): Random {
-  let state = seed;
-  return (bound) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * bound);
-  };
 }

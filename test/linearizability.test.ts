@@ -11,7 +11,7 @@ import {
   bob,
   content,
   effects,
-  happened,
+  runPlans,
   maria,
   plans,
   tryEveryOrder,
@@ -199,7 +199,7 @@ describe('the check of one plant', () => {
   it('agrees with every order on random histories, right ones and those with an answer changed', () => {
     const counts = { right: 0, wrong: 0 };
     const agrees = fc.property(plans, fc.nat(), effects, (all, victim, effect) => {
-      const history = happened(all);
+      const history = runPlans(all);
       assert.equal(check(history), undefined);
       const changed = history.map((one, at) =>
         at === victim % history.length ? { ...one, effect } : one,
@@ -279,9 +279,9 @@ describe('the check of a store', () => {
     isWrong(/plant 2 is not/, ...three, listed([6, 7], { a: 1, c: 3 }));
     isWrong(/plant 3 is not/, ...three, listed([6, 7], { a: 1, b: 2 }));
     isWrong(/plant 2 is not/, ...three, listed([6, 7], { a: 1, b: 2 }, { tag: 'tag of a' }));
-    isWrong(/not in order/, ...three, listed([6, 7], { b: 2, a: 1, c: 3 }));
-    isWrong(/not in order/, ...three, listed([6, 7], { b: 2, c: 3 }, { after: 2 }));
-    isWrong(/not in order/, ...three, listed([6, 7], { a: 1, b: 2, c: 3 }, { limit: 2 }));
+    isWrong(/out of order/, ...three, listed([6, 7], { b: 2, a: 1, c: 3 }));
+    isWrong(/out of order/, ...three, listed([6, 7], { b: 2, c: 3 }, { after: 2 }));
+    isWrong(/out of order/, ...three, listed([6, 7], { a: 1, b: 2, c: 3 }, { limit: 2 }));
   });
 
   it('gives a create without an answer the id that it is seen with, and no second one', () => {

@@ -29,8 +29,8 @@ type RangeKind = keyof typeof ranges;
 const stepPlantsMax = 500;
 
 /**
- * A page in one row: finds the id of its last plant (null if the page is not full), reads the range up to it,
- * and checks whether a plant follows.
+ * Returns a page as one row. It finds the id of the page's last plant, which is null if the page is not full. Then
+ * it reads the range up to that id, and checks whether another plant follows.
  *
  * The offset is `?4 - 1`, because SQLite plans a statement again at each run if its LIMIT or OFFSET is a bare
  * parameter. The page has one upper bound on the id, because SQLite would search by only one of two.

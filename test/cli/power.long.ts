@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { randomBy } from '../support/disk.ts';
+import { seededRandom } from '../support/random.ts';
 import { faultsOf, live, machine, work } from './power.ts';
 
 const seed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31);
@@ -18,7 +18,7 @@ it(`${images} power cuts lose nothing, whatever syncs fail (PLANT_STORE_TEST_SEE
     const its = await machine(t);
     if (its === undefined) return;
     const lifeSeed = seed + life;
-    const ends = await live(its, 5, randomBy(lifeSeed));
+    const ends = await live(its, 5, seededRandom(lifeSeed));
     const events = its.events();
     t.diagnostic(`seed ${lifeSeed}: ${events.length} events, ${ends.join(', ')}`);
     const cuts = { seed: lifeSeed, count: imagesEach, served: 2 };

@@ -12,7 +12,8 @@ import type { Plant } from '../../src/plant.ts';
 import { openDatabase } from '../../src/sqlite/database.ts';
 import { call } from '../support/app.ts';
 import { run, runOk, serve, type Outcome, type Service } from '../support/command.ts';
-import { Disk, randomBy, readLog, type DiskEvent } from '../support/disk.ts';
+import { Disk, readLog, type DiskEvent } from '../support/disk.ts';
+import { seededRandom } from '../support/random.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const source = fileURLToPath(new URL('../support/power-cut.c', import.meta.url));
@@ -158,7 +159,7 @@ export async function faultsOf(
   events: readonly DiskEvent[],
   { seed, count, served = 0, from = 1, to = events.length, ignoresSyncs = false }: Cuts,
 ): Promise<string[]> {
-  const random = randomBy(seed);
+  const random = seededRandom(seed);
   const cuts = Array.from({ length: count }, () => {
     return from + Math.floor(random() * (to + 1 - from));
   }).toSorted((one, other) => one - other);

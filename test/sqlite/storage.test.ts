@@ -16,6 +16,7 @@ import type { PlantPage } from '../../src/plant-storage.ts';
 import { hashToken } from '../../src/token.ts';
 import { storageContract } from '../storage.contract.ts';
 import { addToken } from '../support/app.ts';
+import { seededRandom } from '../support/random.ts';
 import { tempFolder } from '../support/temp.ts';
 
 let path = '';
@@ -293,7 +294,7 @@ it('SQLite: recovers after a page of the file could not be read', async (t) => {
 it('SQLite: no page is older than an acknowledged change of any process', async (t) => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   t.diagnostic(`seed ${seed}`);
-  const random = randomFrom(seed);
+  const random = seededRandom(seed);
   const storages = [await open(t), await openAgain(t), await openAgain(t)];
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T; // never empty
   const owners: { token: string; store: string; caller: Caller; ids: Set<number> }[] = [];
@@ -337,14 +338,3 @@ it('SQLite: no page is older than an acknowledged change of any process', async 
     }
   }
 });
-
-/** A seeded generator of numbers from 0 to 1 (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

@@ -1,5 +1,5 @@
 /**
- * The service in this process on a real socket, with a database of its own.
+ * The service in this process, on a real socket and with its own database.
  */
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
@@ -16,9 +16,9 @@ export interface TestApp {
   port: number;
   storage: Storage;
   database: TestDatabase;
-  /** Makes a token; the user and the store come into being with it. */
+  /** Creates a token, and its user and store if needed. */
   token: (user: string, options?: TokenOptions) => Promise<string>;
-  /** A request; `token` becomes the header, `json` the body. */
+  /** Sends a request with `token` in its Authorization header, and `json` as its body. */
   call: (method: string, target: string, options?: CallOptions) => Promise<Answer>;
 }
 
@@ -40,19 +40,19 @@ export interface Answer {
   status: number;
   headers: Headers;
   text: string;
-  /** The body read as JSON; undefined where there is none. */
+  /** The parsed body; undefined if it is not JSON. */
   json: unknown;
 }
 
-/** Builds the app and closes it with the test. */
+/** Starts the app, and closes it after the test. */
 export async function startApp(
   t: Pick<TestContext, 'after'>,
   options: {
     baseUrl?: string;
-    /** What it stands on instead of an empty database of the storage that the test runs for. */
+    /** Opens another storage instead of the test's empty database. */
     open?: () => Promise<Storage>;
     wrap?: (storage: Storage) => Storage;
-    /** Adds routes to those of the service. */
+    /** Adds routes for the test. */
     addRoutes?: (app: FastifyInstance) => void;
   } = {},
 ): Promise<TestApp> {

@@ -1,5 +1,5 @@
 /**
- * HAProxy in front of replicas, set up as docs/scaling.md says.
+ * HAProxy in front of replicas, with the configuration of docs/scaling.md.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,11 +12,11 @@ import { until } from './until.ts';
 
 const configuration = new URL('../../docs/haproxy.cfg', import.meta.url);
 
-/** Why a test that needs it is skipped; false where it can run. */
+/** The reason to skip tests that need HAProxy, or false. */
 export const noBalancer =
   spawnSync('haproxy', ['-v']).error !== undefined && 'haproxy is not installed';
 
-/** Returns the address that the replicas have together. */
+/** Starts HAProxy and returns its address. */
 export async function balance(
   t: Pick<TestContext, 'after'>,
   replicas: readonly string[],
@@ -40,9 +40,9 @@ export async function balance(
   return address;
 }
 
-/** The file of the documentation with these addresses in the place of its own. */
+/** The documented configuration with these addresses. */
 function configured(port: number, replicas: readonly string[]): string {
-  const servers = replicas.map((one, at) => `  server replica${at + 1} ${new URL(one).host}`);
+  const servers = replicas.map((url, at) => `  server replica${at + 1} ${new URL(url).host}`);
   return readFileSync(configuration, 'utf8')
     .replace(/bind .*/, `bind 127.0.0.1:${port}`)
     .replace(/(?:^ {2}server .*\n)+/m, `${servers.join('\n')}\n`);

@@ -1,5 +1,5 @@
 /**
- * The commands, run as processes the way that people run them.
+ * Runs the commands as separate processes.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,11 +18,11 @@ export interface Outcome {
 export interface RunOptions {
   cwd?: string;
   env?: Record<string, string>;
-  /** User id to run as, for what root may do and others may not. */
+  /** User id to run as, because root bypasses file permissions. */
   uid?: number;
   /** The executable of another version of the program. */
   program?: string;
-  /** A command that runs it, such as `strace`. */
+  /** A wrapper command, such as `strace`. */
   under?: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export async function run(args: readonly string[], options: RunOptions = {}): Pr
   return { status, stdout: await stdout, stderr: await stderr };
 }
 
-/** Runs a command that is expected to succeed and returns its standard output, trimmed. */
+/** Runs a command and returns its trimmed standard output. Throws if it fails. */
 export async function runOk(args: readonly string[], options: RunOptions = {}): Promise<string> {
   const { status, stdout, stderr } = await run(args, options);
   if (status !== 0)
@@ -45,17 +45,17 @@ export async function runOk(args: readonly string[], options: RunOptions = {}): 
 export interface Service {
   address: string;
   child: ChildProcess;
-  /** What it has printed so far. */
+  /** Standard output so far. */
   output(): string;
-  /** What it has logged so far. */
+  /** Standard error so far, which has the log. */
   log(): string;
-  /** Its exit status, once it has ended. */
+  /** Resolves to the exit status, or null after a signal. */
   ended: Promise<number | null>;
-  /** Sends SIGTERM and waits for the end. */
+  /** Sends a signal, by default SIGTERM, and waits for the exit. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `serve` on a free port and waits until it listens; it is ended with the test. */
+/** Starts `serve` on a free port and waits until it listens. Kills it after the test. */
 export async function serve(
   t: Pick<TestContext, 'after'>,
   args: readonly string[],
@@ -92,7 +92,7 @@ export async function serve(
   };
 }
 
-/** Starts a command; the caller waits for its end. */
+/** Starts a command. The caller waits for its exit. */
 export function start(args: readonly string[], options: RunOptions = {}) {
   const { cwd, env, uid, program = executable, under = [] } = options;
   const [command, ...rest] = [...under, process.execPath, program, ...args];
@@ -104,7 +104,7 @@ export function start(args: readonly string[], options: RunOptions = {}) {
   });
 }
 
-/** The variables of whoever runs the tests must not change what they show. */
+/** Settings in the environment of the test run must not affect the tests. */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(env).filter(([name]) => !name.startsWith('PLANT_STORE_')),

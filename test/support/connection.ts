@@ -1,16 +1,15 @@
 /**
- * One connection that stays open for a request after another, for what depends on the connection
- * that a request goes over.
+ * A connection that stays open for several requests, for tests that depend on which connection a request uses.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 export interface RawAnswer {
   status: number;
-  /** Lines of the head in lower case, without the first. */
+  /** Header lines in lower case. */
   headers: string[];
   body: string;
-  /** Whether the server says that it closes the connection after this. */
+  /** Whether it has the header `Connection: close`. */
   isLast: boolean;
 }
 
@@ -22,7 +21,7 @@ export class Connection {
   constructor(address: string) {
     const { hostname, port } = new URL(address);
     this.socket = connect({ host: hostname, port: Number(port) }).setEncoding('latin1');
-    this.socket.on('error', () => {}); // what was cut off shows as an answer that is not whole
+    this.socket.on('error', () => {}); // answer() rejects with `cut off`
     for (const event of ['readable', 'end', 'close']) this.socket.on(event, () => this.#wake());
   }
 
@@ -30,16 +29,16 @@ export class Connection {
     this.socket.write(bytes);
   }
 
-  /** Resolves when the server has closed; what it sent before is thrown away. */
+  /** Resolves when the server has closed the connection. Discards the data that it sent before. */
   async closed(): Promise<void> {
-    while (await this.#more()) this.#received = '';
+    while (await this.#readMore()) this.#received = '';
     if (!this.socket.closed) await once(this.socket, 'close');
   }
 
-  /** The next answer; undefined where the connection ends before there is any byte of one. */
+  /** The next response; undefined if the connection ends before its first byte. */
   async answer(): Promise<RawAnswer | undefined> {
     while (!this.#received.includes('\r\n\r\n')) {
-      if (await this.#more()) continue;
+      if (await this.#readMore()) continue;
       if (this.#received !== '') throw new Error(`cut off: ${this.#received.slice(0, 200)}`);
       return undefined;
     }
@@ -60,7 +59,7 @@ export class Connection {
     }
     const chunks: string[] = [];
     for (;;) {
-      while (!this.#received.includes('\r\n')) await this.#mustHaveMore();
+      while (!this.#received.includes('\r\n')) await this.#requireMore();
       const end = this.#received.indexOf('\r\n');
       const size = parseInt(this.#received.slice(0, end), 16);
       this.#received = this.#received.slice(end + 2);
@@ -71,18 +70,18 @@ export class Connection {
   }
 
   async #take(chars: number): Promise<string> {
-    while (this.#received.length < chars) await this.#mustHaveMore();
-    const taken = this.#received.slice(0, chars);
+    while (this.#received.length < chars) await this.#requireMore();
+    const text = this.#received.slice(0, chars);
     this.#received = this.#received.slice(chars);
-    return taken;
+    return text;
   }
 
-  async #mustHaveMore(): Promise<void> {
-    if (!(await this.#more())) throw new Error('cut off in the middle of an answer');
+  async #requireMore(): Promise<void> {
+    if (!(await this.#readMore())) throw new Error('cut off in the middle of a response');
   }
 
-  /** Waits for bytes; false where there will be none. */
-  async #more(): Promise<boolean> {
+  /** Waits for data. Resolves to false if the connection has ended. */
+  async #readMore(): Promise<boolean> {
     for (;;) {
       const bytes: string | null = this.socket.read();
       if (bytes !== null) {

@@ -1,5 +1,5 @@
 /**
- * As much of curl as the examples of the documentation use, for a machine without it.
+ * The part of curl that the examples of the documentation use, for machines without curl.
  */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -36,4 +36,4 @@ head += '\r\n';
 if (values.include || values.head) process.stdout.write(head);
 if (values['dump-header'] !== undefined) writeFileSync(values['dump-header'], head);
 for await (const chunk of response) process.stdout.write(chunk);
-process.exit(); // the connection may be kept alive
+process.exit(); // an open connection would keep the process alive

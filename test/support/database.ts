@@ -1,5 +1,5 @@
 /**
- * Database files as a person with a tool sees them, and ones that are large at once.
+ * Database files that tests fill and inspect directly.
  */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -9,10 +9,10 @@ import { addToken } from './app.ts';
 import { tempFolder } from './temp.ts';
 
 export interface DatabaseFile {
-  /** The folder that holds it and nothing else. */
+  /** The folder contains only the database. */
   folder: string;
   path: string;
-  /** What --database takes. */
+  /** The value for --database. */
   url: string;
 }
 
@@ -22,7 +22,7 @@ export function databaseFile(t: Pick<TestContext, 'after'>): DatabaseFile {
   return { folder, path, url: `sqlite:${path}` };
 }
 
-/** Makes the database with a token for alice, who owns `plants` plants of some 800 bytes each. */
+/** Creates the database with `plants` plants of about 800 bytes each. Returns a token of their owner, alice. */
 export async function fill(path: string, plants: number): Promise<string> {
   await using storage = new SqliteStorage(path, { create: true });
   const token = await addToken(storage, 'alice');
@@ -38,7 +38,7 @@ export async function fill(path: string, plants: number): Promise<string> {
   return token;
 }
 
-/** The ids of all plants in a file, once SQLite finds nothing wrong with it. */
+/** The ids of all plants in a file. Throws if SQLite's integrity check fails. */
 export function soundIds(path: string): number[] {
   using database = new DatabaseSync(path);
   const faults = database.prepare('PRAGMA integrity_check').all();

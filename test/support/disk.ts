@@ -1,12 +1,13 @@
 /**
- * A disk that loses power: reads the log of power-cut.c and builds what such a cut can leave.
+ * A disk that loses power: reads the log of power-cut.c, and creates the files that a power cut could leave.
  *
- * The model is that of Linux. What is written is in the page cache, in pages of 4,096 bytes. Until a
- * sync of its file succeeds, each sector of 512 bytes on the disk holds any of the contents that it had
- * since the last one, whatever its neighbours hold. A sync that fails marks its pages as clean: later
- * syncs skip them until they are written again, though readers see the new content all the time.
- * The size of a file is any that it had since its last sync. Creations, removals and new names reach
- * the disk in order, as in a journal, and surely once their folder is synced.
+ * It models Linux. Writes go to the page cache, in pages of 4,096 bytes. Until the file is synced, each sector
+ * of 512 bytes on the disk can have any content since the last sync, independently of other sectors. The size
+ * of the file can be any since its last sync.
+ *
+ * A failed sync marks its pages as clean: readers see the new content, but later syncs skip it until it is
+ * written again. Creations, removals and renames reach the disk in order, as in a journal, and at the latest
+ * when their folder is synced.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,10 +19,10 @@ const headBytes = 32;
 export interface DiskEvent {
   /** Write, Truncate, Create, Unlink, Rename, Link, Sync, Failed sync, sync of the Directory. */
   kind: 'W' | 'T' | 'C' | 'U' | 'R' | 'L' | 'S' | 'F' | 'D';
-  /** When it began, by the clock of process.hrtime.bigint(). */
+  /** When it began, as of process.hrtime.bigint(). */
   atNs: bigint;
   ino: bigint;
-  /** Of a truncation: the new size. */
+  /** For a truncation, the new size. */
   offset: number;
   names: string[];
   bytes: Buffer;
@@ -32,7 +33,7 @@ export function readLog(path: string): DiskEvent[] {
   const events: DiskEvent[] = [];
   for (let at = 0; at + headBytes <= log.length;) {
     const nameBytes = log.readUInt16LE(at + 28);
-    const kind = String.fromCodePoint(log.readUInt8(at + 30)) as DiskEvent['kind']; // of power-cut.c
+    const kind = String.fromCodePoint(log.readUInt8(at + 30)) as DiskEvent['kind']; // power-cut.c writes no others
     const names = log.toString('utf8', at + headBytes, at + headBytes + nameBytes).split('\0');
     const start = at + headBytes + nameBytes;
     const end = start + log.readUInt32LE(at + 24);
@@ -49,37 +50,27 @@ export function readLog(path: string): DiskEvent[] {
   return events;
 }
 
-/** Numbers from 0 to 1 that a seed repeats (mulberry32). */
-export function randomBy(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-/** Something that the disk can hold, since the event with the number `at`; 0 for what it surely held. */
+/** A value that the disk can have since event number `at`. 0 is the synced value. */
 interface Version<T> {
   at: number;
   value: T;
 }
 
-/** Which of the versions, the oldest first, a cut leaves. */
+/** Chooses the version that survives the power cut. The oldest one comes first. */
 type Pick = <T>(versions: readonly Version<T>[]) => T;
 
 class File {
-  /** What the disk surely holds, but for the sectors that are uncertain. */
-  #sure = Buffer.alloc(0);
-  readonly #uncertain = new Map<number, Version<Buffer>[]>();
+  /** Synced content. */
+  #synced = Buffer.alloc(0);
+  /** Versions of each sector that is not synced. */
+  readonly #unsynced = new Map<number, Version<Buffer>[]>();
   #sizes: Version<number>[] = [{ at: 0, value: 0 }];
   readonly #dirtyPages = new Set<number>();
 
   write(at: number, offset: number, bytes: Buffer): void {
     const end = offset + bytes.length;
     for (let sector = Math.floor(offset / sectorBytes); sector * sectorBytes < end; sector++) {
-      const content = Buffer.from(this.#seen(sector));
+      const content = Buffer.from(this.#cached(sector));
       const start = sector * sectorBytes;
       const from = Math.max(offset - start, 0);
       bytes.copy(
@@ -96,7 +87,7 @@ class File {
   truncate(at: number, size: number): void {
     const old = this.#size();
     for (let sector = Math.floor(size / sectorBytes); sector * sectorBytes < old; sector++) {
-      const content = Buffer.from(this.#seen(sector));
+      const content = Buffer.from(this.#cached(sector));
       this.#put(at, sector, content.fill(0, Math.max(size - sector * sectorBytes, 0)));
     }
     this.#sizes.push({ at, value: size });
@@ -105,8 +96,8 @@ class File {
   sync(): void {
     for (const page of this.#dirtyPages) {
       for (let sector = page * pageSectors; sector < (page + 1) * pageSectors; sector++) {
-        this.#seen(sector).copy(this.#roomFor(sector), sector * sectorBytes);
-        this.#uncertain.delete(sector);
+        this.#cached(sector).copy(this.#ensureSector(sector), sector * sectorBytes);
+        this.#unsynced.delete(sector);
       }
     }
     this.#dirtyPages.clear();
@@ -121,40 +112,40 @@ class File {
     const size = pick(this.#sizes);
     const sectors = Math.ceil(size / sectorBytes);
     const image = Buffer.alloc(sectors * sectorBytes);
-    this.#sure.copy(image);
-    for (const [sector, versions] of this.#uncertain) {
+    this.#synced.copy(image);
+    for (const [sector, versions] of this.#unsynced) {
       if (sector < sectors) pick(versions).copy(image, sector * sectorBytes);
     }
     return image.subarray(0, size);
   }
 
-  /** What readers see: the page cache. */
-  #seen(sector: number): Buffer {
-    return this.#uncertain.get(sector)?.at(-1)?.value ?? this.#sureOf(sector);
+  /** The content in the page cache. */
+  #cached(sector: number): Buffer {
+    return this.#unsynced.get(sector)?.at(-1)?.value ?? this.#syncedSector(sector);
   }
 
   #put(at: number, sector: number, value: Buffer): void {
-    const versions = this.#uncertain.get(sector) ?? [
-      { at: 0, value: Buffer.from(this.#sureOf(sector)) },
+    const versions = this.#unsynced.get(sector) ?? [
+      { at: 0, value: Buffer.from(this.#syncedSector(sector)) },
     ];
     versions.push({ at, value });
-    this.#uncertain.set(sector, versions);
+    this.#unsynced.set(sector, versions);
     this.#dirtyPages.add(Math.floor(sector / pageSectors));
   }
 
-  #sureOf(sector: number): Buffer {
+  #syncedSector(sector: number): Buffer {
     const start = sector * sectorBytes;
-    return this.#roomFor(sector).subarray(start, start + sectorBytes);
+    return this.#ensureSector(sector).subarray(start, start + sectorBytes);
   }
 
-  #roomFor(sector: number): Buffer {
+  #ensureSector(sector: number): Buffer {
     const needed = (sector + 1) * sectorBytes;
-    if (this.#sure.length < needed) {
-      const larger = Buffer.alloc(Math.max(needed, 2 * this.#sure.length));
-      this.#sure.copy(larger);
-      this.#sure = larger;
+    if (this.#synced.length < needed) {
+      const larger = Buffer.alloc(Math.max(needed, 2 * this.#synced.length));
+      this.#synced.copy(larger);
+      this.#synced = larger;
     }
-    return this.#sure;
+    return this.#synced;
   }
 
   #size(): number {
@@ -164,12 +155,12 @@ class File {
 
 export class Disk {
   readonly #ignoresSyncs: boolean;
-  /** Every state of the folder that the disk can hold. */
+  /** All states of the folder that the disk can have. */
   #folders: Version<ReadonlyMap<string, File>>[] = [{ at: 0, value: new Map() }];
   readonly #files = new Map<bigint, File>();
   #done = 0;
 
-  /** With `ignoresSyncs` it is a disk that lies: nothing is ever sure. */
+  /** With `ignoresSyncs`, the disk reports syncs as done without doing them. */
   constructor({ ignoresSyncs = false } = {}) {
     this.#ignoresSyncs = ignoresSyncs;
   }
@@ -199,11 +190,11 @@ export class Disk {
       case 'F':
         return this.#file(event).failSync();
       case 'D':
-        if (!this.#ignoresSyncs) this.#folders = this.#folders.slice(-1).map(surely);
+        if (!this.#ignoresSyncs) this.#folders = this.#folders.slice(-1).map(asSynced);
     }
   }
 
-  /** Writes to `folder` what is left when the power fails now. */
+  /** Writes the files that are left after a power cut to `folder`. */
   cut(folder: string, random: () => number): void {
     const pick = pickBy(random, this.#done);
     for (const [name, file] of pick(this.#folders)) {
@@ -224,27 +215,27 @@ export class Disk {
   }
 }
 
-/** One cut in five finds nothing written that was not synced, one everything, others a part of it. */
+/** Of unsynced writes, one power cut in five keeps none, one keeps all, and the others keep a part. */
 function pickBy(random: () => number, done: number): Pick {
-  const any: Pick = (versions) => one(versions[Math.floor(random() * versions.length)]);
-  const last: Pick = (versions) => one(versions.at(-1));
-  const until = done - Math.floor(random() ** 4 * done);
+  const any: Pick = (versions) => valueOf(versions[Math.floor(random() * versions.length)]);
+  const last: Pick = (versions) => valueOf(versions.at(-1));
+  const writtenUntil = done - Math.floor(random() ** 4 * done);
   const kinds: Pick[] = [
-    (versions) => one(versions[0]),
+    (versions) => valueOf(versions[0]),
     last,
     any,
     (versions) => (random() < 0.95 ? last(versions) : any(versions)),
-    // A disk that is slow and does all in order.
-    (versions) => one(versions.findLast(({ at }) => at <= until)),
+    // A slow disk that writes in order.
+    (versions) => valueOf(versions.findLast(({ at }) => at <= writtenUntil)),
   ];
   return kinds[Math.floor(random() * kinds.length)] ?? last;
 }
 
-function surely<T>({ value }: Version<T>): Version<T> {
+function asSynced<T>({ value }: Version<T>): Version<T> {
   return { at: 0, value };
 }
 
-function one<T>(version: Version<T> | undefined): T {
+function valueOf<T>(version: Version<T> | undefined): T {
   if (version === undefined) throw new Error('there is always a version');
   return version.value;
 }

@@ -1,6 +1,6 @@
 /**
- * A check of small histories that tries every order, and random histories to check. It is written in
- * another way than linearizability.ts, so that the two do not share a mistake.
+ * Checks small histories by trying every order, and generates random histories. It uses another algorithm than
+ * linearizability.ts, so that the two do not share a defect.
  */
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
@@ -15,23 +15,25 @@ const contents = Object.fromEntries(
 );
 export const content = (name: string): Content => contents[name] ?? assert.fail(name);
 
-/** Whether some order of the steps is possible, with any of the unknown ones left out. */
+/** Whether any order of the steps is possible. Unknown steps can be left out. */
 export function tryEveryOrder(steps: readonly Step[]): boolean {
   const extend = (order: readonly Step[]): boolean => {
     if (!isPossible(order)) return false;
-    const left = steps.filter((one) => !order.includes(one));
+    const left = steps.filter((step) => !order.includes(step));
     if (left.every(({ end }) => end === Infinity)) return true;
-    return left.some((one) => extend([...order, one]));
+    return left.some((step) => extend([...order, step]));
   };
   return extend([]);
 }
 
-/** Whether each step can happen in its place. */
+const changeKinds: readonly Effect['kind'][] = ['create', 'assign', 'delete'];
+
+/** Whether each step is possible at its place in the order. */
 function isPossible(order: readonly Step[]): boolean {
   return order.every(({ who, call, effect }, at) => {
     const before = order.slice(0, at);
     if (order.slice(at + 1).some((later) => later.end < call)) return false;
-    const last = before.findLast((one) => ['create', 'assign', 'delete'].includes(one.effect.kind));
+    const last = before.findLast(({ effect: { kind } }) => changeKinds.includes(kind));
     const plant =
       last !== undefined && 'content' in last.effect && last.effect.content !== undefined
         ? { ...last.effect.content, owner: last.who.name }
@@ -54,7 +56,7 @@ function isPossible(order: readonly Step[]): boolean {
   });
 }
 
-// Random steps. At most six, because the other check tries every order of them.
+// Random steps: at most six, because every order of them is tried.
 const people = fc.constantFrom(alice, bob, maria);
 const anyContent = fc.constantFrom('a', 'b').map(content);
 export const effects: fc.Arbitrary<Effect> = fc.oneof(
@@ -68,7 +70,7 @@ export const effects: fc.Arbitrary<Effect> = fc.oneof(
   }),
   fc.constant<Effect>({ kind: 'see', content: undefined, tag: 'tag of a' }),
 );
-const isChange = ({ kind }: Effect) => kind === 'create' || kind === 'assign' || kind === 'delete';
+const isChange = ({ kind }: Effect) => changeKinds.includes(kind);
 
 export const anySteps = fc.array(
   fc
@@ -85,11 +87,13 @@ export const anySteps = fc.array(
   { minLength: 1, maxLength: 6 },
 );
 
-/** What somebody asks at an instant, how long before it was sent and how long after it is answered. */
+/**
+ * Operations at successive instants. `before` and `after` are the times since the request and to the response.
+ */
 export const plans = fc.array(
   fc.record({
     who: people,
-    asks: fc.constantFrom('create', 'assign', 'delete', 'see' as const),
+    kind: fc.constantFrom('create', 'assign', 'delete', 'see' as const),
     content: anyContent,
     before: fc.nat(5),
     after: fc.nat(5),
@@ -99,33 +103,33 @@ export const plans = fc.array(
 );
 type Plan = typeof plans extends fc.Arbitrary<readonly (infer P)[]> ? P : never;
 
-/** What the plans come to when they happen in their order. */
-export function happened(all: readonly Plan[]): Step[] {
+/** The steps of the plans, carried out in their order. */
+export function runPlans(all: readonly Plan[]): Step[] {
   const order: Step[] = [];
-  return all.map(({ who, asks, content: its, before, after, outcome }, at) => {
+  return all.map(({ who, kind, content: planned, before, after, outcome }, at) => {
     const times = { who, call: 2 * at - before, end: 2 * at + after };
     const change: Effect | undefined =
-      asks === 'see'
+      kind === 'see'
         ? undefined
-        : asks === 'delete'
+        : kind === 'delete'
           ? { kind: 'delete' }
-          : { kind: asks, content: its };
-    // Real time is of no matter here: the order is that of the plans.
-    const can = (effect: Effect) =>
-      isPossible([...order, { ...times, effect }].map((one) => ({ ...one, call: 0, end: 1 })));
+          : { kind, content: planned };
+    // Ignores the times, because the order is fixed.
+    const isNextPossible = (effect: Effect) =>
+      isPossible([...order, { ...times, effect }].map((step) => ({ ...step, call: 0, end: 1 })));
     if (change !== undefined && outcome === 'nothing')
       return { ...times, end: Infinity, effect: change };
-    if (change !== undefined && can(change)) {
+    if (change !== undefined && isNextPossible(change)) {
       const done = { ...times, effect: change, ...(outcome === 'unknown' && { end: Infinity }) };
       order.push(done);
       return done;
     }
-    const answers: Effect[] = [
-      ...(asks === 'create' || asks === 'assign' ? [{ kind: 'taken' as const }] : []),
+    const candidates: Effect[] = [
+      ...(kind === 'create' || kind === 'assign' ? [{ kind: 'taken' as const }] : []),
       { kind: 'see', content: undefined },
       ...['a', 'b'].map((name) => ({ kind: 'see' as const, content: content(name) })),
     ];
-    const effect = answers.find(can);
+    const effect = candidates.find(isNextPossible);
     assert.ok(effect);
     return { ...times, effect };
   });

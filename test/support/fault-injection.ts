@@ -1,5 +1,5 @@
 /**
- * The service as it runs in earnest, several processes over one database, with all that may happen to it.
+ * The service as in production, with several processes on one database, and the faults that a test can inject.
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -13,24 +13,24 @@ import { PostgresServer } from './postgres.ts';
 import { Proxy } from './proxy.ts';
 import { until } from './until.ts';
 
-export interface Struck {
+export interface Deployment {
   addresses: readonly string[];
-  /** Opens the database beside the service. */
+  /** Opens the database directly, next to the service. */
   open: () => Promise<Storage>;
-  /** Each resolves when the service is there again, and can be repeated. */
-  blows: Record<string, () => Promise<void>>;
+  /** Each can be repeated, and resolves when the service has recovered. */
+  faults: Record<string, () => Promise<void>>;
 }
 
-/** While the network is bad, connections are cut after so many bytes, and this often. */
+/** During a network fault, each connection is cut after at most this many bytes, until enough were cut. */
 const bytesToLiveMax = 40_000;
-/** Every other connection is slow, so that what it carries is out of date when it arrives. */
+const cutsPerFault = 20;
+/** Every other connection is slow, so that its data is out of date when it arrives. */
 const latencyMsMax = 5;
-const cutsEach = 20;
-/** How long the database or the workers may take to be there again. */
-const backMsMax = 30_000;
+/** Maximum time until the database or the workers have recovered. */
+const recoveryMsMax = 30_000;
 
-/** Workers of one service on one file. */
-export async function workersOnSqlite(t: TestContext, workers: number): Promise<Struck> {
+/** One service with several workers on one file. */
+export async function workersOnSqlite(t: TestContext, workers: number): Promise<Deployment> {
   const { path, url } = databaseFile(t);
   const open = async () => new SqliteStorage(path, { create: true });
   const args = ['--workers', String(workers), '--database', url, '--log-level', 'silent'];
@@ -41,17 +41,17 @@ export async function workersOnSqlite(t: TestContext, workers: number): Promise<
   return {
     addresses: [address],
     open,
-    blows: {
+    faults: {
       async 'kill a worker'() {
-        // The one that was killed before is replaced by then.
-        const areThere = () => childrenOf(service).length === workers;
-        await until('all workers are there', areThere, backMsMax);
-        killIfThere(childrenOf(service)[turn++ % workers] ?? assert.fail());
+        // The service replaces the worker that was killed before.
+        const areRunning = () => childrenOf(service).length === workers;
+        await until('all workers are running', areRunning, recoveryMsMax);
+        killIfRunning(childrenOf(service)[turn++ % workers] ?? assert.fail());
       },
       async 'kill the service'() {
-        const all = childrenOf(service);
-        service.child.kill('SIGKILL'); // first, so that it does not replace the others
-        for (const pid of all) killIfThere(pid);
+        const children = childrenOf(service);
+        service.child.kill('SIGKILL'); // first, so that it does not replace its workers
+        for (const pid of children) killIfRunning(pid);
         await service.stop('SIGKILL');
         service = await serve(t, [...args, '--port', port]);
       },
@@ -59,8 +59,8 @@ export async function workersOnSqlite(t: TestContext, workers: number): Promise<
   };
 }
 
-/** Replicas over one database, and an unreliable network between. */
-export async function replicasOnPostgres(t: TestContext, replicas: number): Promise<Struck> {
+/** Replicas that reach one database over an unreliable network. */
+export async function replicasOnPostgres(t: TestContext, replicas: number): Promise<Deployment> {
   const server = await PostgresServer.make();
   t.after(() => server[Symbol.asyncDispose]());
   const proxy = await Proxy.to(server.port);
@@ -82,7 +82,7 @@ export async function replicasOnPostgres(t: TestContext, replicas: number): Prom
       await storage.open();
       return storage;
     },
-    blows: {
+    faults: {
       async 'kill a replica'() {
         const at = turn++ % replicas;
         await services[at]?.stop('SIGKILL');
@@ -90,20 +90,24 @@ export async function replicasOnPostgres(t: TestContext, replicas: number): Prom
         services[at] = await serve(t, ['--port', port], { env });
       },
       async 'crash a backend'() {
-        // The server ends all others too, and recovers.
+        // The server then ends all other backends and recovers.
         const [row] = await server.query(
           `SELECT pid FROM pg_stat_activity
            WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY random()`,
         );
-        killIfThere((row as { pid: number }).pid);
-        const isBack = () => server.query('SELECT 1').then(yes, no);
-        await until('the server is back', isBack, backMsMax);
+        killIfRunning((row as { pid: number }).pid);
+        const responds = () =>
+          server.query('SELECT 1').then(
+            () => true,
+            () => false,
+          );
+        await until('the server responds', responds, recoveryMsMax);
       },
       async 'cut connections'() {
-        const cuts = proxy.cuts + cutsEach;
+        const cuts = proxy.cuts + cutsPerFault;
         proxy.bytesToLive = () => Math.ceil(Math.random() * bytesToLiveMax);
         proxy.cutAll();
-        await until('enough are cut', () => proxy.cuts >= cuts, backMsMax);
+        await until('enough connections are cut', () => proxy.cuts >= cuts, recoveryMsMax);
         proxy.bytesToLive = () => Infinity;
         proxy.cutAll();
       },
@@ -115,15 +119,12 @@ export async function replicasOnPostgres(t: TestContext, replicas: number): Prom
   };
 }
 
-const yes = () => true;
-const no = () => false;
-
-/** Whether the system can tell which processes the workers are. */
+/** Whether `ps` is installed, which finds the processes of the workers. */
 export function canKillWorkers(): boolean {
   return spawnSync('ps', ['-A', '-o', 'pid=']).status === 0;
 }
 
-/** The processes of its workers that are alive. */
+/** The processes of running workers. */
 function childrenOf({ child }: Service): number[] {
   const rows = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,comm='], { encoding: 'utf8' });
   return rows.split('\n').flatMap((row) => {
@@ -132,7 +133,7 @@ function childrenOf({ child }: Service): number[] {
   });
 }
 
-function killIfThere(pid: number): void {
+function killIfRunning(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch (error) {

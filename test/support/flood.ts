@@ -1,6 +1,6 @@
 /**
- * Many connections that send one request after another, from a thread of its own: what it costs to send
- * them must not show in what the test measures meanwhile.
+ * Many connections that send requests without a pause. They run on a separate thread, so that sending does not
+ * affect the test's measurements.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -9,18 +9,18 @@ import { makeToken } from '../../src/token.ts';
 
 export interface FloodOptions {
   port: number;
-  /** Where it comes from. */
+  /** The source address of the connections. */
   localAddress: string;
   connections: number;
-  /** Requests that each connection sends at once. */
+  /** Requests that each connection has in flight. */
   depth: number;
   target: string;
-  /** Whether each request carries another token that nobody has made. */
+  /** Whether each request has a different unknown token. */
   withUnknownToken: boolean;
 }
 
-/** How many answers each status has had. */
-export type Answers = Record<string, number>;
+/** Number of responses by status. */
+export type ResponseCounts = Record<string, number>;
 
 export class Flood {
   readonly #worker: Worker;
@@ -29,18 +29,18 @@ export class Flood {
     this.#worker = worker;
   }
 
-  /** Resolves when all its connections have had their first answers. */
+  /** Resolves when all connections have received their first responses. */
   static async start(options: FloodOptions): Promise<Flood> {
     const worker = new Worker(new URL(import.meta.url), { workerData: options });
     await message(worker);
     return new Flood(worker);
   }
 
-  async stop(): Promise<Answers> {
+  async stop(): Promise<ResponseCounts> {
     this.#worker.postMessage('stop');
-    const answers = await message(this.#worker);
+    const counts = await message(this.#worker);
     await this.#worker.terminate();
-    return answers as Answers; // the second message of flood()
+    return counts as ResponseCounts; // the second message of flood()
   }
 }
 
@@ -50,13 +50,13 @@ function message(worker: Worker): Promise<unknown> {
   });
 }
 
-/** Of `HTTP/1.1 200`. */
+/** The length of `HTTP/1.1 200`. */
 const statusLineChars = 12;
 
 async function flood(options: FloodOptions): Promise<void> {
   const { port, localAddress, connections, depth, target, withUnknownToken } = options;
-  const answers: Answers = {};
-  let begun = 0;
+  const counts: ResponseCounts = {};
+  let started = 0;
   const requests = () =>
     Array.from({ length: depth }, () => {
       const token = withUnknownToken ? `Authorization: Bearer ${makeToken()}\r\n` : '';
@@ -70,29 +70,29 @@ async function flood(options: FloodOptions): Promise<void> {
       text += String(chunk);
       let end = 0;
       for (const { 1: status = '', 0: line, index } of text.matchAll(/HTTP\/1\.1 (\d{3})/g)) {
-        answers[status] = (answers[status] ?? 0) + 1;
+        counts[status] = (counts[status] ?? 0) + 1;
         left--;
         end = index + line.length;
       }
-      text = text.slice(Math.max(end, text.length - statusLineChars)); // it may have come in part
+      text = text.slice(Math.max(end, text.length - statusLineChars)); // keeps a partial status line
       if (left > 0) return;
       left = depth;
-      if (isFirst && ++begun === connections) parentPort?.postMessage('all have answers');
+      if (isFirst && ++started === connections) parentPort?.postMessage('all have responses');
       isFirst = false;
       socket.write(requests());
     });
     socket.write(requests());
   };
-  // One after another, because a server has room for some that it has not accepted yet.
+  // One at a time, because the server's backlog of unaccepted connections is limited.
   const sockets: Socket[] = [];
   for (let at = 0; at < connections; at++) {
     const socket = connect({ port, host: '127.0.0.1', localAddress });
     await once(socket, 'connect');
-    socket.on('error', () => {}); // it closes as well
+    socket.on('error', () => {}); // `close` follows
     sockets.push(socket);
   }
   for (const socket of sockets) begin(socket);
-  parentPort?.once('message', () => parentPort?.postMessage(answers));
+  parentPort?.once('message', () => parentPort?.postMessage(counts));
 }
 
 if (!isMainThread) await flood(workerData as FloodOptions);

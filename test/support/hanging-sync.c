@@ -1,4 +1,4 @@
-/* Preloaded: while the file that HANG_WHILE names is there, every sync hangs, as on a disk that does. */
+/* Preloaded: while the file HANG_WHILE exists, every sync hangs, as on a failing disk. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>

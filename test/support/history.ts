@@ -1,5 +1,5 @@
 /**
- * Everything that clients asked one store and what they were answered, and whether it can be true.
+ * All requests of clients to one store and their responses, and a check of whether they are consistent.
  */
 import {
   check,
@@ -10,18 +10,18 @@ import {
   type Verdict,
 } from './linearizability.ts';
 
-/** What an operation asked, and what it learned. Names are unique: no two creates share one. */
+/** A request and its response. Names are unique: no two creates have the same. */
 export type Exchange =
-  /** `wanted` is the id that the client chose, `id` the one that the plant got. */
+  /** `wanted` is the id that the client chose, and `id` is the plant's. */
   | { kind: 'created'; content: Content; wanted: number | undefined; id: number }
   | { kind: 'taken'; id: number }
   | { kind: 'deleted'; id: number }
   | { kind: 'found'; id: number; content: Content }
-  /** A 404, to a read or a delete. */
+  /** A read or delete with a 404 response. */
   | { kind: 'missing'; id: number }
-  /** `upTo` is where the page ends: its last id if others follow, otherwise Infinity. */
+  /** `upTo` is the last id of the page if more plants follow, otherwise Infinity. */
   | { kind: 'listed'; after: number; limit: number; tag?: string; upTo: number; plants: Listed[] }
-  /** Nobody knows the outcome of these: no answer came, or one that says so. */
+  /** The outcome of these is unknown: the response was lost, or is `outcome-unknown`. */
   | { kind: 'lost create'; content: Content; wanted: number | undefined }
   | { kind: 'lost delete'; id: number };
 
@@ -29,7 +29,7 @@ export interface Listed extends Content {
   id: number;
 }
 
-/** Times are of one monotonic clock; `end` of an unknown outcome does not matter. */
+/** Times are of one monotonic clock. The `end` of an unknown outcome does not matter. */
 export interface Operation {
   readonly who: Person;
   readonly call: number;
@@ -39,13 +39,13 @@ export interface Operation {
 
 type Lost = Operation & { exchange: { kind: 'lost create' } };
 
-/** What cannot be true, in words for a person; empty if all of it can. The store was empty before. */
+/** Describes each inconsistency. The store must have been empty before. */
 export function faultsOf(history: readonly Operation[]): string[] {
   const { steps, unseen } = stepsOf(history);
-  const faults = [...unsoundLists(history), ...lowIds(history, steps)];
+  const faults = [...invalidLists(history), ...lowIds(history, steps)];
   const failed = new Map<number, Verdict>();
-  for (const [id, its] of steps) {
-    const verdict = check(its);
+  for (const [id, plantSteps] of steps) {
+    const verdict = check(plantSteps);
     if (verdict !== undefined) failed.set(id, verdict);
   }
   for (const id of withoutLost(history, steps, [...failed.keys()], unseen)) {
@@ -54,7 +54,7 @@ export function faultsOf(history: readonly Operation[]): string[] {
   return faults;
 }
 
-/** The steps of each plant that the history names; and the creates of which nobody saw the id. */
+/** The steps of each plant in the history, and the lost creates whose id never appears. */
 export function stepsOf(history: readonly Operation[]): {
   steps: Map<number, Step[]>;
   unseen: Lost[];
@@ -76,9 +76,9 @@ export function stepsOf(history: readonly Operation[]): {
     const { exchange } = operation;
     const add = (id: number, effect: Effect, end = operation.end) => {
       const { who, call } = operation;
-      const its = steps.get(id);
-      if (its === undefined) steps.set(id, [{ who, call, end, effect }]);
-      else its.push({ who, call, end, effect });
+      const plantSteps = steps.get(id);
+      if (plantSteps === undefined) steps.set(id, [{ who, call, end, effect }]);
+      else plantSteps.push({ who, call, end, effect });
     };
     switch (exchange.kind) {
       case 'created': {
@@ -94,7 +94,7 @@ export function stepsOf(history: readonly Operation[]): {
         break;
       case 'listed': {
         const { after, upTo, tag, plants } = exchange;
-        const contents = new Map(plants.map(({ id, name, tag: its }) => [id, { name, tag: its }]));
+        const contents = new Map(plants.map(({ id, ...content }) => [id, content]));
         for (const id of steps.keys()) {
           if (id <= after || id > upTo) continue;
           const content = contents.get(id);
@@ -109,7 +109,7 @@ export function stepsOf(history: readonly Operation[]): {
         const { content, wanted } = exchange;
         const id = wanted ?? idOfName.get(content.name);
         if (id === undefined)
-          unseen.push(operation as Lost); // by its kind
+          unseen.push(operation as Lost); // its kind is checked above
         else add(id, { kind: wanted === undefined ? 'assign' : 'create', content }, Infinity);
       }
     }
@@ -132,22 +132,22 @@ function effectOf(
   }
 }
 
-function unsoundLists(history: readonly Operation[]): string[] {
+function invalidLists(history: readonly Operation[]): string[] {
   return history.flatMap(({ exchange }) => {
     if (exchange.kind !== 'listed') return [];
     const { after, limit, plants } = exchange;
     const isInOrder = plants.every(({ id }, at) => id > (plants[at - 1]?.id ?? after));
     if (isInOrder && plants.length <= limit) return [];
-    return [`a list is not in order, or not of its range: ${JSON.stringify(exchange)}`];
+    return [`a list is out of order or out of range: ${JSON.stringify(exchange)}`];
   });
 }
 
-/** Creates that were assigned an id although the store was known to have held one as large. */
+/** Creates with an assigned id that is not above every id that the store was known to have held. */
 function lowIds(history: readonly Operation[], steps: ReadonlyMap<number, Step[]>): string[] {
   const heldBefore = heldIds(history);
   const faults: string[] = [];
-  for (const [id, its] of steps) {
-    for (const { call, effect } of its) {
+  for (const [id, plantSteps] of steps) {
+    for (const { call, effect } of plantSteps) {
       if (effect.kind !== 'assign' || id > heldBefore(call)) continue;
       const { name } = effect.content;
       faults.push(`${name} was assigned ${id}, though the store had held ${heldBefore(call)}`);
@@ -156,7 +156,7 @@ function lowIds(history: readonly Operation[], steps: ReadonlyMap<number, Step[]
   return faults;
 }
 
-/** The largest id that the store was known to have held by some time; 0 if none. */
+/** The largest id that the store was known to have held at a time; 0 if none. */
 function heldIds(history: readonly Operation[]): (time: number) => number {
   const held: { end: number; id: number }[] = [];
   for (const { end, exchange } of history) {
@@ -169,9 +169,9 @@ function heldIds(history: readonly Operation[]): (time: number) => number {
   }
   held.sort((a, b) => a.end - b.end);
   let max = 0;
-  for (const one of held) one.id = max = Math.max(max, one.id);
+  for (const entry of held) entry.id = max = Math.max(max, entry.id);
   return (time) => {
-    let [low, high] = [0, held.length]; // the answer is the last that ended before the time
+    let [low, high] = [0, held.length]; // a binary search for the last entry before `time`
     while (low < high) {
       const middle = (low + high) >> 1;
       if ((held[middle]?.end ?? Infinity) < time) low = middle + 1;
@@ -182,8 +182,8 @@ function heldIds(history: readonly Operation[]): (time: number) => number {
 }
 
 /**
- * Of the plants that failed, those that no create of unseen id explains. The store assigns an id once,
- * and a create gets one, so this looks for a pairing of plants and creates (a bipartite matching).
+ * The failed plants that no lost create explains. The store assigns each id to one create, so this is a
+ * bipartite matching of plants and lost creates.
  */
 function withoutLost(
   history: readonly Operation[],
@@ -198,12 +198,12 @@ function withoutLost(
     return check([...(steps.get(id) ?? []), { who, call, end: Infinity, effect }]) === undefined;
   };
   const plantOf = new Map<Lost, number>();
-  const pair = (id: number, asked: Set<Lost>): boolean => {
+  const pair = (id: number, visited: Set<Lost>): boolean => {
     for (const lost of unseen) {
-      if (asked.has(lost) || !explains(lost, id)) continue;
-      asked.add(lost);
+      if (visited.has(lost) || !explains(lost, id)) continue;
+      visited.add(lost);
       const other = plantOf.get(lost);
-      if (other !== undefined && !pair(other, asked)) continue;
+      if (other !== undefined && !pair(other, visited)) continue;
       plantOf.set(lost, id);
       return true;
     }

@@ -1,8 +1,10 @@
 /**
- * Decides whether what clients saw of one plant could have happened one step at a time, each step at
- * some instant between its request and its answer. The algorithm is that of Wing and Gong ("Testing and
- * Verifying Concurrent Objects", 1993) with the memoization of Lowe ("Testing for linearizability",
- * 2017). Plants are checked one by one, because linearizability is local (Herlihy and Wing, 1990).
+ * Decides whether the operations on one plant are linearizable: each could have happened at an instant between
+ * its request and its response. Plants are checked separately, because linearizability is local (Herlihy and
+ * Wing, 1990).
+ *
+ * The algorithm is that of Wing and Gong ("Testing and Verifying Concurrent Objects", 1993), with the
+ * memoization of Lowe ("Testing for linearizability", 2017).
  */
 
 export interface Person {
@@ -10,7 +12,7 @@ export interface Person {
   readonly isManager: boolean;
 }
 
-/** The content of a plant. Its owner is never in an answer, but decides who sees the plant. */
+/** The content of a plant. Its owner is in no response, but decides who sees the plant. */
 export interface Content {
   readonly name: string;
   readonly tag: string;
@@ -19,45 +21,45 @@ export interface Content {
 export type Effect =
   /** The client chose the id. */
   | { readonly kind: 'create'; readonly content: Content }
-  /** The store chose the id, which it has then never held before. */
+  /** The store assigned the id, so it had never held it before. */
   | { readonly kind: 'assign'; readonly content: Content }
   /** A create was refused because the store holds the id. */
   | { readonly kind: 'taken' }
   | { readonly kind: 'delete' }
-  /** A read; also the 404 of a delete. With a tag, only a plant with this tag counts. */
+  /** A read, or a delete with a 404 response. With a tag, a plant with another tag counts as missing. */
   | { readonly kind: 'see'; readonly content: Content | undefined; readonly tag?: string };
 
-/** What one operation says about one plant. Times are of one monotonic clock. */
+/** The part of one operation that concerns one plant. Times are of one monotonic clock. */
 export interface Step {
   readonly who: Person;
   /** When the request was sent. */
   readonly call: number;
-  /** When the answer came. Infinity if the outcome is unknown: the step takes effect later or never. */
+  /** When the response arrived. Infinity if the outcome is unknown: the step takes effect later or never. */
   readonly end: number;
   readonly effect: Effect;
 }
 
-/** A plant that is there, or whether the store has ever held one with this id. */
+/** The plant, or whether the store has ever held one with this id. */
 type State = 'never' | 'gone' | { readonly content: Content; readonly owner: string };
 
-/** Undefined if the step is linearizable, otherwise a description of the place where it fails. */
+/** Undefined if the steps are linearizable, otherwise a description of where they are not. */
 export type Verdict = undefined | string;
 
-/** More configurations than this means that the history has too many unknown outcomes to decide. */
+/** If a history needs more configurations, it has too many unknown outcomes to decide. */
 const configurationsMax = 1_000_000;
 
-/** Some steps have been put in order; these are left. */
+/** A partial order of the steps, and the state that it leads to. */
 interface Configuration {
-  /** Every known step before this index is done. */
+  /** All known steps before this index are done. */
   first: number;
-  /** Known steps after it that are done too. */
+  /** Known steps after `first` that are done too. */
   done: ReadonlySet<number>;
   /** Unknown steps that took effect. */
   taken: ReadonlySet<number>;
   state: State;
 }
 
-/** Checks the steps of one plant, in any order; nothing was there before them. */
+/** Checks the steps of one plant, given in any order. The plant must not have existed before. */
 export function check(steps: readonly Step[]): Verdict {
   const known = steps.filter(({ end }) => end !== Infinity).toSorted((a, b) => a.call - b.call);
   const unknown = steps.filter(({ end }) => end === Infinity);
@@ -80,7 +82,7 @@ export function check(steps: readonly Step[]): Verdict {
       visited.add(key);
       stack.push(found);
     };
-    // What is pushed last is tried first: most unknown outcomes never took effect.
+    // The last one pushed is tried first. Most unknown steps never took effect, so they come last.
     unknown.forEach((step, at) => {
       if (taken.has(at) || step.call > endMin) return;
       const after = apply(step, state);
@@ -88,7 +90,7 @@ export function check(steps: readonly Step[]): Verdict {
       push({ first, done, taken: new Set(taken).add(at), state: after });
     });
     for (const at of candidates.toReversed()) {
-      const after = apply(known[at] as Step, state); // an index of it
+      const after = apply(known[at] as Step, state); // the index is in range
       if (after !== undefined) push({ first, done: new Set(done).add(at), taken, state: after });
     }
   }
@@ -96,9 +98,9 @@ export function check(steps: readonly Step[]): Verdict {
 }
 
 /**
- * Does every step that may come next and leaves the state as it is. To do such a step now excludes
- * nothing later, so no other order needs to be tried. Also returns the other steps that may come next,
- * and the earliest answer to one of them: whatever was called after it comes later.
+ * Takes every possible next step that leaves the state unchanged: this excludes no later order. Also returns
+ * the other possible next steps, and the earliest end of one of them: steps that were called after it come
+ * later.
  */
 function settleReads(known: readonly Step[], { first, done: before, taken, state }: Configuration) {
   const done = new Set(before);
@@ -106,7 +108,7 @@ function settleReads(known: readonly Step[], { first, done: before, taken, state
   let endMin = Infinity;
   for (let at = first; at < known.length; at++) {
     if (done.has(at)) continue;
-    const step = known[at] as Step; // an index of it
+    const step = known[at] as Step; // the index is in range
     if (step.call > endMin) break;
     if (apply(step, state) === state) {
       done.add(at);
@@ -136,8 +138,8 @@ function apply({ who, effect }: Step, state: State): State | undefined {
       const { content, tag } = effect;
       const counts = isSeen && (tag === undefined || plant.content.tag === tag);
       if (!counts) return content === undefined ? state : undefined;
-      const { name, tag: itsTag } = plant.content;
-      return content?.name === name && content.tag === itsTag ? state : undefined;
+      const seen = plant.content;
+      return content?.name === seen.name && content.tag === seen.tag ? state : undefined;
     }
   }
 }
@@ -160,7 +162,7 @@ function keyOf({ first, done, taken, state }: Configuration, numbers: Map<State,
   return `${first};${sorted(done)};${sorted(taken)};${number}`;
 }
 
-/** The step that fits nowhere, and those around it in time. */
+/** The step that fits nowhere, and the steps around it. */
 function around(steps: readonly Step[], stuck: Step | undefined): string {
   const call = stuck?.call ?? 0;
   const sorted = steps.toSorted((a, b) => a.call - b.call);

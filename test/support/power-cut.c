@@ -1,16 +1,16 @@
 /*
- * Loaded before the C library (LD_PRELOAD): logs, in the order that they happen, what a process does to
- * the files of one folder, so that a test can build what a power cut leaves of them (disk.ts).
+ * A preloaded library (LD_PRELOAD) that logs all operations of a process on the files of one folder, in order.
+ * From the log, disk.ts creates the files that a power cut could leave.
  *
- *   POWER_CUT_FOLDER  the folder, by its real path; what is in folders below it is not logged
- *   POWER_CUT_LOG     where the log goes; several processes can share one
- *   POWER_CUT_FAIL    SUFFIX:NTH[:EVENTS] fails the NTH sync of the files whose name ends in SUFFIX with
- *                     EIO, and ends the process with SIGKILL after EVENTS more entries of the log
- *   POWER_CUT_LIMIT   how many bytes a file can have, as with a quota
+ *   POWER_CUT_FOLDER  the real path of the folder; subfolders are not logged
+ *   POWER_CUT_LOG     the log file; several processes can share one
+ *   POWER_CUT_FAIL    SUFFIX:NTH[:EVENTS] fails the NTH sync of files with this suffix with EIO, and kills the
+ *                     process with SIGKILL after EVENTS more log entries
+ *   POWER_CUT_LIMIT   the maximum size of a file in bytes, as with a quota
  *
- * A sync is an entry of the log and nothing else: the disk of this machine has no part in it. As on
- * Linux, each descriptor that was open on the file when its sync failed gets the error once, in this
- * process. The shared memory of SQLite (-shm) is left out: a power cut leaves none that counts.
+ * A sync is only logged and does not reach the disk. As on Linux, each descriptor that was open when a sync
+ * failed gets the error once, in this process. SQLite's -shm files are not logged, because they are not used
+ * after a power cut.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -31,7 +31,7 @@
 
 #define FDS_MAX 65536
 
-/* Little-endian, as disk.ts reads it; the name and the bytes follow. */
+/* Little-endian, for disk.ts. The name and the bytes follow. */
 struct record {
   uint64_t at_ns;
   uint64_t ino;
@@ -75,7 +75,7 @@ __attribute__((constructor)) static void begin(void) {
   if (log_fd < 0) abort();
 }
 
-/* Nothing else happens to the files while the lock is held, in no process, so the order is exact. */
+/* All processes take the lock for each operation, so the order of the log is exact. */
 static uint64_t lock(void) {
   struct timespec now;
   pthread_mutex_lock(&mutex);
@@ -107,7 +107,7 @@ static void note(uint64_t at_ns, char kind, ino_t ino, off_t offset, const char 
   errno = error;
 }
 
-/* The name of a file that is logged, or NULL. */
+/* The name within the folder, or NULL if the file is not logged. */
 static const char *name_of(const char *path) {
   if (log_fd < 0 || path == NULL || strncmp(path, folder, folder_length) != 0) return NULL;
   if (path[folder_length] != '/') return NULL;
@@ -125,7 +125,7 @@ static int ends_with_suffix(const char *name) {
 static struct tracked *tracked(int fd) {
   struct stat now;
   if (log_fd < 0 || fd < 0 || fd >= FDS_MAX || fds[fd].what == ELSEWHERE) return NULL;
-  /* The number may stand for something else by now, such as a socket. */
+  /* The descriptor can have been reused, for example for a socket. */
   if (fstat(fd, &now) != 0 || now.st_ino != fds[fd].ino || now.st_dev != fds[fd].dev) return NULL;
   return &fds[fd];
 }
@@ -247,7 +247,7 @@ int unlink(const char *path) {
   return result;
 }
 
-/* Both names, with a zero byte between. */
+/* Logs both names, separated by a zero byte. */
 static int move_logged(int (*move)(const char *, const char *), char kind, const char *from,
                        const char *to) {
   const char *old_name = name_of(from), *new_name = name_of(to);

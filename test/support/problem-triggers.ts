@@ -1,5 +1,5 @@
 /**
- * One way to each kind of problem: what a client does wrong, or what breaks below the service.
+ * One way to cause each kind of problem: a client error, or a failure below the service.
  */
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -23,28 +23,28 @@ import { tempFolder } from './temp.ts';
 
 type Cleanup = Pick<TestContext, 'after'>;
 
-export interface Provoked {
+export interface ProblemResponse {
   status: number;
   body: string;
 }
 
 const plant = { name: 'Monstera', tag: 'indoor' };
 
-export const provocations: Record<ProblemKind, (t: Cleanup) => Promise<Provoked>> = {
-  'invalid-request': (t) => ask(t, 'POST', '/plants', { json: { name: '', tga: 'indoor' } }),
+export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<ProblemResponse>> = {
+  'invalid-request': (t) => send(t, 'POST', '/plants', { json: { name: '', tga: 'indoor' } }),
   'invalid-token': async (t) => {
     const app = await startApp(t);
-    return answered(await app.call('GET', '/plants'));
+    return responseOf(await app.call('GET', '/plants'));
   },
   'insufficient-scope': async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice', { scopes: ['plants:read'] });
-    return answered(await app.call('POST', '/plants', { token, json: plant }));
+    return responseOf(await app.call('POST', '/plants', { token, json: plant }));
   },
-  'plant-not-found': (t) => ask(t, 'GET', '/plants/42'),
-  'path-not-found': (t) => ask(t, 'GET', '/plant'),
-  'method-not-allowed': (t) => ask(t, 'PUT', '/plants', { json: plant }),
-  // Node tells of it after 30 seconds; what it calls then is called here on a real connection.
+  'plant-not-found': (t) => send(t, 'GET', '/plants/42'),
+  'path-not-found': (t) => send(t, 'GET', '/plant'),
+  'method-not-allowed': (t) => send(t, 'PUT', '/plants', { json: plant }),
+  // Node reports this after 30 seconds, so this calls its handler directly, on a real connection.
   'request-timeout': async (t) => {
     const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
     const server = createServer((socket) => answerBrokenRequest(late, socket, new Connections()));
@@ -59,26 +59,29 @@ export const provocations: Record<ProblemKind, (t: Cleanup) => Promise<Provoked>
     const app = await startApp(t);
     const options = { token: await app.token('alice'), json: { ...plant, id: 42 } };
     await app.call('POST', '/plants', options);
-    return answered(await app.call('POST', '/plants', options));
+    return responseOf(await app.call('POST', '/plants', options));
   },
   'ids-exhausted': async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice');
     await app.call('POST', '/plants', { token, json: { ...plant, id: idMax } });
-    return answered(await app.call('POST', '/plants', { token, json: plant }));
+    return responseOf(await app.call('POST', '/plants', { token, json: plant }));
   },
-  'body-too-large': (t) => ask(t, 'POST', '/plants', { json: ' '.repeat(bodyBytesMax) }),
+  'body-too-large': (t) => send(t, 'POST', '/plants', { json: ' '.repeat(bodyBytesMax) }),
   'unsupported-media-type': (t) =>
-    ask(t, 'POST', '/plants', { body: 'name=Monstera', headers: { 'content-type': 'text/plain' } }),
+    send(t, 'POST', '/plants', {
+      body: 'name=Monstera',
+      headers: { 'content-type': 'text/plain' },
+    }),
   // fetch sends no Expect.
   'expectation-failed': async (t) => {
     const { address } = await startApp(t);
     const sent = request(`${address}/plants`, { headers: { expect: 'a pony' } }).end();
-    const [answer] = await once(sent, 'response');
-    return { status: answer.statusCode, body: await text(answer) };
+    const [response] = await once(sent, 'response');
+    return { status: response.statusCode, body: await text(response) };
   },
   'headers-too-large': (t) =>
-    ask(t, 'GET', '/plants', { headers: { 'x-long': 'a'.repeat(17_000) } }),
+    send(t, 'GET', '/plants', { headers: { 'x-long': 'a'.repeat(17_000) } }),
   'internal-error': (t) => failing(t, new TypeError('a defect')),
   overloaded: async (t) => {
     const storage = new SqliteStorage(join(tempFolder(t), 'plants.db'), { create: true });
@@ -98,25 +101,25 @@ export const provocations: Record<ProblemKind, (t: Cleanup) => Promise<Provoked>
     const other = new DatabaseSync(app.database.url.slice('sqlite:'.length));
     other.exec('ALTER TABLE plants RENAME TO gone');
     other.close();
-    return answered(await app.call('GET', '/plants', { token }));
+    return responseOf(await app.call('GET', '/plants', { token }));
   },
   'outcome-unknown': (t) => failing(t, problemOf(sqliteError(resultCode.ioError), 'commit')),
 };
 
-/** The answer to one request of a user with a good token. */
-async function ask(
+/** The response to one request with a valid token. */
+async function send(
   t: Cleanup,
   method: string,
   target: string,
   options: CallOptions = {},
-): Promise<Provoked> {
+): Promise<ProblemResponse> {
   const app = await startApp(t);
   const token = await app.token('alice');
-  return answered(await app.call(method, target, { token, ...options }));
+  return responseOf(await app.call(method, target, { token, ...options }));
 }
 
-/** The answer to a plant that the storage fails to create with this error. */
-async function failing(t: Cleanup, error: unknown): Promise<Provoked> {
+/** The response to creating a plant, if the storage rejects with this error. */
+async function failing(t: Cleanup, error: unknown): Promise<ProblemResponse> {
   const wrap = (storage: Storage): Storage =>
     new Proxy(storage, {
       get(target, name) {
@@ -127,14 +130,14 @@ async function failing(t: Cleanup, error: unknown): Promise<Provoked> {
     });
   const app = await startApp(t, { wrap });
   const token = await app.token('alice');
-  return answered(await app.call('POST', '/plants', { token, json: plant }));
+  return responseOf(await app.call('POST', '/plants', { token, json: plant }));
 }
 
-/** An error as the driver makes it. */
+/** An error as the driver throws it. */
 function sqliteError(errcode: number): Error {
   return Object.assign(new Error('of the driver'), { code: 'ERR_SQLITE_ERROR', errcode });
 }
 
-function answered({ status, text: body }: { status: number; text: string }): Provoked {
+function responseOf({ status, text: body }: { status: number; text: string }): ProblemResponse {
   return { status, body };
 }

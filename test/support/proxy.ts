@@ -1,6 +1,5 @@
 /**
- * A TCP proxy that is not to be relied on: it cuts connections where it is told to, or lets nothing
- * through any more.
+ * A TCP proxy that simulates network faults: it can delay, cut or stall connections.
  */
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -8,15 +7,15 @@ import type { TestContext } from 'node:test';
 import { testDatabase } from './storages.ts';
 
 export class Proxy implements AsyncDisposable {
-  /** How many bytes, both ways together, the next connection lives for. */
+  /** The next connection is cut after this many bytes in both directions together. */
   bytesToLive: () => number = () => Infinity;
-  /** How long the next connection takes each way. */
+  /** Latency of the next connection in each direction. */
   latencyMs: () => number = () => 0;
-  /** How many bytes all connections together may still send; then there is no network any more. */
+  /** All connections together are cut after this many bytes. */
   bytesLeft = Infinity;
-  /** While true nothing that comes is passed on, and nobody is told. */
+  /** If true, the proxy silently drops all data. */
   isStuck = false;
-  /** Connections that it has cut. */
+  /** Connections that the proxy has cut after a number of bytes. */
   cuts = 0;
   readonly #server: Server;
   readonly #targetPort: number;
@@ -24,10 +23,10 @@ export class Proxy implements AsyncDisposable {
 
   private constructor(targetPort: number) {
     this.#targetPort = targetPort;
-    this.#server = createServer((socket) => this.#join(socket));
+    this.#server = createServer((socket) => this.#accept(socket));
   }
 
-  /** Listens on this machine, on a free port unless one is given, for a server on another. */
+  /** Forwards connections to a local port. Listens on a free port by default. */
   static async to(targetPort: number, host = '127.0.0.1', port = 0): Promise<Proxy> {
     const proxy = new Proxy(targetPort);
     proxy.#server.listen(port, host);
@@ -39,7 +38,6 @@ export class Proxy implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port; // it listens on a port
   }
 
-  /** Cuts all there are. */
   cutAll(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -50,12 +48,12 @@ export class Proxy implements AsyncDisposable {
     await once(this.#server, 'close');
   }
 
-  #join(client: Socket): void {
+  #accept(client: Socket): void {
     const server = connect(this.#targetPort, '127.0.0.1');
     let left = this.bytesToLive();
     const latencyMs = this.latencyMs();
-    // Timers of one duration fire in the order in which they were set.
-    const passOn = (work: () => void) =>
+    // Timers with the same delay fire in the order in which they were set.
+    const delayed = (work: () => void) =>
       void (latencyMs > 0 ? setTimeout(work, latencyMs) : work());
     const end = () => {
       client.destroy();
@@ -71,24 +69,24 @@ export class Proxy implements AsyncDisposable {
         this.#sockets.delete(from);
         end();
       });
-      from.on('error', () => {}); // it closes as well
+      from.on('error', () => {}); // `close` follows
       from.on('data', (bytes: Buffer) => {
         if (this.isStuck || left <= 0) return;
         const room = Math.min(left, this.bytesLeft);
-        passOn(() => to.write(bytes.subarray(0, Math.max(0, room))));
+        delayed(() => to.write(bytes.subarray(0, Math.max(0, room))));
         left -= bytes.length;
         this.bytesLeft -= bytes.length;
         if (room > bytes.length) return;
         left = 0;
         this.cuts++;
-        // What was passed on arrives; nothing after it does.
-        passOn(() => to.end(() => end()));
+        // Everything that was forwarded still arrives.
+        delayed(() => to.end(() => end()));
       });
     }
   }
 }
 
-/** An empty PostgreSQL database: its address behind a proxy, and its own. */
+/** An empty PostgreSQL database, with its addresses through the proxy and without. */
 export async function databaseBehindProxy(
   t: Pick<TestContext, 'after'>,
 ): Promise<{ url: string; proxy: Proxy; direct: string }> {

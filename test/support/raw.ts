@@ -1,10 +1,10 @@
 /**
- * HTTP as bytes, for what no client would send.
+ * HTTP as raw bytes, for requests that HTTP clients cannot send.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** Sends the bytes and returns all that comes until the server closes the connection. */
+/** Sends the bytes, and returns all data until the server closes the connection. */
 export async function exchange(port: number, bytes: string): Promise<string> {
   const socket = connect({ host: '127.0.0.1', port });
   socket.setEncoding('latin1');
@@ -15,7 +15,7 @@ export async function exchange(port: number, bytes: string): Promise<string> {
   return received;
 }
 
-/** One request with these header lines, after which the server is asked to close. */
+/** A request with these header lines and `Connection: close`. */
 export function request(firstLine: string, headers: readonly string[], body = ''): string {
   return `${[`${firstLine} HTTP/1.1`, ...headers, 'Connection: close'].join('\r\n')}\r\n\r\n${body}`;
 }

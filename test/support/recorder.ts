@@ -1,6 +1,6 @@
 /**
- * Clients that work on the same few plants of one store, and write down every request with its answer
- * and the times of both.
+ * Clients that use the same few plants of one store, and record every request, its response, and the times of
+ * both.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -14,37 +14,37 @@ export interface User extends Person {
 }
 
 export interface Load {
-  /** Each connection goes to a random one. */
+  /** Each connection uses a random address. */
   addresses: readonly string[];
-  /** Part of every name, so that a plant of another store shows. */
+  /** Part of every name, so that a plant of another store is detected. */
   store: string;
-  /** Users of the store, which is empty and which nobody else uses. */
+  /** Users of the store, which must be empty and not in use by others. */
   users: readonly User[];
   clients: number;
-  /** Large plants that are in the store before, so that a list of everything is a stream. */
+  /** Large plants to create first, so that an unlimited list is streamed. */
   ballast: number;
-  /** How many answers to wait for. */
+  /** Responses to wait for. */
   operations: number;
   random: Random;
-  /** Counts answers by kind. */
+  /** Counts responses by kind. */
   count: (kind: string) => void;
   signal: AbortSignal;
 }
 
-/** Returns a whole number from 0, below `bound`. */
+/** Returns an integer from 0 to `bound - 1`. */
 export type Random = (bound: number) => number;
 
-/** After a failure, so that a service that is down is not asked thousands of times a second. */
+/** Pause after a failure: a service that is down must not get thousands of requests a second. */
 const pauseMs = 20;
-/** After this time an answer is given up as lost. */
-const patienceMs = 2_000;
-/** Operations before a stretch of many changes is followed by one of few, and the other way round. */
-const stretch = 100;
-/** Requests on one connection: new ones meet other processes. */
-const requestsEach = 40;
-/** Ids that everybody uses, whether the store assigns them or not. */
+/** A response that takes longer counts as lost. */
+const responseTimeoutMs = 2_000;
+/** Length of a phase: phases with many changes alternate with phases with few. */
+const phaseOperations = 100;
+/** After this many requests, a client reconnects, perhaps to another process. */
+const requestsPerConnection = 40;
+/** Ids that all clients use, chosen or assigned. */
 const sharedIds = 4;
-/** Assigned ids that everybody uses until later ones are assigned. */
+/** The most recently assigned ids, which all clients use too. */
 const recentIds = 4;
 
 type Request =
@@ -53,7 +53,7 @@ type Request =
   | { kind: 'delete'; id: number }
   | { kind: 'list'; after: number; limit: number | undefined; tag: string | undefined };
 
-/** Also reads everything at the end, as each user. */
+/** Runs the load, then reads all plants as each user. */
 export async function record(load: Load): Promise<Operation[]> {
   const { store, users, operations, random, signal } = load;
   const history: Operation[] = [];
@@ -64,7 +64,7 @@ export async function record(load: Load): Promise<Operation[]> {
     const kind = random(10);
     if (kind < 6 || recent.length === 0) return 1 + random(sharedIds);
     if (kind < 9) return recent[random(recent.length)] ?? 1;
-    return Math.max(...recent) + random(4); // one that the store may be about to assign
+    return Math.max(...recent) + random(4); // the store can be about to assign it
   };
   const anyTag = () => (random(2) === 0 ? '' : 'a');
   const anyChange = (): Request => {
@@ -79,8 +79,8 @@ export async function record(load: Load): Promise<Operation[]> {
     tag: random(3) === 0 ? anyTag() : undefined,
   });
   const firstPage: Request = { kind: 'list', after: 0, limit: 100, tag: undefined };
-  // In turn many changes that meet each other, and few between which caches have time to fill.
-  const isQuiet = () => Math.floor(history.length / stretch) % 2 === 1;
+  // Many concurrent changes, in turn with few changes, so that caches have time to fill.
+  const isQuiet = () => Math.floor(history.length / phaseOperations) % 2 === 1;
   const anyRequest = (): Request => {
     const [changes, gets, lists] = isQuiet() ? [8, 20, 10] : [55, 25, 15];
     const kind = random(100);
@@ -89,7 +89,7 @@ export async function record(load: Load): Promise<Operation[]> {
     return kind < changes + gets + lists ? anyList() : firstPage;
   };
 
-  const note = (operation: Operation | undefined) => {
+  const append = (operation: Operation | undefined) => {
     if (operation === undefined) return;
     history.push(operation);
     const { exchange } = operation;
@@ -101,9 +101,9 @@ export async function record(load: Load): Promise<Operation[]> {
     using client = new Client(load);
     const [user = assert.fail()] = users;
     for (let at = 1; at <= load.ballast; at++) {
-      // Quotes are escaped, so this is about 600 characters of JSON.
+      // Escaping doubles the quotes, so this is about 600 characters of JSON.
       const content = { name: `${store} ballast ${at} ${'"'.repeat(160)}`, tag: '"'.repeat(100) };
-      note(await client.ask(user, { kind: 'create', wanted: sharedIds + at, content }));
+      append(await client.send(user, { kind: 'create', wanted: sharedIds + at, content }));
     }
   }
 
@@ -112,9 +112,9 @@ export async function record(load: Load): Promise<Operation[]> {
   const work = async () => {
     using client = new Client(load);
     while (known < operations && !signal.aborted) {
-      const user = users[random(users.length)] as User; // an index of it
-      const operation = await client.ask(user, anyRequest());
-      note(operation);
+      const user = users[random(users.length)] as User; // the index is in range
+      const operation = await client.send(user, anyRequest());
+      append(operation);
       if (operation !== undefined && isKnown(operation)) known++;
     }
   };
@@ -124,14 +124,14 @@ export async function record(load: Load): Promise<Operation[]> {
   for (const user of users) {
     let list: Operation | undefined;
     while (list === undefined && !signal.aborted) {
-      list = await client.ask(user, { kind: 'list', after: 0, limit: undefined, tag: undefined });
+      list = await client.send(user, { kind: 'list', after: 0, limit: undefined, tag: undefined });
     }
-    note(list);
+    append(list);
   }
   return history;
 }
 
-/** Sends a request after another, each on the connection of the last one while that lasts. */
+/** Sends one request at a time, and reuses its connection if possible. */
 class Client implements Disposable {
   readonly #load: Load;
   #connection: Connection | undefined;
@@ -141,23 +141,23 @@ class Client implements Disposable {
     this.#load = load;
   }
 
-  /** Undefined if nothing was learned and nothing can have changed. */
-  async ask(user: User, request: Request): Promise<Operation | undefined> {
+  /** Undefined if the request failed without an effect. */
+  async send(user: User, request: Request): Promise<Operation | undefined> {
     const { count } = this.#load;
-    const connection = await this.#connected();
+    const connection = await this.#connect();
     if (connection === undefined) {
       count('no connection');
       await pause(pauseMs);
       return undefined;
     }
     const call = performance.now();
-    const answer = await this.#send(connection, bytesOf(user.token, request));
+    const response = await this.#exchange(connection, bytesOf(user.token, request));
     const end = performance.now();
-    if (answer === undefined || answer.isLast) this.#drop();
-    const kind = kindOf(answer);
-    const exchange = exchangeOf(request, answer, kind);
-    count(exchange === undefined || exchange.kind.startsWith('lost') ? kind : exchange.kind);
-    if (kind !== '') await pause(pauseMs);
+    if (response === undefined || response.isLast) this.#drop();
+    const failure = failureOf(response);
+    const exchange = exchangeOf(request, response, failure);
+    count(exchange === undefined || exchange.kind.startsWith('lost') ? failure : exchange.kind);
+    if (failure !== '') await pause(pauseMs);
     const who = { name: user.name, isManager: user.isManager };
     return exchange && { who, call, end, exchange };
   }
@@ -171,7 +171,7 @@ class Client implements Disposable {
     this.#connection = undefined;
   }
 
-  async #connected(): Promise<Connection | undefined> {
+  async #connect(): Promise<Connection | undefined> {
     if (this.#requestsLeft-- <= 0 || this.#connection?.socket.destroyed === true) this.#drop();
     if (this.#connection !== undefined) return this.#connection;
     const { addresses, random } = this.#load;
@@ -181,21 +181,21 @@ class Client implements Disposable {
     } catch {
       return undefined;
     }
-    this.#requestsLeft = requestsEach;
+    this.#requestsLeft = requestsPerConnection;
     this.#connection = connection;
     return connection;
   }
 
-  /** Undefined if the answer is lost, or a part of it. */
-  async #send(connection: Connection, bytes: string): Promise<RawAnswer | undefined> {
-    const patience = setTimeout(() => connection.socket.destroy(), patienceMs);
+  /** Undefined if the response or a part of it is lost. */
+  async #exchange(connection: Connection, bytes: string): Promise<RawAnswer | undefined> {
+    const timeout = setTimeout(() => connection.socket.destroy(), responseTimeoutMs);
     try {
       connection.write(bytes);
       return await connection.answer();
     } catch {
       return undefined;
     } finally {
-      clearTimeout(patience);
+      clearTimeout(timeout);
     }
   }
 }
@@ -224,38 +224,39 @@ function bytesOf(token: string, request: Request): string {
   }
 }
 
-/** Empty for an answer as good as any, otherwise why the request failed. */
-function kindOf(answer: RawAnswer | undefined): string {
-  if (answer === undefined) return 'no answer';
-  if (answer.status !== 503) return '';
-  const { type } = JSON.parse(answer.body) as { type: string };
+/** Why the request failed; empty if it did not. */
+function failureOf(response: RawAnswer | undefined): string {
+  if (response === undefined) return 'no response';
+  if (response.status !== 503) return '';
+  const { type } = JSON.parse(response.body) as { type: string };
   return type.replace('urn:plant-store:problem:', '');
 }
 
-/** Throws if the answer is none that the request can have. */
+/** Throws if the response is not possible for the request. */
 function exchangeOf(
   request: Request,
-  answer: RawAnswer | undefined,
+  response: RawAnswer | undefined,
   failure: string,
 ): Exchange | undefined {
-  if (answer === undefined || answer.status === 503) {
-    const isUnknown = failure === 'no answer' || failure === 'outcome-unknown';
+  if (response === undefined || response.status === 503) {
+    const isUnknown = failure === 'no response' || failure === 'outcome-unknown';
     if (!isUnknown || request.kind === 'get' || request.kind === 'list') return undefined;
     if (request.kind === 'delete') return { kind: 'lost delete', id: request.id };
     return { kind: 'lost create', content: request.content, wanted: request.wanted };
   }
-  const { status, headers, body } = answer;
-  const no = () => new Error(`${status} ${body} is no answer to ${JSON.stringify(request)}`);
+  const { status, headers, body } = response;
+  const unexpected = () =>
+    new Error(`unexpected response to ${JSON.stringify(request)}: ${status} ${body}`);
   switch (request.kind) {
     case 'create': {
       const { content, wanted } = request;
       if (status === 409 && wanted !== undefined && body.includes('problem:id-taken')) {
         return { kind: 'taken', id: wanted };
       }
-      if (status !== 201) throw no();
+      if (status !== 201) throw unexpected();
       const { id, name, tag } = JSON.parse(body) as Listed;
       const isSame = name === content.name && tag === content.tag && id === (wanted ?? id);
-      if (!isSame || !headers.includes(`location: /plants/${id}`)) throw no();
+      if (!isSame || !headers.includes(`location: /plants/${id}`)) throw unexpected();
       return { kind: 'created', content, wanted, id };
     }
     case 'get':
@@ -264,15 +265,15 @@ function exchangeOf(
       if (status === 404 && body.includes('problem:plant-not-found'))
         return { kind: 'missing', id };
       if (status === 204 && kind === 'delete') return { kind: 'deleted', id };
-      if (status !== 200 || kind !== 'get') throw no();
+      if (status !== 200 || kind !== 'get') throw unexpected();
       return { kind: 'found', id, content: JSON.parse(body) as Content };
     }
     case 'list': {
-      if (status !== 200) throw no();
+      if (status !== 200) throw unexpected();
       const { after, limit = Infinity, tag } = request;
       const plants = JSON.parse(body) as Listed[];
       const [, next] = /^link: .*[?&]after=(\d+)/m.exec(headers.join('\n')) ?? [];
-      if (next !== undefined && Number(next) !== plants.at(-1)?.id) throw no();
+      if (next !== undefined && Number(next) !== plants.at(-1)?.id) throw unexpected();
       const upTo = next === undefined ? Infinity : Number(next);
       return { kind: 'listed', after, limit, upTo, plants, ...(tag !== undefined && { tag }) };
     }

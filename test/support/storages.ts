@@ -1,5 +1,5 @@
 /**
- * Every storage there is, for tests that must hold on all of them: `it` runs a test once for each.
+ * Runs tests once for each storage.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -18,34 +18,34 @@ export const storageNames = ['SQLite', 'PostgreSQL'] as const;
 export type StorageName = (typeof storageNames)[number];
 
 export interface TestDatabase {
-  /** What --database takes. */
+  /** The value for --database. */
   url: string;
-  /** Opens it as another process would; whoever opens it closes it. */
+  /** Opens it as another process would. The caller disposes it. */
   open(): Promise<Storage>;
-  /** Puts plants of the first user of the only store there, past the service. */
+  /** Inserts plants of the only user directly, which makes cached pages stale. */
   fill(plants: readonly Plant[]): Promise<void>;
 }
 
 type Scope = Pick<TestContext, 'after'>;
 
-const chosen = new WeakMap<Scope, StorageName>();
+const storageOfTest = new WeakMap<Scope, StorageName>();
 
-/** Registers a test for every storage; what it opens with `t` is of the storage that it runs for. */
+/** Registers a test for each storage. testDatabase(t) then returns a database of that storage. */
 export function it(name: string, work: (t: TestContext) => Promise<void> | void): void {
   for (const storage of storageNames) {
     void test(`${name} (${storage})`, (t) => {
-      chosen.set(t, storage);
+      storageOfTest.set(t, storage);
       return work(t);
     });
   }
 }
 
-/** The storage that this test runs for; SQLite where it runs for one alone. */
+/** The storage of this test: SQLite unless `it` above registered it. */
 export function storageOf(t: Scope): StorageName {
-  return chosen.get(t) ?? 'SQLite';
+  return storageOfTest.get(t) ?? 'SQLite';
 }
 
-/** An empty database that is gone with the test. */
+/** An empty database that is deleted after the test. */
 export async function testDatabase(
   t: Scope,
   storage: StorageName = storageOf(t),
@@ -77,7 +77,7 @@ async function postgresDatabase(t: Scope): Promise<TestDatabase> {
   const server = await postgresUrl();
   const name = `plant_store_test_${randomBytes(8).toString('hex')}`;
   const servers = [server, ...onWorkers(server)];
-  const onAll = (sql: string) => Promise.all(servers.map((one) => query(one, sql)));
+  const onAll = (sql: string) => Promise.all(servers.map((address) => query(address, sql)));
   await onAll(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`);
   t.after(async () => void (await onAll(`DROP DATABASE ${name} WITH (FORCE)`)));
   const url = new URL(server);

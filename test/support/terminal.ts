@@ -1,5 +1,5 @@
 /**
- * A shell and a service in an empty folder, to run the examples of the documentation as they stand.
+ * A shell and a service in an empty folder, which run the examples of the documentation unchanged.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
@@ -30,10 +30,10 @@ export class Terminal {
 
   constructor(t: Cleanup) {
     this.#test = t;
-    t.after(() => this.#close()); // before the folders go
+    t.after(() => this.#close()); // before the folders are deleted
     this.#folder = tempFolder(t);
     const tools = tempFolder(t);
-    // In a checkout `npx plant-store` is this executable; this is that without the wait for npx.
+    // In a checkout, `npx plant-store` runs this executable. This script saves the start of npx.
     const npx = `#!/bin/sh\n[ "$1" = plant-store ] || exit 127\nshift\nexec '${process.execPath}' '${executable}' "$@"\n`;
     writeFileSync(join(tools, 'npx'), npx);
     chmodSync(join(tools, 'npx'), 0o755);
@@ -41,7 +41,7 @@ export class Terminal {
       writeFileSync(join(tools, 'curl'), `#!/bin/sh\nexec '${process.execPath}' '${curl}' "$@"\n`);
       chmodSync(join(tools, 'curl'), 0o755);
     }
-    // On a terminal curl shows no progress; here its output is a pipe.
+    // curl shows its progress if its output is a pipe, as here, but not on a terminal.
     writeFileSync(join(tools, '.curlrc'), 'silent\nshow-error\n');
     this.#env = {
       PATH: `${tools}:${dirname(process.execPath)}:${process.env['PATH']}`,
@@ -56,24 +56,26 @@ export class Terminal {
     this.#shellClosed = once(this.#shell, 'close');
   }
 
-  /** Runs a command to its end and returns what it printed; it must succeed. */
+  /** Runs a command to its end and returns its output. Throws if it fails. */
   async run(command: string): Promise<string> {
-    const mark = `end of command ${++this.#commands}:`;
-    const begin = this.#output().length;
-    this.#shell.stdin?.write(`${this.#addressed(command)}\nprintf '\\n%s %s\\n' '${mark}' "$?"\n`);
-    const pattern = new RegExp(`\\n${mark} (\\d+)\\n`);
-    const [printed, status] = await until(this.#shell, this.#output, pattern);
-    const output = printed.slice(begin).replace(pattern, '');
+    const marker = `end of command ${++this.#commands}:`;
+    const start = this.#output().length;
+    this.#shell.stdin?.write(
+      `${this.#withAddress(command)}\nprintf '\\n%s %s\\n' '${marker}' "$?"\n`,
+    );
+    const pattern = new RegExp(`\\n${marker} (\\d+)\\n`);
+    const [printed, status] = await untilPrinted(this.#shell, this.#output, pattern);
+    const output = printed.slice(start).replace(pattern, '');
     assert.equal(status, '0', `${command} ended with ${status}: ${output}`);
     return this.#shown(output);
   }
 
-  /** Writes a file with the address that the service has now. */
+  /** Writes a file to the folder, with the actual address of the service. */
   write(name: string, content: string): void {
-    writeFileSync(join(this.#folder, name), this.#addressed(content));
+    writeFileSync(join(this.#folder, name), this.#withAddress(content));
   }
 
-  /** Starts the service on a free port, on a terminal or not, and returns what it printed. */
+  /** Starts the service on a free port, and returns its output until it listens. */
   async startService({ tty }: { tty: boolean }): Promise<string> {
     await this.stopService();
     const command = `exec '${process.execPath}' '${executable}' serve --port 0 2>&1`;
@@ -85,21 +87,21 @@ export class Terminal {
       ? spawn('script', onTerminal, { cwd: this.#folder, env: this.#env })
       : spawn('sh', ['-c', command], { cwd: this.#folder, env: this.#env });
     const closed = once(child, 'close');
-    this.#test.after(() => child.kill('SIGKILL')); // where it never comes to listen
+    this.#test.after(() => child.kill('SIGKILL')); // in case it never listens
     const output = collect(child);
-    const [printed, pid] = await until(child, output, /"pid":(\d+).*"msg":"listening"}/);
+    const [printed, pid] = await untilPrinted(child, output, /"pid":(\d+).*"msg":"listening"}/);
     const [, address = ''] = /listens on (\S+)/.exec(printed) ?? [];
     this.#service = { address, pid: Number(pid), closed };
     return this.#shown(printed);
   }
 
-  get serviceRuns(): boolean {
+  get isServiceRunning(): boolean {
     return this.#service !== undefined;
   }
 
   async stopService(): Promise<void> {
     if (this.#service === undefined) return;
-    process.kill(this.#service.pid, 'SIGTERM'); // the service itself: a shell may stand before it
+    process.kill(this.#service.pid, 'SIGTERM'); // not the child, which can be a shell
     await this.#service.closed;
     this.#service = undefined;
   }
@@ -110,7 +112,7 @@ export class Terminal {
     await this.#shellClosed;
   }
 
-  #addressed(text: string): string {
+  #withAddress(text: string): string {
     return text.replaceAll(shownAddress, this.#service?.address ?? shownAddress);
   }
 
@@ -131,23 +133,23 @@ function collect(child: ChildProcess): () => string {
   return () => text;
 }
 
-/** Waits until what was printed has the pattern; resolves to all that was, and to its group. */
-function until(
+/** Resolves to all output, and to the first group of the pattern, when the output matches. */
+function untilPrinted(
   child: ChildProcess,
   output: () => string,
   pattern: RegExp,
 ): Promise<[printed: string, group: string]> {
   return new Promise((resolve, reject) => {
-    const look = () => {
+    const check = () => {
       const [, group] = pattern.exec(output()) ?? [];
       if (group === undefined) return;
-      child.stdout?.off('data', look);
-      child.off('close', ended);
+      child.stdout?.off('data', check);
+      child.off('close', onClose);
       resolve([output(), group]);
     };
-    const ended = () => reject(new Error(`The process ended: ${output()}`));
-    child.stdout?.on('data', look);
-    child.once('close', ended);
-    look();
+    const onClose = () => reject(new Error(`The process ended: ${output()}`));
+    child.stdout?.on('data', check);
+    child.once('close', onClose);
+    check();
   });
 }

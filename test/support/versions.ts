@@ -1,5 +1,5 @@
 /**
- * Newer versions of the program: a copy of this one with one migration more for each engine, to run beside it.
+ * Creates a newer version of the program: a copy with one more migration for each engine.
  */
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,14 +11,14 @@ import { tempFolder } from './temp.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** What the migration is; one that is left out changes nothing. */
 export interface NewMigration {
   older: 'continue' | 'refused';
+  /** The SQL for each engine, empty by default. */
   sqlite?: string;
   postgres?: string;
 }
 
-/** Returns the executable of the version after this one. It is gone with the test. */
+/** Returns the path of the newer executable, which is deleted after the test. */
 export function newerProgram(t: Pick<TestContext, 'after'>, migration: NewMigration): string {
   const folder = tempFolder(t);
   for (const part of ['bin', 'src', 'package.json', 'openapi.json']) {

@@ -1,5 +1,5 @@
 /**
- * Runs a command with PLANT_STORE_TEST_DATABASE: a new server, made with the programs of a folder.
+ * Runs a command with PLANT_STORE_TEST_DATABASE set to a new PostgreSQL server of another version.
  *
  *   node test/support/with-postgres.ts /usr/lib/postgresql/15/bin npm test
  */
@@ -11,4 +11,4 @@ const [, , binaries, command = '', ...args] = process.argv;
 await using server = await PostgresServer.make(binaries);
 const env = { ...process.env, PLANT_STORE_TEST_DATABASE: server.url() };
 const [status] = await once(spawn(command, args, { stdio: 'inherit', env }), 'exit');
-process.exitCode = status ?? 1; // by a signal
+process.exitCode = status ?? 1; // null after a signal
