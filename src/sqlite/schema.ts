@@ -8,7 +8,10 @@ import { migrateNew, versionOf } from './migrate.ts';
 /** Marks a database that `copy` has not finished (archive.ts). */
 export const unfinishedCopyTable = 'CREATE TABLE unfinished_copy (source TEXT NOT NULL) STRICT';
 
-/** Allowed in addition: the statistics of ANALYZE (sqlite.org/fileformat.html). */
+/**
+ * Tables that a valid file can have in addition, such as the statistics of ANALYZE
+ * (sqlite.org/fileformat.html).
+ */
 const optionalTables = [
   'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
   'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)',
@@ -28,7 +31,7 @@ export function schemaDifference(database: DatabaseSync): string | undefined {
   const expected = expectedObjects(versionOf(database));
   const found = objectsOf(database);
   for (const { title, definition } of expected) {
-    const object = found.find((one) => one.title === title);
+    const object = found.find((each) => each.title === title);
     if (object === undefined) return `has no ${title}`;
     if (object.definition !== definition) return `has a different ${title}`;
   }

@@ -1,6 +1,6 @@
 /**
- * The storage on node:sqlite. Reads run on the event loop and end with its turn, so they do not hold back the
- * WAL. Writes run on their own thread.
+ * The storage on node:sqlite. Reads run on the event loop and end with its turn, so that the WAL can be reset.
+ * Writes run on their own thread.
  */
 import type { Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';

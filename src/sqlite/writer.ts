@@ -1,6 +1,6 @@
 /**
  * Group commit on a separate thread: writes that arrive while a commit is in progress share the next one. So
- * the event loop never waits for the disk.
+ * the event loop never waits for a sync.
  */
 import { channel } from 'node:diagnostics_channel';
 import { extname } from 'node:path';

@@ -82,7 +82,7 @@ export function check(steps: readonly Step[]): Verdict {
       visited.add(key);
       stack.push(found);
     };
-    // The last one pushed is tried first. Most unknown steps never took effect, so they come last.
+    // Unknown steps are pushed first, and so tried last: most of them never took effect.
     unknown.forEach((step, at) => {
       if (taken.has(at) || step.call > endMin) return;
       const after = apply(step, state);
