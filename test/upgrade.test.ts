@@ -146,7 +146,7 @@ describe('SQLite: an upgrade', { concurrency: true }, () => {
     });
     assert.ok(migrating && serving);
     await until('one says so', () => /in use: .* Waiting until/.test(migrating.stderr()));
-    await until('the other logs it', () => /"the database is locked"/.test(serving.stderr()));
+    await until('the other logs it', () => /"database locked"/.test(serving.stderr()));
     serving.child.kill('SIGTERM');
     assert.deepEqual(await serving.ended, [null, 'SIGTERM']);
     other.exec('COMMIT');

@@ -5,17 +5,17 @@ import { withProgress } from './progress.ts';
 
 export async function backup(file: string, { database }: { database: string }): Promise<void> {
   const path = fileOf(database);
-  await withProgress('Copying', 'pages', (onProgress) =>
-    backupDatabase(path, resolve(file), onProgress),
-  );
-  console.log(`${path} is backed up to ${resolve(file)}, and the copy is checked.`);
+  const target = resolve(file);
+  await withProgress('Copying', 'pages', (onProgress) => backupDatabase(path, target, onProgress));
+  console.log(`Backed up ${path} to ${target} and verified the copy.`);
 }
 
 export async function restore(file: string, { database }: { database: string }): Promise<void> {
   const path = fileOf(database);
-  const kept = await withProgress('Restoring', 'pages', (onProgress) =>
-    restoreDatabase(resolve(file), path, onProgress),
+  const source = resolve(file);
+  const previous = await withProgress('Restoring', 'pages', (onProgress) =>
+    restoreDatabase(source, path, onProgress),
   );
-  console.log(`${resolve(file)} is restored to ${path}.`);
-  if (kept !== undefined) console.log(`The database that was there is kept at ${kept}.`);
+  console.log(`Restored ${source} to ${path}.`);
+  if (previous !== undefined) console.log(`The previous database is kept at ${previous}.`);
 }

@@ -1,10 +1,10 @@
 /**
- * Copies all that one database holds to another, whatever engines they are on.
+ * Copies all data of one database to another, on the same engine or a different one.
  */
 import { createHash } from 'node:crypto';
 import { keyColumns, tables, type Archive, type Row, type Table } from '../archive.ts';
 import { Refusal } from '../refusal.ts';
-import { openArchive, shownDatabase } from './database.ts';
+import { displayName, openArchive } from './database.ts';
 import { withProgress } from './progress.ts';
 import { causeOf, reasonOf } from './reason.ts';
 
@@ -14,34 +14,38 @@ interface CopyOptions {
   resume: boolean;
 }
 
-/** Rows that are in memory at a time, and that are written in one go. */
+/** Rows that are read into memory, and then written, at once. */
 const batchRows = 2_000;
 
 export async function copy({ from, to, resume }: CopyOptions): Promise<void> {
-  if (shownDatabase(from) === shownDatabase(to)) {
-    throw new Refusal('--from and --to are the same database. Name another to copy to.');
+  const sourceName = displayName(from);
+  const targetName = displayName(to);
+  if (sourceName === targetName) {
+    throw new Refusal('--from and --to are the same database. Choose another with --to.');
   }
   await using source = await openArchive(from, { create: false });
   await using target = await openArchive(to, { create: true });
   if ((await source.unfinished()) !== undefined) {
     throw new Refusal(
-      `${shownDatabase(from)} is itself a copy that is not whole. Finish that one first.`,
+      `${sourceName} is itself an unfinished copy. Finish it first with "plant-store copy --resume".`,
     );
   }
-  await prepare(target, shownDatabase(from), shownDatabase(to), resume);
+  await prepareTarget(target, sourceName, targetName, resume);
 
-  const { counts, digest } = await carry(source, target).catch((error: unknown) => {
+  const { counts, digest } = await copyAndCompare(source, target).catch((error: unknown) => {
     if (error instanceof Refusal || reasonOf(error) === undefined) throw error;
-    const why = `The copy broke off: ${causeOf(error)}.`;
-    throw new Refusal(`${why} Go on with --resume when that is mended.`, { cause: error });
+    throw new Refusal(
+      `The copy was interrupted: ${causeOf(error)}. Fix that, then continue with --resume.`,
+      { cause: error },
+    );
   });
   const shown = tables.map((table, at) => `${counts[at]} ${table}`).join(', ');
-  console.log(`${shownDatabase(to)} holds all of ${shownDatabase(from)}: ${shown}.`);
+  console.log(`Copied ${sourceName} to ${targetName}: ${shown}.`);
   console.log(`SHA-256 of both: ${digest}`);
 }
 
-/** Copies what is not there yet, compares all, and says how many rows of each table that are. */
-async function carry(
+/** Copies the rows that are missing, then compares both databases. Returns the number of rows per table. */
+async function copyAndCompare(
   source: Archive,
   target: Archive,
 ): Promise<{ counts: readonly number[]; digest: string }> {
@@ -61,34 +65,41 @@ async function carry(
   });
   if (digest !== copied || version !== (await source.version())) {
     throw new Refusal(
-      'The two differ: something has changed one of them meanwhile. ' +
-        'Stop the service, and copy to an empty database.',
+      'The copy differs from the original: one of them changed during the copy. ' +
+        'Stop the service, then copy to an empty database.',
     );
   }
   await target.finish();
   return { counts, digest };
 }
 
-/** Refuses a target with anything in it, except the part of this very copy that is there already. */
-async function prepare(target: Archive, from: string, to: string, resume: boolean): Promise<void> {
+/** Refuses a target that contains data, unless that data is an unfinished copy of the same source. */
+async function prepareTarget(
+  target: Archive,
+  from: string,
+  to: string,
+  resume: boolean,
+): Promise<void> {
   const unfinished = await target.unfinished();
   if (unfinished !== undefined) {
     if (unfinished !== from) {
       throw new Refusal(
-        `${to} holds a part of a copy of ${unfinished}. Copy to an empty database.`,
+        `${to} contains part of a copy of ${unfinished}. Copy to an empty database.`,
       );
     }
-    if (!resume) throw new Refusal(`${to} holds a part of this copy already. Go on with --resume.`);
+    if (!resume) {
+      throw new Refusal(`${to} already contains part of this copy. Continue with --resume.`);
+    }
     return;
   }
   for (const table of tables) {
     if ((await target.lastKey(table)) === undefined) continue;
-    throw new Refusal(`${to} is not empty: it holds ${table}. Copy to an empty database.`);
+    throw new Refusal(`${to} is not empty: it contains ${table}. Copy to an empty database.`);
   }
   await target.begin(from);
 }
 
-/** Returns how many rows the table has. */
+/** Copies the rows after the last one in the target. Returns the number of rows of the table. */
 async function copyTable(
   source: Archive,
   target: Archive,
@@ -107,7 +118,7 @@ async function copyTable(
   }
 }
 
-/** SHA-256 of every row of every table in order, as hexadecimal. */
+/** SHA-256 of all rows of all tables in order, in hexadecimal. */
 async function digestOf(archive: Archive, onProgress: (rows: number) => void): Promise<string> {
   const digest = createHash('sha256');
   for (const table of tables) {
@@ -123,7 +134,7 @@ async function digestOf(archive: Archive, onProgress: (rows: number) => void): P
   return digest.digest('hex');
 }
 
-/** Bytes as text, because the engines have them in different classes. */
+/** Bytes become text, because each engine returns them as another class. */
 function comparable(value: Row[number]): string | number | null {
   return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
 }

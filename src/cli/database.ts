@@ -1,5 +1,5 @@
 /**
- * Which storage an address means: the one place that knows them all.
+ * Opens the storage of a database address. No other module knows all engines.
  */
 import { resolve } from 'node:path';
 import type { Archive } from '../archive.ts';
@@ -8,41 +8,41 @@ import { UsageError, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { reasonOf } from './reason.ts';
 import { replacePasswords } from './redact.ts';
-import { endingSignals } from './signals.ts';
+import { terminationSignals } from './signals.ts';
 
 export interface OpenOptions {
-  /** Whether a file, or a schema in the database of a server, is made where there is none. */
+  /** Creates the file, or the schema on a database server, if it does not exist. */
   create: boolean;
-  /** Whether a server that does not answer yet, or is being migrated, is left for later. */
-  mayBeDown?: boolean;
-  /** Whether what is there is spread over the machines of a cluster, however long it takes. */
+  /** Returns even if a database server is unavailable or being migrated; the storage keeps trying. */
+  canBeUnavailable?: boolean;
+  /** Distributes existing tables over the nodes of a cluster, however long that takes. */
   distribute?: boolean;
-  /** Called if another process keeps a file locked for long. Without it, a person is told so. */
+  /** Called if another process keeps the file locked for long. By default, prints a message. */
   onLongWait?: (() => void) | undefined;
-  /** Called once, if the disk of a file fails a commit: from then on every write is refused. */
+  /** Called once if the disk of a file fails a commit; from then on every write is refused. */
   onDiskFailure?: ((cause: unknown) => void) | undefined;
-  /** Told once if the file is no longer in its place, or not whole, and with undefined if it is again. */
+  /** Called once if the file is missing or damaged, and with undefined once it is back. */
   onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
 }
 
-const longWaitMs = 5_000;
+const slowOpenMs = 5_000;
 
-/** Opens the storage at an address that options.ts let through. Throws Refusal where it cannot. */
+/** Opens the storage of a valid address (options.ts). Throws Refusal if that fails. */
 export async function openStorage(url: string, options: OpenOptions): Promise<Storage> {
-  const { create, mayBeDown = false, distribute = false, onFileFault, onDiskFailure } = options;
+  const { create, canBeUnavailable = false, distribute = false } = options;
   if (isFile(url)) {
-    const { onLongWait = () => sayThatItIsLocked(url) } = options;
+    const { onLongWait = () => reportLock(url), onFileFault, onDiskFailure } = options;
     const { SqliteStorage } = await import('../sqlite/storage.ts');
     return new SqliteStorage(fileOf(url), { create, onLongWait, onFileFault, onDiskFailure });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
   const storage = new PostgresStorage(url, { create, distribute });
   try {
-    await (mayBeDown
+    await (canBeUnavailable
       ? storage.openSoon()
-      : unlessSignalled(storage, sayingIfLong(url, storage.open())));
+      : closeOnSignal(storage, reportIfSlow(url, storage.open())));
   } catch (error) {
-    if (!(mayBeDown && error instanceof Problem)) {
+    if (!(canBeUnavailable && error instanceof Problem)) {
       await storage[Symbol.asyncDispose]();
       throw error;
     }
@@ -50,34 +50,37 @@ export async function openStorage(url: string, options: OpenOptions): Promise<St
   return storage;
 }
 
-function sayThatItIsLocked(url: string): void {
+function reportLock(url: string): void {
   console.error(
-    `${shownDatabase(url)} is in use: another process may be upgrading it. ` +
-      'Waiting until that is done; press Ctrl-C to give up.',
+    `${displayName(url)} is locked: another process may be upgrading it. ` +
+      'Waiting for the lock; press Ctrl-C to stop.',
   );
 }
 
-function sayingIfLong<T>(url: string, opening: Promise<T>): Promise<T> {
+function reportIfSlow<T>(url: string, opening: Promise<T>): Promise<T> {
   const timer = setTimeout(() => {
-    console.error(`${shownDatabase(url)} is being upgraded. With large tables this takes long.`);
-  }, longWaitMs);
+    console.error(`${displayName(url)} is being upgraded. Large tables take several minutes.`);
+  }, slowOpenMs);
   return opening.finally(() => clearTimeout(timer));
 }
 
-/** A signal that ends the process meanwhile first lets the storage give a migration back to others. */
-function unlessSignalled(storage: Storage, opening: Promise<void>): Promise<void> {
+/**
+ * If a signal arrives while the storage opens, closes it before the process exits, so that another process can
+ * continue a migration at once.
+ */
+function closeOnSignal(storage: Storage, opening: Promise<void>): Promise<void> {
   const opened = Promise.withResolvers<void>();
-  let isEnding = false;
-  const end = (signal: NodeJS.Signals) => {
-    isEnding = true; // nobody is told anything any more
-    for (const each of endingSignals) process.off(each, end);
-    const ended = Promise.resolve(storage[Symbol.asyncDispose]());
-    void ended.finally(() => process.kill(process.pid, signal));
+  let isExiting = false;
+  const exit = (signal: NodeJS.Signals) => {
+    isExiting = true;
+    for (const each of terminationSignals) process.off(each, exit);
+    const closed = Promise.resolve(storage[Symbol.asyncDispose]());
+    void closed.finally(() => process.kill(process.pid, signal));
   };
-  for (const signal of endingSignals) process.on(signal, end);
+  for (const signal of terminationSignals) process.on(signal, exit);
   const settle = (outcome: () => void) => {
-    if (isEnding) return;
-    for (const signal of endingSignals) process.off(signal, end);
+    if (isExiting) return; // the promise stays pending: nothing is reported any more
+    for (const signal of terminationSignals) process.off(signal, exit);
     outcome();
   };
   opening.then(
@@ -87,49 +90,49 @@ function unlessSignalled(storage: Storage, opening: Promise<void>): Promise<void
   return opened.promise;
 }
 
-/** Opens all that is in a database, to be copied from or to. Throws Refusal where it cannot. */
+/** Opens a database to copy all its data from or to. Throws Refusal if that fails. */
 export async function openArchive(
   url: string,
   { create }: Pick<OpenOptions, 'create'>,
 ): Promise<Archive> {
   if (isFile(url)) {
     const { SqliteArchive } = await import('../sqlite/archive.ts');
-    return new SqliteArchive(fileOf(url), { create, onLongWait: () => sayThatItIsLocked(url) });
+    return new SqliteArchive(fileOf(url), { create, onLongWait: () => reportLock(url) });
   }
   const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissingDriver);
-  return sayingIfLong(url, PostgresArchive.open(url, { create })).catch((error: unknown) => {
+  return reportIfSlow(url, PostgresArchive.open(url, { create })).catch((error: unknown) => {
     const reason = error instanceof UsageError ? undefined : reasonOf(error);
     if (reason === undefined) throw error;
-    // Two databases are opened for a copy: which of them?
-    throw new Refusal(`${shownDatabase(url)}: ${reason}`, { cause: error });
+    // A copy opens two databases, so the message shows which one failed.
+    throw new Refusal(`${displayName(url)}: ${reason}`, { cause: error });
   });
 }
 
-/** The driver is installed by those who need it. */
+/** `pg` is an optional dependency. */
 function refuseMissingDriver(error: unknown): never {
   if (!(error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND')) {
     throw error;
   }
-  throw new Refusal('PostgreSQL needs its driver beside Plant Store: npm install pg', {
+  throw new Refusal('The PostgreSQL driver is not installed. Install it with "npm install pg".', {
     cause: error,
   });
 }
 
-/** The address as people may see it: a whole path, and no password. */
-export function shownDatabase(url: string): string {
+/** A name of the database for messages: an absolute path, or an address without its password. */
+export function displayName(url: string): string {
   return isFile(url) ? fileOf(url) : replacePasswords(url, '');
 }
 
-/** The same as an option of a command; who types it puts in the password. */
+/** The value of --database in an example command, with a placeholder for the password. */
 export function databaseOption(url: string): string {
   return isFile(url) ? `sqlite:${fileOf(url)}` : replacePasswords(url, ':PASSWORD');
 }
 
-/** The file of `sqlite:PATH`. It is made absolute, so that no name means anything special to SQLite. */
+/** The absolute path of `sqlite:PATH`. SQLite gives some relative names a special meaning. */
 export function fileOf(url: string): string {
   if (!isFile(url)) {
     throw new Refusal(
-      'This is for files, sqlite:PATH. A PostgreSQL server brings pg_dump and pg_restore for that.',
+      'This command supports only SQLite files (sqlite:PATH). For PostgreSQL, use pg_dump and pg_restore.',
     );
   }
   return resolve(url.slice('sqlite:'.length));

@@ -1,6 +1,6 @@
 /**
- * The commands: every one and every option, on one page. What a command does is loaded when it runs.
- * Exit status: 0 done, 1 failed or its output lost, 2 misused, 3 the disk failed.
+ * All commands and their options. The code of a command is loaded when it runs.
+ * Exit status: 0 success, 1 failure or lost output, 2 invalid usage, 3 disk failure.
  */
 import { readFileSync } from 'node:fs';
 import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings';
@@ -14,11 +14,11 @@ import {
   host,
   port,
   scopeList,
-  textOf,
+  textMatching,
   workers,
 } from './options.ts';
 import { failWhenOutputIsLost } from './output.ts';
-import { reasonOf, statusOf } from './reason.ts';
+import { exitStatusOf, reasonOf } from './reason.ts';
 import { replacePasswords } from './redact.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
@@ -31,13 +31,13 @@ export async function main(argv: readonly string[]): Promise<void> {
     await program().parseAsync(argv);
   } catch (error) {
     if (error instanceof CommanderError) {
-      if (error.exitCode !== 0) process.exitCode = 2; // it has told why
+      if (error.exitCode !== 0) process.exitCode = 2; // commander has printed the error
       return;
     }
     const reason = reasonOf(error);
     if (reason === undefined) throw error;
     console.error(replacePasswords(`error: ${reason}`, ':...'));
-    process.exitCode = statusOf(error);
+    process.exitCode = exitStatusOf(error);
   }
 }
 
@@ -47,111 +47,129 @@ function program() {
     .description(description)
     .version(version)
     .exitOverride()
-    // People mistype more than addresses, and what they have mistyped goes to a log.
+    // An error quotes mistyped arguments, which can contain a password.
     .configureOutput({ writeErr: (text) => process.stderr.write(replacePasswords(text, ':...')) })
-    .showHelpAfterError('(add --help for what there is)');
+    .showHelpAfterError('(add --help for usage)');
 
   plantStore
     .command('serve')
-    .description('serve the plants of a database over HTTP')
+    .description('start the HTTP service')
     .addOption(database())
     .addOption(flag('--host <host>', 'address to listen on').argParser(host).default('127.0.0.1'))
-    .addOption(flag('--port <number>', 'port; 0 takes a free one').argParser(port).default(8080))
     .addOption(
-      flag('--base-url <url>', 'public address, where it is another (a path prefix included)')
+      flag('--port <number>', 'port to listen on; 0 chooses a free one')
+        .argParser(port)
+        .default(8080),
+    )
+    .addOption(
+      flag('--base-url <url>', 'public URL, if it differs; can include a path prefix')
         .argParser(baseUrl)
         .default('', 'none'),
     )
     .addOption(
-      flag('--workers <number>', 'processes that answer; auto takes one for each core')
+      flag(
+        '--workers <number>',
+        'number of processes that serve requests; auto starts one per core',
+      )
         .argParser(workers)
         .default(1),
     )
     .addOption(
-      flag('--log-level <level>', 'least level to log; debug tells each request')
+      flag('--log-level <level>', 'lowest level to log; debug logs every request')
         .choices(['debug', 'info', 'warn', 'error', 'silent'])
         .default('info'),
     )
     .action(async (options) => (await import('./serve.ts')).serve(options));
 
-  const token = plantStore.command('token').description('make, list and revoke tokens');
+  const token = plantStore.command('token').description('create, list and revoke tokens');
 
   token
     .command('create')
-    .description('make a token and print it: the only time that it is shown')
-    .addArgument(new Argument('<user>', 'who will send it').argParser(textOf(Name)))
+    .description('create a token and print it; it is shown only once')
+    .addArgument(
+      new Argument('<user>', 'user of the token; created if needed').argParser(textMatching(Name)),
+    )
     .addOption(database())
-    .addOption(storeName().default('main'))
+    .addOption(store('store of the user; created if needed').default('main'))
     .addOption(
-      flag('--role <role>', "the user's role in the store from now on (a new user is a member)") //
+      flag('--role <role>', 'role of the user from now on; a new user is a member') //
         .choices(roles),
     )
     .addOption(
-      flag('--scope <list>', 'what the token is good for, with commas between')
+      flag('--scope <list>', 'scopes that the token grants, separated by commas')
         .argParser(scopeList)
         .default([...scopes], scopes.join(',')),
     )
     .addOption(
-      flag('--expires <duration>', 'its lifetime, such as 12h or 90d').argParser(durationMs),
+      flag(
+        '--expires <duration>',
+        'lifetime, such as 12h or 90d; without it, the token never expires',
+      ).argParser(durationMs),
     )
     .addOption(
-      flag('--label <text>', 'a note to tell it by').argParser(textOf(Tag)).default('', 'none'),
+      flag('--label <text>', 'note that "token list" shows')
+        .argParser(textMatching(Tag))
+        .default('', 'none'),
     )
     .action(async (user, options) => (await import('./token.ts')).createToken(user, options));
 
   token
     .command('list')
-    .description('list the tokens, ended ones included')
+    .description('list tokens, including expired and revoked ones')
     .addOption(database())
-    .addOption(storeName())
+    .addOption(store('list only the tokens of this store'))
     .action(async (options) => (await import('./token.ts')).listTokens(options));
 
   token
     .command('revoke')
-    .description('end a token at once')
-    .addArgument(new Argument('<id>', 'its id, as "token list" shows it'))
+    .description('revoke a token immediately')
+    .addArgument(new Argument('<id>', 'id of the token, as shown by "token list"'))
     .addOption(database())
     .action(async (id, options) => (await import('./token.ts')).revokeToken(id, options));
 
   plantStore
     .command('migrate')
-    .description('bring a database to the newest schema (serve does so too)')
+    .description('create a database or upgrade its schema (serve also does this)')
     .addOption(database())
     .action(async (options) => (await import('./migrate.ts')).migrate(options));
 
   plantStore
     .command('backup')
-    .description('copy a database while it is in use, and check the copy')
-    .addArgument(new Argument('<file>', 'the copy; must not exist'))
+    .description('back up an SQLite database, even while it is in use, and verify the copy')
+    .addArgument(new Argument('<file>', 'path of the backup; must not exist'))
     .addOption(database())
     .action(async (file, options) => (await import('./backup.ts')).backup(file, options));
 
   plantStore
     .command('restore')
-    .description('put a backup in the place of a database that is not in use')
-    .addArgument(new Argument('<file>', 'the backup'))
+    .description('replace an SQLite database with a backup; stop the service first')
+    .addArgument(new Argument('<file>', 'path of the backup'))
     .addOption(database())
     .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
 
   plantStore
     .command('copy')
-    .description('copy all that a database holds to another one that is empty, and compare them')
-    .addOption(flag('--from <url>', 'what is copied').argParser(databaseUrl).makeOptionMandatory())
+    .description('copy a database to another, empty one, and compare the two')
     .addOption(
-      flag('--to <url>', 'where it is copied to').argParser(databaseUrl).makeOptionMandatory(),
+      flag('--from <url>', 'database to copy').argParser(databaseUrl).makeOptionMandatory(),
     )
-    .addOption(new Option('--resume', 'go on with a copy that was broken off').default(false))
+    .addOption(
+      flag('--to <url>', 'empty database to copy it to')
+        .argParser(databaseUrl)
+        .makeOptionMandatory(),
+    )
+    .addOption(new Option('--resume', 'resume an interrupted copy').default(false))
     .action(async (options) => (await import('./copy.ts')).copy(options));
 
   return plantStore;
 }
 
 function database() {
-  return flag('--database <url>', 'where the plants are: sqlite:PATH or postgres://...')
+  return flag('--database <url>', 'address of the database: sqlite:PATH or postgres://...')
     .argParser(databaseUrl)
-    .default(defaultDatabase, defaultDatabase); // the second time without quotes, for --help
+    .default(defaultDatabase, defaultDatabase); // a description, so that --help shows it without quotes
 }
 
-function storeName() {
-  return flag('--store <name>', 'the store').argParser(textOf(Name));
+function store(description: string) {
+  return flag('--store <name>', description).argParser(textMatching(Name));
 }

@@ -1,8 +1,8 @@
-import { openStorage, shownDatabase } from './database.ts';
+import { openStorage, displayName } from './database.ts';
 
-/** Opening brings the schema to the newest, and on a cluster distributes it; there is no more to it. */
+/** Opening a storage already upgrades its schema and, on a cluster, distributes its tables. */
 export async function migrate({ database }: { database: string }): Promise<void> {
   const storage = await openStorage(database, { create: true, distribute: true });
   await storage[Symbol.asyncDispose]();
-  console.log(`${shownDatabase(database)} has the newest schema.`);
+  console.log(`${displayName(database)} has the newest schema.`);
 }

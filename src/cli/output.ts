@@ -1,29 +1,29 @@
 /**
- * Standard output of the commands: when it cannot be written, the command has failed.
+ * Makes a command fail if its standard output cannot be written.
  */
 import { fstatSync, writeFileSync } from 'node:fs';
 
 /** Call it before anything is printed. */
 export function failWhenOutputIsLost(): void {
   const { stdout } = process;
-  // Without a listener, console.log() ignores the error. One message is enough.
-  stdout.once('error', outputLost).on('error', () => {});
-  // Node writes to a file once, and ignores it when only a part fits on the disk.
-  // oxlint-disable-next-line no-underscore-dangle -- what a stream writes with (stream.Writable)
-  if (fstatSync(stdout.fd).isFile()) stdout._write = writeWhole;
+  // Without a listener, console.log() ignores the error. Only the first one is reported.
+  stdout.once('error', reportLostOutput).on('error', () => {});
+  // Node makes one write to a file, and ignores that only a part of it fit on the disk.
+  // oxlint-disable-next-line no-underscore-dangle -- the method that a stream writes with (stream.Writable)
+  if (fstatSync(stdout.fd).isFile()) stdout._write = writeAll;
 }
 
-function outputLost(error: NodeJS.ErrnoException): void {
+function reportLostOutput(error: NodeJS.ErrnoException): void {
   process.exitCode = 1;
-  if (error.code === 'EPIPE') return; // the reader has enough, as `head` does
-  console.error(`error: The output cannot be written: ${error.message}.`);
+  if (error.code === 'EPIPE') return; // the reader closed the pipe on purpose, as `head` does
+  console.error(`error: Cannot write the output: ${error.message}.`);
 }
 
-function writeWhole(chunk: Buffer, _encoding: string, done: (error?: Error) => void): void {
+function writeAll(chunk: Buffer, _encoding: string, done: (error?: Error) => void): void {
   try {
     writeFileSync(process.stdout.fd, chunk);
     done();
   } catch (error) {
-    done(error as Error); // of the system: node:fs throws nothing else
+    done(error as Error); // node:fs throws only errors of the system
   }
 }

@@ -1,10 +1,9 @@
 import { Presets, SingleBar } from 'cli-progress';
-import { endingSignals } from './signals.ts';
+import { terminationSignals } from './signals.ts';
 
-/** Called now and then: so many of so many are done. */
 type OnProgress = (done: number, total: number) => void;
 
-/** A bar on standard error: a moving one on a terminal, a line now and then elsewhere. */
+/** Shows a progress bar on standard error; if that is not a terminal, prints a line at intervals. */
 export async function withProgress<T>(
   title: string,
   unit: string,
@@ -18,8 +17,8 @@ export async function withProgress<T>(
     },
     Presets.legacy,
   );
-  const exit = () => process.exit(130); // runs what cleans up on exit
-  for (const signal of endingSignals) process.once(signal, exit);
+  const exit = () => process.exit(130); // runs the cleanup handlers of the process
+  for (const signal of terminationSignals) process.once(signal, exit);
   try {
     return await work((done, total) => {
       if (bar.isActive) bar.setTotal(total);
@@ -28,6 +27,6 @@ export async function withProgress<T>(
     });
   } finally {
     bar.stop();
-    for (const signal of endingSignals) process.off(signal, exit);
+    for (const signal of terminationSignals) process.off(signal, exit);
   }
 }

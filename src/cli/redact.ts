@@ -1,7 +1,7 @@
 /**
- * Replaces each password, and the colon before it, by `shown`. The text has addresses of databases in it, or
- * what somebody has typed in the place of one.
+ * Replaces the password, and the colon before it, in each database address in `text` with `replacement`. It also
+ * finds addresses that are mistyped.
  */
-export function replacePasswords(text: string, shown: string): string {
-  return text.replace(/(\bpostgres(?:ql)?:\/*[^\s:@/]*):[^\s@]*@/gi, `$1${shown}@`);
+export function replacePasswords(text: string, replacement: string): string {
+  return text.replace(/(\bpostgres(?:ql)?:\/*[^\s:@/]*):[^\s@]*@/gi, `$1${replacement}@`);
 }

@@ -2,145 +2,150 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import { isIPv6 } from 'node:net';
 import { pino, type Logger } from 'pino';
-import { drainOf } from '../http/drain.ts';
+import { createDrain } from '../http/drain.ts';
 import { scopes } from '../access.ts';
 import { Problem } from '../problem.ts';
 import { DiskFailure, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { messageOf } from './advice.ts';
-import { databaseOption, isFile, openStorage, shownDatabase } from './database.ts';
+import { databaseOption, displayName, isFile, openStorage } from './database.ts';
 import { diskFailureStatus } from './reason.ts';
-import { endingSignals } from './signals.ts';
-import { killUnlessStopped } from './stop-in-time.ts';
-import { addToken, showToken } from './token.ts';
+import { startShutdownTimeout } from './shutdown-timeout.ts';
+import { terminationSignals } from './signals.ts';
+import { addToken, printToken } from './token.ts';
 import { Workers } from './workers.ts';
 
 interface ServeOptions {
-  /** Address of the storage. */
   database: string;
   host: string;
   port: number;
   baseUrl: string;
-  /** Processes that answer requests. */
+  /** Number of processes. */
   workers: number;
   logLevel: string;
 }
 
 /**
- * Serves until SIGTERM, SIGINT or SIGHUP, then answers what it has accepted and returns. If the disk fails
- * a commit, it does the same and throws DiskFailure.
+ * Serves until a termination signal, then finishes the accepted requests and returns. If a commit fails on the
+ * disk, it stops in the same way and throws DiskFailure.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
-  // People read standard output; the log goes to standard error, a line of JSON for each entry.
-  process.stderr.on('error', () => {}); // a log that cannot be written must not stop the service
-  const log = pino({ level: options.logLevel, serializers: { err: inLog } }, process.stderr);
+  // Standard output is for people. The log goes to standard error, one line of JSON per entry.
+  process.stderr.on('error', () => {}); // losing the log must not stop the service
+  const log = pino(
+    { level: options.logLevel, serializers: { err: serializeError } },
+    process.stderr,
+  );
   try {
-    if (cluster.isPrimary && options.workers > 1) await serveByWorkers(options, stop, log);
-    else await serveHere(options, stop, log);
+    if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(options, stop, log);
+    else await serveInProcess(options, stop, log);
   } finally {
-    cluster.worker?.disconnect(); // its channel to the first process would keep a worker alive
+    cluster.worker?.disconnect(); // the channel to the primary would keep a worker alive
   }
 }
 
-/** Who reads the log is told what to do, as who sits at the terminal is. */
-const inLog = pino.stdSerializers.wrapErrorSerializer((entry) => {
+/** Adds to a refusal in the log what to do about it, as on the terminal. */
+const serializeError = pino.stdSerializers.wrapErrorSerializer((entry) => {
   const { raw } = entry;
   if (raw instanceof Refusal) entry.message = entry.message.replace(raw.message, messageOf(raw));
   return entry;
 });
 
-async function serveHere(options: ServeOptions, stop: AbortController, log: Logger): Promise<void> {
+async function serveInProcess(
+  options: ServeOptions,
+  stop: AbortController,
+  log: Logger,
+): Promise<void> {
   let hasDiskFailed = false;
   const onDiskFailure = (err: unknown) => {
     hasDiskFailed = true;
     log.error({ err }, 'disk failed');
     stop.abort();
   };
-  await using storage = await opened(options, stop, log, onDiskFailure);
-  const { buildApp } = await import('../http/app.ts'); // the first of several processes needs none
+  await using storage = await openForServing(options, stop, log, onDiskFailure);
+  const { buildApp } = await import('../http/app.ts'); // not above: the primary of several processes does not need it
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
-  const drain = drainOf(app.server);
-  await app.listen({ host: options.host, port: options.port }).catch(refuseAddress(options));
+  const drain = createDrain(app.server);
+  await app.listen({ host: options.host, port: options.port }).catch(refuseListenError(options));
 
   try {
-    if (cluster.isPrimary) await announce(storage, nameOf(app.server.address()), options, log);
+    if (cluster.isPrimary) await announce(storage, urlOf(app.server.address()), options, log);
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     log.info('stopping');
     stop.abort();
-    killUnlessStopped(log);
+    startShutdownTimeout(log);
     await drain();
     await app.close();
     log.info('stopped');
   }
   if (hasDiskFailed) {
     throw new DiskFailure(
-      'The disk reported an error while a change was stored, so the service has ended. ' +
-        'What it acknowledged is kept. Look at the disk, then start it again.',
+      'The disk reported an error during a write, so the service stopped. ' +
+        'Acknowledged changes are kept. Check the disk, then start the service again.',
     );
   }
 }
 
-async function serveByWorkers(
+async function serveWithWorkers(
   options: ServeOptions,
   stop: AbortController,
   log: Logger,
 ): Promise<void> {
   const workers = new Workers(log, stop.signal, () => {
-    process.exitCode = diskFailureStatus; // the worker has said why
+    process.exitCode = diskFailureStatus; // the worker has reported the cause
     stop.abort();
   });
   try {
     const areRunning = await startWorkers(workers, options, stop, log);
     if (!stop.signal.aborted) {
       if (areRunning) await once(stop.signal, 'abort');
-      else process.exitCode = 1; // the first has said why
+      else process.exitCode = 1; // the first worker has reported the cause
     }
   } finally {
     stop.abort();
-    killUnlessStopped(log, 2_000); // each worker has a chance to do so before
+    startShutdownTimeout(log, 2_000); // later than those of the workers
     if (!(await workers.stop())) process.exitCode ??= 1;
   }
 }
 
-/** False where they could not start. */
+/** Returns false if they could not start. */
 async function startWorkers(
   workers: Workers,
   options: ServeOptions,
   stop: AbortController,
   log: Logger,
 ): Promise<boolean> {
-  // A file that cannot be used is refused once, and an old schema brought up by one process.
-  await using storage = await opened(options, stop, log);
+  // One process reports an unusable file and upgrades an old schema.
+  await using storage = await openForServing(options, stop, log);
   const address = await workers
     .start(options.workers, options.host, options.port)
-    .catch(refuseAddress(options));
-  if (address !== undefined) await announce(storage, nameOf(address), options, log);
+    .catch(refuseListenError(options));
+  if (address !== undefined) await announce(storage, urlOf(address), options, log);
   return address !== undefined;
 }
 
 async function announce(
   storage: Storage,
-  name: string,
+  address: string,
   options: ServeOptions,
   log: Logger,
 ): Promise<void> {
-  const address = `http://${name}`;
   console.log(`Plant Store listens on ${address}`);
-  const database = shownDatabase(options.database);
+  const database = displayName(options.database);
   console.log(`Database: ${database}`);
-  await welcome(storage, address, options).catch((error: unknown) => {
+  await announceFirstToken(storage, address, options).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error;
-    console.log('The database is not ready yet; until it is, requests get 503.');
-    log.warn({ err: error.cause ?? error }, 'the database is not ready yet');
+    console.log('The database is not ready yet. Until it is, requests get 503.');
+    log.warn({ err: error.cause ?? error }, 'database not ready');
   });
   const { workers } = options;
   log.info({ address, database, workers }, 'listening');
 }
 
-/** A database server may still be on its way up: the service does not wait for it. */
-async function opened(
+/** Does not wait for a database server, which can start after the service. */
+async function openForServing(
   { database }: ServeOptions,
   stop: AbortController,
   log: Logger,
@@ -151,38 +156,42 @@ async function opened(
     else if (err.kind === 'newer-schema') log.error({ err }, 'database upgraded');
     else log.error({ err }, 'database file lost');
   };
-  const onLongWait = () => log.warn('the database is locked');
+  const onLongWait = () => log.warn('database locked');
   const events = { onLongWait, onFileFault, onDiskFailure };
-  // A migration of a file can block this thread for minutes, in which no listener would run: until then a
-  // signal ends the process by itself.
+  // Upgrading a file can block this thread for minutes, and no signal handler would run. Without one, a signal
+  // ends the process at once.
   if (!isFile(database)) stopOnSignals(stop);
-  const storage = await openStorage(database, { create: true, mayBeDown: true, ...events });
+  const storage = await openStorage(database, { create: true, canBeUnavailable: true, ...events });
   if (isFile(database)) stopOnSignals(stop);
   return storage;
 }
 
-/** npm passes on the signal of a terminal that has reached this process already: that is no second. */
-const sameSignalMs = 1_000;
+/** A terminal sends Ctrl-C to npm too, which forwards it: within this time, it counts as the same signal. */
+const duplicateSignalMs = 1_000;
 
-/** The first signal asks for the end; one that comes later ends the process at once. */
+/** The first signal stops the service gracefully; a second one ends the process at once. */
 function stopOnSignals(stop: AbortController): void {
   let firstMs: number | undefined;
-  const stopOrEnd = (signal: NodeJS.Signals) => {
+  const stopOrExit = (signal: NodeJS.Signals) => {
     firstMs ??= performance.now();
     stop.abort();
-    if (performance.now() - firstMs <= sameSignalMs) return;
+    if (performance.now() - firstMs <= duplicateSignalMs) return;
     process.removeAllListeners(signal);
-    process.kill(process.pid, signal); // process.exit() would wait for the thread that writes
+    process.kill(process.pid, signal); // process.exit() would wait for the writer thread
   };
-  for (const signal of endingSignals) process.on(signal, stopOrEnd);
+  for (const signal of terminationSignals) process.on(signal, stopOrExit);
 }
 
-/** Without a token nobody can call: makes the first one for who sits there, or says how. */
-async function welcome(storage: Storage, address: string, options: ServeOptions): Promise<void> {
+/** If there is no token yet, creates one on a terminal; elsewhere, prints the command that does. */
+async function announceFirstToken(
+  storage: Storage,
+  address: string,
+  options: ServeOptions,
+): Promise<void> {
   if ((await storage.listTokens({ limit: 1 })).length > 0) return;
   if (!process.stdout.isTTY) {
-    console.log('There is no token yet. Make the first one:');
-    const database = quoted(databaseOption(options.database));
+    console.log('There is no token yet. Create the first one:');
+    const database = shellQuoted(databaseOption(options.database));
     console.log(`  npx plant-store token create alice --database ${database}`);
     return;
   }
@@ -192,8 +201,8 @@ async function welcome(storage: Storage, address: string, options: ServeOptions)
     scope: scopes,
     label: 'first token',
   });
-  const text = `The first token, for the manager admin; it is not shown again:\n  ${token}`;
-  await showToken(storage, token, text);
+  const text = `First token (user admin, role manager). It is not shown again:\n  ${token}`;
+  await printToken(storage, token, text);
   console.log('Create a plant with it:');
   console.log(
     `  curl ${address}/plants -H 'Authorization: Bearer ${token}' ` +
@@ -201,28 +210,30 @@ async function welcome(storage: Storage, address: string, options: ServeOptions)
   );
 }
 
-/** As one word of a shell. */
-function quoted(text: string): string {
+function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-function nameOf(address: { address: string; port: number } | string | null): string {
-  if (address === null || typeof address === 'string') return String(address);
-  const host = isIPv6(address.address) ? `[${address.address}]` : address.address;
-  return `${host}:${address.port}`;
+function urlOf(address: { address: string; port: number } | string | null): string {
+  if (address === null || typeof address === 'string') return `http://${address}`;
+  return `http://${hostAndPort(address.address, address.port)}`;
 }
 
-function refuseAddress({ host, port }: ServeOptions) {
+function hostAndPort(host: string, port: number): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
+
+function refuseListenError({ host, port }: ServeOptions) {
   return (error: NodeJS.ErrnoException): never => {
     const reasons: Record<string, string> = {
-      EADDRINUSE: 'another process listens there. Choose another --port, or 0 for a free one',
-      EACCES: 'the system does not allow it. Choose a --port above 1023',
-      EADDRNOTAVAIL: 'this machine does not have that address. Choose another --host',
-      EAI_AGAIN: 'there is no such host. Choose another --host',
-      ENOTFOUND: 'there is no such host. Choose another --host',
+      EADDRINUSE: 'the port is in use. Choose another with --port, or 0 for a free one',
+      EACCES: 'permission denied. Choose a port above 1023 with --port',
+      EADDRNOTAVAIL: 'this machine does not have that address. Choose another with --host',
+      EAI_AGAIN: 'the host name cannot be resolved. Choose another with --host',
+      ENOTFOUND: 'the host name cannot be resolved. Choose another with --host',
     };
     const reason = reasons[error.code ?? ''];
     if (reason === undefined) throw error;
-    throw new Refusal(`Cannot listen on ${host} port ${port}: ${reason}.`);
+    throw new Refusal(`Cannot listen on ${hostAndPort(host, port)}: ${reason}.`);
   };
 }

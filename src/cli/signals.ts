@@ -1,2 +1,2 @@
-/** Signals by which a person or a service manager asks a process to end. */
-export const endingSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+/** Signals that ask a process to stop: from a service manager, Ctrl-C, or a closed terminal. */
+export const terminationSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

@@ -10,11 +10,12 @@ interface NewTokenOptions {
   store: string;
   role?: Role | undefined;
   scope: readonly Scope[];
+  /** Lifetime in milliseconds. */
   expires?: number | undefined;
   label: string;
 }
 
-/** Prints the token alone on standard output, so that a script can take it. */
+/** Only the token goes to standard output, so that a script can read it. */
 export async function createToken(
   user: string,
   options: NewTokenOptions & { database: string },
@@ -22,22 +23,22 @@ export async function createToken(
   await using storage = await openStorage(options.database, { create: true });
   const token = await addToken(storage, user, options);
   console.error(
-    `Token ${tokenId(hashToken(token))} for ${user} in the store ${options.store}. ` +
-      'Keep it now: it is not shown again.',
+    `Created token ${tokenId(hashToken(token))} for user ${user} in store ${options.store}. ` +
+      'Save it now: it is not shown again.',
   );
-  await showToken(storage, token, token);
+  await printToken(storage, token, token);
 }
 
-/** Prints a new token, the only time that it is shown. Revokes it if nobody can have seen it. */
-export async function showToken(storage: Storage, token: string, text: string): Promise<void> {
-  const lost = await new Promise((resolve) => process.stdout.write(`${text}\n`, resolve));
-  if (!(lost instanceof Error)) return;
+/** Prints `text`, which contains a new token. Revokes the token if the output fails. */
+export async function printToken(storage: Storage, token: string, text: string): Promise<void> {
+  const failure = await new Promise((resolve) => process.stdout.write(`${text}\n`, resolve));
+  if (!(failure instanceof Error)) return;
   const id = tokenId(hashToken(token));
   await storage.revokeToken(id, Date.now());
-  throw new Refusal(`The token ${id} could not be shown. It is revoked: make another.`);
+  throw new Refusal(`Token ${id} could not be printed, so it was revoked. Create another.`);
 }
 
-/** Makes a token and stores what it stands for. */
+/** Stores a new token and returns it. */
 export async function addToken(
   storage: Storage,
   user: string,
@@ -58,7 +59,7 @@ export async function addToken(
   return token;
 }
 
-const tokensAtOnce = 1_000;
+const pageTokens = 1_000;
 
 export async function listTokens(options: {
   database: string;
@@ -67,35 +68,36 @@ export async function listTokens(options: {
   await using storage = await openStorage(options.database, { create: false });
   const rows = [['ID', 'STORE', 'USER', 'ROLE', 'SCOPES', 'CREATED', 'EXPIRES', 'STATE', 'LABEL']];
   for (let after: string | undefined; ;) {
-    const tokens = await storage.listTokens({ store: options.store, after, limit: tokensAtOnce });
-    rows.push(...tokens.map(columnsOf));
+    const tokens = await storage.listTokens({ store: options.store, after, limit: pageTokens });
+    rows.push(...tokens.map(rowOf));
     after = tokens.at(-1)?.id;
-    if (tokens.length < tokensAtOnce) break;
+    if (tokens.length < pageTokens) break;
   }
-  console.log(table(rows));
+  console.log(formatTable(rows));
 }
 
 export async function revokeToken(id: string, options: { database: string }): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const token = await storage.revokeToken(id, Date.now());
   if (token === undefined) {
-    throw new Refusal(`There is no token ${id}; "plant-store token list" shows which there are.`);
+    throw new Refusal(`There is no token ${id}. "plant-store token list" shows the ids.`);
   }
-  console.log(`Token ${id} of ${token.user} in the store ${token.store} is revoked.`);
+  console.log(`Revoked token ${id} of user ${token.user} in store ${token.store}.`);
 }
 
-function columnsOf(token: TokenRecord): string[] {
+function rowOf(token: TokenRecord): string[] {
   const { id, store, user, role, scopes, createdAtMs, expiresAtMs, label } = token;
-  const expires = expiresAtMs === undefined ? 'never' : minuteOf(expiresAtMs);
+  const created = formatMinute(createdAtMs);
+  const expires = expiresAtMs === undefined ? 'never' : formatMinute(expiresAtMs);
   const state = stateOf(token, Date.now());
-  return [id, store, user, role, scopes.join(','), minuteOf(createdAtMs), expires, state, label];
+  return [id, store, user, role, scopes.join(','), created, expires, state, label];
 }
 
-function minuteOf(timeMs: number): string {
+function formatMinute(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 16)}Z`;
 }
 
-function table(rows: string[][]): string {
+function formatTable(rows: string[][]): string {
   const columns = rows[0]?.keys().toArray() ?? [];
   const widths = columns.map((at) => rows.reduce((w, row) => Math.max(w, row[at]?.length ?? 0), 0));
   const lines = rows.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  '));

@@ -17,7 +17,7 @@ const sweepMs = 50;
  * connection is left: the app (the onSend hook of app.ts) asks for the end of each with its next answer, and
  * one that stays idle is closed after a grace.
  */
-export function drainOf(server: Server): () => Promise<void> {
+export function createDrain(server: Server): () => Promise<void> {
   const connections = new Set<Socket>();
   server.on('connection', (socket) => {
     connections.add(socket);

@@ -11,7 +11,7 @@ interface Kind {
   secondEndsMs: number;
   entriesInSecond: number;
   /** Failures since the last entry. */
-  leftOut: number;
+  suppressed: number;
 }
 
 export class Failures {
@@ -24,7 +24,7 @@ export class Failures {
 
   add(requestId: string, problem: Problem): void {
     const { kind, cause } = problem;
-    const of = this.#kinds.get(kind) ?? { secondEndsMs: 0, entriesInSecond: 0, leftOut: 0 };
+    const of = this.#kinds.get(kind) ?? { secondEndsMs: 0, entriesInSecond: 0, suppressed: 0 };
     this.#kinds.set(kind, of);
     const nowMs = performance.now();
     if (nowMs >= of.secondEndsMs) {
@@ -32,12 +32,15 @@ export class Failures {
       of.entriesInSecond = 0;
     }
     if (of.entriesInSecond === entriesPerSecondMax) {
-      of.leftOut++;
+      of.suppressed++;
       return;
     }
     of.entriesInSecond++;
     const entry = { requestId, kind, err: cause ?? problem };
-    this.#log.error(of.leftOut === 0 ? entry : { ...entry, leftOut: of.leftOut }, 'request failed');
-    of.leftOut = 0;
+    this.#log.error(
+      of.suppressed === 0 ? entry : { ...entry, suppressed: of.suppressed },
+      'request failed',
+    );
+    of.suppressed = 0;
   }
 }

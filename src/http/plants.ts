@@ -54,7 +54,7 @@ export function plantRoutes(
     if (body instanceof Readable) {
       if (request.method === 'HEAD') return sendText(reply, jsonMediaType, Readable.from([]));
       // The status is sent by then, so breaking off is all that is left to tell the client.
-      body.once('error', (err) => log.error({ requestId: request.id, err }, 'list broken off'));
+      body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
     }
     return sendText(reply, jsonMediaType, body);
   });

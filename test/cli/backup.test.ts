@@ -31,7 +31,7 @@ describe('backup', { concurrency: 2 }, () => {
     await Promise.all(writing);
 
     assert.equal(status, 0, stderr);
-    assert.equal(stdout, `${path} is backed up to ${copy}, and the copy is checked.\n`);
+    assert.equal(stdout, `Backed up ${path} to ${copy} and verified the copy.\n`);
     assert.ok(during > 0, 'others could write meanwhile');
     assert.deepEqual(readdirSync(folder), ['copy.db']);
     assert.equal(statSync(copy).mode & 0o777, 0o600);
@@ -63,7 +63,7 @@ describe('backup', { concurrency: 2 }, () => {
     for (const target of [file, join(folder, 'folder'), path]) {
       const { status, stdout, stderr } = await run(['backup', target, '--database', url]);
       assert.deepEqual([status, stdout], [1, '']);
-      const message = `error: ${target} already exists, and a backup never overwrites a file. Name another.`;
+      const message = `error: ${target} already exists, and a backup never overwrites a file. Choose another name.`;
       assert.ok(stderr.endsWith(`${message}\n`), stderr);
     }
     assert.equal(readFileSync(file, 'utf8'), 'of value');

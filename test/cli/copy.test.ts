@@ -39,9 +39,9 @@ describe('copy', () => {
     const source = await sourceOf(t, 'SQLite', 10);
     const other = await sourceOf(t, 'PostgreSQL', 10);
     for (const [from, to, mend] of [
-      [source, other, /is not empty: it holds stores\. Copy to an empty database\./],
+      [source, other, /is not empty: it contains stores\. Copy to an empty database\./],
       [other, source, /is not empty/],
-      [source, source, /are the same database\. Name another to copy to\./],
+      [source, source, /are the same database\. Choose another with --to\./],
     ] as const) {
       const { status, stderr } = await run(['copy', '--from', from.url, '--to', to.url]);
       assert.equal(status, 1);
@@ -61,7 +61,7 @@ describe('copy', () => {
     using database = new DatabaseSync(fileOf(source.url));
     database.exec('DELETE FROM plants WHERE id = 1');
     assert.deepEqual(await ended, [1, null]);
-    assert.match(told, /The two differ: something has changed one of them meanwhile/);
+    assert.match(told, /The copy differs from the original: one of them changed during the copy/);
   });
 
   it('is not ready to be used before it is whole, where somebody serves it already', async (t) => {

@@ -65,7 +65,7 @@ export async function copyKilled(
     killed++;
     if (resume.length > 0) continue;
     const again = await run(args);
-    assert.match(again.stderr, /holds a part of this copy already\. Go on with --resume\./);
+    assert.match(again.stderr, /already contains part of this copy\. Continue with --resume\./);
     const served = await run(['serve', '--port', '0', '--database', to.url]);
     assert.equal(served.status, 1);
     assert.match(served.stderr, /is an incomplete copy\. Finish it with/);

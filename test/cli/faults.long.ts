@@ -71,7 +71,7 @@ for (const workers of [1, 2]) {
       [status, service.child.signalCode],
       workers === 1 ? [null, 'SIGKILL'] : [1, null],
     );
-    assert.match(service.log(), /"level":50.*"msg":"not stopped in time"/);
+    assert.match(service.log(), /"level":50.*"msg":"shutdown timed out"/);
     rmSync(hang);
     assert.ok(soundIds(path).includes(1));
   });

@@ -97,7 +97,10 @@ it('ends with a status of its own if a sync fails, and loses nothing', async (t)
   assert.match(service.log(), /"kind":"outcome-unknown".*"msg":"request failed"/);
   assert.equal(await service.ended, 3);
   assert.match(service.log(), /"level":50.*"msg":"disk failed"/);
-  assert.match(service.log(), /^error: The disk reported an error while .* Look at the disk/m);
+  assert.match(
+    service.log(),
+    /^error: The disk reported an error during a write, .* Check the disk/m,
+  );
 
   const again = await serve(t, database);
   const found = new Set(await idsOf(again.address, token));

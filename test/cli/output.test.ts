@@ -18,7 +18,7 @@ function under(redirection: string): readonly string[] {
 const toFull = { under: under('exec >/dev/full') };
 const skip = !existsSync('/dev/full') && 'this system has no /dev/full';
 
-const lost = /^error: The output cannot be written: ENOSPC: .*\.$/m;
+const lost = /^error: Cannot write the output: ENOSPC: .*\.$/m;
 
 describe('a command whose output is lost', { concurrency: 2 }, () => {
   it('fails and says why, whichever it is', { skip }, async (t) => {
@@ -51,7 +51,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     assert.equal(status, 1);
     assert.match(stderr, lost);
     const message =
-      /^error: The token (\w{16}) could not be shown\. It is revoked: make another\.$/m;
+      /^error: Token (\w{16}) could not be printed, so it was revoked\. Create another\.$/m;
     const [, id = ''] = message.exec(stderr) ?? [];
     const list = await runOk(['token', 'list', '--database', url]);
     assert.match(list, new RegExp(`^${id} .* revoked$`, 'm'));
@@ -67,7 +67,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     // But not without a word on the token.
     assert.match(
       stderr,
-      /^Token .*\nerror: The token \w{16} could not be shown\. It is revoked.*\n$/,
+      /^Created token .*\nerror: Token \w{16} could not be printed, so it was revoked.*\n$/,
     );
     const help = start(['--help']);
     help.stdout.destroy();
@@ -80,6 +80,6 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     const limited = { under: under(`ulimit -f 1; exec >'${file}'`) }; // 512 or 1,024 bytes
     const { status, stderr } = await run(['serve', '--help'], limited);
     assert.equal(status, 1);
-    assert.match(stderr, /^error: The output cannot be written: EFBIG: .*\.$/m);
+    assert.match(stderr, /^error: Cannot write the output: EFBIG: .*\.$/m);
   });
 });

@@ -64,7 +64,7 @@ describe('restore', { concurrency: 2 }, () => {
     const { folder, path, url } = databaseFile(t);
     const { status, stdout, stderr } = await run(['restore', backup, '--database', url]);
     assert.equal(status, 0, stderr);
-    assert.equal(stdout, `${backup} is restored to ${path}.\n`);
+    assert.equal(stdout, `Restored ${backup} to ${path}.\n`);
     assert.match(stderr, /\] 100% \| \d+ of \d+ pages/);
     assert.deepEqual(soundIds(path), [1, 2, 3, 4, 5]);
     assert.equal(statSync(path).mode & 0o777, 0o600);
@@ -77,8 +77,8 @@ describe('restore', { concurrency: 2 }, () => {
     const backup = await backupOf(t, 5);
     const { folder, path, url } = await existing(t, 2);
     const [first, second = ''] = (await runOk(['restore', backup, '--database', url])).split('\n');
-    assert.equal(first, `${backup} is restored to ${path}.`);
-    const [, kept = ''] = /^The database that was there is kept at (.*)\.$/.exec(second) ?? [];
+    assert.equal(first, `Restored ${backup} to ${path}.`);
+    const [, kept = ''] = /^The previous database is kept at (.*)\.$/.exec(second) ?? [];
     assert.ok(kept.startsWith(`${path}.before-restore-`), second);
     assert.deepEqual(soundIds(kept), [1, 2]);
     assert.deepEqual(soundIds(path), [1, 2, 3, 4, 5]);
@@ -120,13 +120,17 @@ describe('restore', { concurrency: 2 }, () => {
 
 /** What somebody else may have done to a backup, and what a person is told. */
 const strangeSchemas: [what: string, sql: string, words: RegExp][] = [
-  ['without a table', 'DROP TABLE plants', / the database has no table "plants"\. Name another\.$/],
+  [
+    'without a table',
+    'DROP TABLE plants',
+    / the database has no table "plants"\. Choose another file\.$/,
+  ],
   ['without an index', 'DROP INDEX plants_by_tag', / has no index "plants_by_tag"/],
   ['without a trigger', 'DROP TRIGGER token_deleted', / has no trigger "token_deleted"/],
   [
     'whose trigger makes every user a manager',
     `CREATE TRIGGER greedy AFTER INSERT ON plants BEGIN UPDATE users SET role = 'manager'; END`,
-    / has the unexpected trigger "greedy"\. Name another\.$/,
+    / has the unexpected trigger "greedy"\. Choose another file\.$/,
   ],
   [
     'whose trigger has our name and does something else',

@@ -36,7 +36,7 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     await until('it has said all', () => complete.test(service.output()));
     const [, database = '', command = ''] = complete.exec(service.output()) ?? [];
     assert.equal(database, join(folder, 'plants.db'));
-    assert.match(service.output(), /^There is no token yet\. Make the first one:$/m);
+    assert.match(service.output(), /^There is no token yet\. Create the first one:$/m);
     assert.ok(command.startsWith('npx plant-store token create '), command);
     assert.ok(!/plant_\w{20}/.test(service.output() + service.log()), 'no token comes into a log');
 
@@ -54,7 +54,7 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     const [, line = ''] = /^ {2}(curl .*)$/m.exec(service.output()) ?? [];
     assert.match(
       service.output(),
-      /^The first token, for the manager admin; it is not shown again:$/m,
+      /^First token \(user admin, role manager\)\. It is not shown again:$/m,
     );
 
     assert.equal(await sendAsCurl(t, line), '{"name":"Monstera","tag":"indoor"}');
@@ -124,22 +124,26 @@ describe('serve is refused', { concurrency: 2 }, () => {
     assert.deepEqual([status, stdout], [1, '']);
     assert.equal(
       stderr,
-      `error: Cannot listen on 127.0.0.1 port ${port}: another process listens there. ` +
-        'Choose another --port, or 0 for a free one.\n',
+      `error: Cannot listen on 127.0.0.1:${port}: the port is in use. ` +
+        'Choose another with --port, or 0 for a free one.\n',
     );
   });
 
   const bad: [option: string, value: string, mend: RegExp][] = [
-    ['--port', '65536', /Give an integer from 0 to 65535\./],
-    ['--port', '80.5', /Give an integer from 0 to 65535\./],
-    ['--workers', '0', /Give auto or an integer from 1 to 256\./],
-    ['--workers', 'many', /Give auto or an integer from 1 to 256\./],
-    ['--base-url', 'plants.example', /Give an http or https address without query, such as https/],
-    ['--base-url', 'ftp://plants.example', /Give an http or https address without query/],
-    ['--base-url', 'https://plants.example/?a=b', /Give an http or https address without query/],
-    ['--base-url', 'https://me:secret@plants.example', /Give an http or https address/],
+    ['--port', '65536', /Use an integer from 0 to 65535\./],
+    ['--port', '80.5', /Use an integer from 0 to 65535\./],
+    ['--workers', '0', /Use auto or an integer from 1 to 256\./],
+    ['--workers', 'many', /Use auto or an integer from 1 to 256\./],
+    [
+      '--base-url',
+      'plants.example',
+      /Use an http or https URL without a query or user name, such as https/,
+    ],
+    ['--base-url', 'ftp://plants.example', /Use an http or https URL/],
+    ['--base-url', 'https://plants.example/?a=b', /Use an http or https URL/],
+    ['--base-url', 'https://me:secret@plants.example', /Use an http or https URL/],
     ['--log-level', 'loud', /Allowed choices are debug, info, warn, error, silent\./],
-    ['--database', 'mysql://localhost/plants', /Give it as sqlite:PATH or postgres:/],
+    ['--database', 'mysql://localhost/plants', /Use sqlite:PATH or postgres:/],
   ];
 
   it('with 2 and a mend where a flag is wrong, and makes no database', async (t) => {

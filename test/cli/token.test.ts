@@ -36,7 +36,7 @@ describe('token create', { concurrency: 2 }, () => {
     const token = stdout.trim();
     assert.ok(isToken(token));
     const id = tokenId(hashToken(token));
-    const note = `Token ${id} for alice in the store main. Keep it now: it is not shown again.\n`;
+    const note = `Created token ${id} for user alice in store main. Save it now: it is not shown again.\n`;
     assert.equal(stderr, note);
     for (const file of readdirSync(folder)) {
       assert.ok(!readFileSync(join(folder, file)).includes(token), `${file} has the token`);
@@ -105,17 +105,17 @@ describe('token create', { concurrency: 2 }, () => {
 
   const bad: [args: string[], mend: RegExp][] = [
     [['--role', 'admin'], /Allowed choices are member, manager\./],
-    [['--scope', 'plants:admin'], /Give one or more of plants:read, plants:write, with commas/],
-    [['--scope', 'plants:read,'], /Give one or more of plants:read, plants:write, with commas/],
-    [['--expires', '90'], /Give a number with s, m, h or d, such as 12h or 90d\./],
-    [['--expires', '0d'], /Give a number with s, m, h or d, such as 12h or 90d\./],
-    [['--expires', '1y'], /Give a number with s, m, h or d, such as 12h or 90d\./],
-    [['--label', 'x'.repeat(101)], /Give a string of at most 100 Unicode code points/],
+    [['--scope', 'plants:admin'], /Use one or more of plants:read, plants:write, separated/],
+    [['--scope', 'plants:read,'], /Use one or more of plants:read, plants:write, separated/],
+    [['--expires', '90'], /Use a number followed by s, m, h or d, such as 12h or 90d\./],
+    [['--expires', '0d'], /Use a number followed by s, m, h or d, such as 12h or 90d\./],
+    [['--expires', '1y'], /Use a number followed by s, m, h or d, such as 12h or 90d\./],
+    [['--label', 'x'.repeat(101)], /Use a string of at most 100 Unicode code points/],
     [['--label', 'two\tlines'], /without control characters/],
     [['--store', ' '], /at least one of them not white space/],
-    [['--database', 'plants.db'], /Give it as sqlite:PATH or postgres:/],
-    [['--database', 'sqlite:'], /Give it as sqlite:PATH or postgres:/],
-    [['--database', 'mysql://localhost/plants'], /Give it as sqlite:PATH or postgres:/],
+    [['--database', 'plants.db'], /Use sqlite:PATH or postgres:/],
+    [['--database', 'sqlite:'], /Use sqlite:PATH or postgres:/],
+    [['--database', 'mysql://localhost/plants'], /Use sqlite:PATH or postgres:/],
   ];
 
   it('refuses a bad value with 2 and words that name the mend, and makes nothing', async (t) => {
@@ -136,7 +136,7 @@ describe('token create', { concurrency: 2 }, () => {
     for (const user of ['', 'a\tb', 'x'.repeat(201)]) {
       const { status, stderr } = await run(['token', 'create', user, '--database', url]);
       assert.equal(status, 2, JSON.stringify(user));
-      assert.match(stderr, /argument 'user'.* Give a string of 1 to 200 Unicode code points/);
+      assert.match(stderr, /argument 'user'.* Use a string of 1 to 200 Unicode code points/);
     }
   });
 });
@@ -194,9 +194,9 @@ describe('a token and the running service', { concurrency: 2 }, () => {
 
     const id = tokenId(hashToken(token));
     const revoke = ['token', 'revoke', id, '--database', url];
-    assert.equal(await runOk(revoke), `Token ${id} of alice in the store main is revoked.`);
+    assert.equal(await runOk(revoke), `Revoked token ${id} of user alice in store main.`);
     await until('the token is refused', async () => (await status()) === 401, 1_000);
-    assert.match(await runOk(revoke), /is revoked\.$/, 'a second time does no harm');
+    assert.match(await runOk(revoke), /^Revoked token /, 'a second time does no harm');
     assert.deepEqual(
       (await list(url)).map(({ STATE }) => STATE),
       ['revoked'],
@@ -222,7 +222,7 @@ it('token revoke fails with 1 for an id that no token has, and says how to find 
     assert.deepEqual([status, stdout], [1, '']);
     assert.equal(
       stderr,
-      `error: There is no token ${id}; "plant-store token list" shows which there are.\n`,
+      `error: There is no token ${id}. "plant-store token list" shows the ids.\n`,
     );
   }
   assert.equal((await list(url))[0]?.['STATE'], 'active');

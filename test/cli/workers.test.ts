@@ -130,7 +130,7 @@ describe('serve --workers', { concurrency: 2 }, () => {
     }
     const now = await connectionToEach(service, open, token);
     assert.equal(now.has(victim), false);
-    assert.match(service.log(), /"level":50[^\n]+"signal":"SIGKILL"[^\n]+"worker ended"/);
+    assert.match(service.log(), /"level":50[^\n]+"signal":"SIGKILL"[^\n]+"worker exited"/);
   });
 
   it('starts anew where all die at once, and as soon as they have started', async (t) => {
@@ -141,7 +141,7 @@ describe('serve --workers', { concurrency: 2 }, () => {
       for (const connection of before.values()) await connection.closed();
     }
     await until('a worker is there again', () => {
-      const ended = service.log().split('"worker ended"').length - 1;
+      const ended = service.log().split('"worker exited"').length - 1;
       return ended === 2 * workers;
     });
     assert.equal(service.child.exitCode, null);
@@ -179,7 +179,7 @@ describe('serve --workers', { concurrency: 2 }, () => {
     assert.deepEqual([status, stdout], [1, '']);
     assert.equal(
       stderr,
-      `error: Cannot listen on 127.0.0.1 port ${port}: another process listens there. Choose another --port, or 0 for a free one.\n`,
+      `error: Cannot listen on 127.0.0.1:${port}: the port is in use. Choose another with --port, or 0 for a free one.\n`,
     );
   });
 });

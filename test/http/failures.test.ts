@@ -25,7 +25,10 @@ test('Failed requests fill the log no faster than 20 entries of a kind in a seco
       .split('\n')
       .map((line) => JSON.parse(line));
   const told = () =>
-    entries().reduce((count, { leftOut = 0 }: { leftOut?: number }) => count + 1 + leftOut, 0);
+    entries().reduce(
+      (count, { suppressed = 0 }: { suppressed?: number }) => count + 1 + suppressed,
+      0,
+    );
 
   const startedMs = performance.now();
   const failures = 1_000;

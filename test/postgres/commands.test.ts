@@ -23,7 +23,7 @@ describe('PostgreSQL: the commands', () => {
     for (const [database, expected, mend] of [
       [withParts({ password: 'hunter2' }), 1, /refuses the user or the password of the address/],
       [withParts({ pathname: '/nowhere' }), 1, /has no database with the name in the address/],
-      ['mysql://u:hunter2@host/db', 2, /Give it as sqlite:PATH or postgres:/],
+      ['mysql://u:hunter2@host/db', 2, /Use sqlite:PATH or postgres:/],
       ['postgres://u:hunter2/@host/db', 2, /is not the address of a PostgreSQL server/],
       ['postgres://u:hunter2@host/db?x=y', 2, /an unknown parameter/],
     ] as const) {
@@ -80,7 +80,8 @@ describe('PostgreSQL: the commands', () => {
   it('make a schema where something is to be stored, and nowhere else', async (t) => {
     const { url } = await testDatabase(t, 'PostgreSQL');
     const target = await testDatabase(t, 'SQLite');
-    const nothing = /There is no Plant Store in this database\. "plant-store migrate" makes one\./;
+    const nothing =
+      /There is no Plant Store in this database\. Create its tables with "plant-store migrate"\./;
     for (const args of [
       ['token', 'list', '--database', url],
       ['token', 'revoke', '0123456789abcdef', '--database', url],
@@ -114,7 +115,10 @@ describe('PostgreSQL: the commands', () => {
     const args = ['copy', '--from', source.url, '--to', url];
     const { status, stderr } = await run(args);
     assert.equal(status, 1);
-    assert.match(stderr, /The copy broke off: .*\. Go on with --resume when that is mended\.$/m);
+    assert.match(
+      stderr,
+      /The copy was interrupted: .*\. Fix that, then continue with --resume\.$/m,
+    );
     proxy.bytesToLive = () => Infinity;
     assert.match(
       await runOk([...args, '--resume']),

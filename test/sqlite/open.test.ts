@@ -142,7 +142,7 @@ describe('a database is refused', () => {
   });
 
   it('if the path is a folder', (t) => {
-    assertRefused(tempFolder(t), /is not a file\. Name a database file with --database\.$/);
+    assertRefused(tempFolder(t), /is not a file\. Choose a database file with --database\.$/);
   });
 
   it('if the file is text', (t) => {
@@ -212,7 +212,7 @@ describe('an inaccessible database is refused', { concurrency: true }, () => {
   }
 
   const writeAccessNeeded =
-    /^error: Cannot write to .* \(permission denied\)\. SQLite needs write access to both\. Choose another place/;
+    /^error: Cannot write to .* \(permission denied\)\. SQLite needs write access to both\. Fix the permissions, or choose another path/;
 
   it('a file without write permission', async (t) => {
     const stderr = await refusal(t, (folder, path) => {
