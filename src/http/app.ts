@@ -1,27 +1,27 @@
 /**
- * Builds the service as a Fastify app; it never listens. A request goes: request id and Host,
- * unknown path or method, token and scope, body, input, storage, answer.
+ * Builds the service as a Fastify app, without listening. The steps of a request: request id and head, path and
+ * method, token and scope, body, validation, storage, response.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Storage } from '../storage.ts';
-import { acceptBodies } from './body.ts';
-import { answerBrokenRequest } from './broken.ts';
-import { Connections, lingerAtEnd } from './connections.ts';
+import { acceptJsonBodies } from './body.ts';
+import { handleClientError } from './client-errors.ts';
+import { Connections, lingerOnClose } from './connections.ts';
 import { docsRoutes } from './docs.ts';
-import { headFault, isUncertain } from './head.ts';
-import { setPrivate } from './headers.ts';
+import { headProblem, isFramingAmbiguous } from './head.ts';
+import { setPrivateHeaders } from './headers.ts';
 import { healthRoutes } from './health.ts';
 import { answerOtherMethods } from './methods.ts';
 import { plantRoutes } from './plants.ts';
 import {
   headerBytesMax,
   headersMax,
+  inactivityTimeoutMs,
   requestCheckMs,
   requestTimeoutMs,
-  stillTimeoutMs,
 } from './limits.ts';
 import { asProblem, problemHandler, sendProblem } from './problems.ts';
 import { validateRequests } from './validation.ts';
@@ -29,17 +29,17 @@ import { validateRequests } from './validation.ts';
 export interface AppOptions {
   storage: Storage;
   log: Logger;
-  /** Public address, a path prefix included, without a slash at its end; empty for none. */
+  /** Public URL, including any path prefix, without a trailing slash; empty for path-absolute links. */
   baseUrl: string;
-  /** Once aborted, the service is on its way out: not ready, and each connection's answer its last. */
+  /** Once aborted, the service is not ready, and each connection closes after its next response. */
   stopping: AbortSignal;
 }
 
 /**
- * Input is checked by validation.ts and answers are written as text. Saying so keeps Fastify from
- * loading two compilers at each start. Its types know no other validator than Ajv, hence the `never`.
+ * validation.ts checks input, and responses are text, so Fastify does not need to load its two compilers at startup.
+ * Its types support only the validators of Ajv, hence the `never`.
  */
-const nothingToCompile = {
+const noCompilers = {
   buildValidator: (() => () => () => true) as never,
   buildSerializer: () => () => JSON.stringify,
 };
@@ -47,71 +47,71 @@ const nothingToCompile = {
 export function buildApp(options: AppOptions): FastifyInstance {
   const { log, stopping } = options;
   const connections = new Connections();
-  const faultOf = (request: IncomingMessage) => {
-    if (isUncertain(request)) connections.endAfterThis(request);
-    return headFault(request);
+  const checkHead = (request: IncomingMessage) => {
+    if (isFramingAmbiguous(request)) connections.closeAfter(request);
+    return headProblem(request);
   };
   const app = fastify({
     requestTimeout: requestTimeoutMs,
-    connectionTimeout: stillTimeoutMs,
-    return503OnClosing: false, // a request that came in is answered, also on the way out
+    connectionTimeout: inactivityTimeoutMs,
+    return503OnClosing: false, // requests that have arrived are answered during shutdown too
     genReqId: () => randomUUID(),
-    // Too long for the router is still an id that validation refuses with a reason.
+    // Validation refuses an id that is too long, with a reason; the router would return 404.
     routerOptions: { maxParamLength: 65_536 },
     http: {
       maxHeaderSize: headerBytesMax,
       headersTimeout: requestTimeoutMs,
       connectionsCheckingInterval: requestCheckMs,
-      requireHostHeader: false, // checked below, where the answer is a problem
+      requireHostHeader: false, // checkHead responds with a problem
     },
-    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, connections),
+    clientErrorHandler: (error, socket) => handleClientError(error, socket, connections),
     frameworkErrors: (error, { raw }, reply) =>
-      connections.begin(
+      connections.schedule(
         raw,
         reply.raw,
-        () => void sendProblem(reply, faultOf(raw) ?? asProblem(error)),
+        () => void sendProblem(reply, checkHead(raw) ?? asProblem(error)),
       ),
-    schemaController: { compilersFactory: nothingToCompile },
+    schemaController: { compilersFactory: noCompilers },
   });
-  connections.admitTo(app.server);
-  app.server.maxHeadersCount = headersMax + 1; // one more, because Node 24 drops the others in silence
-  // Whoever has sent a whole request gets the answer, even if they send nothing more. Its type lacks this.
+  connections.limitConnectionsOf(app.server);
+  app.server.maxHeadersCount = headersMax + 1; // one more, because Node 24 drops the rest silently
+  // A client that has closed its side of the connection still gets responses. The type lacks this property.
   (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  // An expectation that cannot be met is refused below like everything else that is wrong.
+  // Without this listener, Node itself would respond to unsupported expectations; checkHead refuses them.
   app.server.on('checkExpectation', (request, response) =>
     app.server.emit('request', request, response),
   );
   app.setErrorHandler(problemHandler(log));
 
   app.addHook('onRequest', (request, reply, done) =>
-    connections.begin(request.raw, reply.raw, () => {
-      setPrivate(reply.header('x-request-id', request.id));
-      done(faultOf(request.raw));
+    connections.schedule(request.raw, reply.raw, () => {
+      setPrivateHeaders(reply.header('x-request-id', request.id));
+      done(checkHead(request.raw));
     }),
   );
-  // Not before: the service may begin to stop while a body is still coming. And with the last of the
-  // requests that came over a connection alone: Node ends it with the first answer that says so.
+  // Decided as late as possible, because the service can begin to stop while a body arrives. Only the response to the
+  // newest request has the header, because Node closes the connection after it.
   app.addHook('onSend', (request, reply, _payload, done) => {
     const { raw } = request;
     const isLast = stopping.aborted
       ? connections.isNewestRequest(raw)
-      : connections.isFinalAnswer(raw);
+      : connections.isLastRequest(raw);
     if (isLast) reply.header('connection', 'close');
-    // The client may still be sending when it gets the last answer.
-    if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerAtEnd(raw.socket);
-    if (request.caller !== undefined) connections.trust(raw.socket);
+    // The client may still be sending when it gets the response.
+    if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerOnClose(raw.socket);
+    if (request.caller !== undefined) connections.markAuthenticated(raw.socket);
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
   answerOtherMethods(app, connections);
-  acceptBodies(app);
+  acceptJsonBodies(app);
   validateRequests(app);
 
   addRoutes(app, options);
   return app;
 }
 
-/** Every route of the service. openapi.json comes from here too: it describes those that have a schema. */
+/** Adds every route. tools/openapi.ts uses it too: openapi.json describes the routes that have a schema. */
 export function addRoutes(
   app: FastifyInstance,
   { storage, log, baseUrl, stopping }: AppOptions,
@@ -123,7 +123,7 @@ export function addRoutes(
 
 function logRequests(app: FastifyInstance, log: Logger): void {
   app.addHook('onResponse', (request, reply, done) => {
-    // The route and not the URL: a query may hold plant data.
+    // The route instead of the URL, because a query can contain plant data.
     log.debug({
       requestId: request.id,
       method: request.method,

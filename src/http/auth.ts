@@ -1,6 +1,6 @@
 /**
- * Bearer tokens (RFC 6750): who is calling. The storage is asked with each request, so that a
- * revocation holds from the next one on.
+ * Authenticates callers by bearer tokens (RFC 6750). Every request calls the storage, so a revoked token is refused
+ * from the next request on.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { stateOf, type Caller, type Credential, type Grant, type Scope } from '../access.ts';
@@ -13,31 +13,30 @@ import { Lookups } from './lookups.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who is calling; set on a route that asks for a scope, and nowhere else. */
+    /** Set only on routes that require a scope. */
     caller: Caller;
   }
 }
 
-/** Tokens that are known, and those that are not: by the header that they came in. */
-const knownMax = 10_000;
-const unknownMax = 4_096;
-/** A longer header is not cached: each request with one waits for a lookup of its own. */
-const cachedHeaderChars = 100;
+/** Maximum number of cached Authorization headers with a known and with an unknown token. */
+const knownTokensMax = 10_000;
+const unknownTokensMax = 4_096;
+/** A longer header is not cached: each request with one needs its own lookup. */
+const cachedHeaderCharsMax = 100;
 /**
- * How long a token stays unknown. That delays no new token: it is shown only after it is stored, and
- * nobody can guess its 256 bits, so nobody has asked for it before. It does delay a token that a restore
- * brings back, if somebody used it while it was gone.
+ * How long an unknown token is cached. New tokens are not delayed: nobody can have sent one before it was stored and
+ * printed. A token that a restore brings back is delayed if it was sent while it was missing.
  */
-const unknownMs = 1_000;
+const unknownTokenMs = 1_000;
 
 export class Authentication {
   readonly #storage: IdentityStorage;
   /**
-   * Hashes of tokens that the storage knew: to check and hash a token is a tenth of a short request.
-   * What anybody can send without a token does not push them out.
+   * Hashes of known tokens, because checking and hashing a token takes a tenth of a short request. Requests
+   * with unknown tokens cannot evict them.
    */
-  readonly #known = new Cache<Credential>(knownMax);
-  readonly #unknown = new Cache<{ untilMs: number }>(unknownMax);
+  readonly #known = new Cache<Credential>(knownTokensMax);
+  readonly #unknown = new Cache<{ untilMs: number }>(unknownTokensMax);
   readonly #lookups: Lookups;
 
   constructor(storage: IdentityStorage) {
@@ -45,7 +44,7 @@ export class Authentication {
     this.#lookups = new Lookups(storage.lookupsMax);
   }
 
-  /** An onRequest hook: lets a request pass whose token is good and carries the scope. */
+  /** Returns an onRequest hook that refuses requests without a valid token that grants the scope. */
   requireScope(scope: Scope) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
       const caller = await this.#authenticate(request, reply);
@@ -98,9 +97,9 @@ export class Authentication {
     const grant = await this.#lookups.run(request.socket.remoteAddress, () =>
       this.#storage.identify(credential),
     );
-    if (authorization.length <= cachedHeaderChars) {
+    if (authorization.length <= cachedHeaderCharsMax) {
       if (grant !== undefined) this.#known.set(authorization, credential);
-      else this.#unknown.set(authorization, { untilMs: performance.now() + unknownMs });
+      else this.#unknown.set(authorization, { untilMs: performance.now() + unknownTokenMs });
     }
     return grant;
   }

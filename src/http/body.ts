@@ -1,6 +1,6 @@
 /**
- * Which bodies are let in at all: plain JSON, on a route that has a schema for a body. They arrive there
- * as the bytes that were sent; validation.ts reads them.
+ * Accepts bodies only if they are JSON and the route has a schema for a body. The route gets the bytes as they
+ * were sent; validation.ts parses them.
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -10,20 +10,20 @@ import { bodyBytesMax } from './limits.ts';
 import { bodyTooLarge, unsupportedMediaType } from './problems.ts';
 
 /** Call it before the first route is added. */
-export function acceptBodies(app: FastifyInstance): void {
+export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', (request, _payload, done) =>
     readBody(request.raw, done),
   );
 
   app.addHook('onRoute', (route) => {
-    const refusalOf = route.schema?.body === undefined ? refuseAny : refuseForeign;
+    const problemWith = route.schema?.body === undefined ? refuseBody : refuseUnlessJson;
     route.preParsing = (request, _reply, payload, done) => {
       const hasType = request.headers['content-type'] !== undefined;
-      if (hasType && headerCount(request.raw, 'content-type') > 1) done(oneType(), payload);
-      else if (hasBody(request)) done(refusalOf(request), payload);
+      if (hasType && headerCount(request.raw, 'content-type') > 1) done(duplicateType(), payload);
+      else if (hasBody(request)) done(problemWith(request), payload);
       else {
-        // Many clients send a content type with every request; without a body it means nothing.
+        // Many clients send a content type with every request. Without a body, it is ignored.
         if (hasType) delete request.headers['content-type'];
         done(null, payload);
       }
@@ -34,14 +34,14 @@ export function acceptBodies(app: FastifyInstance): void {
 type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Most bodies have come whole when the caller has been found: reading one at once takes a fraction of what
- * listening to its events does, and the writes of a turn of the event loop stay together.
+ * Most bodies have arrived by the time the caller is authenticated. Reading such a body synchronously is much
+ * faster than with events, and keeps the writes of one event loop iteration together.
  */
 function readBody(request: IncomingMessage, done: Done): void {
   if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) return done(bodyTooLarge());
   const chunks: Buffer[] = [];
   if (request.complete) {
-    // Since Node 26, each read gives one piece.
+    // Since Node 26, each read returns one chunk.
     for (let chunk = request.read(); chunk !== null; chunk = request.read()) chunks.push(chunk);
     const body = Buffer.concat(chunks);
     return done(body.length > bodyBytesMax ? bodyTooLarge() : null, body);
@@ -60,29 +60,29 @@ function readBody(request: IncomingMessage, done: Done): void {
   request.on('data', collect).on('end', end).on('error', finish);
 }
 
-function refuseAny(): Problem {
+function refuseBody(): Problem {
   return new Problem('invalid-request', 'This operation takes no body; send none.');
 }
 
-function refuseForeign(request: FastifyRequest): Problem | null {
+function refuseUnlessJson(request: FastifyRequest): Problem | null {
   return isPlainJson(request) ? null : unsupportedMediaType();
 }
 
-function oneType(): Problem {
+function duplicateType(): Problem {
   return new Problem('invalid-request', 'There are two Content-Type headers; send one.');
 }
 
-/** RFC 9112, section 6: these two headers and nothing else tell that there is a body. */
+/** Only these two headers indicate a body (RFC 9112, section 6). */
 function hasBody({ headers }: FastifyRequest): boolean {
   return (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
 }
 
 function isPlainJson({ headers }: FastifyRequest): boolean {
   const [mediaType = '', ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';');
-  const foreignCharset = parameters.some((parameter) => {
+  const hasOtherCharset = parameters.some((parameter) => {
     const [name = '', value = ''] = parameter.split('=');
     return name.trim() === 'charset' && !/^\s*"?utf-?8"?\s*$/.test(value);
   });
-  const encoded = headers['content-encoding'] !== undefined;
-  return mediaType.trim() === 'application/json' && !foreignCharset && !encoded;
+  const isEncoded = headers['content-encoding'] !== undefined;
+  return mediaType.trim() === 'application/json' && !hasOtherCharset && !isEncoded;
 }

@@ -1,18 +1,19 @@
 /**
- * What one connection can ask for at a time. Its requests are handled one after another, in turn with
- * those of other connections, and nothing more is read from it while some wait. Node parses everything
- * that one read from the socket brought (64 KiB, some 600 requests), so the rest of a read is thrown
- * away once a few requests wait: the connection ends after their answers, and the client repeats the
- * others on a new one (RFC 9112, section 9.3.2).
+ * Limits the work of one connection. Its requests are handled one at a time, alternating with those of other
+ * connections, and the socket is paused while pipelined requests wait.
+ *
+ * Node parses everything that one read returns: up to 64 KiB, or about 600 requests. If too many requests wait, the
+ * rest of the read is discarded and the connection closes after their responses. The client repeats the others on
+ * a new connection (RFC 9112, section 9.3.2).
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import {
-  allWaitingRequestsMax,
   connectionsMax,
   lingerBytesMax,
   lingerMs,
-  waitingRequestsMax,
+  pipelinedRequestsMax,
+  pipelinedRequestsTotalMax,
 } from './limits.ts';
 
 interface Waiting {
@@ -22,23 +23,23 @@ interface Waiting {
 
 interface Connection {
   socket: Socket;
-  /** Requests that wait, of all connections. */
+  /** Waiting requests of all connections. */
   counts: { waiting: number };
-  /** The response of the request that is being handled. */
+  /** The response to the request that is being handled. */
   current: ServerResponse | undefined;
   waiting: Waiting[];
-  /** The last request that was answered, if its body had not arrived by then. */
+  /** The previous request, if its response was sent before its body had arrived. */
   answeredEarly: IncomingMessage | undefined;
-  /** No further request is taken. */
-  isEnding: boolean;
+  /** If true, no further request is accepted. */
+  isClosing: boolean;
 }
 
 export class Connections {
   readonly #counts = { waiting: 0 };
   readonly #connections = new WeakMap<Socket, Connection>();
-  /** Oldest first. */
-  readonly #strangers = new Set<Connection>();
-  readonly #trusted = new Set<Connection>();
+  /** Without a valid token so far, oldest first. */
+  readonly #anonymous = new Set<Connection>();
+  readonly #authenticated = new Set<Connection>();
   readonly #onClose: (this: ServerResponse) => void;
 
   constructor() {
@@ -49,24 +50,24 @@ export class Connections {
     };
   }
 
-  /** Keeps room for new connections of this server: the ones that matter least make it. */
-  admitTo(server: Server): void {
+  /** Enforces `connectionsMax`: closes the least important connection if a new one exceeds it. */
+  limitConnectionsOf(server: Server): void {
     server.on('connection', (socket: Socket) => {
-      if (this.#strangers.size + this.#trusted.size >= connectionsMax) {
-        const [busyStranger] = this.#strangers;
-        const victim = idleOf(this.#strangers) ?? idleOf(this.#trusted) ?? busyStranger;
+      if (this.#anonymous.size + this.#authenticated.size >= connectionsMax) {
+        const [busyAnonymous] = this.#anonymous;
+        const victim = findIdle(this.#anonymous) ?? findIdle(this.#authenticated) ?? busyAnonymous;
         (victim?.socket ?? socket).destroy();
         if (victim === undefined) return;
         this.#remove(victim);
       }
       const connection = this.#of(socket);
-      this.#strangers.add(connection);
+      this.#anonymous.add(connection);
       socket.once('close', () => this.#remove(connection));
     });
   }
 
-  /** Calls `handle` now, or when the requests that came before over this connection are answered. */
-  begin({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
+  /** Calls `handle` once the earlier requests on this connection have their responses. */
+  schedule({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
     const connection = this.#of(socket);
     response.on('close', this.#onClose);
     if (connection.current === undefined) {
@@ -77,52 +78,52 @@ export class Connections {
     connection.waiting.push({ response, handle });
     this.#counts.waiting++;
     response.once('close', () => this.#counts.waiting--);
-    process.nextTick(pause, connection); // after the whole read has been parsed
+    process.nextTick(pauseIfWaiting, connection); // after the whole read has been parsed
   }
 
-  /** A valid token came over the connection: when connections run out, it is among the last to go. */
-  trust(socket: Socket): void {
+  /** Call it after a request with a valid token: such a connection is among the last to be closed. */
+  markAuthenticated(socket: Socket): void {
     const connection = this.#connections.get(socket);
-    if (connection && this.#strangers.delete(connection)) this.#trusted.add(connection);
+    if (connection && this.#anonymous.delete(connection)) this.#authenticated.add(connection);
   }
 
-  /** True if no other request has come over the connection since. */
+  /** Whether no later request has arrived on the connection. */
   isNewestRequest(request: IncomingMessage): boolean {
     const connection = this.#connections.get(request.socket);
     return connection?.current?.req === request && connection.waiting.length === 0;
   }
 
-  /** True if this is the last answer of its connection. */
-  isFinalAnswer(request: IncomingMessage): boolean {
+  /** Whether the connection closes after the response to this request. */
+  isLastRequest(request: IncomingMessage): boolean {
     return (
-      this.#connections.get(request.socket)?.isEnding === true && this.isNewestRequest(request)
+      this.#connections.get(request.socket)?.isClosing === true && this.isNewestRequest(request)
     );
   }
 
-  /** Makes the answer to this request the last: no byte after it is handled as another request. */
-  endAfterThis({ socket }: IncomingMessage): void {
+  /** Closes the connection after the response to this request. Bytes after the request are not parsed. */
+  closeAfter({ socket }: IncomingMessage): void {
     const connection = this.#of(socket);
-    connection.isEnding = true;
+    connection.isClosing = true;
     connection.waiting.length = 0;
     if (connection.current !== undefined) connection.current.shouldKeepAlive = false;
-    lingerAtEnd(socket);
+    lingerOnClose(socket);
   }
 
-  /** For a connection that Node has let go of: what is being sent continues when the client has read. */
-  continueSending(socket: Socket): void {
+  /** Continues a response after the client has read, if Node has released the socket. */
+  resumeSending(socket: Socket): void {
     this.#connections.get(socket)?.current?.emit('drain');
   }
 
   /**
-   * Ends the connection after the answers to the requests that have come whole. Returns false if there is
-   * no such request: the caller then answers the one that broke off.
+   * Closes the connection after the responses to all complete requests. Returns false if there are none: the
+   * caller then responds to the incomplete one.
    */
-  endAfterWhole(socket: Socket): boolean {
+  closeAfterCompleteRequests(socket: Socket): boolean {
     const connection = this.#connections.get(socket);
     if (connection === undefined) return false;
-    connection.isEnding = true;
+    connection.isClosing = true;
     const { current, waiting, answeredEarly } = connection;
-    // The client would take a second answer to this request for the answer to its next one.
+    // The client would take a second response to this request for the response to its next one.
     if (answeredEarly?.complete === false) {
       linger(socket);
       return true;
@@ -140,68 +141,68 @@ export class Connections {
         current: undefined,
         waiting: [],
         answeredEarly: undefined,
-        isEnding: false,
+        isClosing: false,
       };
       this.#connections.set(socket, connection);
-      boundParsing(connection);
+      limitPipelining(connection);
     }
     return connection;
   }
 
   #remove(connection: Connection): void {
-    this.#strangers.delete(connection);
-    this.#trusted.delete(connection);
+    this.#anonymous.delete(connection);
+    this.#authenticated.delete(connection);
   }
 }
 
-/** Connections that are checked to find an idle one. */
+/** Maximum number of connections to check for an idle one. */
 const checkedMax = 100;
 
-/** One without a request, the oldest first. One that has only begun to send a request counts as idle. */
-function idleOf(connections: Set<Connection>): Connection | undefined {
+/** The oldest connection without a request. One that has sent only part of a request counts as idle. */
+function findIdle(connections: Set<Connection>): Connection | undefined {
   for (const connection of connections.values().take(checkedMax).toArray()) {
     if (connection.current === undefined) return connection;
-    // Checked last next time: many busy ones must not hide the idle ones behind them.
+    // Move it to the end, so that busy connections do not hide idle ones from the next call.
     connections.delete(connection);
     connections.add(connection);
   }
   return undefined;
 }
 
-function handleNext(connection: Connection, ended: ServerResponse): void {
-  if (connection.current !== ended) return;
+function handleNext(connection: Connection, closed: ServerResponse): void {
+  if (connection.current !== closed) return;
   const { socket, waiting } = connection;
   const next = waiting.shift();
   connection.current = next?.response;
-  connection.answeredEarly = ended.req.complete ? undefined : ended.req;
+  connection.answeredEarly = closed.req.complete ? undefined : closed.req;
   if (next === undefined) {
-    if (connection.isEnding) linger(socket);
+    if (connection.isClosing) linger(socket);
     return;
   }
-  // Other connections get their turn first.
+  // Other connections come first.
   setImmediate(() => {
     if (!socket.writable) return;
-    if (!connection.isEnding) socket.resume();
+    if (!connection.isClosing) socket.resume();
     next.handle();
   });
 }
 
-function pause({ socket, waiting }: Connection): void {
+function pauseIfWaiting({ socket, waiting }: Connection): void {
   if (waiting.length > 0) socket.pause();
 }
 
-/** What Node's parser takes for "this connection speaks another protocol now": it parses no further. */
-const parseNoFurther = 2;
+/** To Node's parser, this result means an upgrade to another protocol, so it stops parsing. */
+const stopParsing = 2;
 
 interface Parser {
   onIncoming(request: IncomingMessage, keepAlive: boolean): number;
 }
 
 /**
- * Node has no public way to stop in the middle of a read, and each request that it parses costs some
- * kilobytes until the connection ends. A test sends thousands at once.
+ * Stops Node's parser in the middle of a read, which Node has no public API for. Each parsed request costs a few
+ * kilobytes until the connection closes. A test sends thousands at once.
  */
-function boundParsing(connection: Connection): void {
+function limitPipelining(connection: Connection): void {
   const { socket, waiting, counts } = connection;
   const { parser } = socket as Socket & { parser?: Parser | null };
   if (!parser) return;
@@ -210,17 +211,17 @@ function boundParsing(connection: Connection): void {
   socket.resume = () => (waiting.length === 0 || !socket.writable ? resume() : socket);
   const onIncoming = parser.onIncoming.bind(parser);
   parser.onIncoming = (request, keepAlive) => {
-    connection.isEnding ||=
-      !socket.writable || // the last answer went out while its request was still coming
-      waiting.length >= waitingRequestsMax ||
-      (connection.current !== undefined && counts.waiting >= allWaitingRequestsMax);
-    return connection.isEnding ? parseNoFurther : onIncoming(request, keepAlive);
+    connection.isClosing ||=
+      !socket.writable || // the last response was sent before its request had arrived
+      waiting.length >= pipelinedRequestsMax ||
+      (connection.current !== undefined && counts.waiting >= pipelinedRequestsTotalMax);
+    return connection.isClosing ? stopParsing : onIncoming(request, keepAlive);
   };
 }
 
 /**
- * Ends a connection whose client may still be sending: what was written arrives, then the end, and what
- * comes meanwhile is thrown away.
+ * Closes a connection whose client may still be sending. What was written is delivered, and what arrives
+ * meanwhile is discarded.
  */
 export function linger(socket: Socket): void {
   if (socket.destroyed || lingering.has(socket)) return;
@@ -228,7 +229,7 @@ export function linger(socket: Socket): void {
   socket.end();
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
-  // Node reads from a paused connection again at this event, and no more once somebody else takes the data.
+  // At `resume`, Node reads from a paused socket again. It stops doing so once another listener takes the data.
   socket.once('resume', () => discard(socket));
   socket.pause().resume();
 }
@@ -244,7 +245,7 @@ function discard(socket: Socket): void {
 
 const lingering = new WeakSet<Socket>();
 
-/** Makes Node linger when it closes the connection after the answer that says so. */
-export function lingerAtEnd(socket: Socket): void {
+/** Makes Node linger when it closes the connection after a response with `Connection: close`. */
+export function lingerOnClose(socket: Socket): void {
   socket.destroySoon = () => linger(socket);
 }

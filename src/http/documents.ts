@@ -1,6 +1,6 @@
 /**
- * Documents: answers that are the same for everybody. Each is read and compressed with the first
- * request for it and then held, so any number of unread answers share one buffer and no open file.
+ * Documents: responses that are the same for every client. Each is loaded, compressed and cached at its first
+ * request, so responses share one buffer and need no open file.
  */
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -9,11 +9,11 @@ import type { FastifyInstance } from 'fastify';
 export interface Document {
   path: string;
   read: () => Promise<Buffer>;
-  /** Its media type and what else belongs to it. */
+  /** The media type and other headers of the document. */
   headers: Record<string, string>;
 }
 
-/** The bytes in one encoding, and the strong validator of exactly these bytes. */
+/** The bytes in one encoding, and their strong validator. */
 interface Representation {
   bytes: Buffer;
   etag: string;
@@ -25,10 +25,10 @@ interface Representations {
 }
 
 export function serveDocument(app: FastifyInstance, { path, read, headers }: Document): void {
-  let held: Promise<Representations> | undefined;
+  let cached: Promise<Representations> | undefined;
   const load = () =>
-    (held ??= represent(read).catch((error: unknown) => {
-      held = undefined; // the next request tries again
+    (cached ??= represent(read).catch((error: unknown) => {
+      cached = undefined; // the next request tries again
       throw error;
     }));
 
@@ -37,28 +37,28 @@ export function serveDocument(app: FastifyInstance, { path, read, headers }: Doc
     url: path,
     handler: async (request, reply) => {
       const { plain, gzip } = await load();
-      const isZipped = wantsGzip(request.headers['accept-encoding']);
-      const { bytes, etag } = isZipped ? gzip : plain;
+      const isGzip = wantsGzip(request.headers['accept-encoding']);
+      const { bytes, etag } = isGzip ? gzip : plain;
       reply.header('cache-control', 'no-cache').headers(headers);
       reply.header('vary', 'Accept-Encoding').header('etag', etag);
       if (matchesEtag(request.headers['if-none-match'], etag)) {
         return reply.removeHeader('content-type').code(304).send();
       }
-      if (isZipped) reply.header('content-encoding', 'gzip');
+      if (isGzip) reply.header('content-encoding', 'gzip');
       return reply.send(bytes);
     },
   });
 }
 
 /**
- * Brotli would save 12 % more of the largest document. Browsers ask for it over TLS alone, and a proxy
- * that adds TLS can compress too.
+ * Brotli would save another 12 % of the largest document. But browsers accept it only over TLS, and a proxy that
+ * adds TLS can compress as well.
  */
 async function represent(read: () => Promise<Buffer>): Promise<Representations> {
-  const { gzip } = await import('node:zlib'); // not at the start, which needs none
+  const { gzip } = await import('node:zlib'); // not at startup, which does not need it
   const plain = await read();
-  const zipped = await promisify(gzip)(plain); // on a thread of its own
-  return { plain: withEtag(plain), gzip: withEtag(zipped) };
+  const gzipped = await promisify(gzip)(plain); // on a thread of the pool
+  return { plain: withEtag(plain), gzip: withEtag(gzipped) };
 }
 
 function withEtag(bytes: Buffer): Representation {
@@ -66,8 +66,8 @@ function withEtag(bytes: Buffer): Representation {
 }
 
 /**
- * Whether gzip is acceptable and no less wanted than the plain bytes (RFC 9110, section 12.5.3). Plain
- * bytes are the answer to a client that accepts neither: it can do more with them than with an error.
+ * Whether the client accepts gzip and prefers it at least as much as plain bytes (RFC 9110, section 12.5.3). A
+ * client that accepts neither gets plain bytes, which are more useful than an error.
  */
 function wantsGzip(acceptEncoding = ''): boolean {
   const weights = new Map<string, number>();
@@ -78,11 +78,11 @@ function wantsGzip(acceptEncoding = ''): boolean {
   }
   const any = weights.get('*');
   const gzip = weights.get('gzip') ?? weights.get('x-gzip') ?? any ?? 0;
-  const plain = weights.get('identity') ?? 0; // acceptable, but nobody asked for it
+  const plain = weights.get('identity') ?? 0; // acceptable, but not preferred
   return gzip > 0 && gzip >= plain;
 }
 
-/** Whether If-None-Match names the tag; the comparison is weak (RFC 9110, section 13.1.2). */
+/** Whether If-None-Match contains the ETag, by weak comparison (RFC 9110, section 13.1.2). */
 function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   return ifNoneMatch.trim() === '*' || (ifNoneMatch.match(/"[^"]*"/g)?.includes(etag) ?? false);

@@ -1,6 +1,6 @@
 /**
- * What must be right in the head of a request before anything else is read of it: how its body is
- * framed, the host and the target (RFC 9112, sections 3 and 6). Node refuses the rest by itself.
+ * Checks the head of a request before anything else: framing of the body, host and target (RFC 9112, sections 3
+ * and 6). Node checks the rest.
  */
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
@@ -9,10 +9,10 @@ import { headerCount } from './headers.ts';
 import { headersMax } from './limits.ts';
 import { expectationFailed, headersTooLarge } from './problems.ts';
 
-/** The reason to refuse the request, if there is one. */
-export function headFault(request: IncomingMessage): Problem | undefined {
+/** The problem with the head of the request, if there is one. */
+export function headProblem(request: IncomingMessage): Problem | undefined {
   if (hasTooManyHeaders(request)) return headersTooLarge();
-  if (hasForeignFraming(request)) {
+  if (hasUnsupportedFraming(request)) {
     return invalid(
       'Send the body with Content-Length, or in HTTP/1.1 with "Transfer-Encoding: chunked" alone.',
     );
@@ -25,11 +25,11 @@ export function headFault(request: IncomingMessage): Problem | undefined {
   if (url.includes('#')) {
     return invalid('Send the URL without "#" and what follows it; in a query, write "%23".');
   }
-  // The router would take *plants for /plants.
+  // The router would treat *plants like /plants.
   if (/^\*[^?]/.test(url)) {
     return invalid('Begin the path with "/", or send "*" alone for the whole service.');
   }
-  // Of a target that is a whole address, the host counts, and Host must be right all the same.
+  // A target in absolute form has its own host, but Host must be valid as well.
   const host = url.startsWith('/') ? undefined : /^https?:\/\/([^/?]*)/i.exec(url)?.[1];
   if (!isHost(headers.host ?? '') || (host !== undefined && (host === '' || !isHost(host)))) {
     return invalid(
@@ -43,33 +43,33 @@ export function headFault(request: IncomingMessage): Problem | undefined {
   return undefined;
 }
 
-/** Whether nobody can say where the request ends: no byte after it may be read as another one. */
-export function isUncertain(request: IncomingMessage): boolean {
-  return hasForeignFraming(request) || hasTooManyHeaders(request);
+/** Whether the end of the request is unclear: bytes after it must not be parsed as another request. */
+export function isFramingAmbiguous(request: IncomingMessage): boolean {
+  return hasUnsupportedFraming(request) || hasTooManyHeaders(request);
 }
 
 function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.length > 2 * headersMax; // names and values
 }
 
-/** Whether it has a body that is framed neither by its length nor by the one coding that all know. */
-function hasForeignFraming({ httpVersion, headers }: IncomingMessage): boolean {
+/** Whether the body is framed neither by Content-Length nor by chunked coding alone. */
+function hasUnsupportedFraming({ httpVersion, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
   return coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked');
 }
 
-/** RFC 3986, section 3.2, without user information. An empty name is a valid Host. */
+/** RFC 3986, section 3.2, without user information. An empty Host is valid. */
 const hostAndPort = /^(?:\[([\da-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::0*(\d{0,5}))?$/i;
 
-/** The last that was valid: most requests come with the same one. */
-let latestHost = '';
+/** Cached, because most requests have the same Host. */
+let lastValidHost = '';
 
 function isHost(text: string): boolean {
-  if (text === latestHost) return true;
+  if (text === lastValidHost) return true;
   const [whole, ipv6, port = ''] = hostAndPort.exec(text) ?? [];
   const isValid =
     whole !== undefined && (ipv6 === undefined || isIPv6(ipv6)) && Number(port) <= 65_535;
-  if (isValid) latestHost = text;
+  if (isValid) lastValidHost = text;
   return isValid;
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
 
-/** How many times a header came. Node keeps the first of some and joins others without a word. */
+/** How often a header was sent. Node keeps only the first of some headers and joins others. */
 export function headerCount({ rawHeaders }: IncomingMessage, lowerCaseName: string): number {
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -12,16 +12,16 @@ export function headerCount({ rawHeaders }: IncomingMessage, lowerCaseName: stri
 }
 
 /**
- * On every answer but those to documents (which may be cached): it is for this caller and this moment,
- * and it is what its media type says.
+ * Headers of every response except documents, which can be cached. Such a response is only for this caller, and
+ * browsers must not guess another media type.
  */
 export const privateHeaders = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 };
 
-/** Two calls, because each answer pays for them and reply.headers() costs more. */
-export function setPrivate(reply: FastifyReply): FastifyReply {
+/** Makes two calls, because reply.headers() is slower and every response pays for it. */
+export function setPrivateHeaders(reply: FastifyReply): FastifyReply {
   return reply
     .header('cache-control', privateHeaders['cache-control'])
     .header('x-content-type-options', privateHeaders['x-content-type-options']);

@@ -1,5 +1,5 @@
 /**
- * For whoever runs the service: is it alive, and may it be sent requests? Both say nothing but that.
+ * Health checks: whether the process is alive, and whether it is ready for requests. They return nothing else.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Problem } from '../problem.ts';
@@ -7,11 +7,11 @@ import type { Storage } from '../storage.ts';
 import * as operations from './operations.ts';
 import { sendText } from './send.ts';
 
-/** How long an answer of the storage is given to those who ask after it came. */
-const sharedMs = 250;
+/** How long the result of a check of the storage is cached. */
+const checkCacheMs = 250;
 
 export function healthRoutes(app: FastifyInstance, storage: Storage, stopping: AbortSignal): void {
-  const check = shared(() => storage.check());
+  const check = cached(() => storage.check());
   app.get('/livez', { schema: operations.livez }, async (_request, reply) => sendOk(reply));
 
   app.get('/readyz', { schema: operations.readyz }, async (_request, reply) => {
@@ -22,16 +22,16 @@ export function healthRoutes(app: FastifyInstance, storage: Storage, stopping: A
 }
 
 /**
- * One check for all who ask while it is in progress, and for a moment after it: anybody may ask, as often
- * as they like, and each check costs the storage something.
+ * Shares a check, and its result for `checkCacheMs`, between concurrent requests. A check costs the storage
+ * something, and anybody can request one at any rate.
  */
-function shared(check: () => Promise<void>): () => Promise<void> {
+function cached(check: () => Promise<void>): () => Promise<void> {
   let latest: Promise<void> | undefined;
   let untilMs = Infinity;
   return () => {
     if (latest === undefined || performance.now() >= untilMs) {
       untilMs = Infinity;
-      latest = check().finally(() => (untilMs = performance.now() + sharedMs));
+      latest = check().finally(() => (untilMs = performance.now() + checkCacheMs));
     }
     return latest;
   };

@@ -1,42 +1,42 @@
 /**
- * Reads JSON (RFC 8259) without losing anything: what JSON.parse takes in silence (bytes that are
- * not UTF-8, a field that comes twice, a number that a double cannot carry) is told as a fault.
+ * Parses JSON (RFC 8259) without loss. It reports as faults what JSON.parse accepts silently: bytes that are not
+ * UTF-8, duplicate fields, and numbers that a double cannot represent.
  */
 import { isUtf8 } from 'node:buffer';
 import type { Fault } from '../problem.ts';
 
-export interface JsonReading {
+export interface JsonResult {
   value: unknown;
-  /** What is wrong with the text itself, not with what it says. */
+  /** Faults of the JSON text; validation.ts checks the value. */
   faults: Fault[];
 }
 
-export function readJson(bytes: Buffer): JsonReading {
+export function readJson(bytes: Buffer): JsonResult {
   const text = bytes.toString('utf8');
   try {
     if (isUtf8(bytes)) {
       const value: unknown = JSON.parse(text);
-      // A text that comes out again as it went in has lost nothing, and most clients write it so.
-      const isWhole = !isObject(value) || JSON.stringify(value) === text;
-      return { value, faults: isWhole ? [] : lossesOf(text) };
+      // If serializing the value gives the same text, nothing was lost. Most clients write it like that.
+      const isLossless = !isObject(value) || JSON.stringify(value) === text;
+      return { value, faults: isLossless ? [] : findLosses(text) };
     }
   } catch {
-    // Not well-formed. What the parser says quotes the body, so it stays here.
+    // Not well-formed. The parser's message quotes the body, so it is not passed on.
   }
   const detail =
     'The body is not well-formed JSON in UTF-8; send an object like {"name": "Monstera", "tag": "indoor"}.';
   return { value: undefined, faults: [{ pointer: '', detail }] };
 }
 
-/** RFC 6901: the pointer to a member of the body. */
+/** The JSON Pointer to a member of the body (RFC 6901). */
 export function pointerTo(name: string): string {
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|[-\d][-+.\deE]*/g;
 
-/** The losses among the members of the outermost object. `text` is known to be well-formed. */
-function lossesOf(text: string): Fault[] {
+/** Finds lost members of the outermost object. `text` must be well-formed. */
+function findLosses(text: string): Fault[] {
   const faults: Fault[] = [];
   const seen = new Set<string>();
   const faulty = new Set<string>();
@@ -53,7 +53,7 @@ function lossesOf(text: string): Fault[] {
     else if (depth !== 1) continue;
     else if (token.startsWith('"')) latest = token;
     else if (token === ':') {
-      name = JSON.parse(latest) as string; // a token between quotes
+      name = JSON.parse(latest) as string; // the token is a quoted string
       if (seen.has(name)) refuse(name, `"${name}" is sent twice; send it once.`);
       seen.add(name);
     } else if (!isExact(token)) {
@@ -64,13 +64,13 @@ function lossesOf(text: string): Fault[] {
   return faults;
 }
 
-/** True where the number reads back as the same decimal, whatever way it is written. */
+/** Whether the number has the same decimal value after it was parsed, in any notation. */
 function isExact(token: string): boolean {
   const value = String(Number(token));
   return value === token || decimal(value) === decimal(token);
 }
 
-/** A decimal in one form: digits without zeros at either end, and a power of ten. */
+/** A decimal in canonical form: digits without leading or trailing zeros, and a power of ten. */
 function decimal(token: string): string {
   const [, whole = '', fraction = '', exponent = '0'] =
     /^-?(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(token) ?? [];

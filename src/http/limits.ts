@@ -1,41 +1,41 @@
-/** What one client, and all of them together, can take of the service. Each process has these to itself. */
+/** Limits on what one client, or all clients together, can use. They apply to each process separately. */
 import { readFileSync } from 'node:fs';
 
-/** Largest body that is read, in bytes. */
+/** Maximum body size. */
 export const bodyBytesMax = 16_384;
-/** Largest request line and headers together, in bytes. */
+/** Maximum size of the request line and headers together. */
 export const headerBytesMax = 16_384;
-/** Headers of a request. Each costs some hundred bytes of memory, however short it is. */
+/** Maximum number of request headers. Each costs a few hundred bytes of memory, however short it is. */
 export const headersMax = 100;
-/** How long a request can take to arrive whole. */
+/** Maximum time until a request has arrived completely. */
 export const requestTimeoutMs = 30_000;
-/** How often Node looks for requests that took longer. */
+/** How often Node checks for requests that exceed it. */
 export const requestCheckMs = 1_000;
-/** How long a connection can stand still, even if its client reads no further. */
-export const stillTimeoutMs = 120_000;
-/** Requests of one connection that wait while another is answered. */
-export const waitingRequestsMax = 8;
-/** And of all connections together: each can have headers of 16 KiB. */
-export const allWaitingRequestsMax = 4_000;
+/** Maximum time without traffic on a connection, even if the client has stopped reading a response. */
+export const inactivityTimeoutMs = 120_000;
+/** Pipelined requests: those of a connection that wait for the response to an earlier one. */
+export const pipelinedRequestsMax = 8;
+/** Pipelined requests of all connections together; each can have 16 KiB of headers. */
+export const pipelinedRequestsTotalMax = 4_000;
 
 /**
- * How long, and for how many bytes, a connection that is closing is still read from. If it were closed at
- * once, the system would reset it, and the client could lose the last answer (RFC 9112, section 9.6).
+ * How long, and for how many bytes, a closing connection is still read. Without that, the system could reset
+ * the connection before the client has read the last response (RFC 9112, section 9.6).
  */
 export const lingerMs = 2_000;
 export const lingerBytesMax = 16 * 1024 * 1024;
 
-/** Bytes of long answers that wait in memory for their readers: of all users, and of one. */
+/** Bytes of long responses that wait in memory until clients read them: of all users, and of one user. */
 export const unreadBytesMax = 64 * 1024 * 1024;
 export const unreadBytesOfUserMax = 4 * 1024 * 1024;
 
-/** Open files that the storage, the log and the listening sockets need. */
+/** Files that the storage, the log and the listening sockets open. */
 const otherFilesMax = 200;
 
-/** Connections at a time. */
+/** Maximum number of open connections. */
 export const connectionsMax = Math.min(10_000, Math.max(1, openFilesMax() - otherFilesMax));
 
-/** How many files this process can have open (RLIMIT_NOFILE), if the system says so. */
+/** How many files this process can open (RLIMIT_NOFILE). */
 function openFilesMax(): number {
   try {
     const [, limit] =

@@ -1,7 +1,7 @@
 /**
- * Lists as answers: a page, or everything in a stream. Memory is bounded however long the list is, how
- * large its plants are and how slow the client is: a stream reads a batch when its client has taken the
- * one before, and a batch is bounded in bytes.
+ * Sends lists: short pages as text, others as a stream. Memory is bounded for any length of list, size of plants and
+ * speed of client. A stream reads a batch after the client has read the previous one, and batches have a maximum
+ * size.
  */
 import { Readable } from 'node:stream';
 import type { Caller } from '../access.ts';
@@ -10,28 +10,28 @@ import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
 import { runInSlice } from '../time-slices.ts';
 import type { Reservation } from './response-budget.ts';
 
-/** A page of at most so many plants is read at once, and not in a slice of its own. */
-const shortPagePlants = 100;
+/** Pages of up to this many plants are read directly, instead of in a time slice. */
+const shortPagePlantsMax = 100;
 
 /**
- * Characters of a piece of a stream at least, except the last. Node keeps up to 64 KiB for a socket and
- * can lose the event that they are sent ("drain") if a response is written in smaller pieces.
+ * Minimum length of a chunk of a stream, except the last. Node buffers up to 64 KiB for a socket, and can lose the
+ * event `drain` if a response is written in smaller chunks.
  */
-const pieceCharsMin = 64 * 1024;
-/** Characters of a batch, give or take, and the fewest and most plants that it is read as. */
+const chunkCharsMin = 64 * 1024;
+/** Approximate length of a batch, and its minimum and maximum number of plants. */
 const batchChars = 72 * 1024;
-const batchPlantsMin = 50; // of the largest size, they have about as many bytes
+const batchPlantsMin = 50; // plants of the maximum size have about `batchChars` together
 const batchPlantsMax = 1_000;
 const firstBatchPlants = 128;
 
-/** Ids of a long page that are kept while it is sent: 8 bytes each. */
+/** Maximum number of ids that are kept while a long page is sent. */
 const pageIdsMax = 100_000;
-
-/** What is reserved for a stream: two batches and the copies that Node makes, and the ids of its page. */
-const streamBytes = 256 * 1024;
 const pageIdBytes = 8;
-/** Longer answers are reserved for as well. */
-const shortAnswerChars = 16 * 1024;
+
+/** Memory of a stream: two batches, and the copies that Node makes. */
+const streamBytes = 256 * 1024;
+/** Responses up to this length are not counted in the budget. */
+const uncountedCharsMax = 16 * 1024;
 
 export interface ListQuery {
   limit?: number;
@@ -42,7 +42,7 @@ export interface ListQuery {
 
 export interface List {
   body: string | Readable;
-  /** The cursor of the next page; undefined if no plant follows, or no limit was given. */
+  /** The cursor of the next page; undefined without a limit, or if no plant follows. */
   next: number | undefined;
 }
 
@@ -50,7 +50,7 @@ export interface ListContext {
   storage: PlantStorage;
   caller: Caller;
   budget: Reservation;
-  /** True once nobody waits for the list any more; then no more of it is read. */
+  /** Returns true after the client has disconnected; reading then stops. */
   isGone: () => boolean;
 }
 
@@ -64,24 +64,24 @@ export async function listPlants(
   const read: Read = (range, wanted = fields) =>
     storage.listPlants(caller, { ...range, tag, fields: wanted, isAborted: isGone });
   const reserve = (json: string) => budget.reserve(Buffer.byteLength(json));
-  if (limit !== undefined && limit <= shortPagePlants) {
+  if (limit !== undefined && limit <= shortPagePlantsMax) {
     const { json, next } = await read({ after, limit });
-    if (json.length > shortAnswerChars) reserve(json);
+    if (json.length > uncountedCharsMax) reserve(json);
     return { body: `[${json}]`, next };
   }
 
   const batches = new Batches(read, fields, after, limit ?? Infinity);
   const idsBytes = Math.min(limit ?? 0, pageIdsMax) * pageIdBytes;
-  // Lists wait for their turn. What a stream needs is checked before its first batch is read: that is most
-  // of the work, and would be in vain.
+  // The check runs in the time slice of the first batch, just before it is read: reading is most of the work, and a
+  // list that exceeds the budget should not cause it.
   let json = await batches.read(() => budget.check(2 * streamBytes + idsBytes));
-  if (!batches.isOver || json.length > shortAnswerChars) reserve(json);
-  while (!batches.isOver && json.length < pieceCharsMin && !isGone()) {
+  if (!batches.isDone || json.length > uncountedCharsMax) reserve(json);
+  while (!batches.isDone && json.length < chunkCharsMin && !isGone()) {
     const more = withComma(await batches.read());
     reserve(more);
     json += more;
   }
-  if (batches.isOver) {
+  if (batches.isDone) {
     return { body: `[${json}]`, next: limit === undefined ? undefined : batches.after };
   }
   budget.reserve(streamBytes + idsBytes);
@@ -89,16 +89,17 @@ export async function listPlants(
   return { body: streamOf(json, batches), next };
 }
 
-/** Reads a list from one batch to the next. */
+/** Reads a list in batches. */
 class Batches {
   readonly #read: Read;
   readonly #fields: readonly PlantField[];
-  /** After which id the next batch begins; undefined once the list has ended. */
+  /** The cursor of the next batch; undefined after the last one. */
   after: number | undefined;
-  /** Plants that can still be read. */
+  /** How many plants can still be read. */
   #left: number;
+  /** How many plants to read in the next batch. */
   #plants = firstBatchPlants;
-  /** The plants of a page that was counted. */
+  /** The remaining plants of a page, after countPage(). */
   #ids: readonly number[] | undefined;
 
   constructor(read: Read, fields: readonly PlantField[], after: number, limit: number) {
@@ -108,11 +109,11 @@ class Batches {
     this.#left = limit;
   }
 
-  get isOver(): boolean {
+  get isDone(): boolean {
     return this.after === undefined || this.#left === 0;
   }
 
-  /** The next plants as JSON; empty if they have been deleted. */
+  /** Reads the next plants as JSON; empty if they have been deleted. */
   async read(check = () => {}): Promise<string> {
     for (;;) {
       const limit = Math.min(this.#left, this.#plants);
@@ -122,8 +123,8 @@ class Batches {
         check();
         return this.#read(range);
       });
-      this.#plants = plantsOf(batchChars, json.length / limit);
-      if (json.length > 2 * batchChars && limit > batchPlantsMin) continue; // fewer at a time
+      this.#plants = batchSize(batchChars, json.length / limit);
+      if (json.length > 2 * batchChars && limit > batchPlantsMin) continue; // read fewer plants
       this.#left -= limit;
       if (ids === undefined) {
         this.after = next;
@@ -131,16 +132,16 @@ class Batches {
       }
       this.after = range.upTo;
       this.#ids = this.#ids?.slice(limit);
-      return next === undefined ? json : this.#readThose(new Set(ids), range);
+      return next === undefined ? json : this.#readOnly(new Set(ids), range);
     }
   }
 
   /**
-   * Finds where a page ends, because its Link must be known before its first plant is sent. Returns the
-   * cursor of the next page; undefined if no plant follows.
+   * Reads the ids of a page, because the Link header is sent before its plants. Returns the cursor of the next page;
+   * undefined if no plant follows.
    *
-   * Others can create plants inside the page while it is sent. It has those that were counted: more would
-   * be above the limit. If others follow it, a page ends after the ids that are kept.
+   * Plants that are created inside the page later are left out: they would exceed the limit. A page with more than
+   * `pageIdsMax` plants ends there, unless it is the last page.
    */
   async countPage(isGone: () => boolean): Promise<number | undefined> {
     const ids: number[] = [];
@@ -148,60 +149,60 @@ class Batches {
     for (let left = this.#left; left > 0 && next !== undefined && !isGone();) {
       const range: Range = { after: next, limit: Math.min(left, batchPlantsMax) };
       const page: PlantPage = await runInSlice(() => this.#read(range, ['id']));
-      const found = JSON.parse(`[${page.json}]`) as Pick<Plant, 'id'>[]; // as it was asked for
+      const found = JSON.parse(`[${page.json}]`) as Pick<Plant, 'id'>[]; // only ids were requested
       if (ids.length < pageIdsMax) ids.push(...found.map(({ id }) => id));
       left -= range.limit;
       ({ next } = page);
     }
     const isLong = ids.length >= pageIdsMax;
-    if (isLong && next === undefined) return undefined; // to the end of the list, whoever is in it
+    if (isLong && next === undefined) return undefined; // the rest of the list, including new plants
     this.#ids = ids;
     this.#left = ids.length;
     return isLong ? ids.at(-1) : next;
   }
 
-  /** What is left of these plants, where there are others between them by now. */
-  async #readThose(ids: ReadonlySet<number>, { after, upTo }: Range): Promise<string> {
-    const those: Plant[] = [];
+  /** Reads the plants with these ids that still exist, without others that were created between them. */
+  async #readOnly(ids: ReadonlySet<number>, { after, upTo }: Range): Promise<string> {
+    const plants: Plant[] = [];
     for (let next: number | undefined = after; next !== undefined;) {
       const range: Range = { after: next, upTo, limit: batchPlantsMin };
       const page: PlantPage = await runInSlice(() => this.#read(range, plantFields));
-      const found = JSON.parse(`[${page.json}]`) as Plant[]; // all fields were asked for
-      those.push(...found.filter(({ id }) => ids.has(id)));
+      const found = JSON.parse(`[${page.json}]`) as Plant[]; // all fields were requested
+      plants.push(...found.filter(({ id }) => ids.has(id)));
       ({ next } = page);
     }
-    return those.map((plant) => plantJson(plant, this.#fields)).join();
+    return plants.map((plant) => plantJson(plant, this.#fields)).join();
   }
 }
 
-function plantsOf(chars: number, charsEach: number): number {
+function batchSize(chars: number, charsEach: number): number {
   return Math.min(batchPlantsMax, Math.max(batchPlantsMin, Math.floor(chars / charsEach)));
 }
 
-/** As text: bytes would be a tenth faster, and take more memory until they are collected. */
+/** Streams text. Bytes would be 10 % faster, but hold more memory until garbage collection. */
 function streamOf(first: string, batches: Batches): Readable {
   let json = `[${first}`;
   return new Readable({
     objectMode: true,
-    highWaterMark: 0, // nothing is read before the client has taken what was
+    highWaterMark: 0, // reads nothing before the client has read the previous chunk
     async read() {
       try {
-        while (json.length < pieceCharsMin && !batches.isOver) {
+        while (json.length < chunkCharsMin && !batches.isDone) {
           json += withComma(await batches.read());
         }
-        this.push(batches.isOver ? `${json}]` : json);
+        this.push(batches.isDone ? `${json}]` : json);
         json = '';
-        if (batches.isOver) this.push(null);
+        if (batches.isDone) this.push(null);
       } catch (error) {
         this.destroy(
-          error instanceof Error ? error : new Error('the list broke off', { cause: error }),
+          error instanceof Error ? error : new Error('the list was aborted', { cause: error }),
         );
       }
     },
   });
 }
 
-/** The first plants of a list are there, so that a comma goes before all others. */
+/** For batches after the first one, which is never empty. */
 function withComma(json: string): string {
   return json === '' ? '' : `,${json}`;
 }

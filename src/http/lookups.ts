@@ -1,21 +1,23 @@
 /**
- * Lookups of tokens that this process does not know. Anybody can make up any number of them, because
- * their checksum is public. So a client has a few lookups at a time, and clients take turns: a flood of
- * one of them delays neither another's new token nor a request whose token is known.
+ * Queues lookups of tokens that are not cached. Clients can make up any number of tokens, because the checksum is
+ * public. So each client has a limited number of lookups, and clients are served round-robin. A flood from one
+ * client delays neither the new tokens of others nor requests with known tokens.
  */
 import { Problem } from '../problem.ts';
 
-/** Requests that wait for one. */
-export const waitingMax = 2_048;
-/** With 4 seconds to identify a caller, 1 to check the schema and 5.5 to write, an answer takes 12 at most. */
-const waitMsMax = 1_000;
+/** Maximum number of requests that wait for a lookup. */
+export const waitingLookupsMax = 2_048;
+/**
+ * With 4 seconds to identify a caller, 1 to check the schema and 5.5 to write, a response takes at most 12.
+ */
+const lookupWaitMsMax = 1_000;
 
 interface Waiting {
   begin: () => void;
   refuse: () => void;
 }
 
-/** A client that has a lookup in progress or waits for one. */
+/** A client with lookups in progress or waiting. */
 interface Client {
   name: string;
   inProgress: number;
@@ -25,23 +27,23 @@ interface Client {
 export class Lookups {
   readonly #max: number;
   readonly #clients = new Map<string, Client>();
-  /** Those of them that wait, in the order of their turns. */
+  /** Clients with waiting lookups, in round-robin order. */
   readonly #queue = new Set<Client>();
   #inProgress = 0;
   #waiting = 0;
 
-  /** `max` lookups are in progress at a time, half of them of one client. */
+  /** At most `max` lookups run at a time, and half as many for one client. */
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Runs `lookup` for the client at this address. Rejects with `overloaded` if its turn does not come. */
+  /** Runs `lookup` for the client at this address. Rejects with `overloaded` if it cannot start in time. */
   async run<T>(address: string | undefined, lookup: () => Promise<T>): Promise<T> {
     const name = clientAt(address);
     const client = this.#clients.get(name) ?? { name, inProgress: 0, waiting: new Set() };
     this.#clients.set(name, client);
     if (this.#hasRoomFor(client)) this.#begin(client);
-    else await this.#turnOf(client);
+    else await this.#wait(client);
     try {
       return await lookup();
     } finally {
@@ -70,31 +72,32 @@ export class Lookups {
       const [first] = client.waiting;
       if (first === undefined || !this.#hasRoomFor(client)) continue;
       this.#remove(client, first);
-      if (this.#queue.delete(client) && client.waiting.size > 0) this.#queue.add(client); // as the last
+      if (this.#queue.delete(client) && client.waiting.size > 0) this.#queue.add(client);
       this.#begin(client);
       first.begin();
       return;
     }
   }
 
-  async #turnOf(client: Client): Promise<void> {
-    if (this.#waiting >= waitingMax) this.#makeRoomFor(client);
+  async #wait(client: Client): Promise<void> {
+    if (this.#waiting >= waitingLookupsMax) this.#makeRoomFor(client);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting = { begin: resolve, refuse: () => reject(tooManyLookups()) };
     client.waiting.add(waiting);
     this.#queue.add(client);
     this.#waiting++;
-    const timer = setTimeout(() => this.#refuse(client, waiting), waitMsMax);
+    const timer = setTimeout(() => this.#refuse(client, waiting), lookupWaitMsMax);
     await promise.finally(() => clearTimeout(timer));
   }
 
-  /** The client that waits for most gives one up. */
+  /** Drops the oldest waiting lookup of the client that has the most. */
   #makeRoomFor(newcomer: Client): void {
-    let most = newcomer;
-    for (const client of this.#queue) if (client.waiting.size > most.waiting.size) most = client;
-    const [oldest] = most.waiting;
-    if (most === newcomer || oldest === undefined) throw tooManyLookups();
-    this.#refuse(most, oldest);
+    let busiest = newcomer;
+    for (const client of this.#queue)
+      if (client.waiting.size > busiest.waiting.size) busiest = client;
+    const [oldest] = busiest.waiting;
+    if (busiest === newcomer || oldest === undefined) throw tooManyLookups();
+    this.#refuse(busiest, oldest);
   }
 
   #refuse(client: Client, waiting: Waiting): void {
@@ -122,13 +125,13 @@ function tooManyLookups(): Problem {
 }
 
 /**
- * Whom an address belongs to. Who has one IPv6 address has all those with its first 64 bits. An IPv4
- * address, also as ::ffff:192.0.2.1, is one client.
+ * The client of an address. IPv6 addresses with the same first 64 bits are one client, because hosts get whole /64
+ * networks. Each IPv4 address is a client, also as ::ffff:192.0.2.1.
  */
 export function clientAt(address = ''): string {
   if (!address.includes(':') || address.includes('.')) return address;
   const [before = [], after = []] = address.split('::').map((part) => part.split(':'));
-  const left = 8 - before.length - after.length; // more than none only if there is a `::`
+  const left = 8 - before.length - after.length; // above 0 only if there is a `::`
   const zeros = Array.from({ length: Math.max(0, left) }, () => '0');
   return [...before, ...zeros, ...after].slice(0, 4).join(':');
 }

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { Problem } from '../problem.ts';
-import { answerConnect } from './broken.ts';
+import { refuseConnect } from './client-errors.ts';
 import type { Connections } from './connections.ts';
 import { methodNotAllowed } from './problems.ts';
 
@@ -35,7 +35,7 @@ export function answerOtherMethods(app: FastifyInstance, connections: Connection
   });
 
   app.server.on('connect', ({ socket }: IncomingMessage) =>
-    answerConnect(socket, connections, allowOf(methods)),
+    refuseConnect(socket, connections, allowOf(methods)),
   );
 }
 

@@ -1,5 +1,5 @@
 /**
- * The operations on plants: from a checked request to the storage, and its answer as JSON.
+ * The operations on plants: from a validated request to the storage, and its result as JSON.
  */
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
@@ -18,7 +18,7 @@ const jsonMediaType = 'application/json';
 export interface PlantRoutesOptions {
   storage: Storage;
   log: Logger;
-  /** What stands before a path in an address: empty for path-absolute, no slash at its end. */
+  /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
   baseUrl: string;
 }
 
@@ -53,7 +53,7 @@ export function plantRoutes(
     }
     if (body instanceof Readable) {
       if (request.method === 'HEAD') return sendText(reply, jsonMediaType, Readable.from([]));
-      // The status is sent by then, so breaking off is all that is left to tell the client.
+      // The status has been sent by then, so the service can only abort the response.
       body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
     }
     return sendText(reply, jsonMediaType, body);

@@ -1,27 +1,26 @@
 /**
- * Problems as answers: RFC 9457 over HTTP. One table says what each kind is; docs/errors.md
- * describes each for people.
+ * Problems as HTTP responses (RFC 9457). docs/errors.md describes each kind.
  */
 import { channel } from 'node:diagnostics_channel';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { redactTokens } from '../token.ts';
-import { Failures } from './failures.ts';
-import { setPrivate } from './headers.ts';
+import { FailureLog } from './failure-log.ts';
+import { setPrivateHeaders } from './headers.ts';
 import { bodyBytesMax, headerBytesMax, headersMax, requestTimeoutMs } from './limits.ts';
 import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
 
-interface Answer {
+interface ProblemResponse {
   status: number;
   title: string;
-  /** What the client is asked to wait before it tries again (RFC 9110, section 10.2.3). */
+  /** The Retry-After header (RFC 9110, section 10.2.3). */
   retryAfterSeconds?: number;
 }
 
-export const answers: Record<ProblemKind, Answer> = {
+export const answers: Record<ProblemKind, ProblemResponse> = {
   'invalid-request': { status: 400, title: 'The request is not valid' },
   'invalid-token': { status: 401, title: 'A valid token is required' },
   'insufficient-scope': { status: 403, title: 'The token lacks the required scope' },
@@ -42,18 +41,18 @@ export const answers: Record<ProblemKind, Answer> = {
   'outcome-unknown': { status: 503, title: 'The outcome is unknown', retryAfterSeconds: 1 },
 };
 
-/** For metrics: `{ kind }` of each problem that is answered, also to bytes that are not HTTP. */
-const answered = channel('plant-store:error');
+/** For metrics: `{ kind }` of each problem that is sent, including those for bytes that are not HTTP. */
+const problemChannel = channel('plant-store:error');
 
-/** A stable name, not an address: it means the same on every host. */
+/** A URN, because the type is the same on every host. */
 export function problemType(kind: ProblemKind): string {
   return `urn:plant-store:problem:${kind}`;
 }
 
-/** The body of an answer, made once for each. A 5xx alone carries the request id, to be found in the log by. */
+/** The body of a response; call it once per response. Only a 5xx contains the request id, to find it in the log. */
 export function problemBody(problem: Problem, requestId: string): string {
   const { status, title } = answers[problem.kind];
-  if (answered.hasSubscribers) answered.publish({ kind: problem.kind });
+  if (problemChannel.hasSubscribers) problemChannel.publish({ kind: problem.kind });
   const text = JSON.stringify({
     type: problemType(problem.kind),
     title,
@@ -61,7 +60,7 @@ export function problemBody(problem: Problem, requestId: string): string {
     detail: status < 500 ? problem.detail : `${problem.detail} The request id is ${requestId}.`,
     errors: problem.faults,
   });
-  // It quotes the names of fields and parameters, and anything can be sent as a name.
+  // Faults quote names of fields and parameters, and a client can send a token as a name.
   return problem.faults === undefined ? text : redactTokens(text);
 }
 
@@ -69,13 +68,13 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
   const { status, retryAfterSeconds } = answers[problem.kind];
   if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
   const { id } = reply.request;
-  setPrivate(reply.code(status).header('x-request-id', id));
+  setPrivateHeaders(reply.code(status).header('x-request-id', id));
   return sendText(reply, problemMediaType, problemBody(problem, id));
 }
 
-/** The error handler of the app: whatever was thrown becomes a problem, and a 5xx an entry in the log. */
+/** The error handler of the app: sends any error as a problem, and logs it if it is a 5xx. */
 export function problemHandler(log: Logger) {
-  const failures = new Failures(log);
+  const failures = new FailureLog(log);
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = asProblem(error);
     if (answers[problem.kind].status >= 500) failures.add(request.id, problem);

@@ -1,8 +1,8 @@
 /**
- * Checks what a request says against the TypeBox schemas of its route, strictly: no type is coerced,
- * nothing unknown, repeated or lossy passes, and every fault of every part is told in one answer.
+ * Validates requests against the TypeBox schemas of their routes. It coerces no types, refuses unknown, repeated and
+ * lossy input, and reports all faults of all parts in one response.
  *
- * Fastify's own validation stops at the first part that fails, so a hook does it instead.
+ * Fastify's own validation stops at the first part that fails, so a hook replaces it.
  */
 import type { TObject } from '@sinclair/typebox';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
@@ -11,7 +11,7 @@ import { invalidRequest, type Fault, type FaultPlace } from '../problem.ts';
 import { pointerTo, readJson } from './json.ts';
 import { readQuery, readText } from './query.ts';
 
-interface Reading {
+interface Input {
   value: unknown;
   faults: Fault[];
 }
@@ -23,14 +23,14 @@ const ajv = new Ajv({
   allErrors: true, // bounded by the size of a body and of the headers
   verbose: true,
   strict: true,
-  validateSchema: false, // a test does: to compile the schema of schemas takes as long as all of ours
+  validateSchema: false, // a test does it, because compiling the meta-schema is slow
   keywords: ['style', 'explode'],
 });
 
-/** Makes every route below `app` that has schemas check its requests. */
+/** Validates the requests of every route that is added to `app` later and has schemas. */
 export function validateRequests(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
-    // Fastify has no type for schemas; those of our routes are TypeBox objects.
+    // Fastify does not type schemas; those of our routes are TypeBox objects.
     const { params, querystring, body } = (route.schema ?? {}) as Record<string, TObject>;
     const checkParams = params && compile(params, toParameter);
     const checkQuery = querystring && compile(querystring, toParameter);
@@ -50,33 +50,33 @@ export function validateRequests(app: FastifyInstance): void {
   });
 }
 
-function readParams(schema: TObject, params: unknown): Reading {
-  const texts = Object.entries(params as Record<string, string>); // find-my-way makes no others
+function readParams(schema: TObject, params: unknown): Input {
+  const texts = Object.entries(params as Record<string, string>); // as find-my-way returns them
   const value = texts.map(([name, text]) => [name, readText(schema.properties[name], text)]);
   return { value: Object.fromEntries(value), faults: [] };
 }
 
-function readBody(body: unknown): Reading {
+function readBody(body: unknown): Input {
   return body instanceof Buffer ? readJson(body) : readJson(Buffer.alloc(0));
 }
 
 function compile(schema: TObject, placeOf: (name: string) => FaultPlace) {
   let validate: ValidateFunction | undefined;
-  return (reading: Reading, faults: Fault[]): unknown => {
-    faults.push(...reading.faults);
-    validate ??= ajv.compile(schema); // with the first request, which takes less than all at the start
-    if (reading.value !== undefined && !validate(reading.value)) {
-      // One fault for each member: the first thing wrong with it, and its whole rule.
-      const told = new Set(reading.faults.map(keyOf));
+  return (input: Input, faults: Fault[]): unknown => {
+    faults.push(...input.faults);
+    validate ??= ajv.compile(schema); // at the first request, to keep startup fast
+    if (input.value !== undefined && !validate(input.value)) {
+      // One fault per member: its first error, with the complete rule.
+      const reported = new Set(input.faults.map(keyOf));
       for (const error of validate.errors ?? []) {
         const name = memberOf(error);
         const at = name === undefined ? { pointer: '' } : placeOf(name);
         const fault = { ...at, detail: detailOf(error, name, schema, 'parameter' in at) };
-        if (!told.has(keyOf(fault))) faults.push(fault);
-        told.add(keyOf(fault));
+        if (!reported.has(keyOf(fault))) faults.push(fault);
+        reported.add(keyOf(fault));
       }
     }
-    return reading.value;
+    return input.value;
   };
 }
 
@@ -84,7 +84,7 @@ function keyOf(fault: FaultPlace): string {
   return 'pointer' in fault ? fault.pointer : fault.parameter;
 }
 
-/** The member of the object that the error is about; undefined for the object as a whole. */
+/** The member that the error is about; undefined for the whole object. */
 function memberOf(error: ErrorObject): string | undefined {
   const params: Record<string, unknown> = error.params;
   if (error.keyword === 'required') return String(params['missingProperty']);
@@ -108,12 +108,13 @@ function detailOf(
   }
   const rule = schema.properties[name]?.description ?? 'something else';
   if (error.keyword === 'required') return `"${name}" is missing; it must be ${rule}.`;
-  // A parameter is text, so it cannot have a wrong type as a member of the body can.
-  const wrong = isParameter && error.keyword === 'type' ? 'is not valid' : wrongs[error.keyword];
+  // A parameter is always text, so "wrong type" would confuse.
+  const wrong =
+    isParameter && error.keyword === 'type' ? 'is not valid' : wrongTexts[error.keyword];
   return `"${name}" ${wrong ?? 'is not valid'}; it must be ${rule}.`;
 }
 
-const wrongs: Record<string, string> = {
+const wrongTexts: Record<string, string> = {
   type: 'has the wrong type',
   minLength: 'is empty',
   maxLength: 'is too long',

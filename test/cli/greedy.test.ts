@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { waitingRequestsMax } from '../../src/http/limits.ts';
+import { pipelinedRequestsMax } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { until } from '../support/until.ts';
@@ -39,7 +39,7 @@ describe('serve', { concurrency: 2 }, () => {
       assert.equal(answer?.status, 200);
       ({ isLast } = answer);
     }
-    assert.ok(answers > waitingRequestsMax && answers < many, `${answers} answers`);
+    assert.ok(answers > pipelinedRequestsMax && answers < many, `${answers} answers`);
     assert.equal(await connection.answer(), undefined);
     assert.equal((await call(`${service.address}/plants`, 'GET', { token: other })).status, 200);
   });
@@ -57,9 +57,9 @@ describe('serve', { concurrency: 2 }, () => {
       connection.write(
         at % 3 === 0 ? create : listRequest(greedy, `/plants?limit=100&after=${at % 50}&fields=id`),
       );
-    for (let at = 0; at < waitingRequestsMax; at++) send(at);
+    for (let at = 0; at < pipelinedRequestsMax; at++) send(at);
     for (let at = 0; at < requests; at++) {
-      if (at + waitingRequestsMax < requests) send(at + waitingRequestsMax);
+      if (at + pipelinedRequestsMax < requests) send(at + pipelinedRequestsMax);
       const answer = await connection.answer();
       assert.equal(answer?.status, at % 3 === 0 ? 201 : 200);
       assert.equal(answer.isLast, false);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { clientAt, Lookups, waitingMax } from '../../src/http/lookups.ts';
+import { clientAt, Lookups, waitingLookupsMax } from '../../src/http/lookups.ts';
 import { until } from '../support/until.ts';
 
 const lookupsMax = 32;
@@ -73,7 +73,7 @@ describe('lookups of unknown tokens', () => {
   it('wait in a bounded queue, where the client that waits for most makes room', async () => {
     const held = new Held();
     fill(held);
-    held.ask('greedy', waitingMax);
+    held.ask('greedy', waitingLookupsMax);
     held.ask('greedy', 10);
     held.ask('modest', 5);
     await nextTurn();
@@ -84,7 +84,7 @@ describe('lookups of unknown tokens', () => {
     await held.end(2);
     assert.deepEqual(held.begun.slice(lookupsMax), ['greedy', 'modest']);
     await held.endAll();
-    assert.equal(held.begun.length, lookupsMax + waitingMax);
+    assert.equal(held.begun.length, lookupsMax + waitingLookupsMax);
   });
 
   it('are refused in time if no turn comes, and keep no place', async () => {

@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { pino } from 'pino';
 import { buildApp } from '../../src/http/app.ts';
-import { answerBrokenRequest } from '../../src/http/broken.ts';
+import { handleClientError } from '../../src/http/client-errors.ts';
 import { Connections } from '../../src/http/connections.ts';
 import { bodyBytesMax } from '../../src/http/limits.ts';
 import { idMax } from '../../src/ids.ts';
@@ -47,7 +47,7 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
   // Node reports this after 30 seconds, so this calls its handler directly, on a real connection.
   'request-timeout': async (t) => {
     const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
-    const server = createServer((socket) => answerBrokenRequest(late, socket, new Connections()));
+    const server = createServer((socket) => handleClientError(late, socket, new Connections()));
     t.after(() => server.close());
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo; // it listens on a port

@@ -1,13 +1,13 @@
 /**
- * Answers to what never becomes a request that a route could see: bytes that are not HTTP, headers
- * that are too large, a request that is too slow.
+ * Responses to input that never reaches a route: bytes that are not HTTP, headers that are too large, a
+ * request that arrives too slowly, CONNECT.
  */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { Problem } from '../problem.ts';
 import { linger, type Connections } from './connections.ts';
 import { privateHeaders } from './headers.ts';
-import { stillTimeoutMs } from './limits.ts';
+import { inactivityTimeoutMs } from './limits.ts';
 import {
   answers,
   headersTooLarge,
@@ -16,14 +16,14 @@ import {
   requestTimeout,
 } from './problems.ts';
 
-// An import would read all that node:http exports, and with WebSocket a whole HTTP client is loaded.
+// An import would load every export of node:http, and with WebSocket a whole HTTP client.
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /**
- * For the event `clientError` of node:http: the connection cannot be used any further. If it waits for
- * the answer to another request, that answer is its last: the client would take this one for it.
+ * Handles the event `clientError` of node:http: the connection can no longer be used. If responses to earlier
+ * requests are pending, they are sent and this error is not: the client would take it for one of them.
  */
-export function answerBrokenRequest(
+export function handleClientError(
   error: Error & { code?: string },
   socket: Socket,
   connections: Connections,
@@ -32,37 +32,43 @@ export function answerBrokenRequest(
     socket.destroy();
     return;
   }
-  if (!connections.endAfterWhole(socket)) answerAndEnd(socket, problemOfParser(error.code));
+  if (!connections.closeAfterCompleteRequests(socket)) {
+    respondAndClose(socket, parserProblem(error.code));
+  }
 }
 
 /**
- * For the event `connect` of node:http, which has let go of the connection: nothing else listens for
- * its errors, ends it if it stands still, or tells the response before it when its client has read.
+ * Handles the event `connect` of node:http. Node has released the socket by then, so its errors, its timeout and
+ * the `drain` of a response in progress are handled here.
  */
-export function answerConnect(socket: Socket, connections: Connections, allow: string): void {
+export function refuseConnect(socket: Socket, connections: Connections, allow: string): void {
   const destroy = () => void socket.destroy();
-  socket.on('error', destroy).setTimeout(stillTimeoutMs, destroy);
-  if (connections.endAfterWhole(socket)) {
-    socket.on('drain', () => connections.continueSending(socket));
+  socket.on('error', destroy).setTimeout(inactivityTimeoutMs, destroy);
+  if (connections.closeAfterCompleteRequests(socket)) {
+    socket.on('drain', () => connections.resumeSending(socket));
     return;
   }
   const problem = new Problem(
     'method-not-allowed',
     'This is not a proxy. Send the request itself, without CONNECT.',
   );
-  answerAndEnd(socket, problem, { Allow: allow });
+  respondAndClose(socket, problem, { Allow: allow });
 }
 
-function answerAndEnd(socket: Socket, problem: Problem, more: Record<string, string> = {}): void {
-  const { status, headers, body } = answerOf(problem);
-  const all = Object.entries({ ...headers, ...more });
+function respondAndClose(
+  socket: Socket,
+  problem: Problem,
+  extraHeaders: Record<string, string> = {},
+): void {
+  const { status, headers, body } = responseOf(problem);
+  const all = Object.entries({ ...headers, ...extraHeaders });
   const lines = all.map(([name, value]) => `${name}: ${value}\r\n`);
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`;
   socket.write(head + body);
   linger(socket);
 }
 
-function problemOfParser(code: string | undefined): Problem {
+function parserProblem(code: string | undefined): Problem {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return headersTooLarge();
@@ -76,7 +82,7 @@ function problemOfParser(code: string | undefined): Problem {
   }
 }
 
-function answerOf(problem: Problem) {
+function responseOf(problem: Problem) {
   const requestId = randomUUID();
   const body = problemBody(problem, requestId);
   const headers = {
