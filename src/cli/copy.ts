@@ -14,7 +14,7 @@ interface CopyOptions {
   resume: boolean;
 }
 
-/** Rows that are read into memory, and then written, at once. */
+/** Number of rows that are read into memory and then written together. */
 const batchRows = 2_000;
 
 export async function copy({ from, to, resume }: CopyOptions): Promise<void> {

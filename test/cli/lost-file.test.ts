@@ -87,7 +87,7 @@ describe('a file that is lost while it is served', { concurrency: 2 }, () => {
     const started = await start(t);
     copyFileSync(started.path, `${started.path}.copy`);
     renameSync(`${started.path}.copy`, started.path);
-    await assertRefused(started, /was replaced by another file .*\. Put the first one back/);
+    await assertRefused(started, /was replaced by another file .*\. Put the original file back/);
   });
 
   it('is noticed if its WAL is deleted', async (t) => {
