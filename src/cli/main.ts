@@ -7,15 +7,15 @@ import { Argument, Command, CommanderError, Option } from '@commander-js/extra-t
 import { roles, scopes } from '../access.ts';
 import { Name, Tag } from '../plant.ts';
 import {
-  baseUrl,
-  databaseUrl,
-  durationMs,
   flag,
-  host,
-  port,
-  scopeList,
-  textMatching,
-  workers,
+  parseBaseUrl,
+  parseDatabaseUrl,
+  parseDurationMs,
+  parseHost,
+  parsePort,
+  parserOf,
+  parseScopeList,
+  parseWorkers,
 } from './options.ts';
 import { failWhenOutputIsLost } from './output.ts';
 import { exitStatusOf, reasonOf } from './reason.ts';
@@ -54,16 +54,18 @@ function program() {
   plantStore
     .command('serve')
     .description('start the HTTP service')
-    .addOption(database())
-    .addOption(flag('--host <host>', 'address to listen on').argParser(host).default('127.0.0.1'))
+    .addOption(databaseFlag())
+    .addOption(
+      flag('--host <host>', 'address to listen on').argParser(parseHost).default('127.0.0.1'),
+    )
     .addOption(
       flag('--port <number>', 'port to listen on; 0 chooses a free one')
-        .argParser(port)
+        .argParser(parsePort)
         .default(8080),
     )
     .addOption(
       flag('--base-url <url>', 'public URL, if it differs; can include a path prefix')
-        .argParser(baseUrl)
+        .argParser(parseBaseUrl)
         .default('', 'none'),
     )
     .addOption(
@@ -71,7 +73,7 @@ function program() {
         '--workers <number>',
         'number of processes that serve requests; auto starts one per core',
       )
-        .argParser(workers)
+        .argParser(parseWorkers)
         .default(1),
     )
     .addOption(
@@ -87,28 +89,28 @@ function program() {
     .command('create')
     .description('create a token and print it; it is shown only once')
     .addArgument(
-      new Argument('<user>', 'user of the token; created if needed').argParser(textMatching(Name)),
+      new Argument('<user>', 'user of the token; created if needed').argParser(parserOf(Name)),
     )
-    .addOption(database())
-    .addOption(store('store of the user; created if needed').default('main'))
+    .addOption(databaseFlag())
+    .addOption(storeFlag('store of the user; created if needed').default('main'))
     .addOption(
       flag('--role <role>', 'role of the user from now on; a new user is a member') //
         .choices(roles),
     )
     .addOption(
       flag('--scope <list>', 'scopes that the token grants, separated by commas')
-        .argParser(scopeList)
+        .argParser(parseScopeList)
         .default([...scopes], scopes.join(',')),
     )
     .addOption(
       flag(
         '--expires <duration>',
         'lifetime, such as 12h or 90d; without it, the token never expires',
-      ).argParser(durationMs),
+      ).argParser(parseDurationMs),
     )
     .addOption(
       flag('--label <text>', 'note that "token list" shows')
-        .argParser(textMatching(Tag))
+        .argParser(parserOf(Tag))
         .default('', 'none'),
     )
     .action(async (user, options) => (await import('./token.ts')).createToken(user, options));
@@ -116,46 +118,46 @@ function program() {
   token
     .command('list')
     .description('list tokens, including expired and revoked ones')
-    .addOption(database())
-    .addOption(store('list only the tokens of this store'))
+    .addOption(databaseFlag())
+    .addOption(storeFlag('list only the tokens of this store'))
     .action(async (options) => (await import('./token.ts')).listTokens(options));
 
   token
     .command('revoke')
     .description('revoke a token immediately')
     .addArgument(new Argument('<id>', 'id of the token, as shown by "token list"'))
-    .addOption(database())
+    .addOption(databaseFlag())
     .action(async (id, options) => (await import('./token.ts')).revokeToken(id, options));
 
   plantStore
     .command('migrate')
     .description('create a database or upgrade its schema (serve also does this)')
-    .addOption(database())
+    .addOption(databaseFlag())
     .action(async (options) => (await import('./migrate.ts')).migrate(options));
 
   plantStore
     .command('backup')
     .description('back up an SQLite database, even while it is in use, and verify the copy')
     .addArgument(new Argument('<file>', 'path of the backup; must not exist'))
-    .addOption(database())
+    .addOption(databaseFlag())
     .action(async (file, options) => (await import('./backup.ts')).backup(file, options));
 
   plantStore
     .command('restore')
     .description('replace an SQLite database with a backup; stop the service first')
     .addArgument(new Argument('<file>', 'path of the backup'))
-    .addOption(database())
+    .addOption(databaseFlag())
     .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
 
   plantStore
     .command('copy')
     .description('copy a database to another, empty one, and compare the two')
     .addOption(
-      flag('--from <url>', 'database to copy').argParser(databaseUrl).makeOptionMandatory(),
+      flag('--from <url>', 'database to copy').argParser(parseDatabaseUrl).makeOptionMandatory(),
     )
     .addOption(
       flag('--to <url>', 'empty database to copy it to')
-        .argParser(databaseUrl)
+        .argParser(parseDatabaseUrl)
         .makeOptionMandatory(),
     )
     .addOption(new Option('--resume', 'resume an interrupted copy').default(false))
@@ -164,12 +166,12 @@ function program() {
   return plantStore;
 }
 
-function database() {
+function databaseFlag() {
   return flag('--database <url>', 'address of the database: sqlite:PATH or postgres://...')
-    .argParser(databaseUrl)
+    .argParser(parseDatabaseUrl)
     .default(defaultDatabase, defaultDatabase); // a description, so that --help shows it without quotes
 }
 
-function store(description: string) {
-  return flag('--store <name>', description).argParser(textMatching(Name));
+function storeFlag(description: string) {
+  return flag('--store <name>', description).argParser(parserOf(Name));
 }

@@ -15,7 +15,7 @@ export function flag<const Flags extends string>(flags: Flags, description: stri
   return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);
 }
 
-export function databaseUrl(text: string): string {
+export function parseDatabaseUrl(text: string): string {
   if (/^(?:sqlite:|postgres(?:ql)?:\/\/)./is.test(text)) return text;
   const hint = 'Use sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE.';
   // InvalidArgumentError shows the text, which can contain a password.
@@ -23,22 +23,22 @@ export function databaseUrl(text: string): string {
   throw new InvalidArgumentError(hint);
 }
 
-export function host(text: string): string {
+export function parseHost(text: string): string {
   if (text.trim() === '') throw new InvalidArgumentError('Use a host name or an IP address.');
   return text;
 }
 
-export function port(text: string): number {
-  return integer(text, 0, 65_535);
+export function parsePort(text: string): number {
+  return parseInteger(text, 0, 65_535);
 }
 
-export function workers(text: string): number {
+export function parseWorkers(text: string): number {
   return text === 'auto'
     ? availableParallelism()
-    : integer(text, 1, workersMax, 'auto or an integer');
+    : parseInteger(text, 1, workersMax, 'auto or an integer');
 }
 
-function integer(text: string, min: number, max: number, what = 'an integer'): number {
+function parseInteger(text: string, min: number, max: number, what = 'an integer'): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= min && value <= max)) {
     throw new InvalidArgumentError(`Use ${what} from ${min} to ${max}.`);
@@ -47,7 +47,7 @@ function integer(text: string, min: number, max: number, what = 'an integer'): n
 }
 
 /** The URL without a trailing slash. */
-export function baseUrl(text: string): string {
+export function parseBaseUrl(text: string): string {
   const url = URL.parse(text);
   if (!url || !['http:', 'https:'].includes(url.protocol) || /[?#@\s]/.test(text)) {
     throw new InvalidArgumentError(
@@ -58,7 +58,7 @@ export function baseUrl(text: string): string {
 }
 
 /** A duration such as 90d, in milliseconds. */
-export function durationMs(text: string): number {
+export function parseDurationMs(text: string): number {
   const [, count, unit] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];
   if (count === undefined || unit === undefined) {
     throw new InvalidArgumentError('Use a number followed by s, m, h or d, such as 12h or 90d.');
@@ -67,7 +67,7 @@ export function durationMs(text: string): number {
   return Number(count) * (unitMs[unit] ?? Number.NaN);
 }
 
-export function scopeList(text: string): Scope[] {
+export function parseScopeList(text: string): Scope[] {
   const wanted = new Set(text.split(',').map((one) => one.trim()));
   const known = scopes.filter((scope) => wanted.has(scope));
   if (known.length !== wanted.size) {
@@ -77,7 +77,7 @@ export function scopeList(text: string): Scope[] {
 }
 
 /** Returns a parser of text that is valid for the schema of a name or a tag. */
-export function textMatching(schema: TString): (text: string) => string {
+export function parserOf(schema: TString): (text: string) => string {
   const { minLength = 0, maxLength = Infinity, pattern = '' } = schema;
   const characters = new RegExp(pattern, 'u');
   return (text) => {
