@@ -1,52 +1,78 @@
 import type { Static } from '@sinclair/typebox';
 import { idMax } from './ids.ts';
-import { Type } from './typebox.ts';
+import { publish, Type } from './typebox.ts';
 
 export const nameCodePointsMax = 200;
 export const tagCodePointsMax = 100;
 
-// The description of a schema is one sentence fragment that fits behind "must be": the reference
-// page shows it and a refusal quotes it, so the rule is worded once.
+// The description of a schema is its rule: one fragment that fits behind "must be". A refusal quotes
+// it, and openapi.json has it after what the value means.
 
 // Control characters (C0, DEL, C1) and lone surrogates: no two storages treat them alike.
-const plainText = '[^\\u0000-\\u001F\\u007F-\\u009F\\uD800-\\uDFFF]*$';
+const refused = '\\x00-\\x1F\\x7F-\\x9F\\uD800-\\uDFFF';
+
+// Those of them that a pattern means alike in bytes, in UTF-16 and in code points.
+const refusedEverywhere = '\\x00-\\x1F\\x7F';
+
+const without = (characters: string) => `^[^${characters}]*$`;
+
+/** White space, then anything else: no pattern here needs a lookahead or goes back in the text. */
+const notBlankWithout = (characters: string) =>
+  `^[^\\S${characters}]*[^\\s${characters}][^${characters}]*$`;
 
 /** Any text that people name things with: plants, users, stores. */
-export const Name = Type.String({
-  minLength: 1,
-  maxLength: nameCodePointsMax,
-  pattern: `^(?!\\s*$)${plainText}`,
-  description: `a string of 1 to ${nameCodePointsMax} Unicode code points, at least one of them not white space, without control characters and lone surrogates`,
-  examples: ['Monstera deliciosa'],
-});
+export const Name = publish(
+  Type.String({
+    minLength: 1,
+    maxLength: nameCodePointsMax,
+    pattern: notBlankWithout(refused),
+    description: `a string of 1 to ${nameCodePointsMax} Unicode code points, at least one of them not white space, without control characters and lone surrogates`,
+    examples: ['Monstera deliciosa'],
+  }),
+  { meaning: 'What the plant is called.', pattern: notBlankWithout(refusedEverywhere) },
+);
 
-export const Tag = Type.String({
-  maxLength: tagCodePointsMax,
-  pattern: `^${plainText}`,
-  description: `a string of at most ${tagCodePointsMax} Unicode code points, without control characters and lone surrogates`,
-  examples: ['indoor'],
-});
+export const Tag = publish(
+  Type.String({
+    maxLength: tagCodePointsMax,
+    pattern: without(refused),
+    description: `a string of at most ${tagCodePointsMax} Unicode code points, without control characters and lone surrogates`,
+    examples: ['indoor'],
+  }),
+  {
+    meaning: 'A word of your own to find the plant by. Without it, the tag is empty.',
+    pattern: without(refusedEverywhere),
+  },
+);
 
-export const PlantId = Type.Integer({
-  minimum: 1,
-  maximum: idMax,
-  description: `an integer from 1 to ${idMax}`,
-  examples: [42],
-});
+export const PlantId = publish(
+  Type.Integer({
+    minimum: 1,
+    maximum: idMax,
+    description: `an integer from 1 to ${idMax}`,
+    examples: [42],
+  }),
+  {
+    meaning:
+      'The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held.',
+  },
+);
 
 /** A plant as it is stored. */
 export const Plant = Type.Object({ id: PlantId, name: Name, tag: Tag });
 export type Plant = Static<typeof Plant>;
 
 /** A plant as it is sent to be created: no `tag` means `""`, no `id` means the next one. */
-export const NewPlant = Type.Object(
-  { name: Name, id: Type.Optional(PlantId), tag: Type.Optional(Tag) },
-  {
-    title: 'NewPlant',
-    additionalProperties: false,
-    description: 'a JSON object with the fields name, id and tag',
-    examples: [{ name: 'Monstera deliciosa', tag: 'indoor' }],
-  },
+export const NewPlant = publish(
+  Type.Object(
+    { name: Name, id: Type.Optional(PlantId), tag: Type.Optional(Tag) },
+    {
+      additionalProperties: false,
+      description: 'a JSON object with the fields name, id and tag',
+      examples: [{ name: 'Monstera deliciosa', tag: 'indoor' }],
+    },
+  ),
+  { meaning: 'A plant to create.' },
 );
 export type NewPlant = Static<typeof NewPlant>;
 

@@ -4,90 +4,152 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import swagger from '@fastify/swagger';
+import type { TObject, TSchema } from '@sinclair/typebox';
 import { fastify } from 'fastify';
 import { pino } from 'pino';
 import { addRoutes } from '../src/http/app.ts';
+import { exampleRequestId, headers, responses, schemas } from '../src/http/responses.ts';
 import type { Storage } from '../src/storage.ts';
+import { publishedOf } from '../src/typebox.ts';
+import { blocksOf, Page } from '../test/support/markdown.ts';
 
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));
 const packageFile = new URL('../package.json', import.meta.url);
+const int32Max = 2 ** 31 - 1;
+const errorsFile = fileURLToPath(new URL('../docs/errors.md', import.meta.url));
 
 /** The document as text, as it is to be committed. */
-export async function openapiText(): Promise<string> {
+export function openapiText(): string {
   const { version } = JSON.parse(readFileSync(packageFile, 'utf8'));
-  await using app = fastify({ exposeHeadRoutes: false });
-  app.setValidatorCompiler(() => () => true);
-  app.setSerializerCompiler(() => JSON.stringify);
-  await app.register(swagger, {
-    // The service sends documents too, and they are no operations.
-    transform: ({ schema, url }) => ({ schema: schema ?? { hide: true }, url }),
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'Plant Store',
-        version,
-        description: 'A small store of plants: create a plant, list plants, delete a plant.',
-        license: { name: 'MIT', identifier: 'MIT' },
-        contact: { name: 'The Plant Store authors' },
-      },
-      servers: [{ url: '/' }],
-      tags: [
-        { name: 'plants', description: 'The plants that the calling user has access to' },
-        { name: 'health', description: 'For whoever runs the service' },
-      ],
-      security: [{ bearer: [] }],
-      components: {
-        securitySchemes: {
-          bearer: {
-            type: 'http',
-            scheme: 'bearer',
-            description: 'A token that "plant-store token create" has made (RFC 6750).',
-          },
+  const { paths, parameters } = operationsOfRoutes();
+  const named = { schemas, responses, headers, parameters };
+  const document = {
+    openapi: '3.1.0',
+    info: {
+      title: 'Plant Store',
+      version,
+      description:
+        'A small store of plants: create a plant, list plants, delete a plant. Each operation on plants needs a bearer token. Every error is a problem document (RFC 9457).',
+      license: { name: 'MIT', identifier: 'MIT' },
+      contact: { name: 'The Plant Store authors' },
+    },
+    servers: [{ url: 'http://127.0.0.1:8080' }],
+    tags: [
+      { name: 'plants', description: 'The plants that the calling user has access to.' },
+      { name: 'health', description: 'For the operator of the service.' },
+    ],
+    security: [{ bearer: [] }],
+    paths,
+    components: {
+      ...named,
+      examples: examplesOfProblems(),
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'A token that `plant-store token create` has printed (RFC 6750).',
         },
       },
     },
-  });
-  await app.register(async (routes) => {
-    addRoutes(routes, {
-      storage: {} as Storage, // no request is made, so it is never asked
-      log: pino({ enabled: false }),
-      baseUrl: '',
-      stopping: new AbortController().signal,
-    });
-  });
-  await app.ready();
-  // Through JSON and back: what is left are plain objects.
-  const document: Document = JSON.parse(JSON.stringify(app.swagger()));
-  return `${JSON.stringify(withComponents(document), null, 2)}\n`;
-}
-
-interface Document {
-  components: { schemas?: Record<string, unknown> };
-}
-
-/** Every schema that has a title stands once, under that name. */
-function withComponents(document: Document): Document {
-  const schemas: Record<string, unknown> = {};
-  const hoist = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(hoist);
-    if (value === null || typeof value !== 'object') return value;
-    const entries = Object.entries(value).map(([key, inner]) => [key, hoist(inner)]);
-    const copy: Record<string, unknown> = Object.fromEntries(entries);
-    if (copy['in'] === 'query') return parameterOf(copy);
-    if (copy['type'] !== 'object' || typeof copy['title'] !== 'string') return copy;
-    schemas[copy['title']] = copy;
-    return { $ref: `#/components/schemas/${copy['title']}` };
   };
-  const hoisted = hoist(document) as Document; // the same shape with other schemas
-  return { ...hoisted, components: { ...hoisted.components, schemas } };
+  return `${JSON.stringify(withReferences(document, named), null, 2)}\n`;
 }
 
-/** How a list is written belongs to the parameter; an example would be sent by who tries it out. */
-function parameterOf(parameter: Record<string, unknown>): object {
-  delete parameter['example'];
-  const { style, explode, ...schema } = parameter['schema'] as Record<string, unknown>; // it has one
-  return style === undefined ? parameter : { ...parameter, style, explode, schema };
+/** What a route of the service has as its schema. */
+interface Operation {
+  params?: TObject;
+  querystring?: TObject;
+  body?: TSchema;
+  response: object;
 }
 
-if (import.meta.main) writeFileSync(openapiFile, await openapiText());
+/** The operations by path and method, and their parameters by name. */
+function operationsOfRoutes() {
+  const paths: Record<string, Record<string, object>> = {};
+  const parameters = new Map<TSchema, ReturnType<typeof parameterOf>>();
+  const parametersIn = (place: string, { properties = {}, required = [] }: Partial<TObject> = {}) =>
+    Object.entries(properties).map(([name, schema]) => {
+      const known = parameters.get(schema);
+      const parameter = known ?? parameterOf(name, place, required.includes(name), schema);
+      parameters.set(schema, parameter);
+      return parameter;
+    });
+
+  const app = fastify({ exposeHeadRoutes: false });
+  app.addHook('onRoute', ({ method, url, schema }) => {
+    if (schema === undefined) return; // the service sends documents too, and they are no operations
+    // Fastify has no type for schemas; operations.ts has no others.
+    const { params, querystring, body, response, ...described } = schema as Operation;
+    const atPath = (paths[url.replaceAll(/:(\w+)/g, '{$1}')] ??= {});
+    atPath[String(method).toLowerCase()] = {
+      ...described,
+      parameters: [...parametersIn('path', params), ...parametersIn('query', querystring)],
+      ...(body && {
+        requestBody: { required: true, content: { 'application/json': { schema: body } } },
+      }),
+      responses: response,
+    };
+  });
+  addRoutes(app, {
+    storage: {} as Storage, // no request is made, so it is never asked
+    log: pino({ enabled: false }),
+    baseUrl: '',
+    stopping: new AbortController().signal,
+  });
+  const byName = [...parameters.values()].map((parameter) => [parameter.name, parameter]);
+  return { paths, parameters: Object.fromEntries(byName) };
+}
+
+function parameterOf(name: string, place: string, required: boolean, schema: TSchema) {
+  const { description, ...rest } = asPublished(schema);
+  const style = rest['type'] === 'array' && { style: 'form', explode: true };
+  return { name, in: place, required, description, ...style, schema: rest };
+}
+
+/** A schema for people and programs that know nothing of the service. */
+function asPublished(schema: object): Record<string, unknown> {
+  const copy: Record<string, unknown> = Object.fromEntries(Object.entries(schema));
+  const { meaning, pattern } = publishedOf(schema) ?? {};
+  if (meaning !== undefined) copy['description'] = `${meaning} ${sentence(copy['description'])}`;
+  if (pattern !== undefined) copy['pattern'] = pattern;
+  if (copy['type'] === 'integer') {
+    copy['format'] = Number(copy['maximum']) <= int32Max ? 'int32' : 'int64';
+  }
+  return copy;
+}
+
+function sentence(rule: unknown): string {
+  const text = String(rule);
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+/** The answers that docs/errors.md shows: a test compares them with those of the service. */
+function examplesOfProblems(): object {
+  const examples = new Page(errorsFile).sections.map(({ heading, text }) => {
+    const block = blocksOf(text).find(({ language }) => language === 'json');
+    const value = JSON.parse(block?.text.replaceAll('<request id>', exampleRequestId) ?? '');
+    return [heading, { summary: value.title, value }];
+  });
+  return Object.fromEntries(examples);
+}
+
+/** The document as it is written: what has a name under `components` is there alone. */
+function withReferences(document: object, components: Record<string, object>): unknown {
+  const references = new Map<unknown, string>();
+  for (const [kind, named] of Object.entries(components)) {
+    for (const [name, component] of Object.entries(named)) {
+      references.set(component, `#/components/${kind}/${name}`);
+    }
+  }
+  const write = (value: unknown, at: string): unknown => {
+    if (Array.isArray(value)) return value.map((inner, index) => write(inner, `${at}/${index}`));
+    if (value === null || typeof value !== 'object') return value;
+    const $ref = references.get(value);
+    if ($ref !== undefined && $ref !== at) return { $ref };
+    const entries = Object.entries(asPublished(value));
+    return Object.fromEntries(entries.map(([key, inner]) => [key, write(inner, `${at}/${key}`)]));
+  };
+  return write(document, '#');
+}
+
+if (import.meta.main) writeFileSync(openapiFile, openapiText());

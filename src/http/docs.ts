@@ -1,5 +1,5 @@
 /**
- * `/openapi.json`, the contract as it is committed, and `/docs`, which shows it with Swagger UI out of
+ * `/openapi.json`, the contract as it is committed but for the address of the server, and `/docs`, which shows it with Swagger UI out of
  * this installation: nothing is fetched from elsewhere, and a policy keeps it so.
  */
 import { existsSync } from 'node:fs';
@@ -81,9 +81,10 @@ export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
   }
 }
 
+/** Without a base URL, the service is at the folder that the document came from, whatever the path prefix. */
 async function documentFor(baseUrl: string): Promise<Buffer> {
   const document: object = JSON.parse(await readFile(documentFile, 'utf8'));
-  return Buffer.from(JSON.stringify({ ...document, servers: [{ url: baseUrl || '/' }] }));
+  return Buffer.from(JSON.stringify({ ...document, servers: [{ url: baseUrl || '.' }] }));
 }
 
 function assetFolder(): string {

@@ -117,7 +117,7 @@ it('takes fields one after the other as it takes them with commas', async (t) =>
   await app.call('POST', path, { token: alice, json: { name: 'b' } });
   const page = await app.call('GET', `${path}&limit=1`, { token: alice });
   assert.equal(page.text, '[{"id":1,"name":"a"}]');
-  const link = '</plants?limit=1&after=1&fields=id,name>; rel="next"';
+  const link = '</plants?limit=1&after=1&fields=id%2Cname>; rel="next"';
   assert.equal(page.headers.get('link'), link);
 });
 

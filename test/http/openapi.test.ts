@@ -4,6 +4,7 @@ import { it } from 'node:test';
 import type { TSchema } from '@sinclair/typebox';
 import { Ajv } from 'ajv';
 import * as operations from '../../src/http/operations.ts';
+import { Name, Tag } from '../../src/plant.ts';
 import { openapiFile, openapiText } from '../../tools/openapi.ts';
 import { startApp } from '../support/app.ts';
 
@@ -13,24 +14,91 @@ interface RouteSchemas {
   body?: TSchema;
 }
 
-it('openapi.json is what the routes say; run "npm run openapi" after a change', async () => {
-  assert.equal(readFileSync(openapiFile, 'utf8'), await openapiText());
+const committed = JSON.parse(readFileSync(openapiFile, 'utf8'));
+
+/** Every object of the document, the deepest ones too. */
+function* objectsIn(value: unknown): Generator<Record<string, unknown>> {
+  if (value === null || typeof value !== 'object') return;
+  yield value as Record<string, unknown>; // arrays have keys as well
+  for (const inner of Object.values(value)) yield* objectsIn(inner);
+}
+
+it('openapi.json is what the routes say; run "npm run openapi" after a change', () => {
+  assert.equal(readFileSync(openapiFile, 'utf8'), openapiText());
 });
 
-it('tells that fields are written with commas, as the service takes them', () => {
-  const { paths } = JSON.parse(readFileSync(openapiFile, 'utf8'));
-  for (const operation of [
-    paths['/plants'].get,
-    paths['/plants'].post,
-    paths['/plants/{id}'].get,
-  ]) {
-    const fields = operation.parameters.find(({ name }: { name: string }) => name === 'fields');
-    assert.deepEqual([fields.style, fields.explode], ['form', false]);
+it('declares fields as the service takes them: sent once for each', () => {
+  const { fields } = committed.components.parameters;
+  assert.deepEqual([fields.in, fields.style, fields.explode], ['query', 'form', true]);
+});
+
+it('has patterns that mean the same with and without the u flag, in any language', () => {
+  const { name, tag } = committed.components.schemas.NewPlant.properties;
+  const { schema: wanted } = committed.components.parameters.tag;
+  const patterns = [...objectsIn(committed)].flatMap(({ pattern }) => pattern ?? []).map(String);
+  assert.deepEqual(new Set(patterns), new Set([name.pattern, tag.pattern, wanted.pattern]));
+  for (const pattern of patterns) {
+    assert.match(pattern, /^[ -~]+$/, 'it is plain ASCII');
+    assert.doesNotMatch(
+      pattern,
+      /\(\?|\\[^Ssx]/,
+      'RE2 and others have no lookaround, no \\u and no \\p',
+    );
+    for (const flags of ['', 'u', 'v']) {
+      const regExp = new RegExp(pattern, flags);
+      for (const text of ['🌵', '🌵'.repeat(200), 'Monstera deliciosa', ' a ', 'é\u3000ß']) {
+        assert.match(text, regExp, `${pattern} with the flags "${flags}"`);
+      }
+      const refused = ['a\n', '\u0000', 'a\u001f', '🌵\u007f'];
+      if (pattern === name.pattern) refused.push('', ' ', '\u3000\u00a0');
+      for (const text of refused) {
+        assert.doesNotMatch(text, regExp, `${pattern} with the flags "${flags}"`);
+      }
+    }
   }
 });
 
+it('has patterns that take whatever the service takes', () => {
+  const { name, tag } = committed.components.schemas.NewPlant.properties;
+  for (const [schema, pattern] of [
+    [Name, name.pattern],
+    [Tag, tag.pattern],
+  ] as const) {
+    const strict = new RegExp(schema.pattern ?? '', 'u');
+    for (let codePoint = 0; codePoint <= 0x1_0000; codePoint++) {
+      const text = String.fromCodePoint(codePoint);
+      if (!strict.test(text)) continue;
+      assert.match(text, new RegExp(pattern), `U+${codePoint.toString(16)}`);
+      assert.match(text, new RegExp(pattern, 'u'), `U+${codePoint.toString(16)}`);
+    }
+  }
+});
+
+it('has a format for every integer, and int32 if it fits', () => {
+  const integers = [...objectsIn(committed)].filter(({ type }) => type === 'integer');
+  assert.ok(integers.length > 0);
+  for (const { minimum, maximum, format } of integers) {
+    assert.ok(typeof minimum === 'number' && typeof maximum === 'number');
+    assert.equal(format, maximum < 2 ** 31 ? 'int32' : 'int64', `up to ${maximum}`);
+  }
+});
+
+it('says that 204 has no content, and that every operation can answer 400', () => {
+  const { delete: deletion } = committed.paths['/plants/{id}'];
+  assert.equal('content' in deletion.responses[204], false);
+  for (const [path, atPath] of Object.entries<object>(committed.paths)) {
+    for (const { responses } of Object.values(atPath)) assert.ok(responses[400], path);
+  }
+});
+
+it('describes each schema, response, header and parameter once', () => {
+  const described = [...objectsIn(committed)].map(({ description }) => description);
+  const texts = described.filter((description) => typeof description === 'string');
+  assert.deepEqual(texts.filter((text, at) => texts.indexOf(text) !== at).toSorted(), []);
+});
+
 it('the schemas of the operations are schemas', () => {
-  const ajv = new Ajv({ strict: true, keywords: ['style', 'explode'] });
+  const ajv = new Ajv({ strict: true });
   for (const { params, querystring, body } of Object.values(operations) as RouteSchemas[]) {
     for (const schema of [params, querystring, body]) {
       if (schema !== undefined) assert.ok(ajv.validateSchema(schema), ajv.errorsText());
@@ -38,10 +106,12 @@ it('the schemas of the operations are schemas', () => {
   }
 });
 
-it('/openapi.json is the document that is committed', async (t) => {
-  const { call } = await startApp(t);
+it('/openapi.json is the document that is committed, with the address of the service', async (t) => {
+  const { call, address } = await startApp(t);
   const { json } = await call('GET', '/openapi.json');
-  assert.deepEqual(json, JSON.parse(readFileSync(openapiFile, 'utf8')));
+  // Relative to the document (RFC 3986), so a path prefix in front of the service is kept.
+  assert.deepEqual(json, { ...committed, servers: [{ url: '.' }] });
+  assert.equal(new URL('.', `${address}/nursery/openapi.json`).href, `${address}/nursery/`);
 });
 
 it('/docs and all that it loads come from the service itself', async (t) => {

@@ -1,0 +1,206 @@
+/**
+ * The responses of the operations, as openapi.json describes them: each header, schema and problem once,
+ * under its name in `components`. Examples of problems are those of docs/errors.md.
+ */
+import type { TSchema } from '@sinclair/typebox';
+import { idMax } from '../ids.ts';
+import { NewPlant } from '../plant.ts';
+import type { ProblemKind } from '../problem.ts';
+import { Type } from '../typebox.ts';
+import { answers, problemMediaType } from './problems.ts';
+
+/**
+ * A plant in an answer: the fields asked for, in that order. Its strings have no rules here: what was
+ * stored by the rules of the service must not be refused by a client that counts in another way.
+ */
+export const Plant = Type.Object(
+  {
+    name: Type.Optional(
+      Type.String({ description: 'What the plant is called, exactly as it was sent.' }),
+    ),
+    tag: Type.Optional(Type.String({ description: 'Its tag; empty if it has none.' })),
+    id: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: idMax,
+        description: 'Its id, unique in the store. Present only if `fields` asks for it.',
+      }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    description: 'A plant with the fields that `fields` asks for: `name` and `tag` by default.',
+    examples: [{ name: 'Monstera deliciosa', tag: 'indoor' }],
+  },
+);
+
+const Fault = Type.Object(
+  {
+    pointer: Type.Optional(
+      Type.String({
+        description:
+          'The place in the body, as a JSON Pointer (RFC 6901); empty for the whole body.',
+        examples: ['/name'],
+      }),
+    ),
+    parameter: Type.Optional(
+      Type.String({
+        description: 'The name of the query or path parameter.',
+        examples: ['limit'],
+      }),
+    ),
+    detail: Type.String({ description: 'What is wrong there and how to fix it.' }),
+  },
+  {
+    description: 'One thing that is wrong with the input: in the body or in a parameter.',
+    examples: [{ pointer: '/name', detail: '"name" is missing.' }],
+  },
+);
+
+const Problem = Type.Object(
+  {
+    type: Type.String({
+      format: 'uri-reference',
+      description: 'The kind of problem: a stable name, not an address. Write code against it.',
+      examples: ['urn:plant-store:problem:invalid-request'],
+    }),
+    title: Type.String({ description: 'The kind of problem in a few words, for people.' }),
+    status: Type.Integer({
+      minimum: 400,
+      maximum: 599,
+      description: 'The status code of the answer.',
+    }),
+    detail: Type.String({
+      description: 'What went wrong this time and how to fix it, for people.',
+    }),
+    errors: Type.Optional(
+      Type.Array(Fault, { description: 'Every fault of invalid input, one entry for each.' }),
+    ),
+  },
+  { description: 'Why a request failed (RFC 9457).' },
+);
+
+const Health = Type.Object(
+  { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
+  {
+    description: 'The service is well. If it is not, the answer is a problem.',
+    examples: [{ status: 'ok' }],
+  },
+);
+
+export const schemas = { NewPlant, Plant, Problem, Fault, Health };
+
+function header(description: string, example: unknown, schema: object = { type: 'string' }) {
+  return { description, required: true, schema, example };
+}
+
+const secondsMax = Math.max(...Object.values(answers).map((each) => each.retryAfterSeconds ?? 0));
+
+export const exampleRequestId = '1f0e4b6c-6a0b-4a3e-9d5e-0c1f6f2b7a90';
+
+export const headers = {
+  'X-Request-Id': header(
+    'Names this request in the log of the service. Give it to the operator when you report a problem.',
+    exampleRequestId,
+  ),
+  Location: header('The address of the new plant.', '/plants/42', {
+    type: 'string',
+    format: 'uri-reference',
+  }),
+  Link: {
+    ...header(
+      'The address of the next page (RFC 8288), with every other parameter kept. Absent if there was no `limit` or no plant follows.',
+      '</plants?limit=20&after=42&fields=id%2Cname>; rel="next"',
+    ),
+    required: false,
+  },
+  Allow: header('The methods that the path supports.', 'GET, HEAD, OPTIONS, POST'),
+  'WWW-Authenticate': header(
+    'Why the token was refused (RFC 6750): `Bearer` alone if none was sent.',
+    'Bearer error="insufficient_scope", scope="plants:write"',
+  ),
+  'Retry-After': header('How many seconds to wait before you try again.', 1, {
+    type: 'integer',
+    minimum: 1,
+    maximum: secondsMax,
+  }),
+};
+
+type HeaderName = keyof typeof headers;
+
+/** A response with these headers, and with `X-Request-Id`, which each one has. */
+export function response(description: string, names: readonly HeaderName[], content?: object) {
+  const pairs = (['X-Request-Id', ...names] as const).map((name) => [name, headers[name]]);
+  return { description, headers: Object.fromEntries(pairs), ...(content && { content }) };
+}
+
+export function json(description: string, schema: TSchema, names: readonly HeaderName[] = []) {
+  return response(description, names, { 'application/json': { schema } });
+}
+
+/** A response that is a problem of one of these kinds. */
+function problem(
+  description: string,
+  kinds: readonly ProblemKind[],
+  names: readonly HeaderName[] = [],
+) {
+  const examples = kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]);
+  return response(description, names, {
+    [problemMediaType]: { schema: Problem, examples: Object.fromEntries(examples) },
+  });
+}
+
+export const responses = {
+  Healthy: json('The answer is yes.', Health),
+  InvalidRequest: problem(
+    'The request is not valid: its HTTP, a parameter or its body. `errors` lists every fault.',
+    ['invalid-request'],
+  ),
+  InvalidToken: problem(
+    'There is no token, or it is mistyped, unknown, expired or revoked.',
+    ['invalid-token'],
+    ['WWW-Authenticate'],
+  ),
+  InsufficientScope: problem(
+    'The token is valid, but does not have the scope that this operation needs.',
+    ['insufficient-scope'],
+    ['WWW-Authenticate'],
+  ),
+  NotFound: problem(
+    'The store has no such plant, or the calling user has no access to it: the answer is the same. Or the path is wrong.',
+    ['plant-not-found', 'path-not-found'],
+  ),
+  MethodNotAllowed: problem(
+    'The path does not support this method; `Allow` lists those that it supports.',
+    ['method-not-allowed'],
+    ['Allow'],
+  ),
+  RequestTimeout: problem('The request did not arrive in time. Send it again.', [
+    'request-timeout',
+  ]),
+  IdConflict: problem(
+    'The store already has a plant with this id, or no id is left to assign. Nothing was changed.',
+    ['id-taken', 'ids-exhausted'],
+  ),
+  BodyTooLarge: problem('The body has more than 16 KiB.', ['body-too-large']),
+  UnsupportedMediaType: problem('The body is not sent as plain JSON in UTF-8.', [
+    'unsupported-media-type',
+  ]),
+  ExpectationFailed: problem('The `Expect` header asks for something that is not supported.', [
+    'expectation-failed',
+  ]),
+  HeadersTooLarge: problem('The URL and the headers are too large.', ['headers-too-large']),
+  InternalError: problem('A defect of the service. The log has its cause under the request id.', [
+    'internal-error',
+  ]),
+  Unavailable: problem(
+    'The service cannot take the request now. Nothing was changed, except that the outcome can be unknown: `type` says which.',
+    ['overloaded', 'storage-full', 'storage-unavailable', 'outcome-unknown'],
+    ['Retry-After'],
+  ),
+  NotReady: problem(
+    'The service is stopping, or its storage does not answer. Send no requests here now.',
+    ['overloaded', 'storage-unavailable'],
+    ['Retry-After'],
+  ),
+};
