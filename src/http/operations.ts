@@ -7,7 +7,7 @@ import type { FastifyTypeProvider } from 'fastify';
 import { idMax } from '../ids.ts';
 import { NewPlant, PlantId, plantFields, Tag, type PlantField } from '../plant.ts';
 import { publish, Type } from '../typebox.ts';
-import { json, Plant, response, responses } from './responses.ts';
+import { Health, json, Plant, response, responses } from './responses.ts';
 
 /** Types a checked request by its schemas. Answers are written as text, so they have no type here. */
 export interface CheckedByTypeBox extends FastifyTypeProvider {
@@ -143,7 +143,7 @@ export const livez = {
   description: 'Answers as long as the process can answer at all. Needs no token.',
   tags: ['health'],
   security: [],
-  response: { 200: responses.Healthy, ...anyOperation },
+  response: { 200: json('The process is alive.', Health), ...anyOperation },
 };
 
 export const readyz = {
@@ -153,5 +153,9 @@ export const readyz = {
     'Answers 200 if requests can be sent here: the storage answers and the service is not stopping. Needs no token.',
   tags: ['health'],
   security: [],
-  response: { 200: responses.Healthy, 503: responses.NotReady, ...anyOperation },
+  response: {
+    200: json('The service is ready.', Health),
+    503: responses.NotReady,
+    ...anyOperation,
+  },
 };

@@ -80,10 +80,10 @@ const Problem = Type.Object(
   { description: 'Why a request failed (RFC 9457).' },
 );
 
-const Health = Type.Object(
+export const Health = Type.Object(
   { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
   {
-    description: 'The service is well. If it is not, the answer is a problem.',
+    description: 'What a health check answers if all is well.',
     examples: [{ status: 'ok' }],
   },
 );
@@ -150,8 +150,11 @@ function problem(
   });
 }
 
+/**
+ * The problems by name. Responses that succeed are described by their operations: some generators do not
+ * look for their media type behind a reference.
+ */
 export const responses = {
-  Healthy: json('The answer is yes.', Health),
   InvalidRequest: problem(
     'The request is not valid: its HTTP, a parameter or its body. `errors` lists every fault.',
     ['invalid-request'],
