@@ -81,7 +81,12 @@ export type NewPlant = Static<typeof NewPlant>;
  * migrations of each engine: the compiler does not read SQL.
  */
 export const plantFields = ['id', 'name', 'tag'] as const;
-export type PlantField = (typeof plantFields)[number];
+
+export const PlantField = Type.Unsafe<(typeof plantFields)[number]>({
+  type: 'string',
+  enum: [...plantFields],
+});
+export type PlantField = Static<typeof PlantField>;
 
 /** The fields that are answered unless others are asked for. */
 export const defaultFields: readonly PlantField[] = ['name', 'tag'];

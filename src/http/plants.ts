@@ -80,6 +80,6 @@ export function plantRoutes(
 function queryWith({ limit, tag, fields }: ListQuery, after: number): string {
   let query = `limit=${limit}&after=${after}`;
   if (tag !== undefined) query += `&tag=${encodeURIComponent(tag)}`;
-  if (fields !== undefined) query += `&fields=${fields.join('%2C')}`;
+  if (fields !== undefined) query += `&fields=${encodeURIComponent(fields.join())}`;
   return query;
 }

@@ -4,7 +4,7 @@
  */
 import type { TSchema } from '@sinclair/typebox';
 import { idMax } from '../ids.ts';
-import { NewPlant } from '../plant.ts';
+import { NewPlant, PlantField } from '../plant.ts';
 import type { ProblemKind } from '../problem.ts';
 import { Type } from '../typebox.ts';
 import { answers, problemMediaType } from './problems.ts';
@@ -88,7 +88,7 @@ export const Health = Type.Object(
   },
 );
 
-export const schemas = { NewPlant, Plant, Problem, Fault, Health };
+export const schemas = { NewPlant, Plant, PlantField, Problem, Fault, Health };
 
 function header(description: string, example: unknown, schema: object = { type: 'string' }) {
   return { description, required: true, schema, example };

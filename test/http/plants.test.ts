@@ -212,6 +212,7 @@ describe('HEAD and OPTIONS', () => {
         '/',
         '/plant',
         '/openapiXjson',
+        '/plants/',
         '/plants/1/leaves',
         '/PLANTS',
         '//plants',
