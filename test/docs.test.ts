@@ -7,7 +7,7 @@ import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { answers, problemType } from '../src/http/problems.ts';
+import { problemResponses, problemType } from '../src/http/problems.ts';
 import { run } from './support/command.ts';
 import { blocksOf, normalise, Page, tableOf, tokenIds, type Example } from './support/markdown.ts';
 import { problemTriggers } from './support/problem-triggers.ts';
@@ -136,12 +136,12 @@ const errors = new Page(join(root, 'docs/errors.md')).sections;
 test('docs/errors.md has a section for each kind of problem, with its type and status', () => {
   assert.deepEqual(
     errors.map(({ heading }) => heading).toSorted(),
-    Object.keys(answers).toSorted(),
+    Object.keys(problemResponses).toSorted(),
   );
   for (const { heading, text } of errors) {
     const [, type, status] = /^\s*Type `(\S+)`, status (\d+)\./.exec(text) ?? [];
-    const known = Object.entries(answers).find(([kind]) => kind === heading);
-    assert.equal(type, problemType(heading as keyof typeof answers)); // compared with them above
+    const known = Object.entries(problemResponses).find(([kind]) => kind === heading);
+    assert.equal(type, problemType(heading as keyof typeof problemResponses)); // compared with them above
     assert.equal(Number(status), known?.[1].status, `the status of ${heading}`);
   }
 });
@@ -152,7 +152,7 @@ for (const [kind, trigger] of Object.entries(problemTriggers)) {
     const [example, ...others] = blocksOf(text).filter(({ language }) => language === 'json');
     assert.ok(example && others.length === 0, `${kind} has one example in JSON`);
     const { status, body } = await trigger(t);
-    assert.equal(status, answers[kind as keyof typeof answers].status); // its keys are no others
+    assert.equal(status, problemResponses[kind as keyof typeof problemResponses].status); // its keys are no others
     assert.deepEqual(JSON.parse(normalise(example.text)), JSON.parse(normalise(body)));
   });
 }

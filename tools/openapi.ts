@@ -123,7 +123,7 @@ function sentence(rule: unknown): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** The answers that docs/errors.md shows: a test compares them with those of the service. */
+/** The examples of docs/errors.md: a test compares them with real responses. */
 function examplesOfProblems(): object {
   const examples = new Page(errorsFile).sections.map(({ heading, text }) => {
     const block = blocksOf(text).find(({ language }) => language === 'json');

@@ -9,7 +9,7 @@ import { linger, type Connections } from './connections.ts';
 import { privateHeaders } from './headers.ts';
 import { inactivityTimeoutMs } from './limits.ts';
 import {
-  answers,
+  problemResponses,
   headersTooLarge,
   problemBody,
   problemMediaType,
@@ -93,5 +93,5 @@ function responseOf(problem: Problem) {
     'Content-Length': Buffer.byteLength(body),
     Connection: 'close',
   };
-  return { status: answers[problem.kind].status, headers, body };
+  return { status: problemResponses[problem.kind].status, headers, body };
 }

@@ -1,6 +1,6 @@
 /**
  * The operations as schemas: the only source of what a request may say, of its type and of the OpenAPI
- * document. responses.ts has what they answer.
+ * document. responses.ts has their responses.
  */
 import type { Static, TSchema } from '@sinclair/typebox';
 import type { FastifyTypeProvider } from 'fastify';
@@ -27,7 +27,7 @@ const fields = Type.Optional(
     }),
     {
       meaning:
-        'Which fields the answer has, in this order; `name` and `tag` by default. Send the parameter once for each field, or once with all of them.',
+        'Which fields the response has, in this order; `name` and `tag` by default. Send the parameter once for each field, or once with all of them.',
     },
   ),
 );
@@ -41,7 +41,7 @@ const limit = Type.Optional(
     }),
     {
       meaning:
-        'The maximum number of plants in the answer. Without it, the answer has all of them.',
+        'The maximum number of plants in the response. Without it, the response has all of them.',
     },
   ),
 );
@@ -88,7 +88,7 @@ export const createPlant = {
   operationId: 'createPlant',
   summary: 'Create a plant',
   description:
-    'Creates a plant that belongs to the calling user. The answer is sent after the plant is on disk. If you send an id of your own, you can repeat the request without creating a second plant. Needs the scope `plants:write`.',
+    'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. If you send an id of your own, you can repeat the request without creating a second plant. Requires the scope `plants:write`.',
   tags: ['plants'],
   querystring: WhichFields,
   body: NewPlant,
@@ -105,7 +105,7 @@ export const listOfPlants = {
   operationId: 'listPlants',
   summary: 'List plants',
   description:
-    'Returns the plants that the calling user has access to, in ascending order of id. Ids are in the answer if `fields` asks for them. If plants follow a page with a `limit`, its `Link` header has the address of the next page. Needs the scope `plants:read`.',
+    'Returns the plants that the calling user has access to, in ascending order of id. The response has ids if `fields` names them. If plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
   tags: ['plants'],
   querystring: Type.Object({ limit, after, tag, fields }, strictly),
   response: { 200: json('The plants.', Type.Array(Plant), ['Link']), ...plantOperation },
@@ -115,7 +115,7 @@ export const findPlant = {
   operationId: 'findPlant',
   summary: 'Get a plant',
   description:
-    'Returns one plant that the calling user has access to. Needs the scope `plants:read`.',
+    'Returns one plant that the calling user has access to. Requires the scope `plants:read`.',
   tags: ['plants'],
   params: OnePlant,
   querystring: WhichFields,
@@ -126,7 +126,7 @@ export const deletePlant = {
   operationId: 'deletePlant',
   summary: 'Delete a plant',
   description:
-    'Deletes one plant for good. The answer is sent after the change is on disk. If you repeat the request, the answer is 404. Needs the scope `plants:write`.',
+    'Deletes one plant for good. The response is sent after the change is on disk. If you repeat the request, the response is 404. Requires the scope `plants:write`.',
   tags: ['plants'],
   params: OnePlant,
   querystring: Type.Object({}, strictly),
@@ -140,7 +140,7 @@ export const deletePlant = {
 export const livez = {
   operationId: 'livez',
   summary: 'Check that the process is alive',
-  description: 'Answers as long as the process can answer at all. Needs no token.',
+  description: 'Returns 200 as long as the process can respond. Needs no token.',
   tags: ['health'],
   security: [],
   response: { 200: json('The process is alive.', Health), ...anyOperation },
@@ -150,7 +150,7 @@ export const readyz = {
   operationId: 'readyz',
   summary: 'Check that the service is ready',
   description:
-    'Answers 200 if requests can be sent here: the storage answers and the service is not stopping. Needs no token.',
+    'Returns 200 if the storage responds and the service is not stopping. Needs no token.',
   tags: ['health'],
   security: [],
   response: {

@@ -20,7 +20,7 @@ interface ProblemResponse {
   retryAfterSeconds?: number;
 }
 
-export const answers: Record<ProblemKind, ProblemResponse> = {
+export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'invalid-request': { status: 400, title: 'The request is not valid' },
   'invalid-token': { status: 401, title: 'A valid token is required' },
   'insufficient-scope': { status: 403, title: 'The token lacks the required scope' },
@@ -51,7 +51,7 @@ export function problemType(kind: ProblemKind): string {
 
 /** The body of a response; call it once per response. Only a 5xx contains the request id, to find it in the log. */
 export function problemBody(problem: Problem, requestId: string): string {
-  const { status, title } = answers[problem.kind];
+  const { status, title } = problemResponses[problem.kind];
   if (problemChannel.hasSubscribers) problemChannel.publish({ kind: problem.kind });
   const text = JSON.stringify({
     type: problemType(problem.kind),
@@ -65,7 +65,7 @@ export function problemBody(problem: Problem, requestId: string): string {
 }
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
-  const { status, retryAfterSeconds } = answers[problem.kind];
+  const { status, retryAfterSeconds } = problemResponses[problem.kind];
   if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
   const { id } = reply.request;
   setPrivateHeaders(reply.code(status).header('x-request-id', id));
@@ -77,7 +77,7 @@ export function problemHandler(log: Logger) {
   const failures = new FailureLog(log);
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = asProblem(error);
-    if (answers[problem.kind].status >= 500) failures.add(request.id, problem);
+    if (problemResponses[problem.kind].status >= 500) failures.add(request.id, problem);
     return sendProblem(reply, problem);
   };
 }

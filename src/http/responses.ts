@@ -7,11 +7,11 @@ import { idMax } from '../ids.ts';
 import { NewPlant, PlantField } from '../plant.ts';
 import type { ProblemKind } from '../problem.ts';
 import { Type } from '../typebox.ts';
-import { answers, problemMediaType } from './problems.ts';
+import { problemResponses, problemMediaType } from './problems.ts';
 
 /**
- * A plant in an answer: the fields asked for, in that order. Its strings have no rules here: what was
- * stored by the rules of the service must not be refused by a client that counts in another way.
+ * A plant in a response. Its strings have no rules here: a client that counts length in another way must not
+ * refuse what the service has stored.
  */
 export const Plant = Type.Object(
   {
@@ -23,13 +23,13 @@ export const Plant = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: idMax,
-        description: 'Its id, unique in the store. Present only if `fields` asks for it.',
+        description: 'Its id, unique in the store. Present only if `fields` names it.',
       }),
     ),
   },
   {
     additionalProperties: false,
-    description: 'A plant with the fields that `fields` asks for: `name` and `tag` by default.',
+    description: 'A plant with the fields that `fields` names: `name` and `tag` by default.',
     examples: [{ name: 'Monstera deliciosa', tag: 'indoor' }],
   },
 );
@@ -68,7 +68,7 @@ const Problem = Type.Object(
     status: Type.Integer({
       minimum: 400,
       maximum: 599,
-      description: 'The status code of the answer.',
+      description: 'The status code of the response.',
     }),
     detail: Type.String({
       description: 'What went wrong this time and how to fix it, for people.',
@@ -83,7 +83,7 @@ const Problem = Type.Object(
 export const Health = Type.Object(
   { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
   {
-    description: 'What a health check answers if all is well.',
+    description: 'The response of a successful health check.',
     examples: [{ status: 'ok' }],
   },
 );
@@ -94,13 +94,15 @@ function header(description: string, example: unknown, schema: object = { type: 
   return { description, required: true, schema, example };
 }
 
-const secondsMax = Math.max(...Object.values(answers).map((each) => each.retryAfterSeconds ?? 0));
+const secondsMax = Math.max(
+  ...Object.values(problemResponses).map((each) => each.retryAfterSeconds ?? 0),
+);
 
 export const exampleRequestId = '1f0e4b6c-6a0b-4a3e-9d5e-0c1f6f2b7a90';
 
 export const headers = {
   'X-Request-Id': header(
-    'Names this request in the log of the service. Give it to the operator when you report a problem.',
+    'Identifies this request in the log of the service. Give it to the operator when you report a problem.',
     exampleRequestId,
   ),
   Location: header('The address of the new plant.', '/plants/42', {
@@ -165,12 +167,12 @@ export const responses = {
     ['WWW-Authenticate'],
   ),
   InsufficientScope: problem(
-    'The token is valid, but does not have the scope that this operation needs.',
+    'The token is valid, but does not have the scope that this operation requires.',
     ['insufficient-scope'],
     ['WWW-Authenticate'],
   ),
   NotFound: problem(
-    'The store has no such plant, or the calling user has no access to it: the answer is the same. Or the path is wrong.',
+    'The store has no such plant, or the calling user has no access to it; the response is the same. Or the path is wrong.',
     ['plant-not-found', 'path-not-found'],
   ),
   MethodNotAllowed: problem(
@@ -202,7 +204,7 @@ export const responses = {
     ['Retry-After'],
   ),
   NotReady: problem(
-    'The service is stopping, or its storage does not answer. Send no requests here now.',
+    'The service is stopping, or its storage does not respond. Send no requests here now.',
     ['overloaded', 'storage-unavailable'],
     ['Retry-After'],
   ),
