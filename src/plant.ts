@@ -5,18 +5,18 @@ import { publish, Type } from './typebox.ts';
 export const nameCodePointsMax = 200;
 export const tagCodePointsMax = 100;
 
-// The description of a schema is its rule: one fragment that fits behind "must be". A refusal quotes
-// it, and openapi.json has it after what the value means.
+// The description of a schema is its rule: a fragment that fits after "must be". A refusal quotes it;
+// openapi.json has it after the meaning of the value.
 
 // Control characters (C0, DEL, C1) and lone surrogates: no two storages treat them alike.
 const refused = '\\x00-\\x1F\\x7F-\\x9F\\uD800-\\uDFFF';
 
-// Those of them that a pattern means alike in bytes, in UTF-16 and in code points.
+// Those that a pattern can refuse whether its engine reads bytes, UTF-16 or code points.
 const refusedEverywhere = '\\x00-\\x1F\\x7F';
 
 const without = (characters: string) => `^[^${characters}]*$`;
 
-/** White space, then anything else: no pattern here needs a lookahead or goes back in the text. */
+/** White space, then a character that is none, then any: it needs no lookahead and no backtracking. */
 const notBlankWithout = (characters: string) =>
   `^[^\\S${characters}]*[^\\s${characters}][^${characters}]*$`;
 

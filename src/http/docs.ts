@@ -1,6 +1,6 @@
 /**
- * `/openapi.json`, the contract as it is committed but for the address of the server, and `/docs`, which shows it with Swagger UI out of
- * this installation: nothing is fetched from elsewhere, and a policy keeps it so.
+ * `/openapi.json`, the committed contract with the address of this service, and `/docs`, which shows it
+ * with Swagger UI out of this installation: nothing is fetched from elsewhere, and a policy keeps it so.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -81,7 +81,7 @@ export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
   }
 }
 
-/** Without a base URL, the service is at the folder that the document came from, whatever the path prefix. */
+/** Without a base URL, the address is relative to the document's own, so it keeps a path prefix. */
 async function documentFor(baseUrl: string): Promise<Buffer> {
   const document: object = JSON.parse(await readFile(documentFile, 'utf8'));
   return Buffer.from(JSON.stringify({ ...document, servers: [{ url: baseUrl || '.' }] }));
