@@ -210,7 +210,7 @@ describe('a token and the running service', { concurrency: 2 }, () => {
     const token = await runOk(create);
     const answer = () => call(`${address}/plants`, 'GET', { token });
     await until('the token is refused', async () => (await answer()).status === 401, 3_000);
-    assert.match((await answer()).text, /The token is expired; ask for a new one\./);
+    assert.match((await answer()).text, /The token is expired; get a new one\./);
   });
 });
 
