@@ -145,7 +145,7 @@ describe('SQLite: an upgrade', { concurrency: true }, () => {
       return { child, stderr: () => text, ended: once(child, 'close') };
     });
     assert.ok(migrating && serving);
-    await until('one says so', () => /in use: .* Waiting until/.test(migrating.stderr()));
+    await until('one says so', () => /Waiting for the lock/.test(migrating.stderr()));
     await until('the other logs it', () => /"database locked"/.test(serving.stderr()));
     serving.child.kill('SIGTERM');
     assert.deepEqual(await serving.ended, [null, 'SIGTERM']);
