@@ -153,8 +153,8 @@ function problem(
 }
 
 /**
- * The problems by name. Responses that succeed are described by their operations: some generators do not
- * look for their media type behind a reference.
+ * Each problem by the name of its component. Successful responses are described in their operations:
+ * some generators do not follow a reference to find their media type.
  */
 export const responses = {
   InvalidRequest: problem(
@@ -199,7 +199,7 @@ export const responses = {
     'internal-error',
   ]),
   Unavailable: problem(
-    'The service cannot take the request now. Nothing was changed, except that the outcome can be unknown: `type` says which.',
+    'The service cannot take the request now. Nothing was changed, unless `type` ends with `outcome-unknown`.',
     ['overloaded', 'storage-full', 'storage-unavailable', 'outcome-unknown'],
     ['Retry-After'],
   ),
