@@ -24,7 +24,6 @@ const ajv = new Ajv({
   verbose: true,
   strict: true,
   validateSchema: false, // a test does it, because compiling the meta-schema is slow
-  keywords: ['style', 'explode'],
 });
 
 /** Validates the requests of every route that is added to `app` later and has schemas. */
