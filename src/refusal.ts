@@ -2,6 +2,7 @@
 export type RefusalKind =
   | 'unfinished-copy'
   // Files.
+  | 'no-file'
   | 'no-place'
   | 'not-writable'
   | 'not-a-file'

@@ -5,6 +5,7 @@ import type { Refusal, RefusalKind } from '../refusal.ts';
 
 const advice: Record<RefusalKind, string> = {
   'unfinished-copy': 'Finish it with "plant-store copy --resume", or choose another database.',
+  'no-file': 'Run the command in the folder of the database, or set its path with --database.',
   'no-place': 'Choose another path with --database.',
   'not-writable': 'Fix the permissions, or choose another path with --database.',
   'not-a-file': 'Choose a database file with --database.',

@@ -54,6 +54,7 @@ function program() {
   plantStore
     .command('serve')
     .description('start the HTTP service')
+    .showHelpAfterError('(add --help for usage)\n(with "npm start", put -- before the flags)')
     .addOption(databaseFlag())
     .addOption(
       flag('--host <host>', 'address to listen on').argParser(parseHost).default('127.0.0.1'),

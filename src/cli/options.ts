@@ -17,7 +17,7 @@ export function flag<const Flags extends string>(flags: Flags, description: stri
 
 export function parseDatabaseUrl(text: string): string {
   if (/^(?:sqlite:|postgres(?:ql)?:\/\/)./is.test(text)) return text;
-  const hint = 'Use sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE.';
+  const hint = 'Use sqlite:PATH or postgres://USER@HOST:PORT/DATABASE.';
   // InvalidArgumentError shows the text, which can contain a password.
   if (text.includes('@')) throw new UsageError(`The database address is not valid. ${hint}`);
   throw new InvalidArgumentError(hint);

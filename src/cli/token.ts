@@ -1,9 +1,10 @@
+import { existsSync } from 'node:fs';
 import type { Role, Scope } from '../access.ts';
 import { stateOf } from '../access.ts';
 import type { TokenRecord } from '../identity-storage.ts';
 import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
-import { openStorage } from './database.ts';
+import { fileOf, isFile, openStorage } from './database.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
 
 interface NewTokenOptions {
@@ -20,7 +21,10 @@ export async function createToken(
   user: string,
   options: NewTokenOptions & { database: string },
 ): Promise<void> {
+  const isNew = isFile(options.database) && !existsSync(fileOf(options.database));
   await using storage = await openStorage(options.database, { create: true });
+  // In a wrong folder, a new database is a surprise: its tokens are unknown to the service.
+  if (isNew) console.error(`Created the database ${fileOf(options.database)}.`);
   const token = await addToken(storage, user, options);
   console.error(
     `Created token ${tokenId(hashToken(token))} for user ${user} in store ${options.store}. ` +

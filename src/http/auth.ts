@@ -107,7 +107,8 @@ export class Authentication {
 
 function credentialOf(authorization: string, refuse: (detail: string) => never): Credential {
   const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? [];
-  if (token === undefined) return refuse('The header must have the form "Bearer <token>".');
+  if (token === undefined)
+    return refuse('The header must have the form "Authorization: Bearer <token>".');
   if (!isToken(token))
     return refuse('This is not a Plant Store token. Check that you copied all of it.');
   return { tokenHash: hashToken(token) };

@@ -87,7 +87,7 @@ function openOnce(
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
   if (!existsSync(path)) {
-    if (!create) throw new Refusal(`There is no database at ${path}.`);
+    if (!create) throw new Refusal(`There is no database at ${path}.`, { kind: 'no-file' });
     createDatabase(resolveLink(path));
   }
   refuseUnusablePath(path);

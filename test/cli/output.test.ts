@@ -67,7 +67,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     // But not without a word on the token.
     assert.match(
       stderr,
-      /^Created token .*\nerror: Token \w{16} could not be printed, so it was revoked.*\n$/,
+      /^Created the database .*\nCreated token .*\nerror: Token \w{16} could not be printed, so it was revoked.*\n$/,
     );
     const help = start(['--help']);
     help.stdout.destroy();

@@ -28,7 +28,7 @@ const minute = /^\d{4}-\d\d-\d\dT\d\d:\d\dZ$/;
 
 describe('token create', { concurrency: 2 }, () => {
   it('prints the token alone on standard output, and a note on standard error', async (t) => {
-    const { folder, url } = databaseFile(t);
+    const { folder, path, url } = databaseFile(t);
     const args = ['token', 'create', 'alice', '--database', url];
     const { status, stdout, stderr } = await run(args);
     assert.equal(status, 0);
@@ -37,7 +37,8 @@ describe('token create', { concurrency: 2 }, () => {
     assert.ok(isToken(token));
     const id = tokenId(hashToken(token));
     const note = `Created token ${id} for user alice in store main. Save it now: it is not shown again.\n`;
-    assert.equal(stderr, note);
+    assert.equal(stderr, `Created the database ${path}.\n${note}`);
+    assert.match((await run(args)).stderr, /^Created token .*\n$/);
     for (const file of readdirSync(folder)) {
       assert.ok(!readFileSync(join(folder, file)).includes(token), `${file} has the token`);
     }
@@ -178,7 +179,12 @@ describe('token list', { concurrency: 2 }, () => {
     const { folder, path, url } = databaseFile(t);
     for (const args of [['list'], ['revoke', '0123456789abcdef']]) {
       const { status, stderr } = await run(['token', ...args, '--database', url]);
-      assert.deepEqual([status, stderr], [1, `error: There is no database at ${path}.\n`]);
+      const advice =
+        'Run the command in the folder of the database, or set its path with --database.';
+      assert.deepEqual(
+        [status, stderr],
+        [1, `error: There is no database at ${path}. ${advice}\n`],
+      );
     }
     assert.deepEqual(readdirSync(folder), []);
   });
