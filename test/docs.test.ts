@@ -26,6 +26,8 @@ for (const file of withExamples) {
     const postgres = async () => (url ??= (await testDatabase(t, 'PostgreSQL')).url);
     const { examples, blocks } = new Page(join(root, file));
     const terminal = new Terminal(t);
+    // Readers come from the README, so the database exists and its creation is not reported.
+    if (file !== 'README.md') await terminal.run('npx plant-store migrate');
     const realIds = new Map<string, string>();
     for (const { command, output, line } of examples) {
       let real = command.replaceAll(tokenIds, (id) => realIds.get(id) ?? id);
