@@ -1,9 +1,9 @@
 /**
  * Problems as HTTP responses (RFC 9457). docs/errors.md describes each kind.
  */
-import { channel } from 'node:diagnostics_channel';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import { errorChannel } from '../channels.ts';
 import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { redactTokens } from '../token.ts';
 import { FailureLog } from './failure-log.ts';
@@ -41,9 +41,6 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'outcome-unknown': { status: 503, title: 'The outcome is unknown', retryAfterSeconds: 1 },
 };
 
-/** For metrics: `{ kind }` of each problem that is sent, including those for bytes that are not HTTP. */
-const problemChannel = channel('plant-store:error');
-
 /** A URN, because the type is the same on every host. */
 export function problemType(kind: ProblemKind): string {
   return `urn:plant-store:problem:${kind}`;
@@ -52,7 +49,7 @@ export function problemType(kind: ProblemKind): string {
 /** The body of a response; call it once per response. Only a 5xx contains the request id, to find it in the log. */
 export function problemBody(problem: Problem, requestId: string): string {
   const { status, title } = problemResponses[problem.kind];
-  if (problemChannel.hasSubscribers) problemChannel.publish({ kind: problem.kind });
+  if (errorChannel.hasSubscribers) errorChannel.publish({ kind: problem.kind });
   const text = JSON.stringify({
     type: problemType(problem.kind),
     title,

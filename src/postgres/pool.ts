@@ -3,6 +3,7 @@
  * one for health checks. They open on demand, and the next use replaces one that was lost.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import type { PoolLane } from '../channels.ts';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import { resolveHost, type Address, type Host } from './address.ts';
 import { Connection, type Row, type Statement } from './connection.ts';
@@ -52,7 +53,7 @@ class Lane {
   readonly semaphore: Semaphore;
   readonly free: Connection[] = [];
 
-  constructor(name: string, connectionsMax: number) {
+  constructor(name: PoolLane, connectionsMax: number) {
     this.semaphore = new Semaphore(name, connectionsMax);
   }
 }

@@ -1,26 +1,21 @@
-import { channel } from 'node:diagnostics_channel';
+import { poolChannel, type PoolLane } from '../channels.ts';
 import { TimeoutError } from './errors.ts';
 
-/**
- * For metrics, after each change: `{ lane, busy, waiting }`. In the lane `reads`, `busy` counts reads that were
- * sent; in `transactions` and `checks`, it counts connections in use.
- */
-const poolChanged = channel('plant-store:pool');
-
-/** At most `count` holders at a time. Others wait in order, and not longer than they say. */
+/** At most `count` holders at a time. Others wait in order, each for a limited time. */
 export class Semaphore {
-  readonly #lane: string;
+  readonly #lane: PoolLane;
   readonly #count: number;
   #free: number;
   readonly #waiting = new Set<() => void>();
 
-  constructor(lane: string, count: number) {
+  /** `lane` is the name in the metrics. */
+  constructor(lane: PoolLane, count: number) {
     this.#lane = lane;
     this.#count = count;
     this.#free = count;
   }
 
-  /** Rejects with what `timeoutError` returns after `waitMsMax`. */
+  /** After `waitMsMax`, rejects with the error that `timeoutError` returns. */
   async acquire(
     waitMsMax: number,
     timeoutError: () => Error = () => new TimeoutError(),
@@ -53,8 +48,8 @@ export class Semaphore {
   }
 
   #publish(): void {
-    if (!poolChanged.hasSubscribers) return;
+    if (!poolChannel.hasSubscribers) return;
     const [lane, busy, waiting] = [this.#lane, this.#count - this.#free, this.#waiting.size];
-    poolChanged.publish({ lane, busy, waiting });
+    poolChannel.publish({ lane, busy, waiting });
   }
 }

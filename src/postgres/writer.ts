@@ -3,8 +3,8 @@
  * next transaction. Each change has its own outcome.
  */
 import { randomBytes } from 'node:crypto';
-import { channel } from 'node:diagnostics_channel';
 import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
+import { commitChannel } from '../channels.ts';
 import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import { isConnectionLost, isRetryable, problemOf, TimeoutError } from './errors.ts';
@@ -24,9 +24,6 @@ const timeoutPollMs = 200;
 const commitAttemptsMax = 5;
 /** How long to keep checking whether a commit succeeded after its response was lost. */
 const commitCheckTimeoutMs = 3_000;
-
-/** For metrics, after each commit: `{ writes, durationMs }`. The duration begins when the first write is queued. */
-const committed = channel('plant-store:commit');
 
 interface Waiting {
   number: number;
@@ -125,9 +122,9 @@ export class Writer {
         }
       }
       this.#freshness.changed(group.store);
-      if (committed.hasSubscribers) {
+      if (commitChannel.hasSubscribers) {
         const { numbers, sinceMs } = group;
-        committed.publish({ writes: numbers.length, durationMs: performance.now() - sinceMs });
+        commitChannel.publish({ writes: numbers.length, durationMs: performance.now() - sinceMs });
       }
       // In the next turn, so that the next group is sent before the responses to this one.
       setImmediate(() => this.#report(group));

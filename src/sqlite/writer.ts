@@ -2,9 +2,9 @@
  * Group commit on a separate thread: writes that arrive while a commit is in progress share the next one. So
  * the event loop never waits for a sync.
  */
-import { channel } from 'node:diagnostics_channel';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { commitChannel } from '../channels.ts';
 import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem, storageUnavailable } from '../problem.ts';
 import type { FileId } from './open-file.ts';
@@ -26,9 +26,6 @@ const batchWritesMax = 8;
 /** A write without an outcome after this time fails with `outcome-unknown`. Includes waiting for a lock. */
 const outcomeTimeoutMs = 20_000;
 const sweepMs = 1_000;
-
-/** For metrics, after each commit: `{ writes, durationMs }`, measured from the arrival of the first write. */
-const committed = channel('plant-store:commit');
 
 // A .ts file in a checkout, a .js file in the package.
 const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
@@ -135,7 +132,7 @@ export class Writer {
 
   #settle(outcomes: Outcomes): void {
     this.#onCommit();
-    if (committed.hasSubscribers) this.#publish(outcomes);
+    if (commitChannel.hasSubscribers) this.#publish(outcomes);
     for (const [number, outcome] of outcomes) {
       if (isFailure(outcome)) this.#pending.reject(number, problemOf(outcome));
       else this.#pending.resolve(number, outcome);
@@ -146,7 +143,7 @@ export class Writer {
     if ([...outcomes.values()].every(isFailure)) return;
     const [first = 0] = outcomes.keys();
     const durationMs = performance.now() - (this.#pending.sinceMs(first) ?? performance.now());
-    committed.publish({ writes: outcomes.size, durationMs });
+    commitChannel.publish({ writes: outcomes.size, durationMs });
   }
 
   /** Requests must not hang because the disk does. */
