@@ -78,8 +78,12 @@ export function stateOf(
 }
 
 /**
- * The only place that decides what a user can access. Grants are cached: anything else that this depends on
- * must also invalidate them (decision 12: `grant_changes` on SQLite, `grants` on PostgreSQL).
+ * The only place that decides what a user can access. tokens.ts of each engine calls it when it loads a grant
+ * (`findGrant` on SQLite, `identify` on PostgreSQL). To let users share plants, load the other owners there, and
+ * add them to `read` or `write` here.
+ *
+ * Grants are cached: anything else that this depends on must also invalidate them (decision 12: `grant_changes`
+ * on SQLite, `grants` on PostgreSQL).
  */
 export function callerOf({ store, user }: Identity, role: Role, granted: readonly Scope[]): Caller {
   const reach = role === 'manager' ? 'all' : [user];

@@ -1,6 +1,11 @@
 /**
  * A cache bounded by the total weight of its values. The oldest value is evicted first, whether or not it
  * was used since.
+ *
+ * The service caches
+ * - grants and first pages: freshness.ts of each engine, which also detects that they are stale
+ * - hashes of tokens by Authorization header, and unknown tokens: http/auth.ts
+ * - documents, such as openapi.json: http/documents.ts, without this class
  */
 export class Cache<Value extends object> {
   readonly #weightMax: number;
@@ -31,10 +36,10 @@ export class Cache<Value extends object> {
     if (replaced !== undefined) this.#weight -= this.#weightOf(replaced);
     this.#values.set(key, value);
     this.#weight += this.#weightOf(value);
-    for (const [oldest, its] of this.#values) {
+    for (const [oldest, evicted] of this.#values) {
       if (this.#weight <= this.#weightMax) return;
       this.#values.delete(oldest);
-      this.#weight -= this.#weightOf(its);
+      this.#weight -= this.#weightOf(evicted);
     }
   }
 

@@ -8,19 +8,19 @@ export const tagCodePointsMax = 100;
 // The description of a schema is its rule: a fragment that fits after "must be". A refusal quotes it;
 // openapi.json has it after the meaning of the value.
 
-// Control characters (C0, DEL, C1) and lone surrogates: no two storages treat them alike.
+// Control characters (C0, DEL, C1) and lone surrogates: storages treat them differently.
 const refused = '\\x00-\\x1F\\x7F-\\x9F\\uD800-\\uDFFF';
 
-// Those that a pattern can refuse whether its engine reads bytes, UTF-16 or code points.
+// The part that every regular expression engine can refuse, whether it reads bytes, UTF-16 or code points.
 const refusedEverywhere = '\\x00-\\x1F\\x7F';
 
 const without = (characters: string) => `^[^${characters}]*$`;
 
-/** White space, then a character that is none, then any: it needs no lookahead and no backtracking. */
+/** White space, then a character that is not, then any others: no lookahead, no backtracking. */
 const notBlankWithout = (characters: string) =>
   `^[^\\S${characters}]*[^\\s${characters}][^${characters}]*$`;
 
-/** Any text that people name things with: plants, users, stores. */
+/** The name of a plant, user or store. */
 export const Name = publish(
   Type.String({
     minLength: 1,
@@ -62,7 +62,7 @@ export const PlantId = publish(
 export const Plant = Type.Object({ id: PlantId, name: Name, tag: Tag });
 export type Plant = Static<typeof Plant>;
 
-/** A plant as it is sent to be created: no `tag` means `""`, no `id` means the next one. */
+/** A plant as a client sends it. `tag` defaults to `""`, and `id` to the next one. */
 export const NewPlant = publish(
   Type.Object(
     { name: Name, id: Type.Optional(PlantId), tag: Type.Optional(Tag) },
@@ -77,8 +77,12 @@ export const NewPlant = publish(
 export type NewPlant = Static<typeof NewPlant>;
 
 /**
- * A new one also goes into changes.ts, archive.ts, lists.ts, http/operations.ts, and the plants.ts, archive.ts and
- * migrations of each engine: the compiler does not read SQL.
+ * To add a field, also change these files. The compiler does not find them all, because it does not check SQL.
+ * - changes.ts, archive.ts and lists.ts
+ * - http/responses.ts and http/operations.ts, then `npm run openapi`
+ * - of each engine: plants.ts, archive.ts and a migration
+ * - of SQLite: writes.ts (`apply`), and in the migration the index plants_by_owner, which covers all fields
+ * - of PostgreSQL: change-statements.ts, and `findPlant` in storage.ts
  */
 export const plantFields = ['id', 'name', 'tag'] as const;
 
@@ -88,10 +92,10 @@ export const PlantField = Type.Unsafe<(typeof plantFields)[number]>({
 });
 export type PlantField = Static<typeof PlantField>;
 
-/** The fields that are answered unless others are asked for. */
+/** The fields of a response if the request names none. */
 export const defaultFields: readonly PlantField[] = ['name', 'tag'];
 
-/** One plant as JSON with these fields in this order: the bytes that a list has for it. */
+/** One plant as JSON with these fields in this order, exactly as in a list. */
 export function plantJson(plant: Plant, fields: readonly PlantField[] = defaultFields): string {
   return `{${fields.map((field) => `"${field}":${JSON.stringify(plant[field])}`).join()}}`;
 }

@@ -26,8 +26,13 @@ interface ServeOptions {
 }
 
 /**
- * Serves until a termination signal, then finishes the accepted requests and returns. If a commit fails on the
- * disk, it stops in the same way and throws DiskFailure.
+ * Serves until a termination signal, such as SIGTERM, or until a commit fails on the disk. Then:
+ * 1. `stop` is aborted: /readyz returns 503, and each connection closes with its next response.
+ * 2. The shutdown timeout starts. A primary sends SIGTERM to its workers, and each of them does the rest.
+ * 3. The drain stops listening and waits for the requests in progress (http/drain.ts).
+ * 4. The app closes.
+ * 5. `await using` disposes the storage: it waits for pending writes, then closes files or connections.
+ * 6. A worker disconnects from its primary, so that it exits. After a disk failure, DiskFailure sets the status.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();

@@ -1,6 +1,6 @@
 /**
  * Classifies errors of the server by SQLSTATE (PostgreSQL documentation, appendix A), never by text or by the
- * name of a constraint. Engines that span machines change those names.
+ * name of a constraint. Distributed engines change those names.
  */
 import { DatabaseError } from 'pg';
 import { Problem, storageFull, storageUnavailable } from '../problem.ts';
@@ -63,7 +63,7 @@ export function isRetryable(error: unknown): boolean {
 const retryableCodes = new Set<string | undefined>([
   sqlState.serializationFailure,
   sqlState.deadlockDetected,
-  // The statement in front of it should have prepared it, and failed.
+  // The statement before it on the connection should have prepared it, but failed.
   sqlState.invalidStatementName,
 ]);
 
@@ -79,7 +79,7 @@ export function isConnectionLost(error: unknown): boolean {
   return code === undefined ? error instanceof Unavailable : connectionLostCodes.test(code);
 }
 
-/** Whether neither the server nor the connection nor the statement failed, but our own code, for example. */
+/** Whether it is any other error, such as a bug in our own code. */
 export function isDefect(error: unknown): boolean {
   return !isStatementError(error) && !isConnectionLost(error);
 }
@@ -98,6 +98,8 @@ const transientCodes =
 export function problemOf(error: unknown): unknown {
   if (error instanceof Problem) return error;
   const code = codeOf(error);
+  // Disk full (53100): the server has rolled the write back. It is not retried, and the client gets 503. If the
+  // WAL cannot grow, the server crashes instead, and the writer checks the outcome (writer.ts).
   if (code === sqlState.diskFull) return storageFull(error);
   if (code === undefined ? error instanceof Unavailable : transientCodes.test(code)) {
     return storageUnavailable(error);
