@@ -11,7 +11,8 @@ export const tables = ['stores', 'users', 'plants', 'tokens'] as const;
 export type Table = (typeof tables)[number];
 
 /**
- * The columns of a row, key columns first:
+ * The columns of a row, key columns first. `columns` in archive.ts of each engine lists them in the same order;
+ * test/archive.test.ts fails if a column of either engine is missing there.
  *   stores  store number, name, the largest id that it has ever held
  *   users   store, user number, name, role
  *   plants  store, id, owner, tag, name
@@ -19,8 +20,8 @@ export type Table = (typeof tables)[number];
  */
 export type Row = readonly (string | number | Uint8Array | null)[];
 
-/** How many columns of each table are its key. */
-export const keyColumns: Record<Table, number> = { stores: 1, users: 2, tokens: 1, plants: 2 };
+/** Number of leading columns that form the key. */
+export const keyColumnCounts: Record<Table, number> = { stores: 1, users: 2, tokens: 1, plants: 2 };
 
 /** An open storage with the newest schema. Methods reject with a Problem or an error of the driver. */
 export interface Archive extends AsyncDisposable {
@@ -31,12 +32,12 @@ export interface Archive extends AsyncDisposable {
   add(table: Table, rows: readonly Row[]): Promise<void>;
   /** The key of the last row; undefined if the table is empty. */
   lastKey(table: Table): Promise<Row | undefined>;
-  /** Differs after every change by others. */
+  /** Changes with every write of another process: compare it before and after. */
   version(): Promise<string>;
   /** The source of a copy that has begun but not finished; undefined if there is none. */
-  unfinished(): Promise<string | undefined>;
+  unfinishedSource(): Promise<string | undefined>;
   /** Records that this is an incomplete copy of `source`. */
-  begin(source: string): Promise<void>;
+  beginCopy(source: string): Promise<void>;
   /** Records that the copy is complete. */
-  finish(): Promise<void>;
+  finishCopy(): Promise<void>;
 }

@@ -2,7 +2,7 @@
  * Copies all data of one database to another, on the same engine or a different one.
  */
 import { createHash } from 'node:crypto';
-import { keyColumns, tables, type Archive, type Row, type Table } from '../archive.ts';
+import { keyColumnCounts, tables, type Archive, type Row, type Table } from '../archive.ts';
 import { Refusal } from '../refusal.ts';
 import { displayName, openArchive } from './database.ts';
 import { withProgress } from './progress.ts';
@@ -25,7 +25,7 @@ export async function copy({ from, to, resume }: CopyOptions): Promise<void> {
   }
   await using source = await openArchive(from, { create: false });
   await using target = await openArchive(to, { create: true });
-  if ((await source.unfinished()) !== undefined) {
+  if ((await source.unfinishedSource()) !== undefined) {
     throw new Refusal(
       `${sourceName} is itself an unfinished copy. Finish it first with "plant-store copy --resume".`,
     );
@@ -69,7 +69,7 @@ async function copyAndCompare(
         'Stop the service, then copy to an empty database.',
     );
   }
-  await target.finish();
+  await target.finishCopy();
   return { counts, digest };
 }
 
@@ -80,7 +80,7 @@ async function prepareTarget(
   to: string,
   resume: boolean,
 ): Promise<void> {
-  const unfinished = await target.unfinished();
+  const unfinished = await target.unfinishedSource();
   if (unfinished !== undefined) {
     if (unfinished !== from) {
       throw new Refusal(
@@ -96,7 +96,7 @@ async function prepareTarget(
     if ((await target.lastKey(table)) === undefined) continue;
     throw new Refusal(`${to} is not empty: it contains ${table}. Copy to an empty database.`);
   }
-  await target.begin(from);
+  await target.beginCopy(from);
 }
 
 /** Copies the rows after the last one in the target. Returns the number of rows of the table. */
@@ -140,7 +140,7 @@ function comparable(value: Row[number]): string | number | null {
 }
 
 function keyOf(table: Table, rows: readonly Row[]): Row | undefined {
-  return rows.at(-1)?.slice(0, keyColumns[table]);
+  return rows.at(-1)?.slice(0, keyColumnCounts[table]);
 }
 
 function countsOf(archive: Archive): Promise<number[]> {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
+import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
 import { idMax } from '../ids.ts';
 import { parseAddress } from './address.ts';
 import { prepared } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { migrate, refuseNewerSchema } from './migrate.ts';
-import { Pool, type Step } from './pool.ts';
+import { Pool, type BoundStatement } from './pool.ts';
 import { Refusal } from '../refusal.ts';
 
 type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];
@@ -62,7 +62,7 @@ export class PostgresArchive implements Archive {
     return new PostgresArchive(pool);
   }
 
-  /** In steps, because the server cancels a long statement. */
+  /** Counts in steps, because the server cancels a long statement. */
   async count(table: Table): Promise<number> {
     const step = 100_000;
     for (let counted = 0, after: Row | undefined; ; counted += step) {
@@ -80,18 +80,18 @@ export class PostgresArchive implements Archive {
   }
 
   /**
-   * Adds all rows or none, so that the last row shows what was copied. There is one statement for each store: on
-   * engines that span machines, it runs on one machine.
+   * Adds all rows or none, so that the last row shows what was copied. Plants take one statement for each store:
+   * on distributed engines, it runs on one node.
    */
   async add(table: Table, rows: readonly Row[]): Promise<void> {
     const parts =
       table === 'plants' ? Object.values(Object.groupBy(rows, ([store]) => String(store))) : [rows];
-    const steps = [
+    const statements = [
       ...(table === 'stores' ? [nameStores(rows)] : []),
       ...(table === 'users' ? [raiseLastUsers(rows)] : []),
       ...parts.map((part) => insert(table, part ?? [])),
     ];
-    await this.#pool.transact(steps);
+    await this.#pool.transact(statements);
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
@@ -114,16 +114,16 @@ export class PostgresArchive implements Archive {
     }
   }
 
-  async unfinished(): Promise<string | undefined> {
+  async unfinishedSource(): Promise<string | undefined> {
     const [row] = await this.#pool.read(unfinishedSql, []);
     return row?.[0] ?? undefined;
   }
 
-  async begin(source: string): Promise<void> {
+  async beginCopy(source: string): Promise<void> {
     await this.#setCopySource(source);
   }
 
-  async finish(): Promise<void> {
+  async finishCopy(): Promise<void> {
     await this.#setCopySource(null);
   }
 
@@ -169,7 +169,7 @@ const setCopySourceSql = prepared(
   'UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1',
 );
 
-function insert(table: Table, rows: readonly Row[]): Step {
+function insert(table: Table, rows: readonly Row[]): BoundStatement {
   const names = columns[table].map(([name]) => name).join();
   const arrays = columns[table].map(([, type], at) => `$${at + 1}::${type}[]`).join();
   return [
@@ -183,7 +183,7 @@ function insert(table: Table, rows: readonly Row[]): Step {
   ];
 }
 
-function nameStores(rows: readonly Row[]): Step {
+function nameStores(rows: readonly Row[]): BoundStatement {
   return [
     {
       name: 'name_stores',
@@ -197,7 +197,7 @@ function nameStores(rows: readonly Row[]): Step {
 }
 
 /** Users that are created later get numbers above these. */
-function raiseLastUsers(rows: readonly Row[]): Step {
+function raiseLastUsers(rows: readonly Row[]): BoundStatement {
   return [
     {
       name: 'raise_last_users',
@@ -219,5 +219,5 @@ function selectedColumns(table: Table): string {
 }
 
 function keyOf(table: Table): readonly string[] {
-  return columns[table].slice(0, keyColumns[table]).map(([name]) => name);
+  return columns[table].slice(0, keyColumnCounts[table]).map(([name]) => name);
 }

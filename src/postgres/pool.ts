@@ -19,15 +19,15 @@ import {
 import { Semaphore } from './semaphore.ts';
 import { responseTimeoutMs } from './timeout.ts';
 
-/** Connections of each process that reads share, and that transactions use one at a time. */
+/** Maximum number of connections that reads share, and that transactions use one at a time. */
 const sharedMax = 4;
 const exclusiveMax = 4;
 /** Reads in flight on each shared connection before another one is opened. */
 const readsPerConnection = 8;
-/** Reads in flight or waiting; more are refused at once. */
+/** Maximum number of reads in flight or waiting; more are refused at once. */
 const readsMax = 2_048;
 /**
- * Reads in flight. The others wait here, for a limited time: the server works through everything that was sent,
+ * Maximum number of reads in flight. Others wait here, for a limited time: the server works through everything that was sent,
  * even if its client has stopped waiting.
  */
 const sentReadsMax = 128;
@@ -45,8 +45,7 @@ const openBackoffMs = 100;
 const begin: Statement = { name: 'begin', text: 'BEGIN' };
 const commit: Statement = { name: 'commit', text: 'COMMIT' };
 
-/** A statement and its values. */
-export type Step = readonly [statement: Statement, values: readonly unknown[]];
+export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
 
 /** Connections that are each used by one transaction at a time. */
 class Lane {
@@ -117,14 +116,16 @@ export class Pool {
   }
 
   /** Runs several idempotent statements in one transaction. */
-  async transact(steps: readonly Step[]): Promise<void> {
-    await this.#change([[begin, []], ...steps, [commit, []]]);
+  async transact(statements: readonly BoundStatement[]): Promise<void> {
+    await this.#change([[begin, []], ...statements, [commit, []]]);
   }
 
-  async #change(steps: readonly Step[]): Promise<Row[][]> {
+  async #change(statements: readonly BoundStatement[]): Promise<Row[][]> {
     let isOutcomeUnknown = false;
     const send = async (connection: Connection) => {
-      const responses = steps.map(([statement, values]) => connection.query(statement, values));
+      const responses = statements.map(([statement, values]) =>
+        connection.query(statement, values),
+      );
       return settled(responses).catch((error: unknown) => {
         isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
         throw error;

@@ -1,5 +1,5 @@
 /**
- * Stores, users and tokens in PostgreSQL. Every statement can be repeated.
+ * Stores, users and tokens in PostgreSQL. Every statement is idempotent.
  */
 import { randomInt } from 'node:crypto';
 import {
@@ -14,7 +14,7 @@ import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { defect, outcomeUnknown } from '../problem.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import { prepared } from './connection.ts';
-import type { Pool, Step } from './pool.ts';
+import type { BoundStatement, Pool } from './pool.ts';
 import type { Freshness } from './freshness.ts';
 
 const tokenColumns =
@@ -128,10 +128,10 @@ export const tokenSql = {
   ),
 };
 
-/** Store numbers are random, because no counter spans machines. */
+/** Store numbers are random, because a distributed engine has no global counter. */
 const storeNumberMax = 2 ** 48 - 1; // the largest range of randomInt
 
-function changeGrantsVersion(store: number): Step {
+function changeGrantsVersion(store: number): BoundStatement {
   return [tokenSql.changeGrantsVersion, [store, randomInt(storeNumberMax)]];
 }
 
@@ -161,11 +161,11 @@ export class Tokens {
       await this.#pool.transact([[tokenSql.addToken, values], changeGrantsVersion(storeNumber)]);
       return;
     }
-    const steps: Step[] = [
+    const change: BoundStatement[] = [
       [tokenSql.setRole, [storeNumber, userNumber, role]],
       [tokenSql.addToken, values],
     ];
-    await this.#changeGrants(storeNumber, steps, async () => {
+    await this.#changeGrants(storeNumber, change, async () => {
       const [row] = await this.#pool.read(tokenSql.findRole, [storeNumber, userNumber]);
       return row?.[0] === role;
     });
@@ -232,18 +232,17 @@ export class Tokens {
   }
 
   /**
-   * Changes grants and their version in one transaction. On engines that span machines, the new version can become
+   * Changes grants and their version in one transaction. On distributed engines, the new version can become
    * visible before the change. So once the change is visible, the version changes again.
    */
   async #changeGrants(
     store: number,
-    change: readonly Step[],
+    change: readonly BoundStatement[],
     isVisible: () => Promise<boolean>,
   ): Promise<void> {
     await this.#pool.transact([...change, changeGrantsVersion(store)]);
     try {
-      if (!(await isVisible()))
-        throw new Error('the transaction is not visible on all machines yet');
+      if (!(await isVisible())) throw new Error('the transaction is not visible on all nodes yet');
       await this.#pool.write(...changeGrantsVersion(store));
     } catch (error) {
       throw outcomeUnknown(error);

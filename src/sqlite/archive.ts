@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { keyColumns, type Archive, type Row, type Table } from '../archive.ts';
+import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { refuseNewerSchema } from './migrate.ts';
 import { unfinishedCopyTable } from './schema.ts';
@@ -69,19 +69,19 @@ export class SqliteArchive implements Archive {
     return String(this.#first('PRAGMA data_version')?.[0]);
   }
 
-  async unfinished(): Promise<string | undefined> {
+  async unfinishedSource(): Promise<string | undefined> {
     const table = this.#first(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
     return table && String(this.#first('SELECT source FROM unfinished_copy')?.[0]);
   }
 
-  async begin(source: string): Promise<void> {
+  async beginCopy(source: string): Promise<void> {
     this.#database.exec('BEGIN IMMEDIATE');
     this.#database.exec(unfinishedCopyTable);
     this.#database.prepare('INSERT INTO unfinished_copy VALUES (?)').run(source);
     this.#database.exec('COMMIT');
   }
 
-  async finish(): Promise<void> {
+  async finishCopy(): Promise<void> {
     this.#database.exec('DROP TABLE unfinished_copy');
   }
 
@@ -95,5 +95,5 @@ export class SqliteArchive implements Archive {
 }
 
 function keyOf(table: Table): readonly string[] {
-  return columns[table].slice(0, keyColumns[table]);
+  return columns[table].slice(0, keyColumnCounts[table]);
 }

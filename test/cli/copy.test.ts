@@ -72,9 +72,9 @@ describe('copy', () => {
       assert.equal(await readyz(), 200);
       await using archive = await openArchive(url, { create: false });
       // Its answer is shared for a moment.
-      await archive.begin('somewhere');
+      await archive.beginCopy('somewhere');
       await until('it is not ready', async () => (await readyz()) === 503, 1_000);
-      await archive.finish();
+      await archive.finishCopy();
       await until('it is ready again', async () => (await readyz()) === 200, 1_000);
     }
   });

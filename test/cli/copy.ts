@@ -83,7 +83,7 @@ export async function copyKilled(
 async function hasBegun(url: string): Promise<boolean> {
   try {
     await using archive = await openArchive(url, { create: false });
-    return (await archive.unfinished()) !== undefined;
+    return (await archive.unfinishedSource()) !== undefined;
   } catch {
     return false; // the file is not there, or has no tables yet
   }
