@@ -1,6 +1,6 @@
 /**
- * Changes to plants, in one form for every storage. They are tuples, because they are sent to a thread:
- * the keys of objects would be cloned with each, which takes longer than everything else.
+ * Changes to plants, in one form for every storage. They are tuples, because they are copied to the writer thread
+ * of SQLite: with objects, most of the cost would be copying their keys.
  *
  * Each engine applies all changes in one place, in their transaction: `apply` in sqlite/writes.ts, and
  * `changeStatements` in postgres/change-statements.ts. PostgreSQL receives COMMIT before it returns the ids, so
@@ -9,7 +9,7 @@
 import type { Identity, Reach } from './access.ts';
 import type { NewPlant, Plant } from './plant.ts';
 
-/** Each begins with its kind, the store, the owner or the reach, and the id. */
+/** The first four elements of each are its kind, the store, the owner or the reach, and the id. */
 export type Change =
   | readonly [
       'create',

@@ -1,23 +1,24 @@
 import { tooManyWrites } from './problem.ts';
 
-/** Maximum number of pending changes; more are refused at once. */
+/** Maximum number of pending writes; more are refused at once. */
 export const pendingMax = 4_096;
 
-interface Waiting<Result> {
+interface PendingWrite<Result> {
   sinceMs: number;
   resolve: (result: Result) => void;
   reject: (error: unknown) => void;
 }
 
 /**
- * Changes without an outcome, by number. An outcome for a number that is not pending is ignored.
+ * Writes without an outcome, by number: each gets the next one. An outcome for a number that is not pending is
+ * ignored.
  */
 export class Pending<Result> {
   /** In ascending order of number. */
-  readonly #waiting = new Map<number, Waiting<Result>>();
+  readonly #waiting = new Map<number, PendingWrite<Result>>();
   #lastNumber = 0;
 
-  /** Numbers are above 0 and ascending. Throws the Problem `overloaded` if too many are pending. */
+  /** The first number is 1. Throws the Problem `overloaded` if too many writes are pending. */
   add(): readonly [number: number, outcome: Promise<Result>] {
     if (this.#waiting.size >= pendingMax) throw tooManyWrites();
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -29,7 +30,7 @@ export class Pending<Result> {
     return this.#waiting.keys();
   }
 
-  /** When the change was added, on the clock of performance.now(). */
+  /** When the write was added, on the clock of performance.now(). */
   sinceMs(number: number): number | undefined {
     return this.#waiting.get(number)?.sinceMs;
   }
@@ -45,8 +46,8 @@ export class Pending<Result> {
   }
 
   /**
-   * Rejects changes that were added before this time. They stay pending until their outcomes arrive, so that
-   * a storage that hangs does not accumulate changes.
+   * Rejects writes that were added before this time. They still count as pending until their outcomes arrive, so
+   * that a storage that hangs does not accumulate writes.
    */
   rejectBefore(beforeMs: number, error: unknown): void {
     for (const { sinceMs, reject } of this.#waiting.values()) {

@@ -37,7 +37,7 @@ export interface PlantQuery {
   tag?: string | undefined;
   /** The fields to return, in this order: at least one, without duplicates. */
   fields: readonly PlantField[];
-  /** Returns true once nobody waits for the page any more, which ends a scan. */
+  /** Returns true once the client has disconnected, which ends a scan. */
   isAborted?: (() => boolean) | undefined;
 }
 

@@ -5,13 +5,13 @@
 import { pageOf, type PlantRow } from './lists.ts';
 import type { PlantPage, PlantQuery } from './plant-storage.ts';
 
-export interface Step {
+export interface ScanStep {
   /** As in PlantPage. */
   json: string;
   plants: number;
-  /** The id of the last plant, if the step found as many as it was asked for. */
+  /** The id of the last plant, if the step found `limit` plants. */
   last: number | undefined;
-  /** Whether this step has more plants of the list. */
+  /** Whether the step found more plants than `limit`. */
   hasMore: boolean;
   /** The next step begins after this id; undefined at the end. */
   scannedTo: number | undefined;
@@ -22,15 +22,18 @@ type Range = Pick<PlantQuery, 'after' | 'limit'>;
 /** Runs steps until the page is full and it is known whether another plant follows. */
 export async function scan(
   { after, limit, isAborted }: PlantQuery,
-  step: (range: Range) => Promise<Step>,
+  step: (range: Range) => Promise<ScanStep>,
 ): Promise<PlantPage> {
   const found: string[] = [];
   let left = limit;
   let last: number | undefined;
   for (let from: number | undefined = after; from !== undefined;) {
     if (isAborted?.() === true) break;
-    // If the page is full, one more plant shows that others follow.
-    const { json, plants, ...rest }: Step = await step({ after: from, limit: Math.max(left, 1) });
+    // If the page is full, the scan continues for one more plant, to know whether others follow.
+    const { json, plants, ...rest }: ScanStep = await step({
+      after: from,
+      limit: Math.max(left, 1),
+    });
     if (left === 0 && plants > 0) return { json: found.join(), next: last };
     if (plants > 0) found.push(json);
     left -= plants;
@@ -46,7 +49,7 @@ export function stepOf(
   rows: readonly PlantRow[],
   query: PlantQuery,
   scannedTo: number | undefined,
-): Step {
+): ScanStep {
   const { limit } = query;
   return {
     json: pageOf(rows, query).json,

@@ -11,9 +11,9 @@ const prefix = 'plant_';
 const secretBytes = 32;
 const secretChars = 43; // 62^43 is the first power above 2^256
 const checksumChars = 6; // and 62^6 the first above 2^32
-const shape = new RegExp(`^${prefix}[${alphabet}]{${secretChars + checksumChars}}$`);
+const tokenPattern = new RegExp(`^${prefix}[${alphabet}]{${secretChars + checksumChars}}$`);
 
-const tokenLike = new RegExp(`${prefix}[${alphabet}]{16,}`, 'g');
+const tokenLikePattern = new RegExp(`${prefix}[${alphabet}]{16,}`, 'g');
 
 /** Length of the hash that identifies a token in a storage. */
 export const tokenHashBytes = 32;
@@ -28,13 +28,13 @@ export function makeToken(): string {
 
 /** Whether `text` has the form of a token and a valid checksum. Such a token need not exist. */
 export function isToken(text: string): boolean {
-  if (!shape.test(text)) return false;
+  if (!tokenPattern.test(text)) return false;
   return text.endsWith(checksumOf(text.slice(prefix.length, -checksumChars)));
 }
 
 /** Removes anything that looks like a token, so that no message repeats one that was pasted in a wrong place. */
 export function redactTokens(text: string): string {
-  return text.replaceAll(tokenLike, `${prefix}...`);
+  return text.replaceAll(tokenLikePattern, `${prefix}...`);
 }
 
 /** SHA-256 of the token's text. Nothing else of it is stored. */

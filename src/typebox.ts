@@ -8,23 +8,23 @@ import type { TSchema } from '@sinclair/typebox';
 
 export const { Type }: typeof TypeBox = createRequire(import.meta.url)('@sinclair/typebox');
 
-/** What openapi.json says of a schema besides its rule. */
+/** What openapi.json shows of a schema besides its rule. */
 export interface Published {
-  /** Whole sentences: what the value means in this place. */
+  /** What the value means in this place, in complete sentences. */
   meaning: string;
-  /** A pattern for any language, in place of the one that the service checks. */
+  /** A pattern that every language supports, instead of the one that the service checks. */
   pattern?: string;
 }
 
 /** TypeBox copies symbols with a schema, and Ajv does not see them. */
 const published = Symbol('published');
 
-/** The schema with what openapi.json says of it. Its `description` remains its rule. */
-export function publish<Schema extends TSchema>(schema: Schema, said: Published): Schema {
-  return { ...schema, [published]: { ...publishedOf(schema), ...said } };
+/** Attaches what openapi.json shows of the schema. Its `description` remains its rule. */
+export function publish<Schema extends TSchema>(schema: Schema, shown: Published): Schema {
+  return { ...schema, [published]: { ...publishedOf(schema), ...shown } };
 }
 
 /** Undefined for a schema that openapi.json shows as it is. */
 export function publishedOf(schema: object): Published | undefined {
-  return published in schema ? (schema[published] as Published) : undefined; // `publish` alone sets it
+  return published in schema ? (schema[published] as Published) : undefined; // only `publish` sets it
 }

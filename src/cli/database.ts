@@ -1,5 +1,5 @@
 /**
- * Opens the storage of a database address. No other module knows all engines.
+ * Opens the storage of a database address. No other module depends on all engines.
  */
 import { resolve } from 'node:path';
 import type { Archive } from '../archive.ts';

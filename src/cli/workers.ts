@@ -29,8 +29,8 @@ export class Workers {
    */
   async start(count: number, host: string, port: number): Promise<Address | undefined> {
     // Workers cannot use port 0: if all of them died, their replacements would listen on another port.
-    const chosen = port === 0 ? await findFreePort(host) : port;
-    cluster.setupPrimary({ args: [...process.argv.slice(2), `--port=${chosen}`] });
+    const actualPort = port === 0 ? await findFreePort(host) : port;
+    cluster.setupPrimary({ args: [...process.argv.slice(2), `--port=${actualPort}`] });
     const first = cluster.fork();
     const address = await Promise.race([
       once(first, 'listening').then(([listening]) => listening as Address), // as documented
@@ -38,7 +38,7 @@ export class Workers {
     ]);
     if (address === undefined) return undefined;
     this.#watch(first);
-    for (let more = 1; more < count; more++) this.#add();
+    for (let more = 1; more < count; more++) this.#startWorker();
     return address;
   }
 
@@ -59,7 +59,7 @@ export class Workers {
     return !killed.includes(true);
   }
 
-  #add(): void {
+  #startWorker(): void {
     if (this.#stopping.aborted) return;
     try {
       this.#watch(cluster.fork());
@@ -76,7 +76,7 @@ export class Workers {
       if (code === diskFailureStatus) return this.#onDiskFailure();
       const isEarly = performance.now() - startedMs < restartDelayMs;
       // Not unref(): if all workers have died, only this timer keeps the process running.
-      setTimeout(() => this.#add(), isEarly ? restartDelayMs : 0);
+      setTimeout(() => this.#startWorker(), isEarly ? restartDelayMs : 0);
     });
     worker.on('error', (err) => {
       // A worker that never started emits no `exit`.
@@ -87,7 +87,7 @@ export class Workers {
 
   #retryLater(err: unknown): void {
     this.#log.error({ err }, 'worker failed to start');
-    setTimeout(() => this.#add(), restartDelayMs);
+    setTimeout(() => this.#startWorker(), restartDelayMs);
   }
 }
 

@@ -29,7 +29,7 @@ export type Tls =
   | { mode: 'disable' }
   | { mode: 'no-verify' }
   | { mode: 'verify-full'; ca: string | undefined }
-  /** Without sslmode: no TLS to this machine, and verified TLS to any other. */
+  /** Without sslmode: no TLS to this machine, verified TLS to any other. */
   | { mode: 'default'; ca: string | undefined };
 
 const defaultPort = 5_432;
@@ -84,7 +84,7 @@ function isThisMachine(host: string): boolean {
   return isSocket(host) || host === 'localhost' || host === '::1' || isLoopback(host);
 }
 
-/** Does not accept a name, which can resolve to any address. */
+/** Not for names, which can resolve to any address. */
 function isLoopback(host: string): boolean {
   return isIP(host) === 4 && host.startsWith('127.');
 }

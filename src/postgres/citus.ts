@@ -5,13 +5,13 @@
 import { Refusal } from '../refusal.ts';
 import { durabilitySettings, type Connection, type Statement } from './connection.ts';
 
-const hasCitus: Statement = {
+const hasCitusSql: Statement = {
   name: 'has_citus',
   text: `SELECT 1 FROM pg_extension WHERE extname = 'citus'`,
 };
 
 async function isCitus(connection: Connection): Promise<boolean> {
-  return (await connection.query(hasCitus, [])).length > 0;
+  return (await connection.query(hasCitusSql, [])).length > 0;
 }
 
 /**

@@ -27,7 +27,7 @@ export function prepared<R extends Row = Row>(name: string, text: string): State
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;
 
-/** Nobody waits longer than this. A server that continued would keep the row of a store locked. */
+/** No request waits longer. A statement that continued would keep the row of a store locked. */
 const timeoutSettings = `
   SET statement_timeout = 3000;
   SET lock_timeout = 2000;

@@ -9,13 +9,13 @@ import { prepared } from './connection.ts';
 import type { Pool } from './pool.ts';
 
 /**
- * Maximum age of a cached grant. A transaction over several machines of a cluster can finish long after its
- * version was read.
+ * Maximum age of a cached grant. A transaction over several nodes of a cluster can finish long after its version
+ * was read.
  */
 const grantMsMax = 10_000;
 /** Maximum age of a cached page: another program can change plants without changing the version. */
 const pageMsMax = 10_000;
-/** Cached grants, cached stores, and characters of cached pages. */
+/** Maximum numbers of cached grants and stores, and of characters in cached pages. */
 const grantsMax = 10_000;
 const storesMax = 10_000;
 const pageCharsMax = 8 * 1024 * 1024;
@@ -102,7 +102,7 @@ export class Freshness {
     this.#grants.set(key, { grant, version, untilMs: performance.now() + grantMsMax });
   }
 
-  /** The next server can be another one, with other data. */
+  /** Call it when a connection is lost: the next server can be another one, with other data. */
   clear(): void {
     for (const cache of [this.#stores, this.#grants, this.#pages]) cache.clear();
   }

@@ -180,7 +180,7 @@ async function runStep(step: MigrationStep, session: Connection, lease: Lease): 
   for (;;) {
     await lease.renew(session);
     if (step.index !== undefined) await dropInvalid(step.index, session);
-    // CONCURRENTLY can wait for a long time, but blocks nobody.
+    // CONCURRENTLY can wait for a long time, but does not block other transactions.
     await session.command(`SET lock_timeout = ${step.isConcurrent ? 0 : lockTimeoutMs}`);
     try {
       const rows = await session.longStatement(step.text);

@@ -12,7 +12,7 @@ export interface MigrationStep {
   index: string | undefined;
 }
 
-/** The comment before a statement that repeats. */
+/** The comment that marks the next statement as one to repeat. */
 const repeatComment = /^\s*-- Repeat until .*$/gm;
 
 /**
@@ -26,14 +26,14 @@ export function parseSteps(sql: string): MigrationStep[] {
     .split(';')
     .map((statement) => statement.trim())
     .filter((statement) => statement !== '')
-    .map(stepOf);
+    .map(parseStep);
 }
 
 const createConcurrently =
   /^CREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+IF\s+NOT\s+EXISTS\s+(\w+)\s/i;
 const dropConcurrently = /^DROP\s+INDEX\s+CONCURRENTLY\s+IF\s+EXISTS\s/i;
 
-function stepOf(statement: string): MigrationStep {
+function parseStep(statement: string): MigrationStep {
   const text = statement.replace(/^REPEAT\s+/, '');
   const isConcurrent = /^(?:CREATE|DROP)\s[^(]*\bCONCURRENTLY\b/i.test(text);
   const [, index] = createConcurrently.exec(text) ?? [];

@@ -23,7 +23,7 @@ export const listSql: Record<RangeKind | 'owners', Statement<PlantRow>> = {
   store: rangeSql('store'),
   storeTag: rangeSql('storeTag'),
   owner: rangeSql('owner'),
-  // All plants of the page are among the first ones of their owners.
+  // Every plant of the page is among the first `limit` + 1 plants of its owner.
   owners: prepared(
     'list_owners',
     `

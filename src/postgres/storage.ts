@@ -21,7 +21,7 @@ import { storageUnavailable } from '../problem.ts';
 import { decodeSchema } from '../migrations.ts';
 import { Refusal, unfinishedCopy } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
-import { scan, stepOf, type Step } from '../scan.ts';
+import { scan, stepOf, type ScanStep } from '../scan.ts';
 import { parseAddress } from './address.ts';
 import { distribute, refuseUnsafeWorkers } from './citus.ts';
 import { prepared, refuseUnsafe, serverInfoSql, type Connection } from './connection.ts';
@@ -50,7 +50,7 @@ import { Writer } from './writer.ts';
 interface OpenOptions {
   /** Whether to create a schema if there is none. */
   create: boolean;
-  /** Whether to distribute existing tables over the machines of a cluster, however long it takes. */
+  /** Whether to distribute existing tables over the nodes of a cluster, however long it takes. */
   distribute?: boolean;
 }
 
@@ -170,7 +170,7 @@ export class PostgresStorage implements Storage {
     });
   }
 
-  async #step({ store, read }: ReadAccess, query: PlantQuery): Promise<Step> {
+  async #step({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
     const { after, upTo = idMax, limit, tag } = query;
     const owner = soleOwner(read);
     const kind = owner === undefined ? 'owners' : 'owner';
@@ -222,7 +222,7 @@ export class PostgresStorage implements Storage {
     await this.#pool.close();
   }
 
-  /** Limits the time of all statements of a read together, including the queries of others that it waits for. */
+  /** Limits the time of all statements of a read together, including queries that others have started. */
   async #read<T>(read: () => Promise<T>): Promise<T> {
     try {
       return await withTimeout(this.#whenReady().then(read));

@@ -25,7 +25,7 @@ const commitAttemptsMax = 5;
 /** How long to keep checking whether a commit succeeded after its response was lost. */
 const commitCheckTimeoutMs = 3_000;
 
-interface Waiting {
+interface QueuedChange {
   number: number;
   change: Change;
   sinceMs: number;
@@ -34,7 +34,7 @@ interface Waiting {
 /** The changes of one store. */
 interface Queue {
   store: number;
-  waiting: Waiting[];
+  waiting: QueuedChange[];
   /** The group in progress. */
   group: Group | undefined;
   /** Resolves when the queue is empty. */
@@ -68,15 +68,15 @@ export class Writer {
     await Promise.all([...this.#queues.values()].map(({ done }) => done));
   }
 
-  #enqueue(waiting: Waiting): void {
-    const [, store] = waiting.change;
+  #enqueue(queued: QueuedChange): void {
+    const [, store] = queued.change;
     const queue = this.#queues.get(store);
     if (queue !== undefined) {
-      queue.waiting.push(waiting);
+      queue.waiting.push(queued);
       return;
     }
     const done = Promise.withResolvers<void>();
-    const added = { store, waiting: [waiting], group: undefined, done: done.promise };
+    const added = { store, waiting: [queued], group: undefined, done: done.promise };
     this.#queues.set(store, added);
     // Later changes of this turn of the event loop join the group.
     setImmediate(() => void this.#processQueue(added).then(done.resolve));
@@ -126,7 +126,7 @@ export class Writer {
         const { numbers, sinceMs } = group;
         commitChannel.publish({ writes: numbers.length, durationMs: performance.now() - sinceMs });
       }
-      // In the next turn, so that the next group is sent before the responses to this one.
+      // Later, so that the next group is sent before the responses to this one.
       setImmediate(() => this.#report(group));
       return;
     }
@@ -170,7 +170,7 @@ export class Writer {
     for (const number of numbers) this.#pending.reject(number, error);
   }
 
-  /** Callers do not wait longer, even if a group takes forever. */
+  /** Enforces both timeouts, even if a group never ends. */
   #rejectTimedOut({ waiting, group }: Queue): void {
     const nowMs = performance.now();
     for (let [first] = waiting; first !== undefined; [first] = waiting) {

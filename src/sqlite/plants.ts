@@ -8,7 +8,7 @@ import { pageOf, type ListKind, type PlantRow } from '../lists.ts';
 import type { Plant, PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { idTaken } from '../problem.ts';
-import { stepOf, type Step } from '../scan.ts';
+import { stepOf, type ScanStep } from '../scan.ts';
 import { prepare, type Statement } from './statement.ts';
 import type { Stores } from './stores.ts';
 
@@ -144,7 +144,7 @@ export class Plants {
   }
 
   /** One step of a list by tag: the matches among the next plants of the owners in reach. */
-  step({ store, read }: ReadAccess, query: PlantQuery): Step {
+  step({ store, read }: ReadAccess, query: PlantQuery): ScanStep {
     const { after, upTo = idMax, tag } = query;
     const owner = soleOwner(read);
     if (owner === undefined) {
