@@ -10,8 +10,7 @@ interface PendingWrite<Result> {
 }
 
 /**
- * Writes without an outcome, by number: each gets the next one. An outcome for a number that is not pending is
- * ignored.
+ * Writes without an outcome, by sequence number. An outcome for a number that is not pending is ignored.
  */
 export class Pending<Result> {
   /** In ascending order of number. */

@@ -1,9 +1,9 @@
 /**
- * Shares the event loop between lists and other requests. In each turn of the loop, reads of lists run for one
- * slice, first come, first served; the rest of the turn is for other requests.
+ * Shares the event loop between lists and other requests. In each iteration of the loop, reads of lists run for
+ * one slice, first come, first served. The rest of the iteration is for other requests.
  */
 
-/** One read takes a fraction of it, so a slice is hardly longer. */
+/** Approximate: the last read of a slice can exceed it, but a read takes only a fraction of it. */
 const sliceMs = 2;
 
 let leftMs = sliceMs;
@@ -11,7 +11,7 @@ let isScheduled = false;
 /** At most one for each list in progress. */
 const waiting: (() => void)[] = [];
 
-/** Runs `work` now, or in a later turn of the event loop if the slice of this one is used up. */
+/** Runs `work` now, or in a later iteration of the event loop if the slice of this one is used up. */
 export function runInSlice<T>(work: () => Promise<T>): Promise<T> {
   if (waiting.length === 0 && leftMs > 0) return timed(work);
   const { promise, resolve, reject } = Promise.withResolvers<T>();

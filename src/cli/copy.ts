@@ -39,8 +39,8 @@ export async function copy({ from, to, resume }: CopyOptions): Promise<void> {
       { cause: error },
     );
   });
-  const shown = tables.map((table, at) => `${counts[at]} ${table}`).join(', ');
-  console.log(`Copied ${sourceName} to ${targetName}: ${shown}.`);
+  const summary = tables.map((table, at) => `${counts[at]} ${table}`).join(', ');
+  console.log(`Copied ${sourceName} to ${targetName}: ${summary}.`);
   console.log(`SHA-256 of both: ${digest}`);
 }
 
@@ -114,7 +114,7 @@ async function copyTable(
     if (rows.length === 0) return copied;
     await target.add(table, rows);
     copied += rows.length;
-    after = keyOf(table, rows);
+    after = lastKeyOf(table, rows);
   }
 }
 
@@ -128,7 +128,7 @@ async function digestOf(archive: Archive, onProgress: (rows: number) => void): P
       if (rows.length === 0) break;
       for (const row of rows) digest.update(`${JSON.stringify(row.map(comparable))}\n`);
       onProgress(rows.length);
-      after = keyOf(table, rows);
+      after = lastKeyOf(table, rows);
     }
   }
   return digest.digest('hex');
@@ -139,7 +139,7 @@ function comparable(value: Row[number]): string | number | null {
   return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
 }
 
-function keyOf(table: Table, rows: readonly Row[]): Row | undefined {
+function lastKeyOf(table: Table, rows: readonly Row[]): Row | undefined {
   return rows.at(-1)?.slice(0, keyColumnCounts[table]);
 }
 

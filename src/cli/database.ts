@@ -39,7 +39,7 @@ export async function openStorage(url: string, options: OpenOptions): Promise<St
   const storage = new PostgresStorage(url, { create, distribute });
   try {
     await (canBeUnavailable
-      ? storage.openSoon()
+      ? storage.openWithTimeout()
       : closeOnSignal(storage, reportIfSlow(url, storage.open())));
   } catch (error) {
     if (!(canBeUnavailable && error instanceof Problem)) {

@@ -69,7 +69,7 @@ async function serveInProcess(
     stop.abort();
   };
   await using storage = await openForServing(options, stop, log, onDiskFailure);
-  const { buildApp } = await import('../http/app.ts'); // not above: the primary of several processes does not need it
+  const { buildApp } = await import('../http/app.ts'); // here, because a primary does not need it
   const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
   const drain = createDrain(app.server);
   await app.listen({ host: options.host, port: options.port }).catch(refuseListenError(options));

@@ -95,9 +95,9 @@ export class PostgresArchive implements Archive {
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
-    const descending = keyOf(table).map((column) => `${column} DESC`);
+    const descending = keyColumnsOf(table).map((column) => `${column} DESC`);
     const sql = `
-      SELECT ${keyOf(table).join()} FROM plant_store.${table}
+      SELECT ${keyColumnsOf(table).join()} FROM plant_store.${table}
       ORDER BY ${descending.join()} LIMIT 1`;
     const [row] = await this.#pool.read(prepared<Row>(`last_${table}`, sql), []);
     return row;
@@ -138,7 +138,7 @@ export class PostgresArchive implements Archive {
     after: Row | undefined,
     range: string,
   ): Promise<Row[]> {
-    const key = keyOf(table).join();
+    const key = keyColumnsOf(table).join();
     const parameters = after?.map((_, at) => `$${at + 1}`).join();
     const sql = `
       SELECT ${what === 'key' ? key : selectedColumns(table)} FROM plant_store.${table}
@@ -218,6 +218,6 @@ function selectedColumns(table: Table): string {
     .join();
 }
 
-function keyOf(table: Table): readonly string[] {
+function keyColumnsOf(table: Table): readonly string[] {
   return columns[table].slice(0, keyColumnCounts[table]).map(([name]) => name);
 }

@@ -31,6 +31,7 @@ export interface ChangeStatement<K extends ChangeKind> {
 
 /** A change in a group. */
 export interface GroupedChange<K extends ChangeKind> {
+  /** The sequence number of the write (pending.ts). */
   number: number;
   change: ChangeOf<K>;
   /** If the store assigns its id: how many ids are assigned after it in the group. */
@@ -63,10 +64,10 @@ export const changeStatements: { readonly [K in ChangeKind]: ChangeStatement<K> 
       RETURNING id`,
     columns: { id: 'bigint', ids_after: 'bigint', owner: 'bigint', tag: 'text', name: 'text' },
     rows: ([, , owner, id, name, tag], idsAfter) => [{ id, ids_after: idsAfter, owner, tag, name }],
-    outcome: ([, , , wanted], id, changed) => {
+    outcome: ([, , , requestedId], id, changed) => {
       if (id > idMax) return idsExhausted();
       if (changed !== undefined) return changed.has(id) ? id : idTaken(id);
-      return wanted === undefined ? id : responseLost(); // no other plant can have an assigned id
+      return requestedId === undefined ? id : responseLost(); // no other plant can have an assigned id
     },
   }),
 };

@@ -37,12 +37,12 @@ export class Group {
   readonly numbers: readonly number[];
   /** Number of changes for which the store assigns the id. */
   readonly assignedCount: number;
-  /** The largest id before this group and the version after it, once the server has returned them. */
-  last: { id: number; version: number } | undefined;
+  /** The largest id before this group and the version after it. Undefined until the server has returned them. */
+  begun: { lastId: number; version: number } | undefined;
   readonly #largestId: number;
   readonly #parts: readonly Part<ChangeKind>[];
 
-  /** Changes by number, in the order of arrival. No two of them have the same id. */
+  /** Changes by sequence number, in the order of arrival. No two of them have the same id. */
   constructor(store: number, changes: ReadonlyMap<number, Change>, sinceMs: number) {
     this.store = store;
     this.sinceMs = sinceMs;
@@ -64,7 +64,7 @@ export class Group {
    * unique: if it is found there, the group was committed.
    */
   async commit(connection: Connection, writer: string): Promise<void> {
-    this.last = undefined;
+    this.begun = undefined;
     const begun = [connection.command('BEGIN'), this.#begin(connection, writer)];
     const changed = this.#parts.map((part) => part.send(connection, this.store));
     const committed = connection.command('COMMIT');
@@ -73,9 +73,9 @@ export class Group {
     if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
   }
 
-  /** The outcome of each change, by its number, if the group was committed. */
+  /** The outcome of each change, by its sequence number, if the group was committed. */
   *outcomes(): Iterable<readonly [number: number, Outcome]> {
-    const before = this.last?.id ?? Number.NaN;
+    const before = this.begun?.lastId ?? Number.NaN;
     // In parentheses, because sums above the largest id are not exact.
     const assignedId = (idsAfter: number) => before + (this.assignedCount - idsAfter);
     for (const part of this.#parts) yield* part.outcomes(assignedId);
@@ -85,8 +85,8 @@ export class Group {
     const values = [this.store, this.#largestId, this.assignedCount, writer];
     const [row] = await connection.query(groupSql.begin, values);
     if (row === undefined) throw defect(new Error(`there is no store ${this.store}`));
-    const [id, version] = row;
-    this.last = { id, version };
+    const [lastId, version] = row;
+    this.begun = { lastId, version };
   }
 }
 

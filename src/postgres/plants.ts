@@ -47,19 +47,19 @@ function rangeSql(kind: RangeKind): Statement<PlantRow> {
 }
 
 /** Plants in a step of a scan: a step takes the server a few milliseconds. */
-const stepPlants = 10_000;
+const scanStepPlants = 10_000;
 
 /**
  * Return the last id of a step, if others follow. With several owners, a step has at most an equal share of each
  * owner's plants.
  */
-export const endOfStepSql = {
+export const scanStepEndSql = {
   owner: prepared<readonly [id: number]>(
     'end_of_step',
     `
       SELECT id FROM plant_store.plants
       WHERE store = $1 AND owner = $2 AND id > $3 AND id <= $4
-      ORDER BY id LIMIT 1 OFFSET ${stepPlants - 1}`,
+      ORDER BY id LIMIT 1 OFFSET ${scanStepPlants - 1}`,
   ),
   owners: prepared<readonly [id: number | null]>(
     'end_of_step_of_owners',
@@ -68,7 +68,7 @@ export const endOfStepSql = {
       FROM unnest($2::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
         SELECT id FROM plant_store.plants
         WHERE store = $1 AND plants.owner = reach.owner AND id > $3 AND id <= $4
-        ORDER BY id LIMIT 1 OFFSET ${stepPlants} / greatest(cardinality($2::bigint[]), 1)
+        ORDER BY id LIMIT 1 OFFSET ${scanStepPlants} / greatest(cardinality($2::bigint[]), 1)
       ) AS share`,
   ),
 };
@@ -77,13 +77,13 @@ export const endOfStepSql = {
  * Return the plants of a step that have a tag; no index has them (decision 7). A step never exceeds the inner
  * LIMIT, but without it PostgreSQL could use the index by tag and scan the plants of all owners.
  */
-export const stepSql: Record<'owner' | 'owners', Statement<PlantRow>> = {
+export const scanStepSql: Record<'owner' | 'owners', Statement<PlantRow>> = {
   owner: prepared(
     'step',
     `
       SELECT id, name, tag FROM (
         SELECT id, name, tag FROM plant_store.plants
-        WHERE store = $1 AND owner = $5 AND id > $2 AND id <= $3 ORDER BY id LIMIT ${stepPlants}
+        WHERE store = $1 AND owner = $5 AND id > $2 AND id <= $3 ORDER BY id LIMIT ${scanStepPlants}
       ) AS scanned
       WHERE tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
   ),
@@ -94,7 +94,7 @@ export const stepSql: Record<'owner' | 'owners', Statement<PlantRow>> = {
       FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
         SELECT id, name, tag FROM plant_store.plants
         WHERE store = $1 AND plants.owner = reach.owner AND id > $2 AND id <= $3
-        ORDER BY id LIMIT ${stepPlants}
+        ORDER BY id LIMIT ${scanStepPlants}
       ) AS scanned
       WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
   ),

@@ -27,8 +27,8 @@ const readsPerConnection = 8;
 /** Maximum number of reads in flight or waiting; more are refused at once. */
 const readsMax = 2_048;
 /**
- * Maximum number of reads in flight. Others wait here, for a limited time: the server works through everything that was sent,
- * even if its client has stopped waiting.
+ * Maximum number of reads in flight. Others wait here, for a limited time: the server runs everything that was
+ * sent, even if nothing waits for it any more.
  */
 const sentReadsMax = 128;
 const readWaitMsMax = 2_000;
@@ -216,7 +216,7 @@ export class Pool {
       for (const address of (await this.#resolveHost(host).catch(failed)) ?? []) {
         try {
           const connection = await Connection.open(this.#address, host, address);
-          this.#use(connection, host, address);
+          this.#add(connection, host, address);
           return connection;
         } catch (error) {
           failed(error);
@@ -234,7 +234,7 @@ export class Pool {
     return [...addresses.filter(isLast), ...addresses.filter((address) => !isLast(address))];
   }
 
-  #use(connection: Connection, host: Host, address: string): void {
+  #add(connection: Connection, host: Host, address: string): void {
     // Stay with this host while it serves: another one can be a former primary.
     this.#hosts = [host, ...this.#hosts.filter((other) => other !== host)];
     this.#lastAddress = address;

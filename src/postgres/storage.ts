@@ -41,7 +41,7 @@ import {
   schemaCacheMs,
   schemaSql,
 } from './migrate.ts';
-import { endOfStepSql, findSql, listSql, listValues, stepSql } from './plants.ts';
+import { scanStepEndSql, findSql, listSql, listValues, scanStepSql } from './plants.ts';
 import { Pool, settled } from './pool.ts';
 import { Tokens } from './tokens.ts';
 import { Freshness } from './freshness.ts';
@@ -100,7 +100,7 @@ export class PostgresStorage implements Storage {
   }
 
   /** The same, but throws a Problem after 2 seconds. A migration continues in the background. */
-  async openSoon(): Promise<void> {
+  async openWithTimeout(): Promise<void> {
     const opening = this.#open();
     const leftMs = opening.sinceMs + openTimeoutMs - performance.now();
     await withTimeout(opening.done, () => {}, Math.max(0, leftMs)).catch((error: unknown) => {
@@ -121,16 +121,16 @@ export class PostgresStorage implements Storage {
       untilMs: Infinity,
     };
     const onMigrate = () => void (opening.isMigrating = true);
-    opening.done = this.#prepare(onMigrate).catch((error: unknown) => {
-      const isLasting = opening.isMigrating && !isConnectionLost(error);
-      opening.untilMs = isLasting ? performance.now() + migrationRetryMs : 0;
+    opening.done = this.#migrateAndCheck(onMigrate).catch((error: unknown) => {
+      const isMigrationFailure = opening.isMigrating && !isConnectionLost(error);
+      opening.untilMs = isMigrationFailure ? performance.now() + migrationRetryMs : 0;
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     });
     this.#opening = opening;
     return opening;
   }
 
-  async #prepare(onMigrate: () => void): Promise<void> {
+  async #migrateAndCheck(onMigrate: () => void): Promise<void> {
     const startedMs = performance.now();
     await migrate(this.#pool, { ...this.#options, onMigrate, stop: this.#stop.signal });
     await this.#pool.withConnection((connection) => checkDatabase(connection, this.#options));
@@ -155,7 +155,9 @@ export class PostgresStorage implements Storage {
   async listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const kind = listKind(caller.read, query);
     if (kind === 'scan') {
-      return scan(query, (range) => this.#read(() => this.#step(caller, { ...query, ...range })));
+      return scan(query, (range) =>
+        this.#read(() => this.#scanStep(caller, { ...query, ...range })),
+      );
     }
     const key = firstPageKey(caller, query);
     const { store } = caller;
@@ -170,15 +172,15 @@ export class PostgresStorage implements Storage {
     });
   }
 
-  async #step({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
+  async #scanStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
     const { after, upTo = idMax, limit, tag } = query;
     const owner = soleOwner(read);
     const kind = owner === undefined ? 'owners' : 'owner';
     const owners = owner ?? read;
-    const [end] = await this.#pool.read(endOfStepSql[kind], [store, owners, after, upTo]);
+    const [end] = await this.#pool.read(scanStepEndSql[kind], [store, owners, after, upTo]);
     const scannedTo = end?.[0] ?? undefined;
     const range = [store, after, scannedTo ?? upTo, limit, owners, tag];
-    return stepOf(await this.#pool.read(stepSql[kind], range), query, scannedTo);
+    return stepOf(await this.#pool.read(scanStepSql[kind], range), query, scannedTo);
   }
 
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
@@ -243,7 +245,7 @@ export class PostgresStorage implements Storage {
 
   /** A newer program can migrate to a schema that this one must not use. It waits until all have noticed. */
   async #checkSchema(): Promise<void> {
-    await this.openSoon();
+    await this.openWithTimeout();
     if (performance.now() < this.#schemaUntilMs) return;
     const startedMs = performance.now();
     const read = this.#pool.check((connection) => connection.query(schemaSql, []));

@@ -78,7 +78,7 @@ export class Writer {
     const done = Promise.withResolvers<void>();
     const added = { store, waiting: [queued], group: undefined, done: done.promise };
     this.#queues.set(store, added);
-    // Later changes of this turn of the event loop join the group.
+    // Other changes of this event loop iteration join the group.
     setImmediate(() => void this.#processQueue(added).then(done.resolve));
   }
 
@@ -127,7 +127,7 @@ export class Writer {
         commitChannel.publish({ writes: numbers.length, durationMs: performance.now() - sinceMs });
       }
       // Later, so that the next group is sent before the responses to this one.
-      setImmediate(() => this.#report(group));
+      setImmediate(() => this.#reportOutcomes(group));
       return;
     }
   }
@@ -144,14 +144,14 @@ export class Writer {
           connection.query(groupSql.lastGroup, [group.store, group.assignedCount]),
         );
         if (row === undefined) continue;
-        const [id, version, lastWriter] = row;
+        const [lastId, version, lastWriter] = row;
         if (lastWriter === writer) {
-          group.last = { id, version };
+          group.begun = { lastId, version };
           return true;
         }
-        // If the attempt had locked the row, it has ended by now. It failed if the row shows neither it nor a
-        // later group. If it had not locked the row, the server can still be about to begin it.
-        return group.last !== undefined && version <= group.last.version ? false : undefined;
+        // If the attempt had begun, it had locked the row, so it has ended by now. It failed if the row shows
+        // neither it nor a later group. If it had not begun, the server can still begin it.
+        return group.begun !== undefined && version <= group.begun.version ? false : undefined;
       } catch {
         // The server is not back yet, or another group has locked the row.
       }
@@ -159,7 +159,7 @@ export class Writer {
     return undefined;
   }
 
-  #report(group: Group): void {
+  #reportOutcomes(group: Group): void {
     for (const [number, outcome] of group.outcomes()) {
       if (outcome instanceof Problem) this.#pending.reject(number, outcome);
       else this.#pending.resolve(number, outcome);

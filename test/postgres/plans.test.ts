@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { Client } from 'pg';
 import { plannerSettings, type Statement } from '../../src/postgres/connection.ts';
-import { listSql, stepSql } from '../../src/postgres/plants.ts';
+import { listSql, scanStepSql } from '../../src/postgres/plants.ts';
 import { isCitus } from '../support/citus.ts';
 import { query } from '../support/postgres.ts';
 import { testDatabase, type TestDatabase } from '../support/storages.ts';
@@ -21,7 +21,7 @@ interface Node {
 }
 
 /** Plants of several owners are sorted after they are read: no more than a page of each, or a step. */
-const merges: readonly Statement[] = [listSql.owners, stepSql.owners];
+const merges: readonly Statement[] = [listSql.owners, scanStepSql.owners];
 
 it(
   'PostgreSQL: every request is a range of an index of one store: no scan of a table, no sort',
@@ -52,8 +52,8 @@ it('PostgreSQL: a list reads the index that is made for it, to its bounds', { sk
     [listSql.storeTag, ['store = $1', 'tag = $5']],
     [listSql.owner, ['store = $1', 'owner = $5']],
     [listSql.owners, ['store = $1', 'owner = reach.owner']],
-    [stepSql.owner, ['store = $1', 'owner = $5']],
-    [stepSql.owners, ['store = $1', 'owner = reach.owner']],
+    [scanStepSql.owner, ['store = $1', 'owner = $5']],
+    [scanStepSql.owners, ['store = $1', 'owner = reach.owner']],
   ] as const;
   for (const [statement, keys] of lists) {
     const nodes = await planOf(database.url, statement);

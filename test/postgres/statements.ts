@@ -1,7 +1,7 @@
 import { changeStatements } from '../../src/postgres/change-statements.ts';
 import type { Statement } from '../../src/postgres/connection.ts';
 import { groupSql } from '../../src/postgres/group.ts';
-import { endOfStepSql, findSql, listSql, stepSql } from '../../src/postgres/plants.ts';
+import { scanStepEndSql, findSql, listSql, scanStepSql } from '../../src/postgres/plants.ts';
 import { tokenSql } from '../../src/postgres/tokens.ts';
 import { refreshSql } from '../../src/postgres/freshness.ts';
 
@@ -10,8 +10,8 @@ const { findToken, findRole, listAll: _all, listStore: _store, ...others } = tok
 /** All that requests send. */
 export const ofRequests: readonly Statement[] = [
   ...Object.values(listSql),
-  ...Object.values(endOfStepSql),
-  ...Object.values(stepSql),
+  ...Object.values(scanStepEndSql),
+  ...Object.values(scanStepSql),
   findSql,
   refreshSql,
   ...Object.values(groupSql),
