@@ -3,19 +3,19 @@ export type RefusalKind =
   | 'unfinished-copy'
   // Files.
   | 'no-file'
-  | 'no-place'
+  | 'cannot-create'
   | 'not-writable'
   | 'not-a-file'
   | 'foreign-file'
   | 'replaced-file'
-  | 'name-taken'
-  | 'no-backup'
+  | 'file-exists'
+  | 'not-a-backup'
   // Schemas.
   | 'newer-schema'
-  | 'no-schema'
+  | 'missing-schema'
   // Servers.
-  | 'no-database'
-  | 'no-tls'
+  | 'missing-database'
+  | 'tls-unsupported'
   | 'certificate-of-other-host'
   | 'unknown-authority';
 

@@ -6,18 +6,18 @@ import type { Refusal, RefusalKind } from '../refusal.ts';
 const advice: Record<RefusalKind, string> = {
   'unfinished-copy': 'Finish it with "plant-store copy --resume", or choose another database.',
   'no-file': 'Run the command in the folder of the database, or set its path with --database.',
-  'no-place': 'Choose another path with --database.',
+  'cannot-create': 'Choose another path with --database.',
   'not-writable': 'Fix the permissions, or choose another path with --database.',
   'not-a-file': 'Choose a database file with --database.',
   'foreign-file': 'Choose another file with --database.',
   'replaced-file':
     'Put the original file back, or stop the service and restore the new file with "plant-store restore".',
   'newer-schema': 'Update Plant Store, or choose another database.',
-  'no-schema': 'Create its tables with "plant-store migrate".',
-  'name-taken': 'Choose another name.',
-  'no-backup': 'Choose another file.',
-  'no-database': 'Create it with createdb.',
-  'no-tls':
+  'missing-schema': 'Create its tables with "plant-store migrate".',
+  'file-exists': 'Choose another name.',
+  'not-a-backup': 'Choose another file.',
+  'missing-database': 'Create it with createdb.',
+  'tls-unsupported':
     'Enable TLS on the server. If nobody else can read the network traffic, you can add ?sslmode=disable to the address instead.',
   'certificate-of-other-host': 'Use a host name that the certificate covers in the address.',
   'unknown-authority': 'Add the CA certificate to the address with ?sslrootcert=FILE.',

@@ -119,7 +119,7 @@ const noTlsMessage = 'The server does not support SSL connections';
 
 const refusals: readonly (readonly [codes: RegExp, reason: string, kind?: RefusalKind])[] = [
   [/^28/, 'The database server refuses the user or the password of the address. Check both.'],
-  [/^3D000$/, 'The server has no database with the name in the address.', 'no-database'],
+  [/^3D000$/, 'The server has no database with the name in the address.', 'missing-database'],
   [
     /^42501$/,
     'The user of the address lacks a privilege that Plant Store needs. Grant CREATE on the database.',
@@ -129,7 +129,7 @@ const refusals: readonly (readonly [codes: RegExp, reason: string, kind?: Refusa
     "The database server's certificate is not valid for this host.",
     'certificate-of-other-host',
   ],
-  [/^NO_TLS$/, 'The database server does not support TLS.', 'no-tls'],
+  [/^NO_TLS$/, 'The database server does not support TLS.', 'tls-unsupported'],
   [/CERT_HAS_EXPIRED/, "The database server's certificate has expired. Renew it."],
   [
     /CERT|SIGNATURE|ISSUER/,

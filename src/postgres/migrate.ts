@@ -103,7 +103,7 @@ export async function migrate(
       hasResponded = true;
       unavailableSinceMs = undefined;
       if (schema === undefined && !create) {
-        throw new Refusal('There is no Plant Store in this database.', { kind: 'no-schema' });
+        throw new Refusal('There is no Plant Store in this database.', { kind: 'missing-schema' });
       }
       if (schema !== undefined) {
         refuseUnusableSchema(schema);

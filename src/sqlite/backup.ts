@@ -42,7 +42,7 @@ export async function backupDatabase(
 ): Promise<void> {
   if (existsSync(file)) {
     throw new Refusal(`${file} already exists, and a backup never overwrites a file.`, {
-      kind: 'name-taken',
+      kind: 'file-exists',
     });
   }
   refuseLeftovers(file);
@@ -101,7 +101,7 @@ function openBackup(file: string): DatabaseSync {
 }
 
 function notABackup(file: string): Refusal {
-  return new Refusal(`${file} is not a Plant Store backup.`, { kind: 'no-backup' });
+  return new Refusal(`${file} is not a Plant Store backup.`, { kind: 'not-a-backup' });
 }
 
 /** A file that passes SQLite's integrity check can still have another schema, or violate foreign keys. */
@@ -110,7 +110,7 @@ function refuseForeignContent(copied: string, original: string): void {
   const difference = schemaDifference(database);
   if (difference !== undefined) {
     throw new Refusal(`${original} is not a Plant Store backup: the database ${difference}.`, {
-      kind: 'no-backup',
+      kind: 'not-a-backup',
     });
   }
   const orphan = database.prepare('PRAGMA foreign_key_check').get();
@@ -118,7 +118,7 @@ function refuseForeignContent(copied: string, original: string): void {
     throw new Refusal(
       `${original} is not a complete backup: a row of ${String(orphan['table'])} refers to a missing row ` +
         `of ${String(orphan['parent'])}.`,
-      { kind: 'no-backup' },
+      { kind: 'not-a-backup' },
     );
   }
 }
@@ -253,7 +253,7 @@ const reasons: Record<number | string, readonly [reason: string, kind?: RefusalK
   ],
   [resultCode.full]: ['cannot be written: the disk is full. Free some space and try again.'],
   [resultCode.notADatabase]: ['is not an SQLite database. Move it away, and try again.'],
-  EEXIST: ['was created by another process, and is never overwritten.', 'name-taken'],
+  EEXIST: ['was created by another process, and is never overwritten.', 'file-exists'],
   ENOENT: ['cannot be created: the folder does not exist.'],
   EACCES: ['cannot be created: permission denied.'],
   EROFS: ['cannot be created: the file system is read-only.'],

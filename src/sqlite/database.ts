@@ -168,7 +168,7 @@ function createEmptyFile(file: string, path: string): void {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
     throw new Refusal(`Cannot create a database at ${path}: ${reasonOf(error)}.`, {
-      kind: 'no-place',
+      kind: 'cannot-create',
       cause: error,
     });
   }

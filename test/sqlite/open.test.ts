@@ -114,7 +114,7 @@ describe('a database is refused', () => {
     const path = join(tempFolder(t), 'nowhere', 'plants.db');
     assert.throws(() => openDatabase(path, create), {
       name: 'Refusal',
-      kind: 'no-place',
+      kind: 'cannot-create',
       message: /the folder does not exist\.$/,
     });
   });
