@@ -1,6 +1,6 @@
 import { tooManyWrites } from './problem.ts';
 
-/** Maximum number of pending writes; more are refused at once. */
+/** Maximum number of pending writes; more are refused immediately. */
 export const pendingMax = 4_096;
 
 interface PendingWrite<Result> {

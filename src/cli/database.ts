@@ -66,7 +66,7 @@ function reportIfSlow<T>(url: string, opening: Promise<T>): Promise<T> {
 
 /**
  * If a signal arrives while the storage opens, closes it before the process exits, so that another process can
- * continue a migration at once.
+ * continue a migration immediately.
  */
 function closeOnSignal(storage: Storage, opening: Promise<void>): Promise<void> {
   const opened = Promise.withResolvers<void>();

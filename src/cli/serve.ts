@@ -164,7 +164,7 @@ async function openForServing(
   const onLongWait = () => log.warn('database locked');
   const events = { onLongWait, onFileFault, onDiskFailure };
   // Upgrading a file can block this thread for minutes, and no signal handler would run. Without one, a signal
-  // ends the process at once.
+  // ends the process immediately.
   if (!isFile(database)) stopOnSignals(stop);
   const storage = await openStorage(database, { create: true, canBeUnavailable: true, ...events });
   if (isFile(database)) stopOnSignals(stop);
@@ -174,7 +174,7 @@ async function openForServing(
 /** A terminal sends Ctrl-C to npm too, which forwards it: within this time, it counts as the same signal. */
 const duplicateSignalMs = 1_000;
 
-/** The first signal stops the service gracefully; a second one ends the process at once. */
+/** The first signal stops the service gracefully; a second one ends the process immediately. */
 function stopOnSignals(stop: AbortController): void {
   let firstMs: number | undefined;
   const stopOrExit = (signal: NodeJS.Signals) => {
@@ -187,7 +187,7 @@ function stopOnSignals(stop: AbortController): void {
   for (const signal of terminationSignals) process.on(signal, stopOrExit);
 }
 
-/** If there is no token yet, creates one on a terminal; elsewhere, prints the command that does. */
+/** If there is no token yet, creates one if standard output is a terminal. Otherwise prints the command that does. */
 async function announceFirstToken(
   storage: Storage,
   address: string,

@@ -29,7 +29,7 @@ const distribution = [
 
 /**
  * Distributes the tables of a Citus cluster that are not distributed yet, with their rows. Does nothing on other
- * engines. Only the coordinator accepts this. Two processes can do it at once.
+ * engines. Only the coordinator accepts this. Several processes can do it concurrently.
  */
 export async function distribute(connection: Connection): Promise<void> {
   if (!(await isCitus(connection))) return;

@@ -1,6 +1,6 @@
 /**
  * Migrates a database to the newest schema, with the numbered files of migrations/. Each statement is its own
- * transaction and can be repeated. If several replicas start at once, one of them migrates (lease.ts). Replicas of
+ * transaction and can be repeated. If several replicas start concurrently, one of them migrates (lease.ts). Replicas of
  * older versions continue to serve.
  */
 import { randomUUID } from 'node:crypto';
@@ -81,7 +81,7 @@ interface MigrateOptions {
   create: boolean;
   /** Called if the schema is older than the newest. */
   onMigrate?: () => void;
-  /** Ends the migration in progress. Another process can take over at once. */
+  /** Ends the migration in progress. Another process can then take over immediately. */
   stop?: AbortSignal;
 }
 

@@ -24,7 +24,7 @@ const sharedMax = 4;
 const exclusiveMax = 4;
 /** Reads in flight on each shared connection before another one is opened. */
 const readsPerConnection = 8;
-/** Maximum number of reads in flight or waiting; more are refused at once. */
+/** Maximum number of reads in flight or waiting; more are refused immediately. */
 const readsMax = 2_048;
 /**
  * Maximum number of reads in flight. Others wait here, for a limited time: the server runs everything that was
@@ -190,7 +190,7 @@ export class Pool {
       else this.#opening.catch(() => {}); // the open ones suffice
       least ??= this.#leastBusy();
     }
-    if (least === undefined) throw new TimeoutError(); // the new connection was lost at once
+    if (least === undefined) throw new TimeoutError(); // the new connection is already lost
     return least;
   }
 

@@ -266,7 +266,7 @@ export class Tokens {
     if (store === undefined) throw defect(new Error(`no store is called ${name}`));
     await this.#pool.write(tokenSql.addStore, [store, name]);
     const [row] = await this.#pool.read(tokenSql.nameOfStore, [store]);
-    // Two callers drew the same number at once: the second one must not get access to the store of the first.
+    // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
     if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
     return store;
   }

@@ -149,8 +149,8 @@ export class Writer {
           group.begun = { lastId, version };
           return true;
         }
-        // If the attempt had begun, it had locked the row, so it has ended by now. It failed if the row shows
-        // neither it nor a later group. If it had not begun, the server can still begin it.
+        // An attempt that had begun held the lock on the row, so it has ended: without a newer version, it failed.
+        // Otherwise, a later group has replaced its trace, or the server can still begin the attempt.
         return group.begun !== undefined && version <= group.begun.version ? false : undefined;
       } catch {
         // The server is not back yet, or another group has locked the row.
