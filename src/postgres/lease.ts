@@ -153,7 +153,8 @@ export class Lease {
 
   /** Renews before each attempt, so that it cannot terminate the session of a later holder. */
   async #terminateOthers(connection: Connection): Promise<void> {
-    for (const endMs = performance.now() + terminateTimeoutMs; performance.now() < endMs;) {
+    const deadlineMs = performance.now() + terminateTimeoutMs;
+    while (performance.now() < deadlineMs) {
       await this.renew(connection);
       const sessions = await connection.query(leaseSql.sessions, []);
       const others = sessions.filter(([, isThis]) => !isThis);

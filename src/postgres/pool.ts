@@ -269,7 +269,7 @@ export async function settled<const T extends readonly Promise<unknown>[]>(
 
 /** Retries transient failures: a lost connection or a conflict with another transaction. */
 async function withRetries<T>(work: () => Promise<T>): Promise<T> {
-  const endMs = performance.now() + retryMsMax;
+  const deadlineMs = performance.now() + retryMsMax;
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
@@ -277,7 +277,7 @@ async function withRetries<T>(work: () => Promise<T>): Promise<T> {
       const isConflict = isRetryable(error);
       const isTransient = isConflict || isConnectionLost(error);
       const isLastAttempt =
-        performance.now() > endMs || (!isConflict && attempt >= lostAttemptsMax);
+        performance.now() > deadlineMs || (!isConflict && attempt >= lostAttemptsMax);
       if (!isTransient || isLastAttempt || error instanceof TimeoutError) throw error;
       await jitter();
     }

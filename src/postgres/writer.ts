@@ -97,7 +97,7 @@ export class Writer {
 
   /** Retries until the outcome is known, or cannot be found out. */
   async #commit(group: Group): Promise<void> {
-    const endMs = group.sinceMs + queueTimeoutMs;
+    const deadlineMs = group.sinceMs + queueTimeoutMs;
     for (let attempt = 1; ; attempt++) {
       const writer = `${this.#processId} ${++this.#attempts}`;
       let isSent = false;
@@ -107,7 +107,7 @@ export class Writer {
             isSent = true;
             return group.commit(connection, writer);
           },
-          Math.max(0, endMs - performance.now()),
+          Math.max(0, deadlineMs - performance.now()),
         );
       } catch (error) {
         const isCommitted =
@@ -115,7 +115,7 @@ export class Writer {
         if (isCommitted === undefined) return this.#reject(group, outcomeUnknown(error));
         if (!isCommitted) {
           const isTransient = isRetryable(error) || isConnectionLost(error);
-          const isLastAttempt = attempt === commitAttemptsMax || performance.now() > endMs;
+          const isLastAttempt = attempt === commitAttemptsMax || performance.now() > deadlineMs;
           if (!isTransient || isLastAttempt) return this.#reject(group, problemOf(error));
           await jitter();
           continue;
@@ -135,8 +135,8 @@ export class Writer {
   /** Whether an attempt was committed after its response was lost; undefined if that cannot be found out. */
   async #isCommitted(group: Group, writer: string): Promise<boolean | undefined> {
     for (
-      const endMs = performance.now() + commitCheckTimeoutMs;
-      performance.now() < endMs;
+      const deadlineMs = performance.now() + commitCheckTimeoutMs;
+      performance.now() < deadlineMs;
       await jitter()
     ) {
       try {

@@ -94,12 +94,12 @@ export class PostgresServer implements AsyncDisposable {
       { ...unprivileged, cwd: this.folder, stdio: 'ignore' },
     );
     this.#process.unref(); // must not keep the test process alive
-    for (const endMs = performance.now() + 30_000; ; await pause(20)) {
+    for (const deadlineMs = performance.now() + 30_000; ; await pause(20)) {
       try {
         await this.query('SELECT 1');
         return;
       } catch (error) {
-        if (performance.now() > endMs || this.#process.exitCode !== null) throw error;
+        if (performance.now() > deadlineMs || this.#process.exitCode !== null) throw error;
       }
     }
   }

@@ -8,7 +8,11 @@ export async function until(
   condition: () => boolean | Promise<boolean>,
   timeoutMs = 10_000,
 ): Promise<void> {
-  for (const endMs = performance.now() + timeoutMs; !(await condition()); await pause(pollMs)) {
-    if (performance.now() > endMs) throw new Error(`not within ${timeoutMs} ms: ${description}`);
+  const deadlineMs = performance.now() + timeoutMs;
+  while (!(await condition())) {
+    if (performance.now() > deadlineMs) {
+      throw new Error(`not within ${timeoutMs} ms: ${description}`);
+    }
+    await pause(pollMs);
   }
 }
