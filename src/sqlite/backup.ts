@@ -86,7 +86,8 @@ export async function restoreDatabase(
 }
 
 function openBackup(file: string): DatabaseSync {
-  if (!existsSync(file)) throw new Refusal(`There is no backup at ${file}.`, { kind: 'not-a-backup' });
+  if (!existsSync(file))
+    throw new Refusal(`There is no backup at ${file}.`, { kind: 'not-a-backup' });
   if (!statSync(file).isFile()) throw notABackup(file);
   const source = new DatabaseSync(file, { readOnly: true });
   try {
