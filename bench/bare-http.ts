@@ -1,6 +1,6 @@
 /**
- * What bare.ts and synced-log.ts share: a server of node:http alone that reads a create and answers it with
- * the bytes of the service.
+ * Shared by bare.ts and synced-log.ts: a server on node:http alone that reads a create request and responds
+ * with the same bytes as the service.
  */
 import {
   createServer,
@@ -13,7 +13,7 @@ import { plantOf } from './plants.ts';
 const json = { 'content-type': 'application/json' };
 const created = JSON.stringify(plantOf(1));
 
-/** Calls `done` with the body of a create, once it is there and is JSON. */
+/** Calls `done` with the body of a create request when it has arrived. Throws if it is not JSON. */
 export function receive(request: IncomingMessage, done: (body: string) => void): void {
   let body = '';
   request.setEncoding('utf8');
@@ -36,12 +36,12 @@ export function send(response: ServerResponse, status: number, body: string): vo
   response.writeHead(status, { ...json, 'content-length': Buffer.byteLength(body) }).end(body);
 }
 
-/** Listens on a free port and prints the address. */
+/** Listens on a free port and prints the URL. */
 export function listen(name: string, listener: RequestListener): void {
   const server = createServer(listener);
   server.listen(0, '127.0.0.1', () => {
     const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('listens on no port');
+    if (address === null || typeof address === 'string') throw new Error('the server has no port');
     console.log(`${name} listens on http://127.0.0.1:${address.port}`);
   });
 }

@@ -1,18 +1,18 @@
 /**
- * This checkout against another one: `npm run bench:compare -- FOLDER [workload ...]`. Both run side by
- * side on databases of their own and are loaded in turn, so that the ratio of each round holds even on a
- * machine whose speed changes. FOLDER is a checkout in which `npm ci` has run.
+ * Compares this checkout with another one: `npm run bench:compare -- FOLDER [workload ...]`. Both run side by
+ * side, each on its own database, and get load in turn. So the ratio of each round holds even if the speed of
+ * the machine changes. FOLDER is a checkout after `npm ci`.
  */
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
-import { medianOf, medianRatio, shown, table } from './figures.ts';
-import { loaded, workloads, type Round, type Workload } from './load.ts';
+import { medianOf, medianRatio, formatNumber, table } from './figures.ts';
+import { runRound, workloads, type Round, type Workload } from './load.ts';
 import { plantsPerUser } from './plants.ts';
 import type * as Seed from './seed.ts';
 import { serviceAt, start, type Running } from './systems.ts';
 import { medianByThread, threadTable } from './threads.ts';
-import { refuseMissingTools, temporaryFolder } from './workspace.ts';
+import { assertToolsInstalled, temporaryFolder } from './workspace.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -23,7 +23,7 @@ const { values, positionals } = parseArgs({
   },
 });
 const [folder = '', ...names] = positionals;
-if (folder === '') throw new Error('Name the folder of the other checkout.');
+if (folder === '') throw new Error('Missing argument: the folder of the other checkout.');
 const chosen = workloads.filter(({ name }) => names.length === 0 || names.includes(name));
 const [plants, rounds, seconds] = [values.plants, values.rounds, values.seconds].map(Number) as [
   number,
@@ -31,7 +31,7 @@ const [plants, rounds, seconds] = [values.plants, values.rounds, values.seconds]
   number,
 ];
 
-await refuseMissingTools();
+await assertToolsInstalled();
 const temporary = temporaryFolder();
 const population = { plants, users: plants / plantsPerUser };
 const executables = [resolve(folder), fileURLToPath(new URL('..', import.meta.url))];
@@ -39,7 +39,7 @@ const executables = [resolve(folder), fileURLToPath(new URL('..', import.meta.ur
 type Results = [other: Round[], own: Round[]];
 const results = new Map<Workload, Results>(chosen.map((workload) => [workload, [[], []]]));
 
-// The process that is started second can be slower by some percent, so each checkout is second once.
+// The process that starts second can be a few percent slower, so each checkout is second once.
 for (const [half, order] of [
   [0, 1],
   [1, 0],
@@ -48,19 +48,19 @@ for (const [half, order] of [
   const sides = new Map<number, { system: Running; seeded: Seed.Seeded }>();
   for (const at of order) {
     const root = executables[at] ?? '';
-    // Of the checkout itself, because its schema can be another one.
+    // Each checkout's own, because their schemas can differ.
     const { seed }: typeof Seed = await import(join(root, 'bench', 'seed.ts'));
     const seeded = seed(temporary, `side-${half}-${at}`, population);
     const service = serviceAt(join(root, 'bin', 'plant-store.js'));
     sides.set(at, { system: stack.use(await start(service, seeded)), seeded });
   }
   for (const [workload, all] of results) {
-    // The first round compiles the code.
+    // The first round is a warm-up and does not count.
     for (let round = 0; round <= Math.ceil(rounds / 2); round++) {
       for (const at of round % 2 === 0 ? order : order.toReversed()) {
         const side = sides.get(at);
         if (side === undefined) continue;
-        const result = await loaded(side.system, workload, side.seeded, seconds, round);
+        const result = await runRound(side.system, workload, side.seeded, seconds, round);
         if (round > 0) all[at]?.push(result);
       }
     }
@@ -72,8 +72,8 @@ const rows = [...results].map(([workload, [other, own]]) => {
     medianRatio(own.map(figure), other.map(figure)).toFixed(3);
   return [
     workload.name,
-    shown(medianOf(other, (each) => each.requestsPerSecond)),
-    shown(medianOf(own, (each) => each.requestsPerSecond)),
+    formatNumber(medianOf(other, (each) => each.requestsPerSecond)),
+    formatNumber(medianOf(own, (each) => each.requestsPerSecond)),
     ratio((each) => each.requestsPerSecond),
     ratio((each) => each.cpuUsPerRequest),
     ratio((each) => each.p99Ms),

@@ -1,5 +1,5 @@
 /**
- * From many figures to one, and to a table that people read.
+ * Medians of figures, and Markdown tables of them.
  */
 
 export function median(values: readonly number[]): number {
@@ -10,20 +10,20 @@ export function median(values: readonly number[]): number {
   return (below + above) / 2;
 }
 
-/** The median of one figure of each. */
+/** The median of one figure of all items. */
 export function medianOf<T>(all: readonly T[], figure: (each: T) => number): number {
   return median(all.map(figure));
 }
 
 /**
- * The median of the ratios of each round. Those that are compared ran within the same seconds, so
- * what slows the machine down for a while slows both, and the ratio stays.
+ * The median of the ratios of each round. Both sides of a round run within the same seconds, so a slow phase of
+ * the machine affects both and the ratio holds.
  */
 export function medianRatio(above: readonly number[], below: readonly number[]): number {
   return median(above.map((value, round) => value / (below[round] ?? Number.NaN)));
 }
 
-/** A Markdown table: text to the left, numbers to the right. */
+/** A Markdown table with text aligned left and numbers aligned right. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const isNumber = (column: number) => rows.every((row) => /^[\d,.]+$|^–$/.test(row[column] ?? ''));
   const rule = header.map((_, column) => (isNumber(column) ? '---:' : '---'));
@@ -33,13 +33,13 @@ export function table(header: readonly string[], rows: readonly (readonly string
 }
 
 /** A ratio, or a dash if there is nothing to compare with. */
-export function shownRatio(ratio: number): string {
+export function formatRatio(ratio: number): string {
   return Number.isNaN(ratio) ? '–' : ratio.toFixed(2);
 }
 
-/** A number with about three significant digits, and every digit before the point. */
-export function shown(value: number): string {
-  const magnitude = Number(Math.abs(value).toPrecision(3)); // 99.97 is shown as 100
+/** Formats a number with about three significant digits, and with all digits of the integer part. */
+export function formatNumber(value: number): string {
+  const magnitude = Number(Math.abs(value).toPrecision(3)); // 99.97 is formatted as 100
   const digits = Math.min(3, Math.max(0, 2 - Math.floor(Math.log10(magnitude || 1))));
   return value.toLocaleString('en-US', {
     minimumFractionDigits: digits,

@@ -1,10 +1,9 @@
 /**
- * What is claimed of lists, as one command: `npm run bench:lists [plants]`.
+ * Checks the claims about lists: `npm run bench:lists [plants]`.
  *
- * - A whole list is the same bytes as single reads, and the server's memory stays flat meanwhile.
- * - A page costs the same at the beginning, in the middle and at the end, for a manager, for a member
- *   whose plants lie all over the store, and with a tag. Quote the ratios: the times are this
- *   machine's.
+ * - A full list has the same bytes as single reads, and the memory of the server stays constant meanwhile.
+ * - A page costs the same at the beginning, in the middle and at the end: for a manager, for a member whose
+ *   plants are spread over the store, and with a tag. Quote the ratios: the times depend on the machine.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -21,7 +20,7 @@ const executable = fileURLToPath(new URL('../bin/plant-store.js', import.meta.ur
 const agent = new Agent({ keepAlive: true });
 const plants = Number(process.argv[2] ?? 100_000);
 const members = plants / plantsPerUser;
-const wholeLists = 5;
+const fullLists = 5;
 const rounds = 300;
 
 const seeded = seed(temporaryFolder(), 'plants', { plants, users: members });
@@ -30,17 +29,17 @@ const manager = await managerToken();
 {
   await using service = await start(serviceAt(executable), seeded);
   console.log(`${plants} plants, ${members} members, Node ${process.version}\n`);
-  await wholeList(service);
+  await fullList(service);
   await pages(service);
   agent.destroy();
 }
 
-async function wholeList({ address, pid }: Running): Promise<void> {
+async function fullList({ address, pid }: Running): Promise<void> {
   await digestOf(`${address}/plants?limit=20`, manager);
   const idle = residentMiB(pid);
   const digests: string[] = [];
   let peak = idle;
-  for (let at = 0; at < wholeLists; at++) {
+  for (let at = 0; at < fullLists; at++) {
     digests.push(
       await digestOf(`${address}/plants`, manager, () => (peak = Math.max(peak, residentMiB(pid)))),
     );
@@ -52,11 +51,11 @@ async function wholeList({ address, pid }: Running): Promise<void> {
   }
   const same = digests.every((digest) => digest === digests[0]);
   const asSingles = singles.update(']').digest('hex') === digests[0];
-  console.log('| whole list | |\n|---|---:|');
+  console.log('| full list | |\n|---|---:|');
   console.log(`| idle, MiB | ${idle.toFixed(1)} |`);
-  console.log(`| peak above idle in ${wholeLists} lists, MiB | ${(peak - idle).toFixed(1)} |`);
-  console.log(`| every list the same bytes | ${same ? 'yes' : 'NO'} |`);
-  console.log(`| the same bytes as ${plants} single reads | ${asSingles ? 'yes' : 'NO'} |\n`);
+  console.log(`| peak above idle in ${fullLists} lists, MiB | ${(peak - idle).toFixed(1)} |`);
+  console.log(`| every list has the same bytes | ${same ? 'yes' : 'NO'} |`);
+  console.log(`| same bytes as ${plants} single reads | ${asSingles ? 'yes' : 'NO'} |\n`);
   if (!same || !asSingles) process.exitCode = 1;
 }
 
@@ -83,7 +82,7 @@ async function pages({ address }: Running): Promise<void> {
   }
   const medians = [...times].map(([name, all]) => [name, median(all)] as const);
   const [, first] = medians[0] ?? ['', Number.NaN];
-  console.log(`| page of 20, median of ${rounds} | ms | to the first |\n|---|---:|---:|`);
+  console.log(`| page of 20, median of ${rounds} | ms | ratio to the first |\n|---|---:|---:|`);
   for (const [name, ms] of medians) {
     console.log(`| ${name} | ${ms.toFixed(3)} | ${(ms / first).toFixed(2)} |`);
   }
@@ -95,19 +94,19 @@ async function managerToken(): Promise<string> {
   return (await run(process.execPath, [executable, ...args])).trim();
 }
 
-async function digestOf(url: string, token: string, look = () => {}): Promise<string> {
+async function digestOf(url: string, token: string, onChunk = () => {}): Promise<string> {
   const digest = createHash('sha256');
   await get(url, token, (chunk) => {
     digest.update(chunk);
-    look();
+    onChunk();
   });
   return digest.digest('hex');
 }
 
-async function get(url: string, token: string, take = (_chunk: Buffer) => {}): Promise<void> {
+async function get(url: string, token: string, onChunk = (_chunk: Buffer) => {}): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
   const sent = request(url, { agent, headers }).end();
   const [response] = await once(sent, 'response');
   if (response.statusCode !== 200) throw new Error(`${url}: ${response.statusCode}`);
-  for await (const chunk of response) take(chunk);
+  for await (const chunk of response) onChunk(chunk);
 }

@@ -1,19 +1,19 @@
 /**
- * Load on all systems in turn: in each round every system gets the same requests for the same time.
+ * Puts load on all systems in turn. In each round, every system gets the same requests for the same time.
  */
-import { medianOf, medianRatio, shown, shownRatio, table } from './figures.ts';
+import { medianOf, medianRatio, formatNumber, formatRatio, table } from './figures.ts';
 import { cpuUs, cpuUsByThread, peakMiB, resetPeak } from './proc.ts';
 import type { Seeded } from './seed.ts';
 import type { Running, SystemName } from './systems.ts';
 import { byThread, medianByThread, threadTable, type CpuUsByThread } from './threads.ts';
-import { wrk, type Answered, type Load } from './wrk.ts';
+import { wrk, type LoadResult, type Load } from './wrk.ts';
 
 export interface Workload {
   name: string;
   requests: Load['requests'];
   connections: number;
-  /** Plants to delete that are made for each second of a round: more than any system gets through. */
-  fodderPerSecond?: number;
+  /** Plants that are created for each second of a round, to be deleted: more than any system can delete. */
+  disposablePerSecond?: number;
 }
 
 const deletesPerSecondMax = 60_000;
@@ -28,20 +28,20 @@ export const workloads: readonly Workload[] = [
     name: 'delete',
     requests: 'delete',
     connections: 32,
-    fodderPerSecond: deletesPerSecondMax,
+    disposablePerSecond: deletesPerSecondMax,
   },
   {
     name: 'mix',
     requests: 'mix',
     connections: 32,
-    fodderPerSecond: deletesPerSecondMax / 50, // 2 % of its requests delete
+    disposablePerSecond: deletesPerSecondMax / 50, // 2 % of its requests delete
   },
 ];
 
-/** Before the rounds each system is loaded for so long, so that its code is compiled by then. */
+/** Load before the first round, so that the code is compiled by then. */
 const warmUpSeconds = 1;
 
-/** The synced log has nothing to read. */
+/** The synced log supports no reads. */
 const syncedLogRequests: readonly Load['requests'][] = ['create', 'delete'];
 
 export interface Pace {
@@ -53,20 +53,20 @@ export interface Measured {
   workload: string;
   system: SystemName;
   requestsPerSecond: number;
-  /** Of the requests per second to those of another system; NaN if that one took no part. */
+  /** Requests per second relative to those of another system; NaN if that system was not measured. */
   ratioTo: Record<'bare' | 'synced log' | 'typical', number>;
   p50Ms: number;
   p99Ms: number;
   cpuUsPerRequest: number;
-  /** For each request. */
+  /** CPU time for each request. */
   cpuUsByThread: CpuUsByThread;
   peakMiB: number;
 }
 
-/** What one system did in one round. */
-export interface Round extends Answered {
+/** The result of one system in one round. */
+export interface Round extends LoadResult {
   cpuUsPerRequest: number;
-  /** For each request. */
+  /** CPU time for each request. */
   cpuUsByThread: CpuUsByThread;
 }
 
@@ -81,10 +81,10 @@ export async function measure(
   );
   const results = new Map(systems.map((system) => [system, [] as Round[]]));
   for (const { pid } of systems) resetPeak(pid);
-  for (const system of systems) await loaded(system, workload, seeded, warmUpSeconds, 0);
+  for (const system of systems) await runRound(system, workload, seeded, warmUpSeconds, 0);
   for (let seed = 1; seed <= rounds; seed++) {
     for (const [system, done] of results) {
-      done.push(await loaded(system, workload, seeded, seconds, seed));
+      done.push(await runRound(system, workload, seeded, seconds, seed));
     }
   }
 
@@ -110,22 +110,23 @@ export async function measure(
   }));
 }
 
-/** One round on one system, which finds and leaves the store as it was filled. */
-export async function loaded(
+/** Runs one round on one system. Afterwards, the store has the same plants as before. */
+export async function runRound(
   system: Running,
-  { requests, connections, fodderPerSecond }: Workload,
+  { requests, connections, disposablePerSecond }: Workload,
   seeded: Seeded,
   seconds: number,
   seed: number,
 ): Promise<Round> {
-  if (fodderPerSecond !== undefined) await system.store?.addFodder(fodderPerSecond * seconds);
+  if (disposablePerSecond !== undefined)
+    await system.store?.addDisposable(disposablePerSecond * seconds);
   const before = { all: cpuUs(system.pid), threads: cpuUsByThread(system.pid) };
-  const answered = await wrk(system, { requests, connections, seconds, seed }, seeded);
+  const result = await wrk(system, { requests, connections, seconds, seed }, seeded);
   const after = { all: cpuUs(system.pid), threads: cpuUsByThread(system.pid) };
-  const eachRequest = (fromUs: number, toUs: number) => (toUs - fromUs) / answered.requests;
+  const eachRequest = (fromUs: number, toUs: number) => (toUs - fromUs) / result.requests;
   if (['create', 'delete', 'mix'].includes(requests)) await system.store?.trim();
   return {
-    ...answered,
+    ...result,
     cpuUsPerRequest: eachRequest(before.all, after.all),
     cpuUsByThread: byThread((kind) => eachRequest(before.threads[kind], after.threads[kind])),
   };
@@ -147,27 +148,27 @@ export function loadTable(all: readonly Measured[]): string {
   const rows = all.map((each) => [
     each.workload,
     each.system,
-    shown(each.requestsPerSecond),
-    shownRatio(each.ratioTo.bare),
-    shownRatio(each.ratioTo['synced log']),
-    shownRatio(each.ratioTo.typical),
-    shown(each.p50Ms),
-    shown(each.p99Ms),
-    shown(each.cpuUsPerRequest),
-    shown(each.peakMiB),
+    formatNumber(each.requestsPerSecond),
+    formatRatio(each.ratioTo.bare),
+    formatRatio(each.ratioTo['synced log']),
+    formatRatio(each.ratioTo.typical),
+    formatNumber(each.p50Ms),
+    formatNumber(each.p99Ms),
+    formatNumber(each.cpuUsPerRequest),
+    formatNumber(each.peakMiB),
   ]);
   return table(header, rows);
 }
 
-/** CPU time of the service for each request. */
-export function threadsOfLoad(all: readonly Measured[]): string {
+/** A table of the CPU time of the service for each request, by thread. */
+export function loadThreadTable(all: readonly Measured[]): string {
   const rows = all
     .filter(({ system }) => system === 'service')
     .map((each) => [[each.workload], each.cpuUsByThread] as const);
   return threadTable(['CPU µs/request of the service'], rows);
 }
 
-/** What the figures of `larger` are to those of `first`, of each workload and system. */
+/** A table of the ratios of the figures in `larger` to those in `first`, for each workload and system. */
 export function growthTable(first: readonly Measured[], larger: readonly Measured[]): string {
   const rows = larger.flatMap((each) => {
     const base = first.find(

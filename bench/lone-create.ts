@@ -1,13 +1,13 @@
 /**
- * What a create costs where nobody else asks: one client, one create at a time. It can hardly be
- * faster than a synced commit without HTTP and HTTP without a storage, one after the other.
+ * Latency of a create without other load: one client, one create at a time. The lower limit is a synced commit
+ * without HTTP plus a response without a storage.
  */
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { openDatabase } from '../src/sqlite/database.ts';
 import { makeToken } from '../src/token.ts';
-import { median, medianRatio, shown, table } from './figures.ts';
+import { median, medianRatio, formatNumber, table } from './figures.ts';
 import type { Pace } from './load.ts';
 import { plantOf } from './plants.ts';
 import { schemas } from './schemas.ts';
@@ -44,7 +44,7 @@ export async function loneCreate(
   const sums = commits.map((ms, round) => ms + (creates.get('bare')?.[round] ?? Number.NaN));
   const row = (what: string, ms: readonly number[]) => [
     what,
-    shown(median(ms)),
+    formatNumber(median(ms)),
     medianRatio(ms, sums).toFixed(2),
   ];
   return table(
@@ -56,7 +56,7 @@ export async function loneCreate(
   );
 }
 
-/** A file of its own with the service's schema, on the same disk. */
+/** A separate file with the schema of the service, on the same disk. */
 function floorDatabase(folder: string): DatabaseSync {
   const path = join(mkdtempSync(join(folder, 'floor-')), 'floor.db');
   new SqliteStore(path, schemas.service, floor).fill(
@@ -65,7 +65,7 @@ function floorDatabase(folder: string): DatabaseSync {
   return openDatabase(path, { create: false });
 }
 
-/** The median of single inserts, each with a synced commit. */
+/** The median time of an insert with a synced commit. */
 function commitMs(database: DatabaseSync, round: number): number {
   const insert = database.prepare(
     'INSERT INTO plants (store, id, owner, tag, name) VALUES (1, :id, :owner, :tag, :name)',
@@ -74,11 +74,11 @@ function commitMs(database: DatabaseSync, round: number): number {
   const times = Array.from({ length: commitsEachRound }, (_, at) => {
     const owner = 1 + Math.floor(Math.random() * floor.users);
     const plant = { id: firstId + at, owner, ...plantOf(firstId + at) };
-    const sinceMs = performance.now();
+    const startedMs = performance.now();
     database.exec('BEGIN IMMEDIATE');
     insert.run(plant);
     database.exec('COMMIT');
-    return performance.now() - sinceMs;
+    return performance.now() - startedMs;
   });
   return median(times);
 }

@@ -1,5 +1,5 @@
 /**
- * The two PostgreSQL databases that are filled: how each of them writes users, tokens and plants down.
+ * The schemas of the two PostgreSQL databases, and how users, tokens and plants are inserted.
  */
 import { readFileSync } from 'node:fs';
 import { scopes } from '../src/access.ts';
@@ -8,13 +8,13 @@ import { hashToken } from '../src/token.ts';
 import { query } from '../test/support/postgres.ts';
 
 export interface PostgresSchema {
-  /** Makes all tables, and the users 1, 2, 3, ..., each with one of the tokens. */
+  /** Creates all tables, and the users 1, 2, 3, ..., each with one of the tokens. */
   addUsers(url: string, tokens: readonly string[]): Promise<void>;
   /** The table of plants. */
   plants: string;
-  /** Takes the rows of plants.ts over. */
-  insertMade: string;
-  /** Says that others than the server changed plants, and that ids up to `lastId` are in use. */
+  /** Inserts the rows of generatePlantsSql(). */
+  insertGenerated: string;
+  /** Records that another process changed plants, and that ids up to `lastId` are in use. */
   changed(lastId: number): string;
 }
 
@@ -24,7 +24,7 @@ const service: PostgresSchema = {
     await using storage = new PostgresStorage(url);
     const named = { store: 'main', user: 'member 1', label: '' };
     await storage.createToken({ hash: hashToken(first), ...named, scopes, createdAtMs: 0 });
-    // The others as the first, because one by one they would take minutes.
+    // Copies the first for all others, because creating them one by one would take minutes.
     await query(
       url,
       `INSERT INTO plant_store.users (store, id, name, role)
@@ -39,9 +39,9 @@ const service: PostgresSchema = {
     );
   },
   plants: 'plant_store.plants',
-  insertMade: `
+  insertGenerated: `
     INSERT INTO plant_store.plants (store, id, owner, tag, name)
-    SELECT store, made.id, owner, tag, made.name FROM made, plant_store.stores`,
+    SELECT store, generated.id, owner, tag, generated.name FROM generated, plant_store.stores`,
   changed: (lastId) => `
     UPDATE plant_store.stores
     SET version = version + 1, last_id = greatest(last_id, ${lastId})`,
@@ -62,14 +62,14 @@ const typical: PostgresSchema = {
     );
   },
   plants: 'plants',
-  insertMade: `
-    INSERT INTO plants (id, owner_id, tag, name) SELECT id, owner, tag, name FROM made`,
+  insertGenerated: `
+    INSERT INTO plants (id, owner_id, tag, name) SELECT id, owner, tag, name FROM generated`,
   changed: (lastId) => `SELECT setval('plants_id_seq', ${lastId})`,
 };
 
 export const postgresSchemas = { service, typical };
 
-/** Rows hashes (hex, at), counted from 1. */
+/** The rows hashes (hex, at), numbered from 1. */
 function hashesSql(tokens: readonly string[]): string {
   const all = tokens.map((token) => hashToken(token).toString('hex'));
   return `string_to_table('${all.join()}', ',') WITH ORDINALITY AS hashes (hex, at)`;

@@ -1,5 +1,5 @@
 /**
- * What Linux says of a process and all that it has started (proc(5)): processor time and memory.
+ * CPU time and memory of a process and its descendants (proc(5)). Linux only.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { byThread, threadKind, type CpuUsByThread } from './threads.ts';
@@ -39,7 +39,7 @@ export function residentMiB(pid: number): number {
   return sum(pid, (each) => statusMiB(each, 'VmRSS'));
 }
 
-/** The most that was resident since resetPeak, or since the start where that is not allowed. */
+/** Peak resident memory since resetPeak(), or since the start of the process if that is not allowed. */
 export function peakMiB(pid: number): number {
   return sum(pid, (each) => statusMiB(each, 'VmHWM'));
 }
@@ -49,7 +49,7 @@ export function resetPeak(pid: number): void {
   try {
     for (const each of tree(pid)) writeFileSync(`/proc/${each}/clear_refs`, resetHighWaterMark);
   } catch {
-    console.error(`Peaks of memory count from the start: /proc/${pid}/clear_refs is not writable.`);
+    console.error(`Memory peaks include startup: /proc/${pid}/clear_refs is not writable.`);
   }
 }
 
@@ -64,7 +64,7 @@ function sum(pid: number, figure: (pid: number) => number): number {
 }
 
 function tree(pid: number): number[] {
-  // Each thread has a list of its own; node starts processes from the main thread.
+  // Each thread has its own list of children. Node starts processes from the main thread.
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ');
   return [pid, ...children.filter(Boolean).flatMap((child) => tree(Number(child)))];
 }

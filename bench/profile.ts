@@ -1,29 +1,29 @@
 /**
- * Where the service spends its time under load: `npm run bench:profile [workload]`. The sources of
- * the checkout run under V8's sampling profiler, and each thread gets a table of the functions that
- * ran longest by themselves. The start of the service is part of it, a few hundred milliseconds.
+ * Shows the CPU time of the service under load by function: `npm run bench:profile [workload]`. The sources of
+ * the checkout run under V8's sampling profiler. Each thread gets a table of the functions with the most self
+ * time. The profile includes the startup of the service, a few hundred milliseconds.
  */
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { table } from './figures.ts';
-import { loaded, workloads } from './load.ts';
+import { runRound, workloads } from './load.ts';
 import { plantsPerUser } from './plants.ts';
 import { seed } from './seed.ts';
 import { serviceAt, start } from './systems.ts';
 import { threadTable } from './threads.ts';
-import { refuseMissingTools, temporaryFolder } from './workspace.ts';
+import { assertToolsInstalled, temporaryFolder } from './workspace.ts';
 
 const plants = 100_000;
 const loadSeconds = 5;
 const entriesMax = 25;
-/** How V8 calls the time in which a thread waits; no place. */
+/** V8's name for the time in which a thread waits, with an empty location. */
 const idle = '(idle)\t';
 
 const executable = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
 const packageUrl = new URL('..', import.meta.url).href;
 
-/** What of a .cpuprofile is read here; times are microseconds. */
+/** The fields of a .cpuprofile that are read here. Times are in microseconds. */
 interface Profile {
   nodes: { id: number; callFrame: CallFrame }[];
   samples: number[];
@@ -44,7 +44,7 @@ if (workload === undefined) {
   throw new Error(`There is no workload ${name}. Choose one of ${names.join(', ')}.`);
 }
 
-await refuseMissingTools();
+await assertToolsInstalled();
 const folder = temporaryFolder();
 const profiles = join(folder, 'profiles');
 mkdirSync(profiles);
@@ -52,9 +52,9 @@ const seeded = seed(folder, 'plants', { plants, users: plants / plantsPerUser })
 {
   const flags = ['--cpu-prof', `--cpu-prof-dir=${profiles}`];
   await using service = await start(serviceAt(executable), seeded, flags);
-  const { requests, cpuUsByThread } = await loaded(service, workload, seeded, loadSeconds, 1);
+  const { requests, cpuUsByThread } = await runRound(service, workload, seeded, loadSeconds, 1);
   console.log(`${name}: ${requests} requests in ${loadSeconds} s\n`);
-  console.log(threadTable(['CPU µs/request, the profiler included'], [[[name], cpuUsByThread]]));
+  console.log(threadTable(['CPU µs/request, including the profiler'], [[[name], cpuUsByThread]]));
 }
 for (const file of readdirSync(profiles).toSorted()) {
   const [, thread = ''] = /\.(\d+)\.\d+\.cpuprofile$/.exec(file) ?? [];
@@ -76,11 +76,11 @@ function tableOf(thread: string, { nodes, samples, timeDeltas }: Profile): strin
     .toSorted(([, a], [, b]) => b - a)
     .slice(0, entriesMax)
     .map(([entry, us]) => [...entry.split('\t'), percent(us, totalUs - idleUs)]);
-  const note = `${thread}: idle ${percent(idleUs, totalUs)} % of the time, which is left out below.`;
-  return `${note}\n\n${table(['Function', 'Place', 'Self %'], rows)}`;
+  const note = `${thread}: idle ${percent(idleUs, totalUs)} % of the time, not included below.`;
+  return `${note}\n\n${table(['Function', 'Location', 'Self %'], rows)}`;
 }
 
-/** Function and place, with a tab between. */
+/** Function and location, separated by a tab. */
 function nameOf({ functionName, url, lineNumber }: CallFrame): string {
   const file = url.replace(packageUrl, '').replace('node_modules/', '');
   return `${functionName || '(anonymous)'}\t${url === '' ? '' : `${file}:${lineNumber + 1}`}`;

@@ -1,6 +1,6 @@
 /**
- * What a page costs for how many owners it merges, without HTTP, on each storage: pages from cursors all over
- * the store, which are never cached.
+ * The time of a page by the number of owners that it merges, without HTTP, on each storage. The pages begin at
+ * cursors all over the store and are never cached.
  *
  *   node bench/reach.ts
  */
@@ -11,7 +11,7 @@ import { PostgresStorage } from '../src/postgres/storage.ts';
 import { SqliteStorage } from '../src/sqlite/storage.ts';
 import type { Storage } from '../src/storage.ts';
 import { hashToken } from '../src/token.ts';
-import { median, shown, table } from './figures.ts';
+import { median, formatNumber, table } from './figures.ts';
 import { Postgres } from './postgres.ts';
 import { schemas } from './schemas.ts';
 import { makeTokens, SqliteStore } from './seed.ts';
@@ -56,7 +56,7 @@ async function measure(name: string, storage: Storage, tokens: readonly string[]
     }
   }
   const us = (reached: string, limit: number) =>
-    shown(1_000 * median(times.get(`${reached} ${limit}`) ?? []));
+    formatNumber(1_000 * median(times.get(`${reached} ${limit}`) ?? []));
   const rows = Object.keys(reaches).map((reached) => [
     reached,
     ...limits.map((limit) => us(reached, limit)),
@@ -67,6 +67,6 @@ async function measure(name: string, storage: Storage, tokens: readonly string[]
 
 async function callerOf(storage: Storage, token: string): Promise<Caller> {
   const grant = await storage.identify({ tokenHash: hashToken(token) });
-  if (grant === undefined) throw new Error('the token is not known');
+  if (grant === undefined) throw new Error('the token is unknown');
   return grant.caller;
 }

@@ -1,24 +1,24 @@
 /**
- * How much longer reads take while others write as fast as they can. Both loads share the last core,
- * so that neither takes from the server what the other does not.
+ * How much longer reads take while other clients write as fast as they can. Both load generators run on the last
+ * core, so that they take CPU time from each other instead of from the server.
  */
 import { setTimeout } from 'node:timers/promises';
-import { medianOf, medianRatio, shown, table } from './figures.ts';
+import { medianOf, medianRatio, formatNumber, table } from './figures.ts';
 import type { Pace } from './load.ts';
 import type { Seeded } from './seed.ts';
 import { withRunning, type Running, type Systems } from './systems.ts';
-import { wrk, type Answered, type Load } from './wrk.ts';
+import { wrk, type LoadResult, type Load } from './wrk.ts';
 
 const reads = { requests: 'list', connections: 16 } as const;
 const writes = { requests: 'create', connections: 32 } as const;
 
-/** The writes begin so long before the reads, and end so long after. */
+/** The writes begin this long before the reads, and end this long after them. */
 const marginMs = 500;
 
 interface Round {
-  alone: Answered;
-  under: Answered;
-  written: Answered;
+  alone: LoadResult;
+  under: LoadResult;
+  written: LoadResult;
 }
 
 export async function readsUnderWrites(
@@ -63,16 +63,16 @@ function tableOf(results: Map<Running, Round[]>): string {
   ];
   const rows = [...results].map(([{ name }, all]) => [
     name,
-    shown(medianOf(all, ({ alone }) => alone.p50Ms)),
-    shown(medianOf(all, ({ under }) => under.p50Ms)),
-    shown(medianOf(all, ({ alone }) => alone.p99Ms)),
-    shown(medianOf(all, ({ under }) => under.p99Ms)),
+    formatNumber(medianOf(all, ({ alone }) => alone.p50Ms)),
+    formatNumber(medianOf(all, ({ under }) => under.p50Ms)),
+    formatNumber(medianOf(all, ({ alone }) => alone.p99Ms)),
+    formatNumber(medianOf(all, ({ under }) => under.p99Ms)),
     medianRatio(
       all.map(({ under }) => under.p99Ms),
       all.map(({ alone }) => alone.p99Ms),
     ).toFixed(2),
-    shown(medianOf(all, ({ under }) => under.requestsPerSecond)),
-    shown(medianOf(all, ({ written }) => written.requestsPerSecond)),
+    formatNumber(medianOf(all, ({ under }) => under.requestsPerSecond)),
+    formatNumber(medianOf(all, ({ written }) => written.requestsPerSecond)),
   ]);
   return table(header, rows);
 }

@@ -1,8 +1,8 @@
 /**
- * What is claimed of speed, as one command: `npm run bench`. It compares four systems (systems.ts)
- * side by side on this machine and prints Markdown on standard output, progress on standard error.
- * Quote the ratios: the times are this machine's. An answer that is not good ends the run with 1.
- * `--write` puts the figures into docs/ (pages.ts).
+ * Measures the claims about speed: `npm run bench`. It compares four systems (systems.ts) side by side on this
+ * machine. It prints Markdown on standard output and progress on standard error. Quote the ratios: the times
+ * depend on the machine. A failed request ends the run with status 1. `--write` also writes the figures to docs/
+ * (pages.ts).
  *
  *   npm run bench -- --plants 100000,1000000 --rounds 5 --seconds 3 --only list-20,start
  *   npm run bench -- --storage postgres
@@ -12,12 +12,12 @@ import { cpus, release } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { shown } from './figures.ts';
+import { formatNumber } from './figures.ts';
 import {
   growthTable,
   loadTable,
   measure,
-  threadsOfLoad,
+  loadThreadTable,
   workloads,
   type Measured,
   type Pace,
@@ -31,24 +31,24 @@ import { seed, type Seeded } from './seed.ts';
 import { starts } from './start.ts';
 import type { Sized } from './summary.ts';
 import { install, withRunning, type StorageName, type Systems } from './systems.ts';
-import { wholeList } from './whole-list.ts';
+import { fullList } from './full-list.ts';
 import { workers } from './workers.ts';
-import { refuseMissingTools, temporaryFolder } from './workspace.ts';
+import { assertToolsInstalled, temporaryFolder } from './workspace.ts';
 
 interface Bench {
   systems: Systems;
   folder: string;
   pace: Pace;
-  /** Names of what is measured. */
+  /** The names of the workloads and studies to run. */
   only: readonly string[];
-  /** Where the plants are; in SQLite files otherwise. */
+  /** The server with the plants; undefined for SQLite. */
   postgres: Postgres | undefined;
 }
 
-/** What is more than one load on all systems; each brings a table of its own. */
+/** Measurements that are more than one load on all systems. Each has its own table. */
 const studies: Record<string, (bench: Bench, seeded: Seeded) => Promise<string>> = {
   'reads-under-writes': ({ systems, pace }, seeded) => readsUnderWrites(systems, seeded, pace),
-  'whole-list': ({ systems, folder }, seeded) => wholeList(systems, folder, seeded),
+  'full-list': ({ systems, folder }, seeded) => fullList(systems, folder, seeded),
   workers: ({ systems, pace }, seeded) => workers(systems, seeded, pace),
   start: ({ systems }, seeded) => starts(systems, seeded),
   'lone-create': ({ systems, folder, pace }, seeded) => loneCreate(systems, folder, seeded, pace),
@@ -56,16 +56,16 @@ const studies: Record<string, (bench: Bench, seeded: Seeded) => Promise<string>>
 
 const workloadNames = workloads.map(({ name }) => name);
 const studyNames = Object.keys(studies);
-/** What can be measured on each storage: most of the studies rest on files. */
+/** What can be measured on each storage: most studies need SQLite files. */
 const names: Record<StorageName, readonly string[]> = {
   sqlite: [...workloadNames, ...studyNames],
   postgres: [...workloadNames, 'reads-under-writes'],
 };
 
-/** Every table and heading so far, for the pages. */
+/** The Markdown that was printed so far, for writePages(). */
 const printed: string[] = [];
 
-/** The least that is written: with less, one pause of the machine decides a figure. */
+/** The minimum for --write: with less, a single pause of the machine can determine a figure. */
 const writtenPace: Pace = { rounds: 3, seconds: 2 };
 
 const docs = fileURLToPath(new URL('../docs', import.meta.url));
@@ -74,20 +74,20 @@ const help = `Usage: npm run bench -- [options]
 
 Compares the service with a bare node:http server, with one that also syncs a log, and with a
 typical implementation.
-Databases go to the temporary folder (TMPDIR), which has to be on a disk.
+The databases are in the temporary folder (TMPDIR), which must be on a disk.
 
-  --storage NAME      sqlite or postgres (default: sqlite); the server of postgres is
-                      started for the run, with the data in the temporary folder
-  --plants N[,N...]   plants in the store, ${plantsPerUser} to each user (default: 100000);
-                      of several sizes, each is compared with the first
-  --rounds N          rounds of each workload; a figure is their median (default: 5)
+  --storage NAME      sqlite or postgres (default: sqlite); for postgres, the bench
+                      starts a server with its data in the temporary folder
+  --plants N[,N...]   plants in the store, ${plantsPerUser} for each user (default: 100000);
+                      with several sizes, each is compared with the first
+  --rounds N          rounds of each workload; figures are medians (default: 5)
   --seconds N         length of a round (default: 3)
-  --only NAME[,...]   only these (default: all):
+  --only NAME[,...]   run only these (default: all):
                       ${workloadNames.join(', ')},
                       ${studyNames.join(', ')};
-                      on postgres the last four are left out
-  --write             write the figures to docs/ as well; not with --only, and only with
-                      ${writtenPace.rounds} rounds of ${writtenPace.seconds} seconds or more
+                      the last four need sqlite
+  --write             also write the figures to docs/; needs all figures, and at least
+                      ${writtenPace.rounds} rounds of ${writtenPace.seconds} seconds
   --help              show this
 `;
 
@@ -97,9 +97,9 @@ await main().catch((error: unknown) => {
 });
 
 async function main(): Promise<void> {
-  const { storage, sizes, pace, only, isWritten, isHelpWanted } = options();
-  if (isHelpWanted) return void process.stdout.write(help);
-  await refuseMissingTools();
+  const { storage, sizes, pace, only, isWritten, isHelpRequested } = options();
+  if (isHelpRequested) return void process.stdout.write(help);
+  await assertToolsInstalled();
   const folder = temporaryFolder();
   progress('installing');
   const systems = await install(folder, storage);
@@ -109,14 +109,14 @@ async function main(): Promise<void> {
   const where = [machine(), await postgres?.version()].filter(Boolean).join(', ');
   const setting = `${command()} on ${where}`;
   console.log(`${setting}\n`);
-  print(`Installed, the service is ${shown(bytes / 1e6)} MB in ${packages} packages.`);
+  print(`Installed, the service is ${formatNumber(bytes / 1e6)} MB in ${packages} packages.`);
 
   const results: Sized[] = [];
   for (const plants of sizes) results.push({ plants, measured: await benchOf(plants, bench) });
 
   const [first, ...larger] = results.filter(({ measured }) => measured.length > 0);
   for (const { plants, measured } of larger) {
-    print(`### ${shown(plants)} plants to ${shown(first?.plants ?? 0)}`);
+    print(`### ${formatNumber(plants)} plants to ${formatNumber(first?.plants ?? 0)}`);
     print(growthTable(first?.measured ?? [], measured));
   }
   if (isWritten) {
@@ -127,15 +127,15 @@ async function main(): Promise<void> {
 async function benchOf(plants: number, bench: Bench): Promise<Measured[]> {
   const folder = mkdtempSync(join(bench.folder, 'size-'));
   const users = plants / plantsPerUser;
-  progress(`filling stores with ${shown(plants)} plants`);
+  progress(`filling stores with ${formatNumber(plants)} plants`);
   const population = { plants, users };
   const seeded = await (bench.postgres ?? { seed }).seed(folder, 'plants', population);
-  print(`### ${shown(plants)} plants of ${shown(users)} users`);
+  print(`### ${formatNumber(plants)} plants of ${formatNumber(users)} users`);
 
   const measured = await loads(bench, seeded);
   if (measured.length > 0) {
     print(loadTable(measured));
-    print(threadsOfLoad(measured));
+    print(loadThreadTable(measured));
   }
   for (const [name, study] of Object.entries(studies)) {
     if (!bench.only.includes(name)) continue;
@@ -159,7 +159,7 @@ async function loads(
     for (const workload of chosen) {
       progress(workload.name);
       measured.push(...(await measure(workload, running, seeded, pace)));
-      await postgres?.look(); // no system closes connections as soon as they have nothing to do
+      await postgres?.sampleConnections(); // idle connections stay open for a while
     }
     return measured;
   });
@@ -181,15 +181,15 @@ function options() {
   const only = values.only?.split(',') ?? names[storage];
   const unknown = only.filter((name) => !names[storage].includes(name));
   if (unknown.length > 0) {
-    throw new Error(`Nothing on ${storage} is called ${unknown.join(' or ')}. See --help.`);
+    throw new Error(`${storage} has no workload or study ${unknown.join(' or ')}. See --help.`);
   }
   if (values.write && values.only !== undefined) {
-    throw new Error('--write needs every figure: leave --only out.');
+    throw new Error('--write needs all figures. Omit --only.');
   }
   const pace = { rounds: count(values.rounds), seconds: count(values.seconds) };
   if (values.write && (pace.rounds < writtenPace.rounds || pace.seconds < writtenPace.seconds)) {
     throw new Error(
-      `--write needs --rounds ${writtenPace.rounds} and --seconds ${writtenPace.seconds} or more: raise them, or leave them out.`,
+      `--write needs --rounds ${writtenPace.rounds} and --seconds ${writtenPace.seconds} or more. Raise or omit them.`,
     );
   }
   return {
@@ -198,13 +198,13 @@ function options() {
     pace,
     only,
     isWritten: values.write,
-    isHelpWanted: values.help,
+    isHelpRequested: values.help,
   };
 }
 
 function storageOf(text: string): StorageName {
   if (text === 'sqlite' || text === 'postgres') return text;
-  throw new Error(`There is no storage ${text}: use sqlite or postgres.`);
+  throw new Error(`There is no storage ${text}. Use sqlite or postgres.`);
 }
 
 function count(text: string, step = 1): number {
@@ -213,7 +213,7 @@ function count(text: string, step = 1): number {
   throw new Error(`${text} is not a multiple of ${step} above 0. See --help.`);
 }
 
-/** As it was called; a reader who repeats it writes nothing. */
+/** The command line without --write, so that a reader can repeat it. */
 function command(): string {
   const args = process.argv.slice(2).filter((arg) => arg !== '--write');
   return ['`npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' ') + '`';

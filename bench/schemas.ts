@@ -1,5 +1,5 @@
 /**
- * The two SQLite databases that are filled: how each of them writes users, tokens and plants down.
+ * The schemas of the two SQLite databases, and how users, tokens and plants are inserted.
  */
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
@@ -9,21 +9,21 @@ import { Tokens } from '../src/sqlite/tokens.ts';
 import { hashToken } from '../src/token.ts';
 
 export interface Schema {
-  /** How its server is told to open the file. */
+  /** The argument with which its server opens the file. */
   address(path: string): string;
-  /** Opens the file, or makes it with all its tables. */
+  /** Opens the file, or creates it with all tables. */
   open(path: string): DatabaseSync;
-  /** Makes the users 1, 2, 3, ..., each with one of the tokens. */
+  /** Creates the users 1, 2, 3, ..., each with one of the tokens. */
   addUsers(database: DatabaseSync, tokens: readonly string[]): void;
-  /** Takes the rows of plants.ts over. */
-  insertMade: string;
-  /** Says that ids up to `:id` have been in use, where that is written down. */
+  /** Inserts the rows of generatePlantsSql(). */
+  insertGenerated: string;
+  /** Records that ids up to `:id` have been used, if the schema stores that. */
   raiseLastId?: string;
-  /** Takes every plant above `:id` out. */
+  /** Deletes every plant with an id above `:id`. */
   deleteAbove: string;
 }
 
-/** The store that a token belongs to unless another is named, and the first that a file has. */
+/** The default store of a token, which is the first one in a file. */
 const store = 'main';
 const storeNumber = 1;
 
@@ -37,9 +37,9 @@ const service: Schema = {
       table.create({ hash: hashToken(token), store, user, scopes, label: '', createdAtMs: 0 });
     }
   },
-  insertMade: `
+  insertGenerated: `
     INSERT INTO plants (store, id, owner, tag, name)
-    SELECT ${storeNumber}, id, owner, tag, name FROM made`,
+    SELECT ${storeNumber}, id, owner, tag, name FROM generated`,
   raiseLastId: `UPDATE stores SET last_id = :id WHERE store = ${storeNumber}`,
   deleteAbove: `DELETE FROM plants WHERE store = ${storeNumber} AND id > :id`,
 };
@@ -62,8 +62,8 @@ const typical: Schema = {
       addToken.run(hashToken(token), at + 1);
     }
   },
-  insertMade: `
-    INSERT INTO plants (id, owner_id, tag, name) SELECT id, owner, tag, name FROM made`,
+  insertGenerated: `
+    INSERT INTO plants (id, owner_id, tag, name) SELECT id, owner, tag, name FROM generated`,
   deleteAbove: 'DELETE FROM plants WHERE id > :id',
 };
 

@@ -1,36 +1,35 @@
 /**
- * Fills databases without a server in between, from rules that every system shares, so that all of
- * them hold the same plants under the same tokens.
+ * Fills databases directly, without a server. All systems get the same plants and the same tokens.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { makeToken } from '../src/token.ts';
-import { fodderFirstId, madeSql } from './plants.ts';
+import { disposableFirstId, generatePlantsSql } from './plants.ts';
 import { schemas, type Schema } from './schemas.ts';
 
-/** What SQLite may keep in memory while it fills a file, in KiB. */
+/** SQLite's page cache while it fills a file. */
 const fillCacheKiB = 1_000_000;
 
 export interface Population {
-  /** Plants, with the ids from 1 on. */
+  /** The number of plants, which have ids from 1. */
   plants: number;
   users: number;
 }
 
-/** What one system keeps on disk; its server may run meanwhile. */
+/** The data of one system on disk. Its server can run meanwhile. */
 export interface Store {
-  /** How the server is told to open it. */
+  /** The argument with which the server opens it. */
   readonly address: string;
-  /** Adds plants that are there to be deleted. */
-  addFodder(count: number): void | Promise<void>;
-  /** Takes out what was created since it was filled, fodder included. */
+  /** Adds plants that a workload deletes. */
+  addDisposable(count: number): void | Promise<void>;
+  /** Deletes all plants that were created since it was filled. */
   trim(): void | Promise<void>;
 }
 
 /** The stores of all systems with one population. */
 export interface Seeded extends Population {
-  /** Of the users 1, 2, 3, ... */
+  /** The tokens of the users 1, 2, 3, ... */
   tokens: readonly string[];
   /** A file with a token in each line. */
   tokensFile: string;
@@ -38,16 +37,16 @@ export interface Seeded extends Population {
   typical: Store;
 }
 
-/** Makes SQLite files in the folder; `name` tells them from those of other populations. */
+/** Creates SQLite files in the folder. `name` distinguishes them from those of other populations. */
 export function seed(folder: string, name: string, population: Population): Seeded {
-  const made = makeTokens(folder, name, population);
+  const seededTokens = makeTokens(folder, name, population);
   const store = (system: keyof typeof schemas) => {
     const path = join(folder, `${name}-${system}.db`);
     const filled = new SqliteStore(path, schemas[system], population);
-    filled.fill(made.tokens);
+    filled.fill(seededTokens.tokens);
     return filled;
   };
-  return { ...population, ...made, service: store('service'), typical: store('typical') };
+  return { ...population, ...seededTokens, service: store('service'), typical: store('typical') };
 }
 
 /** A token for each user. */
@@ -75,20 +74,20 @@ export class SqliteStore implements Store {
 
   fill(tokens: readonly string[]): void {
     const { plants, users } = this.#population;
-    const { insertMade, raiseLastId } = this.#schema;
+    const { insertGenerated, raiseLastId } = this.#schema;
     this.#write((database) => {
       database.exec(`PRAGMA cache_size = -${fillCacheKiB}`);
       this.#schema.addUsers(database, tokens);
-      withoutIndexes(database, () => {
-        database.exec(madeSql(1, plants, users) + insertMade);
+      withIndexesDropped(database, () => {
+        database.exec(generatePlantsSql(1, plants, users) + insertGenerated);
       });
       if (raiseLastId !== undefined) database.prepare(raiseLastId).run({ id: plants });
     });
   }
 
-  addFodder(count: number): void {
-    const made = madeSql(fodderFirstId, count, this.#population.users);
-    this.#write((database) => database.exec(made + this.#schema.insertMade));
+  addDisposable(count: number): void {
+    const generated = generatePlantsSql(disposableFirstId, count, this.#population.users);
+    this.#write((database) => database.exec(generated + this.#schema.insertGenerated));
   }
 
   trim(): void {
@@ -96,7 +95,7 @@ export class SqliteStore implements Store {
     this.#write((database) => database.prepare(this.#schema.deleteAbove).run({ id }));
   }
 
-  /** In one transaction, and with the WAL empty again afterwards: no system has to pay for it. */
+  /** Writes in one transaction and empties the WAL, so that this work does not slow down a measured system. */
   #write(work: (database: DatabaseSync) => void): void {
     const database = this.#schema.open(this.#path);
     database.exec('BEGIN IMMEDIATE');
@@ -107,12 +106,12 @@ export class SqliteStore implements Store {
   }
 }
 
-/** Sorting an index once, when its rows are there, is much faster than placing each row in it. */
-function withoutIndexes(database: DatabaseSync, fill: () => void): void {
+/** Building an index once after filling is much faster than updating it for each row. */
+function withIndexesDropped(database: DatabaseSync, fill: () => void): void {
   const indexes = database
     .prepare(`SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'plants'`)
     .all()
-    .filter(({ sql }) => sql !== null); // one of a primary key has none, and stays
+    .filter(({ sql }) => sql !== null); // the index of a primary key has none and cannot be dropped
   for (const { name } of indexes) database.exec(`DROP INDEX ${String(name)}`);
   fill();
   for (const { sql } of indexes) database.exec(String(sql));

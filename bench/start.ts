@@ -1,9 +1,9 @@
 /**
- * From the command to the first answer to a token, on a store with all the plants; and the memory
- * of a server that then has nothing to do.
+ * Time from the start of the command to the first authenticated response, on a store with all plants, and the
+ * idle memory of the server after that.
  */
 import { setTimeout } from 'node:timers/promises';
-import { medianOf, shown, table } from './figures.ts';
+import { medianOf, formatNumber, table } from './figures.ts';
 import { residentMiB } from './proc.ts';
 import type { Seeded } from './seed.ts';
 import { get, start, type System, type Systems } from './systems.ts';
@@ -18,22 +18,22 @@ export async function starts({ service, bare, typical }: Systems, seeded: Seeded
   }
   const rows = results.map(({ system, all }) => [
     system.name,
-    shown(medianOf(all, ({ answeredMs }) => answeredMs)),
-    shown(medianOf(all, ({ idleMiB }) => idleMiB)),
+    formatNumber(medianOf(all, ({ firstResponseMs }) => firstResponseMs)),
+    formatNumber(medianOf(all, ({ idleMiB }) => idleMiB)),
   ]);
-  return table(['Start', 'First answer after ms', 'Idle memory, MiB'], rows);
+  return table(['Start', 'First response after ms', 'Idle memory, MiB'], rows);
 }
 
 interface Start {
-  answeredMs: number;
+  firstResponseMs: number;
   idleMiB: number;
 }
 
 async function started(system: System, seeded: Seeded): Promise<Start> {
-  const sinceMs = performance.now();
+  const startedMs = performance.now();
   await using running = await start(system, seeded);
   await get(running, '/plants?limit=1', seeded.tokens[0]);
-  const answeredMs = performance.now() - sinceMs;
+  const firstResponseMs = performance.now() - startedMs;
   await setTimeout(settleMs);
-  return { answeredMs, idleMiB: residentMiB(running.pid) };
+  return { firstResponseMs, idleMiB: residentMiB(running.pid) };
 }

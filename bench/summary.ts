@@ -1,17 +1,16 @@
 /**
- * What a reader of docs/performance.md wants first: three sentences and one table, made from the figures of a
- * run.
+ * The summary of docs/performance.md: three sentences and one table from the figures of a run.
  */
-import { shown, table } from './figures.ts';
+import { formatNumber, table } from './figures.ts';
 import type { Measured } from './load.ts';
 
-/** What was measured with one number of plants. */
+/** The results for one number of plants. */
 export interface Sized {
   plants: number;
   measured: readonly Measured[];
 }
 
-/** The workloads of the summary. Changes are compared with the synced log, because bare keeps none. */
+/** The workloads of the summary. Changes are compared with the synced log, because bare stores nothing. */
 const summarized = [
   { workload: 'list-20', title: 'First page of a list', baseline: 'bare' },
   { workload: 'random-page', title: 'Any page of a list', baseline: 'bare' },
@@ -27,13 +26,13 @@ export interface Comparison {
   typical: Measured;
   /** Bare for reads, the synced log for changes. */
   baseline: Measured;
-  /** Of the requests per second of the service to those of the others. */
+  /** Requests per second of the service relative to those of the other system. */
   toTypical: number;
   toBaseline: number;
 }
 
-/** One for each workload of the summary; throws if one was not measured. */
-export function comparisonsOf(measured: readonly Measured[]): Comparison[] {
+/** Returns one for each workload of the summary. Throws if one was not measured. */
+export function compareWorkloads(measured: readonly Measured[]): Comparison[] {
   return summarized.map(({ workload, title, baseline }) => {
     const of = (system: string) => {
       const found = measured.find((each) => each.workload === workload && each.system === system);
@@ -53,7 +52,7 @@ export function comparisonsOf(measured: readonly Measured[]): Comparison[] {
   });
 }
 
-/** How many times the requests of the typical service, such as "1.7 to 3.4". */
+/** Requests per second as a multiple of those of the typical service, such as "1.7 to 3.4". */
 export function timesTypical(comparisons: readonly Comparison[]): string {
   return range(
     comparisons.map(({ toTypical }) => toTypical),
@@ -63,7 +62,7 @@ export function timesTypical(comparisons: readonly Comparison[]): string {
 
 export function sentences(plants: number, comparisons: readonly Comparison[]): string {
   const [firstPage, page, , create] = comparisons.map(({ service }) =>
-    rounded(service.requestsPerSecond),
+    formatRounded(service.requestsPerSecond),
   );
   const toBaseline = (isRead: boolean) =>
     range(
@@ -71,13 +70,13 @@ export function sentences(plants: number, comparisons: readonly Comparison[]): s
       (ratio) => `${(100 * ratio).toFixed(0)} %`,
     );
   return [
-    `With ${shown(plants)} plants, Plant Store answers ${firstPage} first pages, ${page} other pages or ${create} durable creates a second.`,
+    `With ${formatNumber(plants)} plants, Plant Store answers ${firstPage} first pages, ${page} other pages or ${create} durable creates a second.`,
     `That is ${timesTypical(comparisons)} times as many as the same service on Express 5 and better-sqlite3.`,
     `Reads reach ${toBaseline(true)} of what bare \`node:http\` answers, and writes ${toBaseline(false)} of what it answers with a synced log.`,
   ].join('\n');
 }
 
-/** Of the first size, and the requests per second of the largest if there are several. */
+/** The figures of the first size, and the requests per second of the largest if there are several. */
 export function readerTable([first, ...larger]: readonly Sized[]): string {
   const last = larger.at(-1);
   const header = [
@@ -87,25 +86,27 @@ export function readerTable([first, ...larger]: readonly Sized[]): string {
     'p99 ms',
     'To Express 5',
     'To bare or synced log',
-    ...(last === undefined ? [] : [`Requests/s, ${shown(last.plants)} plants`]),
+    ...(last === undefined ? [] : [`Requests/s, ${formatNumber(last.plants)} plants`]),
   ];
-  const ofLast = last && comparisonsOf(last.measured);
-  const rows = comparisonsOf(first?.measured ?? []).map(
+  const ofLast = last && compareWorkloads(last.measured);
+  const rows = compareWorkloads(first?.measured ?? []).map(
     ({ title, service, toTypical, toBaseline }, at) => [
       title,
-      rounded(service.requestsPerSecond),
-      shown(service.p50Ms),
-      shown(service.p99Ms),
+      formatRounded(service.requestsPerSecond),
+      formatNumber(service.p50Ms),
+      formatNumber(service.p99Ms),
       toTypical.toFixed(1),
       toBaseline.toFixed(2),
-      ...(ofLast === undefined ? [] : [rounded(ofLast[at]?.service.requestsPerSecond ?? NaN)]),
+      ...(ofLast === undefined
+        ? []
+        : [formatRounded(ofLast[at]?.service.requestsPerSecond ?? NaN)]),
     ],
   );
   return table(header, rows);
 }
 
-/** With three significant digits: a reader needs no more. */
-export function rounded(value: number): string {
+/** Formats a number with three significant digits, which is enough for a reader. */
+export function formatRounded(value: number): string {
   return value.toLocaleString('en-US', { maximumSignificantDigits: 3 });
 }
 

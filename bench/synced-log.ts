@@ -1,7 +1,9 @@
 /**
- * Bare with a synced log: it answers creates and deletes as bare.ts does, but appends each to a log and syncs the log
- * first. `node synced-log.ts FILE` writes the log to FILE and prints its address. A service can exceed it: the log
- * grows, so each fdatasync commits the new file size too, and each group makes two trips through libuv's pool.
+ * Bare with a synced log. Like bare.ts, it responds to creates and deletes, but first appends each to a log and
+ * syncs the log. `node synced-log.ts FILE` writes the log to FILE and prints its URL.
+ *
+ * A service can be faster: the log grows, so each fdatasync also commits the new file size, and each group makes
+ * two trips through the thread pool of libuv.
  */
 import { fdatasync, openSync, write } from 'node:fs';
 import { listen, receive, sendCreated, sendDeleted } from './bare-http.ts';
@@ -9,9 +11,9 @@ import { listen, receive, sendCreated, sendDeleted } from './bare-http.ts';
 const [, , file = ''] = process.argv;
 const log = openSync(file, 'a'); // at the end of the file, even after the bench truncates it
 
-/** Changes that wait for the next group: their lines, and what answers them. */
+/** The changes of the next group: their lines, and the functions that send their responses. */
 let lines = '';
-let answers: (() => void)[] = [];
+let responders: (() => void)[] = [];
 let isSyncing = false;
 
 listen('synced log', (request, response) => {
@@ -21,29 +23,29 @@ listen('synced log', (request, response) => {
   receive(request, (body) => append(`create ${body}\n`, () => sendCreated(response)));
 });
 
-function append(line: string, answer: () => void): void {
+function append(line: string, respond: () => void): void {
   lines += line;
-  answers.push(answer);
-  // In the check phase, so that all requests that the event loop has read go together.
-  if (answers.length === 1 && !isSyncing) setImmediate(syncGroup);
+  responders.push(respond);
+  // In the check phase, so that all requests of this event loop iteration share a sync.
+  if (responders.length === 1 && !isSyncing) setImmediate(syncGroup);
 }
 
-/** Writes and syncs what waits, then answers it. Meanwhile the next group collects. */
+/** Writes and syncs the waiting changes, then responds to them. Meanwhile, the next group collects. */
 function syncGroup(): void {
-  if (isSyncing || answers.length === 0) return;
+  if (isSyncing || responders.length === 0) return;
   isSyncing = true;
   const group = Buffer.from(lines);
-  const groupAnswers = answers;
+  const groupResponders = responders;
   lines = '';
-  answers = [];
+  responders = [];
   write(log, group, 0, group.length, null, (writeError, written) => {
     if (writeError !== null) throw writeError;
-    if (written < group.length) throw new Error('the log was written in part');
+    if (written < group.length) throw new Error('short write to the log');
     fdatasync(log, (syncError) => {
       if (syncError !== null) throw syncError;
       isSyncing = false;
-      syncGroup(); // first, so that the disk works while the answers are sent
-      for (const answer of groupAnswers) answer();
+      syncGroup(); // first, so that the disk works while the responses are sent
+      for (const respond of groupResponders) respond();
     });
   });
 }

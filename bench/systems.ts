@@ -1,10 +1,10 @@
 /**
- * The systems that are compared, each a process of its own, started by its command:
+ * The systems that are compared. Each runs as its own process:
  *
  * - service: the package as production installs it
- * - bare: node:http and nothing behind it (bare.ts)
+ * - bare: node:http without a storage (bare.ts)
  * - synced log: bare with a synced log, for creates and deletes only (synced-log.ts)
- * - typical: the same interface the usual way (typical/)
+ * - typical: the same API as it is usually written (typical/)
  */
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync, truncateSync } from 'node:fs';
@@ -20,9 +20,9 @@ export type SystemName = 'service' | 'bare' | 'synced log' | 'typical';
 
 export interface System {
   name: SystemName;
-  /** Arguments of node that start it. */
+  /** The arguments of node that start it. */
   args(seeded: Seeded): readonly string[];
-  /** What it keeps on disk; a system without that stores nothing. */
+  /** Its data on disk; undefined if it stores nothing. */
   store(seeded: Seeded): Store | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface Running extends AsyncDisposable {
 }
 
 export interface Systems extends Record<SystemName, System> {
-  /** What the service takes where it is installed. */
+  /** The size of the installed service. */
   footprint: { bytes: number; packages: number };
 }
 
@@ -53,8 +53,8 @@ function syncedLogIn(folder: string): System {
   return {
     name: 'synced log',
     args: () => [join(import.meta.dirname, 'synced-log.ts'), file],
-    // It deletes without looking, so it needs no fodder.
-    store: () => ({ address: file, addFodder: () => {}, trim: () => truncateSync(file) }),
+    // It responds to any delete, so it needs no disposable plants.
+    store: () => ({ address: file, addDisposable: () => {}, trim: () => truncateSync(file) }),
   };
 }
 
@@ -67,7 +67,7 @@ function typicalOn(storage: StorageName): System {
   };
 }
 
-/** The service by the file of its command. */
+/** The service, started from this executable file. */
 export function serviceAt(executable: string): System {
   return {
     name: 'service',
@@ -82,7 +82,7 @@ export function serviceAt(executable: string): System {
   };
 }
 
-/** Installs what has to be: the service into the folder, the typical one in its own folder. */
+/** Installs the service into `folder`, and the packages of the typical service into its own folder. */
 export async function install(folder: string, storage: StorageName): Promise<Systems> {
   await run('npm', ['pack', quietly, '--pack-destination', folder], root);
   const [tarball = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
@@ -99,16 +99,17 @@ export async function install(folder: string, storage: StorageName): Promise<Sys
   return { service, bare, 'synced log': syncedLog, typical, footprint };
 }
 
-/** The driver of PostgreSQL, which who needs it installs beside the package; the version tested here. */
+/** The PostgreSQL driver, an optional dependency of the package, in the version that the tests use. */
 function driver(): string {
   const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   return `pg@${devDependencies.pg}`;
 }
 
 async function installTypical(): Promise<void> {
-  const wanted = join(typicalFolder, 'package-lock.json');
+  const lockFile = join(typicalFolder, 'package-lock.json');
   const installed = join(typicalFolder, 'node_modules', '.package-lock.json');
-  const isCurrent = existsSync(installed) && statSync(installed).mtimeMs > statSync(wanted).mtimeMs;
+  const isCurrent =
+    existsSync(installed) && statSync(installed).mtimeMs > statSync(lockFile).mtimeMs;
   if (!isCurrent) await run('npm', ['ci', quietly, '--prefix', typicalFolder]);
 }
 
@@ -119,7 +120,7 @@ function bytesIn(folder: string): number {
     .reduce((bytes, { parentPath, name }) => bytes + statSync(join(parentPath, name)).size, 0);
 }
 
-/** Starts it and waits until it says where it listens; disposal stops it as an operator would. */
+/** Starts a system and waits until it prints its URL. Disposal sends SIGTERM. */
 export async function start(
   system: System,
   seeded: Seeded,
@@ -142,7 +143,7 @@ export async function start(
       },
     };
   }
-  throw new Error(`${system.name} ended before it listened`);
+  throw new Error(`${system.name} exited before it listened`);
 }
 
 /** Runs `work` while the systems run. */
@@ -157,7 +158,7 @@ export async function withRunning<T>(
   return await work(running);
 }
 
-/** Asks for a list and throws away what comes; a connection of its own. */
+/** Requests a list on a new connection, and discards the body. */
 export async function get({ address }: Running, path: string, token = ''): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
   const sent = request(address + path, { agent: false, headers }).end();

@@ -1,8 +1,8 @@
 /**
- * CPU time by thread. The service has one event loop and one thread that writes: whichever of the two is
- * busy all the time limits it, however much time the others have left.
+ * CPU time by thread. The service has one event loop and one writer thread. Whichever of the two is busy all the
+ * time limits the service, even if other threads are idle.
  */
-import { medianOf, shown, table } from './figures.ts';
+import { medianOf, formatNumber, table } from './figures.ts';
 
 /** Kinds of threads, in the order of the columns. */
 export const threadKinds = ['event loop', 'writer', 'libuv pool', 'V8', 'other'] as const;
@@ -11,14 +11,14 @@ export type ThreadKind = (typeof threadKinds)[number];
 /** CPU time of each kind of thread, in microseconds. */
 export type CpuUsByThread = Record<ThreadKind, number>;
 
-/** The kind of thread that each other name belongs to. */
+/** The kind of each thread other than the main thread, by name. */
 const kindsByName = new Map<string, ThreadKind>([
   ['WorkerThread', 'writer'], // the only one that the service starts
   ['libuv-worker', 'libuv pool'],
   ['node-V8Worker', 'V8'], // garbage collection and compilation
 ]);
 
-/** What kind a thread is by the name that Node gives it; the main thread has another on each version. */
+/** The kind of a thread by the name that Node gives it. The name of the main thread depends on the version. */
 export function threadKind(name: string, isMain: boolean): ThreadKind {
   return isMain ? 'event loop' : (kindsByName.get(name) ?? 'other');
 }
@@ -39,13 +39,16 @@ export function medianByThread(rounds: readonly { cpuUsByThread: CpuUsByThread }
   return byThread((kind) => medianOf(rounds, ({ cpuUsByThread }) => cpuUsByThread[kind]));
 }
 
-/** A table with a row of labels and the time for each request in each kind of thread. */
+/** A table of the CPU time for each request, with a column for each kind of thread. */
 export function threadTable(
   header: readonly string[],
   rows: readonly (readonly [labels: readonly string[], cpuUs: CpuUsByThread])[],
 ): string {
   return table(
     [...header, ...threadKinds],
-    rows.map(([labels, cpuUs]) => [...labels, ...threadKinds.map((kind) => shown(cpuUs[kind]))]),
+    rows.map(([labels, cpuUs]) => [
+      ...labels,
+      ...threadKinds.map((kind) => formatNumber(cpuUs[kind])),
+    ]),
   );
 }

@@ -1,10 +1,10 @@
 /**
- * What more processes give: the service with one worker and with one for each core, in turn. The load
- * keeps to the last core here too, which the last worker then shares with it.
+ * The gain from more processes: the service with one worker and with one for each core, in turn. The load
+ * generator runs on the last core here too, and shares it with a worker.
  */
 import { availableParallelism } from 'node:os';
-import { medianOf, medianRatio, shown, table } from './figures.ts';
-import { loaded, workloads, type Pace } from './load.ts';
+import { medianOf, medianRatio, formatNumber, table } from './figures.ts';
+import { runRound, workloads, type Pace } from './load.ts';
 import type { Seeded } from './seed.ts';
 import { withRunning, type Systems } from './systems.ts';
 
@@ -27,8 +27,8 @@ export async function workers(
         const args = (those: Seeded) => [...service.args(those), `--workers=${count}`];
         await withRunning([{ ...service, args }], seeded, async (running) => {
           for (const system of running) {
-            await loaded(system, workload, seeded, 1, 0);
-            all.push(await loaded(system, workload, seeded, seconds, seed));
+            await runRound(system, workload, seeded, 1, 0);
+            all.push(await runRound(system, workload, seeded, seconds, seed));
           }
         });
       }
@@ -38,8 +38,8 @@ export async function workers(
       rows.push([
         workload.name,
         String(count),
-        shown(medianOf(all, (each) => each.requestsPerSecond)),
-        shown(medianOf(all, (each) => each.p99Ms)),
+        formatNumber(medianOf(all, (each) => each.requestsPerSecond)),
+        formatNumber(medianOf(all, (each) => each.p99Ms)),
         medianRatio(rates(at), rates(0)).toFixed(2),
       ]);
     }

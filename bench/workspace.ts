@@ -1,6 +1,5 @@
 /**
- * What a run needs of the machine for a while and gives back however it ends, by Ctrl-C too: a
- * temporary folder and child processes.
+ * Temporary folders and child processes of a run. They are removed and killed when it ends, also by Ctrl-C.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,22 +11,22 @@ import { text } from 'node:stream/consumers';
 
 export type Child = ChildProcessByStdio<null, Readable, null>;
 
-/** What statfs(2) says of a file system that is in memory. */
+/** The type of a file system in memory (statfs(2)). */
 const tmpfsType = 0x01021994;
 
 const children = new Set<Child>();
 
-// First the children, so that none of them writes into the folder while it is removed.
+// Before the folder is removed, so that no child still writes to it.
 process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
 
-/** A folder on a disk that is gone once the run is over. */
+/** Creates a folder on a disk, which is removed when the run ends. */
 export function temporaryFolder(): string {
   if (statfsSync(tmpdir()).type === tmpfsType) {
     throw new Error(
-      `${tmpdir()} is in memory, where a synced commit costs nothing: set TMPDIR to a folder on a disk.`,
+      `${tmpdir()} is in memory, where a sync costs nothing. Set TMPDIR to a folder on a disk.`,
     );
   }
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
@@ -35,7 +34,7 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/** Starts a command whose standard output is ours and whose errors people see. */
+/** Starts a command with piped standard output and inherited standard error. */
 export function launch(command: string, args: readonly string[], cwd?: string): Child {
   const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] });
   children.add(child);
@@ -43,15 +42,15 @@ export function launch(command: string, args: readonly string[], cwd?: string): 
   return child;
 }
 
-/** Runs a command to its end and returns what it printed. */
+/** Runs a command and returns its standard output. Throws if it fails. */
 export async function run(command: string, args: readonly string[], cwd?: string): Promise<string> {
   const child = launch(command, args, cwd);
   const [printed, [status]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${String(status)}`);
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} exited with ${String(status)}`);
   return printed;
 }
 
-/** Everything runs as in production, and nobody's own settings change what is measured. */
+/** As in production, and without settings of the service in the environment of this run. */
 const env = {
   ...Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith('PLANT_STORE_')),
@@ -59,8 +58,8 @@ const env = {
   NODE_ENV: 'production',
 };
 
-/** Throws where a tool is missing, naming the package that brings it. */
-export async function refuseMissingTools(): Promise<void> {
+/** Throws if a tool is missing, and names the package that provides it. */
+export async function assertToolsInstalled(): Promise<void> {
   const packages = { wrk: 'wrk', taskset: 'util-linux', curl: 'curl', npm: 'npm' };
   for (const [tool, name] of Object.entries(packages)) {
     await run('sh', ['-c', `command -v ${tool}`]).catch(() => {

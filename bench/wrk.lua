@@ -1,45 +1,45 @@
--- The requests of every workload, and a line of JSON about how they were answered.
---   wrk ... -s wrk.lua http://HOST:PORT -- REQUESTS TOKENS_FILE PLANTS FODDER_FIRST_ID SEED
--- Plant ID belongs to the user ID % users + 1 (plants.ts); users are counted from 1.
+-- Sends the requests of every workload, and prints the results as a line of JSON.
+--   wrk ... -s wrk.lua http://HOST:PORT -- REQUESTS TOKENS_FILE PLANTS DISPOSABLE_FIRST_ID SEED
+-- Plant ID belongs to user ID % users + 1 (plants.ts). Users are numbered from 1.
 
-local heads = {} -- by user: the end of a request line and all headers that each request has
+local heads = {} -- by user: the end of the request line, and the headers that all requests have
 local users = 0
 local plants = 0
-local fodder_id = 0
+local disposable_id = 0
 local created = 0
 
 local page_plants = 20
-local active_users = 1000 -- who sends the requests, however many more have plants
+local active_users = 1000 -- users that send requests; others only have plants
 
-local function someone()
+local function random_user()
   return heads[math.random(math.min(users, active_users))]
 end
 
 local function list()
-  return "GET /plants?limit=" .. page_plants .. someone() .. "\r\n"
+  return "GET /plants?limit=" .. page_plants .. random_user() .. "\r\n"
 end
 
 local function list_of_any()
   return "GET /plants?limit=" .. page_plants .. heads[math.random(users)] .. "\r\n"
 end
 
--- After this id follow `page_plants` times as many plants as there are users: a full page of each.
+-- At least `page_plants` plants of each user follow this cursor, so every page is full.
 local function page()
   local after = math.random(0, plants - page_plants * users)
-  return "GET /plants?limit=" .. page_plants .. "&after=" .. after .. someone() .. "\r\n"
+  return "GET /plants?limit=" .. page_plants .. "&after=" .. after .. random_user() .. "\r\n"
 end
 
 local function create()
   created = created + 1
   local body = '{"name":"Monstera deliciosa ' .. created .. '","tag":"bed ' .. created % 20 .. '"}'
-  return "POST /plants" .. someone()
+  return "POST /plants" .. random_user()
     .. "Content-Type: application/json\r\nContent-Length: " .. #body .. "\r\n\r\n" .. body
 end
 
--- Each id once. Where the fodder does not last, the answer is 404, and the round has failed.
+-- Deletes each id once. If the disposable plants run out, the response is 404 and the round fails.
 local function delete()
-  local id = fodder_id
-  fodder_id = fodder_id + 1
+  local id = disposable_id
+  disposable_id = disposable_id + 1
   return "DELETE /plants/" .. id .. heads[id % users + 1] .. "\r\n"
 end
 
@@ -50,16 +50,16 @@ local function mix()
   return delete()
 end
 
-local makers = { list = list, list_of_any = list_of_any, page = page, create = create, delete = delete, mix = mix }
+local kinds = { list = list, list_of_any = list_of_any, page = page, create = create, delete = delete, mix = mix }
 
 function init(args)
-  request = makers[args[1]]
+  request = kinds[args[1]]
   for token in io.lines(args[2]) do
     heads[#heads + 1] = " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " .. token .. "\r\n"
   end
   users = #heads
   plants = tonumber(args[3])
-  fodder_id = tonumber(args[4])
+  disposable_id = tonumber(args[4])
   math.randomseed(tonumber(args[5]))
 end
 

@@ -1,10 +1,10 @@
 /**
- * One load on one system by wrk, which keeps to the last core. Its latencies are corrected for
- * coordinated omission: while an answer is late, those who would have asked meanwhile count as well.
+ * Puts load on one system with wrk, which runs on the last core. Its latencies are corrected for coordinated
+ * omission: requests that wait behind a late response count as late too.
  */
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { fodderFirstId } from './plants.ts';
+import { disposableFirstId } from './plants.ts';
 import type { Seeded } from './seed.ts';
 import type { Running } from './systems.ts';
 import { run } from './workspace.ts';
@@ -13,15 +13,15 @@ const script = fileURLToPath(new URL('wrk.lua', import.meta.url));
 const lastCore = cpus().length - 1;
 
 export interface Load {
-  /** Which of the requests of wrk.lua. */
+  /** The kind of requests (wrk.lua). */
   requests: 'list' | 'list_of_any' | 'page' | 'create' | 'delete' | 'mix';
   connections: number;
   seconds: number;
-  /** Of the random users and cursors; the same for all systems of a round. */
+  /** Seed of the random users and cursors; the same for all systems in a round. */
   seed: number;
 }
 
-export interface Answered {
+export interface LoadResult {
   requests: number;
   requestsPerSecond: number;
   p50Ms: number;
@@ -37,12 +37,12 @@ interface Report {
   errors: Record<'connect' | 'read' | 'write' | 'timeout' | 'status', number>;
 }
 
-/** Throws unless there were requests and each had a good answer: the speed of failing says nothing. */
+/** Throws if a request failed or none was sent: the speed of failed requests means nothing. */
 export async function wrk(
   { address, name }: Running,
   load: Load,
   seeded: Seeded,
-): Promise<Answered> {
+): Promise<LoadResult> {
   const { requests: kind, connections, seconds } = load;
   const printed = await run('taskset', [
     '--cpu-list',
@@ -54,18 +54,17 @@ export async function wrk(
     `--script=${script}`,
     address,
     '--',
-    ...[kind, seeded.tokensFile, seeded.plants, fodderFirstId, load.seed].map(String),
+    ...[kind, seeded.tokensFile, seeded.plants, disposableFirstId, load.seed].map(String),
   ]);
   const line = printed.split('\n').find((each) => each.startsWith('{'));
-  if (line === undefined) throw new Error(`wrk reports nothing: ${printed}`);
+  if (line === undefined) throw new Error(`wrk printed no report: ${printed}`);
   const { requests, durationUs, p50Us, p99Us, errors }: Report = JSON.parse(line);
   if (Object.values(errors).some((count) => count > 0)) {
     throw new Error(
-      `${kind} on ${name}: errors of ${requests} requests: ${JSON.stringify(errors)}`,
+      `${kind} on ${name}: errors in ${requests} requests: ${JSON.stringify(errors)}`,
     );
   }
-  if (requests === 0)
-    throw new Error(`${kind} on ${name}: no request was answered in ${seconds} s`);
+  if (requests === 0) throw new Error(`${kind} on ${name}: no response in ${seconds} s`);
   return {
     requests,
     requestsPerSecond: (requests / durationUs) * 1e6,

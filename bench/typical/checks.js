@@ -1,22 +1,22 @@
 /**
- * What both typical servers check of a request before they ask their database.
+ * Authentication and validation of both typical servers.
  */
 import { createHash } from 'node:crypto';
 
-/** The hash of the token that a request carries; undefined where it carries none. */
+/** The hash of the bearer token; undefined if there is none. */
 export function tokenHash(request) {
   const [scheme, token] = (request.get('authorization') ?? '').split(' ');
   const isBearer = scheme?.toLowerCase() === 'bearer' && token !== undefined;
   return isBearer ? createHash('sha256').update(token).digest() : undefined;
 }
 
-/** What is wrong with the parameters of a list; undefined where nothing is. */
+/** The fault in the parameters of a list; undefined if they are valid. */
 export function faultOfList({ limit, after }) {
   if (limit !== undefined && !isCount(limit)) return 'invalid limit';
   if (after !== undefined && !isCount(after)) return 'invalid after';
 }
 
-/** What is wrong with a plant to create; undefined where nothing is. */
+/** The fault in a plant to create; undefined if it is valid. */
 export function faultOfPlant({ id, name, tag }) {
   if (!isText(name, 200) || name.trim() === '') return 'invalid name';
   if (tag !== undefined && !isText(tag, 100)) return 'invalid tag';

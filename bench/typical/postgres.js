@@ -1,8 +1,7 @@
 /**
- * The yardstick for effort on PostgreSQL: the same interface the way it is usually written, on Express
- * and a pool of pg, with nothing left out that makes it correct or quick: each request looks its token
- * up, each statement is prepared once, and each commit is synced. `node postgres.js URL` prints its
- * address.
+ * The typical service on PostgreSQL: the same API as it is usually written, on Express and a pool of pg. It is
+ * correct and not slowed down: each request looks up its token, each statement is prepared once, and each commit
+ * is synced. `node postgres.js URL` prints its URL.
  */
 /* oxlint-disable oxc/no-async-endpoint-handlers -- Express 5 handles what they reject with. */
 import { readFileSync } from 'node:fs';
@@ -90,7 +89,7 @@ async function authenticate(request, response, next) {
   next();
 }
 
-/** A plant that was created with an id may stand where the sequence arrives: then it goes on. */
+/** Retries with the next id of the sequence if a plant was already created with this one. */
 async function insertWithNextId(values) {
   for (;;) {
     try {

@@ -1,7 +1,6 @@
 /**
- * The yardstick for effort: the same interface the way it is usually written, on Express and
- * better-sqlite3, with nothing left out that makes it correct: each request looks its token up, and
- * each commit is synced. `node server.js FILE` prints its address.
+ * The typical service on SQLite: the same API as it is usually written, on Express and better-sqlite3. It is
+ * correct: each request looks up its token, and each commit is synced. `node server.js FILE` prints its URL.
  */
 import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';

@@ -1,21 +1,21 @@
 /**
- * How much a write slows the next read of a cached first page, without HTTP: one request for the page (the
- * lookup of its caller and the page) after each write, by the owner, another owner or another store.
+ * How much a write slows the next read of a cached first page, without HTTP. After each write, by the owner,
+ * another owner or in another store, it identifies the caller and reads the page once.
  *
- *   node bench/kept-page.ts
+ *   node bench/cached-page.ts
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Caller } from '../src/access.ts';
 import { SqliteStorage } from '../src/sqlite/storage.ts';
 import { hashToken, makeToken } from '../src/token.ts';
-import { medianOf, shown, table } from './figures.ts';
+import { medianOf, formatNumber, table } from './figures.ts';
 import { temporaryFolder } from './workspace.ts';
 
 const rounds = 2_000;
-const plants = 100; // the longest page that is kept
+const plants = 100; // the longest page that is cached
 
-const folder = mkdtempSync(join(temporaryFolder(), 'kept-page-'));
+const folder = mkdtempSync(join(temporaryFolder(), 'cached-page-'));
 try {
   await using storage = new SqliteStorage(join(folder, 'plants.db'), { create: true });
   const alice = await user(storage, 'main', 'alice');
@@ -31,7 +31,8 @@ try {
   const times = new Map(Object.keys(others).map((name) => [name, [] as number[]]));
   for (let round = 0; round < rounds; round++) {
     for (const [name, writer] of Object.entries(others)) {
-      // Always one write, so that the processor is as warm for each; another read then takes it in.
+      // Every case writes once, so that the processor is equally warm. For 'nobody', an extra read then
+      // refreshes the cache.
       await storage.createPlant(writer ?? others['another store'], { name: 'new' });
       if (writer === undefined) await request(storage, alice.hash);
       const startedMs = performance.now();
@@ -42,16 +43,16 @@ try {
   const quietMs = medianOf(times.get('nobody') ?? [], (ms) => ms);
   const rows = [...times].map(([name, all]) => {
     const ms = medianOf(all, (one) => one);
-    return [name, shown(ms * 1_000), (ms / quietMs).toFixed(2)];
+    return [name, formatNumber(ms * 1_000), (ms / quietMs).toFixed(2)];
   });
-  console.log(table(['Since the last request, a write of', 'µs', 'Ratio'], rows));
+  console.log(table(['Write since the last read by', 'µs', 'Ratio'], rows));
 } finally {
   rmSync(folder, { recursive: true });
 }
 
 async function request(storage: SqliteStorage, hash: Uint8Array): Promise<void> {
   const grant = await storage.identify({ tokenHash: hash });
-  if (grant === undefined) throw new Error('the token is not known');
+  if (grant === undefined) throw new Error('the token is unknown');
   await storage.listPlants(grant.caller, { after: 0, limit: plants, fields: ['name', 'tag'] });
 }
 
@@ -60,6 +61,6 @@ async function user(storage: SqliteStorage, store: string, name: string) {
   const scopes = ['plants:read', 'plants:write'] as const;
   await storage.createToken({ hash, store, user: name, scopes, label: '', createdAtMs: 0 });
   const caller: Caller | undefined = (await storage.identify({ tokenHash: hash }))?.caller;
-  if (caller === undefined) throw new Error('the token is not known');
+  if (caller === undefined) throw new Error('the token is unknown');
   return { hash, caller };
 }

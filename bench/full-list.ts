@@ -1,21 +1,21 @@
 /**
- * A list without a limit, of a collector who has a store alone: how long it takes, and how much
- * memory the server needs for it above what it has when idle.
+ * A list without a limit, for a user with a store of their own: how long it takes, and how much memory the server
+ * needs for it above its idle memory.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { median, shown, table } from './figures.ts';
+import { median, formatNumber, table } from './figures.ts';
 import { peakMiB, resetPeak, residentMiB } from './proc.ts';
 import { seed, type Seeded } from './seed.ts';
 import { get, withRunning, type Running, type System, type Systems } from './systems.ts';
 import { run } from './workspace.ts';
 
 const collectionPlants = 100_000;
-/** The service alone lists so many, where stores of this size are what is measured. */
+/** Only the service lists this many, and only if the measured stores are at least as large. */
 const largeCollectionPlants = 1_000_000;
 const listsEach = 7;
 
-export async function wholeList(
+export async function fullList(
   { service, bare, typical }: Systems,
   folder: string,
   { plants }: Seeded,
@@ -24,10 +24,10 @@ export async function wholeList(
   if (plants >= largeCollectionPlants) {
     rows.push(...(await rowsOf(folder, largeCollectionPlants, [service])));
   }
-  return table(['Whole list', 'Plants', 'ms', 'Peak above idle, MiB'], rows);
+  return table(['Full list', 'Plants', 'ms', 'Peak above idle, MiB'], rows);
 }
 
-/** Lists of every system in turn, each system in a process that has answered nothing large before. */
+/** Lists from every system in turn. Each system runs in a new process, so its memory has no earlier peak. */
 async function rowsOf(folder: string, plants: number, systems: System[]): Promise<string[][]> {
   const own = mkdtempSync(join(folder, 'collection-'));
   const collection = seed(own, 'collection', { plants, users: 1 });
@@ -38,21 +38,21 @@ async function rowsOf(folder: string, plants: number, systems: System[]): Promis
     for (const { pid } of running) resetPeak(pid);
     const times = new Map(running.map(({ pid }) => [pid, [] as number[]]));
     for (let at = 0; at < listsEach; at++) {
-      for (const system of running) times.get(system.pid)?.push(await listMs(system, token));
+      for (const system of running) times.get(system.pid)?.push(await measureListMs(system, token));
     }
     return running.map(({ name, pid }) => [
       name,
-      shown(plants),
-      shown(median(times.get(pid) ?? [])),
-      shown(peakMiB(pid) - (idle.get(pid) ?? Number.NaN)),
+      formatNumber(plants),
+      formatNumber(median(times.get(pid) ?? [])),
+      formatNumber(peakMiB(pid) - (idle.get(pid) ?? Number.NaN)),
     ]);
   });
   rmSync(own, { recursive: true });
   return rows;
 }
 
-/** By curl and not from here, where reading the answer would take longer than writing it. */
-async function listMs({ name, address }: Running, token: string): Promise<number> {
+/** Uses curl, because Node would take longer to read the response than the server to write it. */
+async function measureListMs({ name, address }: Running, token: string): Promise<number> {
   const printed = await run('curl', [
     '--silent',
     '--output',
@@ -64,6 +64,6 @@ async function listMs({ name, address }: Running, token: string): Promise<number
     `${address}/plants`,
   ]);
   const [status, seconds] = printed.split(' ');
-  if (status !== '200') throw new Error(`whole list of ${name}: ${status}`);
+  if (status !== '200') throw new Error(`full list of ${name}: ${status}`);
   return Number(seconds) * 1_000;
 }
