@@ -5,7 +5,7 @@ import { refuseNewerSchema } from './migrate.ts';
 import { unfinishedCopyTable } from './schema.ts';
 import { prepare } from './statement.ts';
 
-/** All columns but those that mean nothing in another database (test/archive.test.ts). */
+/** All columns except those that are useless in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly string[]> = {
   stores: ['store', 'name', 'last_id'],
   users: ['store', 'user', 'name', 'role'],
@@ -16,7 +16,7 @@ export const columns: Record<Table, readonly string[]> = {
 export class SqliteArchive implements Archive {
   readonly #database: DatabaseSync;
 
-  /** Throws Refusal if the file cannot be used, or if its schema is newer: a copy would miss columns. */
+  /** Throws Refusal if the file cannot be used or its schema is newer, because a copy would omit new columns. */
   constructor(path: string, options: OpenOptions) {
     this.#database = openDatabase(path, options);
     try {
@@ -28,11 +28,11 @@ export class SqliteArchive implements Archive {
   }
 
   async count(table: Table): Promise<number> {
-    return Number(this.#first(`SELECT count(*) FROM ${table}`)?.[0]);
+    return Number(this.#firstRow(`SELECT count(*) FROM ${table}`)?.[0]);
   }
 
   async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
-    const key = keyOf(table);
+    const key = keyColumnsOf(table);
     const range =
       after === undefined ? '' : `WHERE (${key.join()}) > (${key.map(() => '?').join()})`;
     const statement = prepare<Row>(
@@ -58,20 +58,20 @@ export class SqliteArchive implements Archive {
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
-    const descending = keyOf(table).map((column) => `${column} DESC`);
-    return this.#first(
-      `SELECT ${keyOf(table).join()} FROM ${table} ORDER BY ${descending.join()} LIMIT 1`,
+    const descending = keyColumnsOf(table).map((column) => `${column} DESC`);
+    return this.#firstRow(
+      `SELECT ${keyColumnsOf(table).join()} FROM ${table} ORDER BY ${descending.join()} LIMIT 1`,
     );
   }
 
   /** Every commit of another connection changes data_version. */
   async version(): Promise<string> {
-    return String(this.#first('PRAGMA data_version')?.[0]);
+    return String(this.#firstRow('PRAGMA data_version')?.[0]);
   }
 
   async unfinishedSource(): Promise<string | undefined> {
-    const table = this.#first(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
-    return table && String(this.#first('SELECT source FROM unfinished_copy')?.[0]);
+    const table = this.#firstRow(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
+    return table && String(this.#firstRow('SELECT source FROM unfinished_copy')?.[0]);
   }
 
   async beginCopy(source: string): Promise<void> {
@@ -89,11 +89,11 @@ export class SqliteArchive implements Archive {
     this.#database.close();
   }
 
-  #first(sql: string): Row | undefined {
+  #firstRow(sql: string): Row | undefined {
     return prepare<Row>(this.#database, sql).get();
   }
 }
 
-function keyOf(table: Table): readonly string[] {
+function keyColumnsOf(table: Table): readonly string[] {
   return columns[table].slice(0, keyColumnCounts[table]);
 }

@@ -21,14 +21,14 @@ import { openWithoutMigrating, openDatabase } from './database.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { companionSuffixes, publish, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, refuseNewerSchema, versionOf } from './migrate.ts';
-import { pragma } from './pragma.ts';
+import { readPragma } from './pragma.ts';
 import { schemaDifference } from './schema.ts';
 import { rewriteWal } from './rewrite-wal.ts';
 
-/** Called after each step with the number of copied pages, and of all pages. */
+/** Called after each step with the number of pages copied, and the total. */
 export type OnProgress = (done: number, total: number) => void;
 
-/** Pages that each step copies: 16 MiB. */
+/** Pages that each step copies: 16 MiB at the default page size of 4 KiB. */
 const stepPages = 4_096;
 
 /**
@@ -46,7 +46,7 @@ export async function backupDatabase(
     });
   }
   refuseLeftovers(file);
-  await withPartial(file, async (partial) => {
+  await withTemporaryFile(file, async (partial) => {
     const source = openWithoutMigrating(path);
     try {
       await copy(source, path, partial, onProgress);
@@ -67,16 +67,16 @@ export async function restoreDatabase(
   onProgress: OnProgress,
 ): Promise<string | undefined> {
   const exists = existsSync(target);
-  const path = exists ? realpathSync(target) : target; // the file itself, not a link to it
+  const path = exists ? realpathSync(target) : target; // the file, not a symbolic link to it
   if (!exists) refuseLeftovers(path);
   const source = openBackup(file);
   try {
-    return await withPartial(path, async (partial) => {
+    return await withTemporaryFile(path, async (partial) => {
       await copy(source, file, partial, onProgress);
-      refuseForeignContent(partial, file); // of the copy, because the original can change meanwhile
+      refuseForeignContent(partial, file); // checks the copy, because the original can change meanwhile
       openDatabase(partial, { create: false }).close(); // migrates it
       convertToSingleFile(partial);
-      if (exists) return replace(partial, path);
+      if (exists) return swapFiles(partial, path);
       publish(partial, path);
       return undefined;
     });
@@ -91,13 +91,13 @@ function openBackup(file: string): DatabaseSync {
   if (!statSync(file).isFile()) throw notABackup(file);
   const source = new DatabaseSync(file, { readOnly: true });
   try {
-    const isOurs = pragma(source, 'application_id') === applicationId && versionOf(source) > 0;
+    const isOurs = readPragma(source, 'application_id') === applicationId && versionOf(source) > 0;
     if (!isOurs) throw notABackup(file);
     refuseNewerSchema(source, file);
     return source;
   } catch (error) {
     source.close();
-    throw sourceRefusalFor(error, file);
+    throw sourceRefusal(error, file);
   }
 }
 
@@ -106,8 +106,8 @@ function notABackup(file: string): Refusal {
 }
 
 /** A file that passes SQLite's integrity check can still have another schema, or violate foreign keys. */
-function refuseForeignContent(copied: string, original: string): void {
-  using database = new DatabaseSync(copied, { readOnly: true });
+function refuseForeignContent(copiedFile: string, original: string): void {
+  using database = new DatabaseSync(copiedFile, { readOnly: true });
   const difference = schemaDifference(database);
   if (difference !== undefined) {
     throw new Refusal(`${original} is not a Plant Store backup: the database ${difference}.`, {
@@ -125,7 +125,7 @@ function refuseForeignContent(copied: string, original: string): void {
 }
 
 /** The Refusal for an error that shows damage of the source. Any other error is returned unchanged. */
-function sourceRefusalFor(error: unknown, original: string): unknown {
+function sourceRefusal(error: unknown, original: string): unknown {
   if (!isSqliteError(error)) return error;
   switch (primaryCode(error)) {
     case resultCode.notADatabase:
@@ -144,7 +144,10 @@ function damaged(original: string): Refusal {
 }
 
 /** Runs `work` with a temporary file next to `file`, and deletes it afterwards. */
-async function withPartial<T>(file: string, work: (partial: string) => Promise<T>): Promise<T> {
+async function withTemporaryFile<T>(
+  file: string,
+  work: (partial: string) => Promise<T>,
+): Promise<T> {
   const partial = `${file}.partial-${randomUUID()}`;
   const remove = () => {
     for (const suffix of ['', ...companionSuffixes]) rmSync(partial + suffix, { force: true });
@@ -175,11 +178,11 @@ async function copy(
     convertToSingleFile(file);
     if (!isIntact(file)) throw damaged(original);
   } catch (error) {
-    throw sourceRefusalFor(error, original);
+    throw sourceRefusal(error, original);
   }
 }
 
-/** Copies within a read transaction: otherwise SQLite restarts the copy when another process writes. */
+/** Copies in a read transaction. Otherwise, SQLite restarts the copy when another process writes. */
 async function copyPages(
   source: DatabaseSync,
   file: string,
@@ -210,18 +213,18 @@ function convertToSingleFile(file: string): void {
 function isIntact(file: string): boolean {
   const database = new DatabaseSync(file, { readOnly: true });
   try {
-    return pragma(database, 'integrity_check(1)') === 'ok';
+    return readPragma(database, 'integrity_check(1)') === 'ok';
   } finally {
     database.close();
   }
 }
 
 /**
- * Replaces the file under an exclusive lock, which fails if any connection is open. A process that opens `path`
- * meanwhile waits for the lock, and then detects the replacement (database.ts). Returns the new path of the old
+ * Swaps the files under an exclusive lock, which fails if any connection is open. A process that opens `path`
+ * meanwhile waits for the lock, and then detects the new file (database.ts). Returns the new path of the old
  * file.
  */
-function replace(partial: string, path: string): string {
+function swapFiles(partial: string, path: string): string {
   const oldPath = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
   rewriteWal(path);
   const database = new DatabaseSync(path);

@@ -1,17 +1,17 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { sleepSync } from './sleep.ts';
 import { isLocked } from './errors.ts';
-import { nowMs } from './writes.ts';
+import { nowMs } from './clock.ts';
 
-/** How often to retry while another process holds the write lock. This costs a tenth of a core. */
+/** How often to retry while another process holds the write lock. Polling takes a tenth of a core. */
 const lockPollMs = 0.25;
 
 /**
- * Begins a write transaction. Waits for the write lock until `deadlineMs` (as of nowMs()), then throws SQLite's
- * error. It blocks the thread.
+ * Begins a write transaction. Blocks the thread until it gets the write lock. After `deadlineMs` (by nowMs()),
+ * throws SQLite's error.
  *
- * SQLite's own wait sleeps up to 100 ms between attempts: among several workers under full load, one would
- * starve.
+ * SQLite's busy timeout sleeps up to 100 ms between attempts. With several workers under full load, one of them
+ * would starve.
  */
 export function beginImmediate(
   database: DatabaseSync,
@@ -21,7 +21,7 @@ export function beginImmediate(
   database.exec('PRAGMA busy_timeout = 0');
   for (;;) {
     try {
-      // A read transaction that becomes a write one can fail at once, whatever the timeout.
+      // Not BEGIN: upgrading a read transaction to a write transaction can fail at once, despite a timeout.
       database.exec('BEGIN IMMEDIATE');
       return;
     } catch (error) {

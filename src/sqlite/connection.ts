@@ -1,6 +1,6 @@
 /**
- * A connection to the file that recovers by itself: an error that can leave it unusable closes it, and the next
- * use opens another. Each thread has its own.
+ * A connection to the database file that recovers from errors: one that can leave it unusable closes it, and the
+ * next use opens another. Each thread has its own.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
@@ -20,7 +20,7 @@ import { Plants } from './plants.ts';
 import { Stores } from './stores.ts';
 import { Tokens } from './tokens.ts';
 import { Freshness } from './freshness.ts';
-import { nowMs } from './writes.ts';
+import { nowMs } from './clock.ts';
 
 export interface Tables {
   plants: Plants;
@@ -40,23 +40,23 @@ export interface OpenConnection extends Tables {
 
 /** Reads block the event loop while they wait for a lock. In WAL mode, they rarely have to. */
 const readLockTimeoutMs = 20;
-/** The file is not opened for this long after that failed: each attempt blocks for some milliseconds. */
+/** Delay before a failed open is retried, because each attempt blocks for a few milliseconds. */
 const openBackoffMs = 250;
-/** How far the WAL grows beyond its size limit before a restart waits for readers, and for how long. */
+/** How far the WAL can exceed its size limit before restartWal() waits for readers, and for how long. */
 const walExcessBytesMax = 16 * 1024 * 1024;
 const walRestartTimeoutMs = 100;
 
 export class Connection {
   readonly #path: string;
   readonly #cacheKiB: number;
-  /** The only file that it opens. Without one, the first file that it opens. */
+  /** The only file that it opens: the given one, or the first that it opened. */
   #fileId: FileId | undefined;
   #open: OpenConnection | undefined;
   #diskFailure: unknown;
   #restartWalAtBytes = walLimitBytes + walExcessBytesMax;
   #openFailure: { problem: unknown; untilMs: number } | undefined;
 
-  /** `cacheKiB` is the maximum size of SQLite's page cache, which grows as pages are read. */
+  /** `cacheKiB` is the maximum size of SQLite's page cache, which fills as pages are read. */
   constructor(path: string, cacheKiB: number, fileId?: FileId) {
     this.#path = path;
     this.#cacheKiB = cacheKiB;
@@ -84,7 +84,7 @@ export class Connection {
     }
   }
 
-  /** All reads until `endReads` see the same state of the file. Without it, each statement sees the latest. */
+  /** All reads until `endReads` see one snapshot. Without it, each statement sees the latest state. */
   beginReads(): void {
     this.read(({ beginReads }) => beginReads.run());
   }
@@ -99,7 +99,7 @@ export class Connection {
     }
   }
 
-  /** Runs reads in the transaction that `beginReads` began, or each in its own. */
+  /** Runs reads in the transaction of `beginReads`, or each statement in its own. */
   read<T>(work: (open: OpenConnection) => T): T {
     try {
       return work(this.#getOrOpen(readLockTimeoutMs));
@@ -115,7 +115,7 @@ export class Connection {
 
   /**
    * Runs `work` in one transaction, and returns when its commit is on disk. Waits for locks of other processes
-   * until `deadlineMs`, as of nowMs().
+   * until `deadlineMs`, by nowMs().
    */
   write<T>(work: (tables: Tables) => T, deadlineMs: number): T {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
@@ -124,9 +124,9 @@ export class Connection {
       const open = this.#getOrOpen(Math.max(0, Math.ceil(deadlineMs - nowMs())));
       beginImmediate(open.database, deadlineMs);
       open.schema.check(); // under the lock, so that no newer program can change it afterwards
-      open.stores.begin();
+      open.stores.reset();
       const result = work(open);
-      open.stores.write();
+      open.stores.flush();
       open.file.check();
       stage = 'commit';
       open.database.exec('COMMIT');
@@ -139,8 +139,8 @@ export class Connection {
   }
 
   /**
-   * SQLite restarts the WAL only if nobody is reading from it. Many processes together can read without a gap,
-   * so this blocks writers and waits for current readers: new ones then read the database file itself.
+   * SQLite restarts the WAL only at a moment when no connection reads from it. With many processes, there may be
+   * none. So this blocks writers and waits for current readers: new ones then read only the database file.
    */
   restartWal(): void {
     if (this.#open === undefined || this.#open.file.walBytes < this.#restartWalAtBytes) return;
@@ -148,7 +148,7 @@ export class Connection {
       const { database, file } = this.#open;
       database.exec(`PRAGMA busy_timeout = ${walRestartTimeoutMs}`);
       const row = database.prepare('PRAGMA wal_checkpoint(RESTART)').get();
-      // If it failed, wait for more growth: a reader that hangs must not delay every commit.
+      // After a failure, waits for more growth first: a reader that hangs must not delay every commit.
       const baseBytes = row?.['busy'] === 0 ? walLimitBytes : file.walBytes;
       this.#restartWalAtBytes = baseBytes + walExcessBytesMax;
     } catch (error) {
@@ -156,9 +156,9 @@ export class Connection {
     }
   }
 
-  /** Another connection of this process has written: the next read must see it. */
-  changed(): void {
-    this.#open?.freshness.changed();
+  /** Call it after another connection of this process has written. */
+  invalidatePages(): void {
+    this.#open?.freshness.invalidatePages();
   }
 
   close(): void {
@@ -211,7 +211,7 @@ export class Connection {
 
   /** Rolls back, or closes the connection. Returns what to throw for `error`. */
   #recoverFrom(error: unknown, stage: Stage): unknown {
-    // If the file is moved or truncated, that explains more than SQLite's error.
+    // If the file was moved or truncated, that explains more than SQLite's error.
     const cause = stage === 'commit' ? error : (this.findFault() ?? error);
     const problem = problemOf(cause, stage);
     const { database } = this.#open ?? {};

@@ -1,5 +1,5 @@
 /**
- * Opens a database file, or throws Refusal if it is unusable or does not belong to Plant Store.
+ * Opens a database file. Throws Refusal if it is unusable or not a Plant Store database.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -20,22 +20,22 @@ import { sleepSync } from './sleep.ts';
 import { isLocked, isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { publish, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, migrate, refuseUnusableSchema } from './migrate.ts';
-import { pragma } from './pragma.ts';
+import { readPragma } from './pragma.ts';
 import { rewriteWal } from './rewrite-wal.ts';
-import { nowMs } from './writes.ts';
+import { nowMs } from './clock.ts';
 
-/** How long a write waits for the writes before it and for locks of other processes. */
+/** How long a write waits in the queue and for locks of other processes. */
 export const lockTimeoutMs = 5_000;
 
-/** How often opening a locked file is retried. */
-const lockPollMs = 10;
+/** How often to retry to open a locked file. */
+const openPollMs = 10;
 
 /** A checkpoint truncates a larger WAL to this size (PRAGMA journal_size_limit). */
 export const walLimitBytes = 64 * 1024 * 1024;
 
 /**
- * Pages in the WAL after which a writer checkpoints it. With four times SQLite's default, a page that many
- * commits change is copied less often, which makes a commit a quarter cheaper.
+ * Number of WAL pages after which a writer checkpoints. At four times SQLite's default, pages that many commits
+ * change are copied less often, which makes a commit a quarter cheaper.
  */
 const checkpointPages = 4_000;
 
@@ -44,7 +44,7 @@ export interface OpenOptions {
   create: boolean;
   /** How long to wait for locks of other processes. */
   lockWaitMsMax?: number;
-  /** Called if a migration has to wait longer. Without it, opening fails. */
+  /** Called if a migration has to wait longer, which then continues to wait. Without it, opening fails. */
   onLongWait?: (() => void) | undefined;
 }
 
@@ -72,9 +72,9 @@ function openWithRetries(
     try {
       return openOnce(path, { create, lockWaitMsMax: leftMs }, prepareSchema);
     } catch (error) {
-      // SQLite does not wait for a process that is switching the file to WAL mode.
+      // SQLite does not wait while another process switches the file to WAL mode.
       if (!isLocked(error) || nowMs() > deadlineMs) throw refusalFor(error, path);
-      sleepSync(lockPollMs);
+      sleepSync(openPollMs);
     }
   }
 }
@@ -99,7 +99,7 @@ function openOnce(
     rewriteWal(path);
     refuseForeignFile(database, path);
     if (statSync(path).ino !== inodeBefore) {
-      // A restore held the lock until now: this connection has the file that it moved away.
+      // A restore held the lock until now, so this connection has the old file open.
       throw new Refusal(`${path} was replaced by a restore just now. Try again.`);
     }
     configure(database);
@@ -139,7 +139,7 @@ function createDatabase(path: string): void {
   try {
     refuseLeftovers(path);
   } catch (error) {
-    if (existsSync(path)) return; // another process has just created the database that they belong to
+    if (existsSync(path)) return; // they belong to a database that another process has just created
     throw error;
   }
   const partial = `${path}.new-${randomUUID()}`;
@@ -156,13 +156,13 @@ function createDatabase(path: string): void {
     publish(partial, path);
   } catch (error) {
     const isTaken = error instanceof Error && 'code' in error && error.code === 'EEXIST';
-    if (!isTaken) throw refusalFor(error, path); // otherwise another process has created it
+    if (!isTaken) throw refusalFor(error, path); // if taken, another process has created it
   } finally {
     rmSync(partial, { force: true });
   }
 }
 
-/** SQLite would create the file with the permissions of the umask: others could read it. */
+/** Creates it with mode 0600. SQLite would apply the umask, so other users could read it. */
 function createEmptyFile(file: string, path: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
@@ -201,7 +201,7 @@ function refuseUnusablePath(path: string): void {
 
 function refuseForeignFile(database: DatabaseSync, path: string): void {
   const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get();
-  if (tables?.['count'] !== 0 && pragma(database, 'application_id') !== applicationId) {
+  if (tables?.['count'] !== 0 && readPragma(database, 'application_id') !== applicationId) {
     throw new Refusal(`${path} is an SQLite database of another program.`, {
       kind: 'foreign-file',
     });
@@ -213,11 +213,11 @@ function configure(database: DatabaseSync): void {
   database.exec(`PRAGMA journal_size_limit = ${walLimitBytes}`);
   database.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`);
   database.exec('PRAGMA trusted_schema = OFF');
-  // Durability and foreign keys depend on these. WAL can be unavailable, and the other two are compile-time
-  // defaults that a build of Node can change.
+  // Durability and foreign keys depend on these settings. WAL can be unavailable, and the other two are
+  // compile-time defaults that a build of Node can change.
   const expected = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1 };
   for (const [name, value] of Object.entries(expected)) {
-    const actual = pragma(database, name);
+    const actual = readPragma(database, name);
     if (actual !== value) {
       throw new Refusal(
         `SQLite runs with ${name} = ${String(actual)}, but Plant Store needs ${value} to keep what it ` +
@@ -227,7 +227,7 @@ function configure(database: DatabaseSync): void {
   }
 }
 
-/** The Refusal for an SQLite error. Any other error is returned unchanged. */
+/** The Refusal for an SQLite error while opening. Returns other errors unchanged. */
 function refusalFor(error: unknown, path: string): unknown {
   if (!isSqliteError(error)) return error;
   const [reason, kind] = openingRefusals[primaryCode(error)] ?? [];

@@ -1,18 +1,18 @@
 /**
- * SQLite's errors, distinguished by result code (sqlite.org/rescode.html), never by text.
+ * Classifies SQLite's errors by result code (sqlite.org/rescode.html), never by message.
  */
 import { outcomeUnknown, storageFull, storageUnavailable } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 
 export const resultCode = {
-  busy: 5,
-  locked: 6,
-  readOnly: 8,
-  ioError: 10,
-  corrupt: 11,
-  full: 13,
-  cannotOpen: 14,
-  notADatabase: 26,
+  busy: 5, // SQLITE_BUSY
+  locked: 6, // SQLITE_LOCKED
+  readOnly: 8, // SQLITE_READONLY
+  ioError: 10, // SQLITE_IOERR
+  corrupt: 11, // SQLITE_CORRUPT
+  full: 13, // SQLITE_FULL, also with ENOSPC
+  cannotOpen: 14, // SQLITE_CANTOPEN
+  notADatabase: 26, // SQLITE_NOTADB
 } as const;
 
 export interface SqliteError extends Error {
@@ -29,7 +29,7 @@ export function isSqliteError(error: unknown): error is SqliteError {
   );
 }
 
-/** An error of the operating system, as node:fs throws it. */
+/** Whether the error is of the operating system, thrown by node:fs. */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error;
 }
@@ -42,7 +42,10 @@ export function primaryCode(error: SqliteError): number {
 export type Stage = 'before-commit' | 'commit';
 
 /**
- * The Problem for an error of the driver, of the file system, or for a Refusal. Returns any other unchanged.
+ * Converts an SQLite error, a system error or a Refusal to a Problem. Returns any other error unchanged.
+ *
+ * If the disk is full (SQLITE_FULL), the write is rejected with `storage-full`, also at COMMIT: nothing has changed.
+ * The connection stays open, and reads continue.
  */
 export function problemOf(error: unknown, stage: Stage): unknown {
   if (error instanceof Refusal || isSystemError(error)) {
@@ -58,12 +61,15 @@ export function problemOf(error: unknown, stage: Stage): unknown {
   return storageUnavailable(error);
 }
 
-/** A write beyond the file size limit, and a -shm file that could not grow. Neither leaves unsynced data. */
+/**
+ * SQLITE_IOERR_WRITE, for a write beyond the file size limit, and SQLITE_IOERR_SHMSIZE, for a -shm file that
+ * could not grow. Neither leaves unsynced data.
+ */
 const harmlessIoErrors = [778, 4_874];
-/** Failed syncs of a file and of a directory. */
+/** SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC. */
 const syncErrors = [1_034, 1_290];
 
-/** After a failed sync, the content of the disk is unknown (docs/decisions/0017-failed-sync.md). */
+/** After a failed sync, the contents of the disk are unknown (docs/decisions/0017-failed-sync.md). */
 export function isFailedSync(error: unknown, stage: Stage): boolean {
   if (!isSqliteError(error) || primaryCode(error) !== resultCode.ioError) return false;
   return stage === 'commit'
@@ -71,7 +77,7 @@ export function isFailedSync(error: unknown, stage: Stage): boolean {
     : syncErrors.includes(error.errcode);
 }
 
-/** After any other error, the connection must be closed. */
+/** Returns true if a lock or a full disk (SQLITE_FULL) caused the error. After others, close the connection. */
 export function leavesConnectionUsable(error: unknown): boolean {
   if (error instanceof Refusal) return true;
   return isLocked(error) || (isSqliteError(error) && primaryCode(error) === resultCode.full);

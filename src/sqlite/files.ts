@@ -1,5 +1,5 @@
 /**
- * The files that belong to a database, and how a complete one gets its name.
+ * The files of a database, and how a complete file gets its final name.
  */
 import {
   closeSync,
@@ -16,18 +16,20 @@ import { Refusal } from '../refusal.ts';
 /** Suffixes of the files that SQLite creates next to a database. */
 export const companionSuffixes = ['-wal', '-shm', '-journal'];
 
-/** SQLite would read the files of a missing database as part of a new one. */
+/** Throws Refusal if files of a missing database are left: SQLite would apply them to a new one. */
 export function refuseLeftovers(file: string): void {
-  const left = companionSuffixes.map((suffix) => file + suffix).filter((name) => existsSync(name));
-  if (left.length > 0) {
+  const leftovers = companionSuffixes
+    .map((suffix) => file + suffix)
+    .filter((name) => existsSync(name));
+  if (leftovers.length > 0) {
     throw new Refusal(
-      `${left.join(' and ')} belong to a database that is no longer at ${file}. ` +
+      `${leftovers.join(' and ')} belong to a database that is no longer at ${file}. ` +
         'Move the database back, or move these files to where it is now, and try again.',
     );
   }
 }
 
-/** Gives a complete file its name, and syncs the folder. Throws EEXIST if the name is taken. */
+/** Gives a complete file its final name, and syncs the folder. Throws EEXIST if the name exists. */
 export function publish(partial: string, file: string): void {
   try {
     linkSync(partial, file);
@@ -39,7 +41,7 @@ export function publish(partial: string, file: string): void {
   syncFile(dirname(file));
 }
 
-/** Many memory cards and network shares have no hard links. */
+/** Whether the file system has no hard links, like FAT and some network file systems. */
 function isLinkUnsupported(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(code);

@@ -15,16 +15,16 @@ import {
 } from '../migrations.ts';
 import { beginImmediate } from './begin.ts';
 import { isLocked } from './errors.ts';
-import { pragma } from './pragma.ts';
+import { readPragma } from './pragma.ts';
 import { prepare, type Statement } from './statement.ts';
-import { nowMs } from './writes.ts';
+import { nowMs } from './clock.ts';
 
 /** "Plnt", which identifies a file as a Plant Store database (PRAGMA application_id). */
 export const applicationId = 0x506c6e74;
 
 const migrations = readMigrations(new URL('./migrations/', import.meta.url));
 
-/** How often to retry during a wait without a deadline. */
+/** How often to retry during a wait without a deadline. It takes hardly any CPU time. */
 const longWaitPollMs = 10;
 
 /** The newest schema version that this program supports. */
@@ -33,13 +33,13 @@ export const newestVersion = migrations.length;
 export interface LockWait {
   /** How long to wait for locks of other processes. */
   lockWaitMsMax: number;
-  /** Called after that. Then the wait has no deadline: another process can be migrating a large table. */
+  /** Called after that. The wait then has no deadline, because another process can be migrating a large table. */
   onLongWait?: (() => void) | undefined;
 }
 
 /**
- * Several processes can call it at the same time: each checks the version again under the write lock. Throws
- * Refusal for a newer schema that this program must not use.
+ * Several processes can call it at the same time, because each checks the version again under the write lock.
+ * Throws Refusal for a newer schema that this program must not use.
  */
 export function migrate(database: DatabaseSync, path: string, wait: LockWait): void {
   for (const [version, migration] of migrations.entries()) {
@@ -91,7 +91,7 @@ export function versionOf(database: DatabaseSync): number {
 }
 
 function readSchema(database: DatabaseSync): Schema {
-  return decodeSchema(Number(pragma(database, 'user_version')));
+  return decodeSchema(Number(readPragma(database, 'user_version')));
 }
 
 export function refuseUnusableSchema(database: DatabaseSync, path: string): void {
@@ -102,7 +102,7 @@ export function refuseNewerSchema(database: DatabaseSync, path: string): void {
   refuseNewer(readSchema(database), newestVersion, path);
 }
 
-/** Checks whether the schema of an open file can still be used: a newer program can migrate it. */
+/** Checks that the schema of an open file is still usable, because a newer program can migrate it. */
 export class SchemaCheck {
   readonly #path: string;
   readonly #number: Statement<[number: number]>;

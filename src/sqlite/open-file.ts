@@ -1,15 +1,14 @@
 /**
  * Detects that the open database file was moved, deleted, replaced or truncated. SQLite would continue to use
- * the open file, and its changes would be lost after a restart.
+ * the open file, and a restart would not find the changes.
  *
- * Files are checked by path only. Closing a file descriptor of the database would release the locks that SQLite
- * holds on it in this process.
+ * Files are checked by path only, because closing a second file descriptor would release SQLite's locks (POSIX).
  */
 import { realpathSync, statSync, type BigIntStats } from 'node:fs';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 
-/** Identifies a file independently of its name. Both numbers can exceed 2^53. */
+/** Device and inode, which identify a file. Both numbers can exceed 2^53. */
 export interface FileId {
   dev: bigint;
   ino: bigint;
@@ -20,11 +19,11 @@ export class OpenFile {
   /** The size of the WAL at the last check. */
   walBytes = 0;
   readonly #path: string;
-  /** The WAL, and its index in shared memory. */
+  /** The -wal and -shm files. */
   readonly #companions: readonly { path: string; id: FileId }[];
   readonly #readDatabaseBytes: StatementSync;
   /** The size of the file at the last check. */
-  #bytes = 0n;
+  #lastBytes = 0n;
 
   /** `database` was opened from `path` and has read from it, so its WAL exists. */
   constructor(database: DatabaseSync, path: string) {
@@ -40,32 +39,32 @@ export class OpenFile {
     this.check();
   }
 
-  /** Throws Refusal if the file was moved, replaced or truncated. Takes three or four microseconds. */
+  /** Throws Refusal if the file was moved, replaced or truncated. Takes 3 to 4 µs. */
   check(): void {
     const { size } = refuseOtherFile(this.#path, this.id);
     const [wal] = this.#companions.map(({ path, id }) => refuseOtherFile(path, id));
     this.walBytes = Number(wal?.size);
-    // A complete file can be smaller than the database, because new pages can be in the WAL only. But the file
-    // does not shrink, except after VACUUM.
-    if (size < this.#bytes && !this.#isComplete(size)) {
+    // A complete file can be smaller than the database, because new pages can be in the WAL only. But only VACUUM
+    // shrinks the file.
+    if (size < this.#lastBytes && !this.#isComplete(size)) {
       throw new Refusal(
-        `${this.#path} was truncated from ${this.#bytes} to ${size} bytes while it was in use. ` +
+        `${this.#path} was truncated from ${this.#lastBytes} to ${size} bytes while it was in use. ` +
           'Stop the service and restore a backup.',
       );
     }
-    this.#bytes = size;
+    this.#lastBytes = size;
   }
 
   #isComplete(bytes: bigint): boolean {
     try {
       return Number(bytes) >= Number(this.#readDatabaseBytes.get()?.['bytes']);
     } catch {
-      return false; // SQLite has detected it too
+      return false; // SQLite has detected the damage
     }
   }
 }
 
-/** Throws Refusal if the path has another file, or none. */
+/** Throws Refusal if the file at the path is missing or another one. */
 export function refuseOtherFile(path: string, { dev, ino }: FileId): { size: bigint } {
   const current = statOf(path);
   if (current === undefined) {

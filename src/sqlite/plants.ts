@@ -12,28 +12,31 @@ import { stepOf, type ScanStep } from '../scan.ts';
 import { prepare, type Statement } from './statement.ts';
 import type { Stores } from './stores.ts';
 
-const byOwner = 'plants INDEXED BY plants_by_owner';
+const plantsByOwner = 'plants INDEXED BY plants_by_owner';
 
 // INDEXED BY fixes the query plan, whatever statistics the file has: SQLite rejects a statement that cannot use
 // its index. A manager's list is a range of the primary key.
 const ranges = {
   store: 'plants NOT INDEXED WHERE store = ?1',
   storeTag: 'plants INDEXED BY plants_by_tag WHERE store = ?1 AND tag = ?5',
-  owner: `${byOwner} WHERE store = ?1 AND owner = ?5`,
-  // There is no index by owner and tag: each create would have to update it (docs/decisions/0007-indexes.md).
-  ownerTag: `${byOwner} WHERE store = ?1 AND owner = ?5 AND tag = ?6`,
+  owner: `${plantsByOwner} WHERE store = ?1 AND owner = ?5`,
+  // There is no index by owner and tag, because every create would have to update it
+  // (docs/decisions/0007-indexes.md).
+  ownerTag: `${plantsByOwner} WHERE store = ?1 AND owner = ?5 AND tag = ?6`,
 };
 type RangeKind = keyof typeof ranges;
 
-/** Plants that one step reads. It takes less than a millisecond for one owner, and about one for several. */
+/** Plants that one scan step reads. A step takes less than 1 ms for one owner, and about 1 ms for several. */
 const stepPlantsMax = 500;
 
 /**
- * Returns a page as one row. It finds the id of the page's last plant, which is null if the page is not full. Then
- * it reads the range up to that id, and checks whether another plant follows.
+ * Returns a page as one row. The subquery finds the id of the page's last plant, or null if the page is not full.
+ * Then the statement reads the range up to that id, and checks whether another plant follows.
+ *
+ * The plants need no ORDER BY outside the subquery, because the index returns them in id order.
  *
  * The offset is `?4 - 1`, because SQLite plans a statement again at each run if its LIMIT or OFFSET is a bare
- * parameter. The page has one upper bound on the id, because SQLite would search by only one of two.
+ * parameter. Each range has one upper bound on the id, because SQLite uses only one of two.
  */
 export function listSql(kind: RangeKind, fields: readonly PlantField[]): string {
   const members = fields.map((field) => `'${field}', ${field}`).join();
@@ -50,13 +53,13 @@ type PageRow = [array: string, plants: number, last: number | null, hasMore: num
 /** The id of the owner's next plant above `after`. Both arguments are SQL expressions. */
 const nextIdSql = (owner: string, after: string) =>
   `(
-        SELECT id FROM ${byOwner}
+        SELECT id FROM ${plantsByOwner}
         WHERE store = ?1 AND owner = ${owner} AND id > ${after} AND id <= ?3 ORDER BY id LIMIT 1)`;
 
 export const plantSql = {
-  // Up to `?4 + 1` plants of several owners in id order. The queue of the recursive query holds the next plant
-  // of each owner: taking the first adds the owner's next one. Owners without more plants come last, with id
-  // null.
+  // Merges the plants of several owners by id, up to `?4 + 1`. The queue of the recursive query holds the next
+  // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
+  // sort last, with id null.
   merge: `
     WITH RECURSIVE merged (id, owner) AS (
       SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?5) AS reach
@@ -64,7 +67,7 @@ export const plantSql = {
       SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
       ORDER BY 1 NULLS LAST LIMIT ?4 + 1
     )
-    SELECT plants.id, name, tag FROM merged CROSS JOIN ${byOwner}
+    SELECT plants.id, name, tag FROM merged CROSS JOIN ${plantsByOwner}
     WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`,
   find: `
     SELECT name, tag, owner FROM plants
@@ -75,8 +78,8 @@ export const plantSql = {
   delete: `
     DELETE FROM plants
     WHERE store = ? AND id = ? AND owner = ?`,
-  endOfStep: `
-    SELECT id FROM ${byOwner}
+  scanStepEnd: `
+    SELECT id FROM ${plantsByOwner}
     WHERE store = ? AND owner = ? AND id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ${stepPlantsMax - 1}`,
   insert: `
     INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
@@ -90,9 +93,9 @@ export class Plants {
   readonly #find: Statement<[name: string, tag: string, owner: number]>;
   readonly #findOwner: Statement<[owner: number]>;
   readonly #delete: Statement;
-  readonly #endOfStep: Statement<[id: number]>;
+  readonly #scanStepEnd: Statement<[id: number]>;
   readonly #insert: Statement;
-  /** By kind and fields. Few of the possible combinations are in use. */
+  /** Prepared on demand, by kind and fields: most services use few of the combinations. */
   readonly #pages = new Map<string, Statement<PageRow>>();
 
   constructor(database: DatabaseSync, stores: Stores) {
@@ -102,22 +105,22 @@ export class Plants {
     this.#find = prepare(database, plantSql.find);
     this.#findOwner = prepare(database, plantSql.findOwner);
     this.#delete = prepare(database, plantSql.delete);
-    this.#endOfStep = prepare(database, plantSql.endOfStep);
+    this.#scanStepEnd = prepare(database, plantSql.scanStepEnd);
     this.#insert = prepare(database, plantSql.insert);
   }
 
-  /** Returns the id of the plant. If `id` is undefined, the store assigns one. */
+  /** Returns the id of the new plant. If `id` is undefined, the store assigns one. */
   create(
     store: number,
     owner: number,
-    { id: wanted, name, tag }: { id: number | undefined; name: string; tag: string },
+    { id: requestedId, name, tag }: { id: number | undefined; name: string; tag: string },
   ): number {
-    const row = this.#stores.row(store);
-    const id = wanted ?? row.assignId();
+    const row = this.#stores.loadRow(store);
+    const id = requestedId ?? row.assignId();
     const inserted = this.#insert.run(store, id, owner, tag, name);
     if (inserted.changes === 0) throw idTaken(id);
-    row.useId(id);
-    row.changed(owner);
+    row.raiseLastId(id);
+    row.incrementVersions(owner);
     return id;
   }
 
@@ -129,33 +132,33 @@ export class Plants {
   }
 
   delete(store: number, reach: Reach, id: number): boolean {
-    // RETURNING would cost every delete more than this lookup costs those with several owners in reach.
+    // Not RETURNING: it would slow down every delete, and this lookup only those with several owners in reach.
     const owner = soleOwner(reach) ?? this.#findOwner.get(store, id)?.[0];
     if (owner === undefined || !reaches(reach, owner)) return false;
     if (this.#delete.run(store, id, owner).changes === 0) return false;
-    this.#stores.row(store).changed(owner);
+    this.#stores.loadRow(store).incrementVersions(owner);
     return true;
   }
 
   list(kind: Exclude<ListKind, 'scan'>, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
-    if (kind === 'owners') return pageOf(this.#merged(store, read, query), query);
-    const [array, , last, hasMore] = this.#page(kind, store, read, query);
+    if (kind === 'owners') return pageOf(this.#readMerged(store, read, query), query);
+    const [array, , last, hasMore] = this.#readPage(kind, store, read, query);
     return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
   }
 
   /** One step of a list by tag: the matches among the next plants of the owners in reach. */
-  step({ store, read }: ReadAccess, query: PlantQuery): ScanStep {
+  scanStep({ store, read }: ReadAccess, query: PlantQuery): ScanStep {
     const { after, upTo = idMax, tag } = query;
     const owner = soleOwner(read);
     if (owner === undefined) {
-      const rows = this.#merged(store, read, { ...query, limit: stepPlantsMax });
+      const rows = this.#readMerged(store, read, { ...query, limit: stepPlantsMax });
       const scannedTo = rows.length > stepPlantsMax ? rows.at(-1)?.[0] : undefined;
       const matches = rows.filter(([, , plantTag]) => plantTag === tag);
       return stepOf(matches, query, scannedTo);
     }
-    const scannedTo = this.#endOfStep.get(store, owner, after, upTo)?.[0];
+    const scannedTo = this.#scanStepEnd.get(store, owner, after, upTo)?.[0];
     const range = { ...query, upTo: scannedTo ?? upTo };
-    const [array, plants, last, hasMore] = this.#page('ownerTag', store, read, range);
+    const [array, plants, last, hasMore] = this.#readPage('ownerTag', store, read, range);
     return {
       json: array.slice(1, -1),
       plants,
@@ -165,11 +168,11 @@ export class Plants {
     };
   }
 
-  #merged(store: number, reach: Reach, { after, upTo = idMax, limit }: PlantQuery): PlantRow[] {
+  #readMerged(store: number, reach: Reach, { after, upTo = idMax, limit }: PlantQuery): PlantRow[] {
     return this.#merge.all(store, after, upTo, limit, JSON.stringify(reach));
   }
 
-  #page(
+  #readPage(
     kind: RangeKind,
     store: number,
     reach: Reach,

@@ -1,10 +1,10 @@
 /**
- * Reads of all requests that arrive in one turn of the event loop share one transaction, which begins at the
- * end of that turn. It first checks whether the file has changed, so every read is as of its request or later.
+ * Batches reads: all requests that arrive in one iteration of the event loop share one transaction, which begins
+ * at its end. The transaction first checks for writes of other connections, so no request reads older data.
  */
 import type { Connection, OpenConnection } from './connection.ts';
 
-interface Waiting {
+interface PendingRead {
   read: () => void;
   reject: (error: unknown) => void;
 }
@@ -12,17 +12,17 @@ interface Waiting {
 export class ReadBatcher {
   readonly #connection: Connection;
   /** At most one for each request in progress. */
-  #waiting: Waiting[] = [];
+  #pending: PendingRead[] = [];
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Resolves at the end of this turn. Reads by code that awaits it share the transaction. */
+  /** Resolves at the end of this iteration. Reads by code that awaits it share the transaction. */
   read<T>(work: (open: OpenConnection) => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    if (this.#waiting.length === 0) setImmediate(() => this.#flush());
-    this.#waiting.push({ read: () => resolve(this.#connection.read(work)), reject });
+    if (this.#pending.length === 0) setImmediate(() => this.#flush());
+    this.#pending.push({ read: () => resolve(this.#connection.read(work)), reject });
     return promise;
   }
 
@@ -33,16 +33,16 @@ export class ReadBatcher {
   }
 
   #flush(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
+    const pending = this.#pending;
+    this.#pending = [];
     try {
       this.#connection.beginReads();
       this.#connection.read(({ freshness }) => freshness.refresh());
     } catch (error) {
-      for (const { reject } of waiting) reject(error);
+      for (const { reject } of pending) reject(error);
       return;
     }
-    for (const { read, reject } of waiting) {
+    for (const { read, reject } of pending) {
       try {
         read();
       } catch (error) {

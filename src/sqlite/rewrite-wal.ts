@@ -1,7 +1,7 @@
 /**
- * Rewrites and syncs the WAL before SQLite recovers it. After a failed sync, Linux marks unwritten pages as
+ * Rewrites and syncs a leftover WAL before SQLite uses it. After a failed sync, Linux marks unwritten pages as
  * clean: readers see them, but they never reach the disk. Commits appended after such a gap are lost in a power
- * cut (docs/decisions/0017-failed-sync.md).
+ * failure (docs/decisions/0017-failed-sync.md).
  */
 import {
   closeSync,
@@ -19,31 +19,30 @@ import { sleepSync } from './sleep.ts';
 import { isLocked } from './errors.ts';
 
 const chunkBytes = 1024 * 1024;
-/** Another process can hold the lock, for microseconds while it checks or for longer while it rewrites. */
-const attemptsMaxWithIndex = 4;
-const attemptsMaxWithoutIndex = 200;
+/** Another process can hold the lock, for microseconds during its check or for longer during its rewrite. */
+const attemptsMaxWithShm = 4;
+const attemptsMaxWithoutShm = 200;
 const pauseMsMax = 2;
 
 /**
  * Call it before the first read from the database at `path`. If no process has the database open, it rewrites,
  * syncs and checkpoints a WAL that was left behind. Otherwise one of those processes has done so.
  *
- * Throws DiskFailure if the sync fails. Throws Refusal if another process has the database open and the index
- * of the WAL is missing: SQLite would create a second one, and the processes would overwrite each other's
- * changes.
+ * Throws DiskFailure if the sync fails. Throws Refusal if another process has the database open and the -shm
+ * file is missing: SQLite would create a second one, and the processes would overwrite each other's changes.
  */
 export function rewriteWal(path: string): void {
-  const file = realpathSync(path); // the WAL is next to the file itself, not next to a link to it
-  const [wal, index] = [`${file}-wal`, `${file}-shm`];
-  const isIndexMissing = () => existsSync(wal) && !existsSync(index);
-  const attemptsMax = isIndexMissing() ? attemptsMaxWithoutIndex : attemptsMaxWithIndex;
-  for (let at = 0; (hasContent(wal) || isIndexMissing()) && at < attemptsMax; at++) {
-    if (at > 0) sleepSync(Math.random() * pauseMsMax);
+  const file = realpathSync(path); // the WAL is next to the file, not next to a symbolic link to it
+  const [wal, shm] = [`${file}-wal`, `${file}-shm`];
+  const isShmMissing = () => existsSync(wal) && !existsSync(shm);
+  const attemptsMax = isShmMissing() ? attemptsMaxWithoutShm : attemptsMaxWithShm;
+  for (let attempt = 0; (hasContent(wal) || isShmMissing()) && attempt < attemptsMax; attempt++) {
+    if (attempt > 0) sleepSync(Math.random() * pauseMsMax);
     if (rewriteIfUnused(path, wal)) return;
   }
-  if (isIndexMissing()) {
+  if (isShmMissing()) {
     throw new Refusal(
-      `${path} is locked by another process, and ${index} is missing. Try again. If no restore is ` +
+      `${path} is locked by another process, and ${shm} is missing. Try again. If no restore is ` +
         'running, put that file back or stop every process that uses the database.',
     );
   }
@@ -55,7 +54,7 @@ function hasContent(file: string): boolean {
 
 /** Returns false if another connection has the database open. */
 function rewriteIfUnused(path: string, wal: string): boolean {
-  // No timeout: this process can have the database open, and would wait for itself.
+  // No timeout: if this process has the database open, it would wait for itself.
   const database = new DatabaseSync(path);
   try {
     // The read takes an exclusive lock, which fails if any other connection is open.
@@ -72,7 +71,7 @@ function rewriteIfUnused(path: string, wal: string): boolean {
   }
 }
 
-/** Writes the same bytes in place, so an interruption does no harm. */
+/** Writes the same bytes to the same offsets, so an interruption is harmless. */
 function rewriteAndSync(wal: string): void {
   const descriptor = openSync(wal, 'r+');
   try {
@@ -80,7 +79,7 @@ function rewriteAndSync(wal: string): void {
     for (let at = 0; ;) {
       const bytes = readSync(descriptor, chunk, 0, chunkBytes, at);
       if (bytes === 0) break;
-      at += writeSync(descriptor, chunk, 0, bytes, at); // the rest of a short write is read again
+      at += writeSync(descriptor, chunk, 0, bytes, at); // after a short write, the rest is read again
     }
     fsyncSync(descriptor);
   } catch (error) {

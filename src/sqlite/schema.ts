@@ -5,11 +5,11 @@
 import { DatabaseSync } from 'node:sqlite';
 import { migrateNew, versionOf } from './migrate.ts';
 
-/** Marks a database that `copy` has not finished (archive.ts). */
+/** Marks an unfinished copy (archive.ts). SQLite stores this text, and files are compared with it. */
 export const unfinishedCopyTable = 'CREATE TABLE unfinished_copy (source TEXT NOT NULL) STRICT';
 
 /**
- * Tables that a valid file can have in addition, such as the statistics of ANALYZE
+ * Additional tables that a valid file can have: statistics of ANALYZE and the marker of a copy
  * (sqlite.org/fileformat.html).
  */
 const optionalTables = [
@@ -21,15 +21,15 @@ const optionalTables = [
 interface SchemaObject {
   /** Type and name, for messages. */
   title: string;
-  /** Its row of sqlite_schema, without the page number. */
+  /** Its row in sqlite_schema, without the page number. */
   definition: string;
   sql: string | null;
 }
 
-/** Describes the first difference, as a predicate of "the database". Undefined if there is none. */
+/** Describes the first difference, to follow the words "the database". Undefined if there is none. */
 export function schemaDifference(database: DatabaseSync): string | undefined {
-  const expected = expectedObjects(versionOf(database));
-  const found = objectsOf(database);
+  const expected = createExpectedObjects(versionOf(database));
+  const found = readObjects(database);
   for (const { title, definition } of expected) {
     const object = found.find((each) => each.title === title);
     if (object === undefined) return `has no ${title}`;
@@ -42,13 +42,13 @@ export function schemaDifference(database: DatabaseSync): string | undefined {
   return extra && `has the unexpected ${extra.title}`;
 }
 
-function expectedObjects(version: number): SchemaObject[] {
+function createExpectedObjects(version: number): SchemaObject[] {
   using database = new DatabaseSync(':memory:');
   migrateNew(database, version);
-  return objectsOf(database);
+  return readObjects(database);
 }
 
-function objectsOf(database: DatabaseSync): SchemaObject[] {
+function readObjects(database: DatabaseSync): SchemaObject[] {
   const rows = database.prepare(
     'SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid',
   );
@@ -59,7 +59,7 @@ function objectsOf(database: DatabaseSync): SchemaObject[] {
   }));
 }
 
-/** Names are printed on a terminal, which can interpret other characters as commands. */
+/** Escapes characters that a terminal can interpret as commands, because names are printed there. */
 function quote(name: string): string {
   return JSON.stringify(name).replaceAll(/[^\x20-\x7e]/g, '?');
 }

@@ -2,14 +2,14 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 
 type Values = SQLInputValue[] | [named: Record<string, SQLInputValue>];
 
-/** A prepared statement. `Row` is the tuple of its columns. */
+/** A prepared statement that returns rows as tuples of their columns. */
 export interface Statement<Row extends readonly unknown[] = []> {
   get(...values: Values): Row | undefined;
   all(...values: Values): Row[];
   run(...values: Values): ReturnType<StatementSync['run']>;
 }
 
-/** `Row` must match the types of the selected columns: the compiler cannot check SQL. */
+/** `Row` must match the selected columns, because the compiler cannot check SQL. */
 export function prepare<Row extends readonly unknown[] = []>(
   database: DatabaseSync,
   sql: string,

@@ -1,6 +1,6 @@
 /**
- * The storage on node:sqlite. Reads run on the event loop and end with its turn, so that the WAL can be reset.
- * Writes run on their own thread.
+ * The SQLite storage, on node:sqlite. Reads run on the event loop and end within one iteration of it, so that the
+ * WAL can be restarted. Writes run on a writer thread.
  */
 import type { Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
@@ -19,10 +19,10 @@ import { ReadBatcher } from './read-batcher.ts';
 import { Writer } from './writer.ts';
 import type { Write, WriteResults } from './writes.ts';
 
-/** SQLite's page cache. A long list fills it, so it adds to the memory that a list takes. */
+/** SQLite's page cache. A long list fills it, so it counts as memory of a list. */
 const cacheKiB = 5_120;
 
-/** How often to check that the file is still in place: a missing file must be detected within a second. */
+/** How often to check that the file is still in place. A missing file must be detected within a second. */
 const filePollMs = 500;
 
 const unfinishedSql = `SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`;
@@ -35,14 +35,14 @@ export interface SqliteOptions extends OpenOptions {
 }
 
 export class SqliteStorage implements Storage {
-  /** Unbounded, because the lookups of one turn share a transaction. */
+  /** Unlimited, because the lookups of one event loop iteration share a transaction. */
   readonly lookupsMax = Infinity;
   readonly #connection: Connection;
   readonly #batcher: ReadBatcher;
   readonly #writer: Writer;
   readonly #onFileFault: SqliteOptions['onFileFault'];
   readonly #filePoll: NodeJS.Timeout;
-  /** If set, all requests fail: the open file is no longer the database. */
+  /** If set, all requests fail, because the open file is no longer the database. */
   #fileFault: Refusal | undefined;
 
   /** Opens the file. Throws Refusal if it cannot be used. */
@@ -56,7 +56,7 @@ export class SqliteStorage implements Storage {
       throw unfinishedCopy();
     }
     this.#writer = new Writer(path, fileId, {
-      onCommit: () => this.#connection.changed(),
+      onCommit: () => this.#connection.invalidatePages(),
       onDiskFailure: onDiskFailure ?? (() => {}),
     });
     this.#filePoll = setInterval(() => this.#checkFile(), filePollMs).unref();
@@ -75,13 +75,13 @@ export class SqliteStorage implements Storage {
     const kind = listKind(caller.read, query);
     if (kind === 'scan') {
       const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
-        this.#read(({ plants }) => plants.step(caller, { ...query, ...range }));
+        this.#read(({ plants }) => plants.scanStep(caller, { ...query, ...range }));
       return scan(query, (range) => runInSlice(async () => step(range)));
     }
     return this.#read(({ freshness, plants }) => {
       const read = () => plants.list(kind, caller, query);
       const key = firstPageKey(caller, query);
-      return key === undefined ? read() : freshness.page(caller, key, read);
+      return key === undefined ? read() : freshness.getOrReadPage(caller, key, read);
     });
   }
 
@@ -93,7 +93,7 @@ export class SqliteStorage implements Storage {
     return this.#write(['createToken', token]);
   }
 
-  /** The batch refreshes the caches first, so later reads for this caller are as of this call or later. */
+  /** The batch refreshes the caches first. So reads for this caller include every write before this call. */
   async identify({ tokenHash }: Credential): Promise<Grant | undefined> {
     const { buffer, byteOffset, byteLength } = tokenHash;
     const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');

@@ -1,6 +1,6 @@
 /**
- * The row of a store: its largest id, and the versions of its plants, which validate cached pages. A
- * transaction reads and writes the row once, however many plants it changes.
+ * The row of a store: its largest id, and versions that show whether a cached page is stale. A transaction reads
+ * and writes the row once, however many plants it changes.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { soleOwner, type ReadAccess } from '../access.ts';
@@ -9,8 +9,8 @@ import { idsExhausted } from '../problem.ts';
 import { prepare, type Statement } from './statement.ts';
 
 /**
- * Owner versions of a store. With more users, some share a version: their pages are read again more often than
- * needed, but are never stale.
+ * Maximum number of owner versions in a store. With more users, some share a version. Their pages are then read
+ * again more often than needed, but are never stale.
  */
 const ownerVersionsMax = 256;
 /** The widest integer that Buffer supports. No store reaches 2^48 changes, so no version is used twice. */
@@ -20,7 +20,7 @@ const storeVersionOffset = 0;
 export const storeSql = {
   read: 'SELECT last_id, versions FROM stores WHERE store = ?',
   write: 'UPDATE stores SET last_id = ?2, versions = ?3 WHERE store = ?1',
-  // As text, because creating an object for a BLOB costs more than the read.
+  // Hex text, because creating an object for a BLOB takes longer than the read.
   version: `SELECT hex(substr(versions, ?2 + 1, ${versionBytes})) FROM stores WHERE store = ?1`,
   versions: 'SELECT hex(versions) FROM stores WHERE store = ?',
 };
@@ -30,7 +30,7 @@ export class Stores {
   readonly #write: Statement;
   readonly #version: Statement<[version: string]>;
   readonly #versions: Statement<[versions: string]>;
-  /** The rows that the open transaction uses. */
+  /** The rows that the open transaction has loaded. */
   readonly #rows = new Map<number, StoreRow>();
 
   constructor(database: DatabaseSync) {
@@ -40,7 +40,7 @@ export class Stores {
     this.#versions = prepare(database, storeSql.versions);
   }
 
-  /** Differs after every change to plants that the caller can see. Compare it for equality only. */
+  /** Differs after every change to plants that the caller can see. Compare versions for equality only. */
   version({ store, read }: ReadAccess): string {
     const owner = soleOwner(read);
     if (read === 'all' || owner !== undefined) {
@@ -54,22 +54,22 @@ export class Stores {
   }
 
   /** Call it at the start of a transaction: the previous one can have been rolled back. */
-  begin(): void {
+  reset(): void {
     this.#rows.clear();
   }
 
-  row(store: number): StoreRow {
+  loadRow(store: number): StoreRow {
     let row = this.#rows.get(store);
     if (row === undefined) {
-      const stored = this.#read.get(store) as [number, Uint8Array]; // users refer to their store
+      const stored = this.#read.get(store) as [number, Uint8Array]; // it exists, because users refer to their store
       row = new StoreRow(...stored);
       this.#rows.set(store, row);
     }
     return row;
   }
 
-  /** Call it at the end of a transaction. */
-  write(): void {
+  /** Writes changed rows. Call it at the end of a transaction. */
+  flush(): void {
     for (const [store, { isChanged, lastId, versions }] of this.#rows) {
       if (isChanged) this.#write.run(store, lastId, versions);
     }
@@ -88,18 +88,18 @@ class StoreRow {
 
   assignId(): number {
     if (this.lastId >= idMax) throw idsExhausted();
-    this.useId(this.lastId + 1);
+    this.raiseLastId(this.lastId + 1);
     return this.lastId;
   }
 
-  useId(id: number): void {
+  raiseLastId(id: number): void {
     if (id <= this.lastId) return;
     this.lastId = id;
     this.isChanged = true;
   }
 
-  /** A plant of the owner was created or deleted. */
-  changed(owner: number): void {
+  /** Call it after a plant of the owner was created or deleted. */
+  incrementVersions(owner: number): void {
     this.isChanged = true;
     this.#increment(ownerVersionOffset(owner));
     this.#increment(storeVersionOffset);

@@ -84,14 +84,14 @@ export class Tokens {
 
   /** Throws if the tables cannot be read. */
   check(): void {
-    this.#findGrant.get(lastHashOf('')); // any hash will do
+    this.#findGrant.get(lastHashOf('')); // any hash
   }
 
   list({ store, after = '', limit }: TokenQuery): TokenRecord[] {
     const range = { after: lastHashOf(after), limit };
     const rows =
       store === undefined ? this.#listAll.all(range) : this.#listStore.all({ ...range, store });
-    return rows.map(recordOf);
+    return rows.map(toRecord);
   }
 
   revoke(id: string, revokedAtMs: number): TokenRecord | undefined {
@@ -99,7 +99,7 @@ export class Tokens {
     const range = { first: Buffer.from(id, 'hex'), last: lastHashOf(id) };
     this.#revoke.run({ ...range, revokedAtMs });
     const row = this.#findById.get(range);
-    return row && recordOf(row);
+    return row && toRecord(row);
   }
 }
 
@@ -125,7 +125,7 @@ type RecordRow = [
   revokedAt: number | null,
 ];
 
-function recordOf(row: RecordRow): TokenRecord {
+function toRecord(row: RecordRow): TokenRecord {
   const [hash, store, user, role, scopes, label, createdAtMs, expiresAt, revokedAt] = row;
   return {
     id: tokenId(hash),

@@ -1,5 +1,5 @@
 /**
- * The thread that writes. All writes that have arrived share one transaction and one sync.
+ * The writer thread. All writes that have arrived are committed in one transaction, with one sync.
  */
 import {
   parentPort,
@@ -8,12 +8,12 @@ import {
   type MessagePort,
 } from 'node:worker_threads';
 import { defect, Problem, storageUnavailable } from '../problem.ts';
+import { nowMs } from './clock.ts';
 import { Connection, type Tables } from './connection.ts';
 import { lockTimeoutMs } from './database.ts';
 import { isLocked } from './errors.ts';
 import {
   apply,
-  nowMs,
   type Failure,
   type Outcome,
   type Outcomes,
@@ -22,18 +22,18 @@ import {
   type Write,
 } from './writes.ts';
 
-/** Writes of a transaction before no further batch is added. Such a commit takes some milliseconds. */
+/** A transaction with this many writes gets no further batch. Its commit takes a few milliseconds. */
 const commitWritesMax = 512;
-/** SQLite's page cache: writes change every B-tree of the schema, two of them at random places. */
+/** SQLite's page cache. Writes change every B-tree of the schema, two of them in random places. */
 const cacheKiB = 16_384;
 
 const { path, fileId, lastStarted }: ThreadData = workerData;
 const lastStartedNumber = new BigInt64Array(lastStarted);
 const connection = new Connection(path, cacheKiB, fileId);
 
-if (parentPort !== null) serve(parentPort);
+if (parentPort !== null) run(parentPort);
 
-function serve(port: MessagePort): void {
+function run(port: MessagePort): void {
   let lastNumber = 0;
   port.on('message', (first: Message) => {
     for (let next: Message | undefined = first; next !== undefined;) {
@@ -68,23 +68,23 @@ function receive(port: MessagePort): Message | undefined {
  * another process holds the lock, that batch fails and the others are tried without it.
  */
 function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
-  for (const [at, { sinceMs, writes }] of batches.entries()) {
-    const deadlineMs = sinceMs + lockTimeoutMs;
-    const waiting = batches.slice(at).flatMap((batch) => [...batch.writes]);
+  for (const [index, { sentMs, writes }] of batches.entries()) {
+    const deadlineMs = sentMs + lockTimeoutMs;
+    const waiting = batches.slice(index).flatMap((batch) => [...batch.writes]);
     const outcomes = nowMs() < deadlineMs ? commit(waiting, deadlineMs) : undefined;
-    port.postMessage(outcomes ?? sameOutcome([...writes], lockTimeout));
+    port.postMessage(outcomes ?? sameOutcomeForAll([...writes], lockTimeout));
     if (outcomes !== undefined) return;
   }
 }
 
-type Numbered = readonly [number: number, write: Write];
+type NumberedWrite = readonly [number: number, write: Write];
 
-const lockTimeout = failure(
+const lockTimeout = toFailure(
   storageUnavailable(new Error(`the database was locked for ${lockTimeoutMs} ms`)),
 );
 
 /** Undefined if another process held the lock until the deadline: nothing has changed. */
-function commit(writes: readonly Numbered[], deadlineMs: number): Outcomes | undefined {
+function commit(writes: readonly NumberedWrite[], deadlineMs: number): Outcomes | undefined {
   try {
     return connection.write(
       (tables) => new Map(writes.map(([number, write]) => [number, outcomeOf(tables, write)])),
@@ -94,11 +94,11 @@ function commit(writes: readonly Numbered[], deadlineMs: number): Outcomes | und
     if (error instanceof Problem && isLocked(error.cause)) return undefined;
     const { diskFailure } = connection;
     if (diskFailure !== undefined) parentPort?.postMessage({ diskFailure });
-    return sameOutcome(writes, failure(error)); // the transaction failed as a whole
+    return sameOutcomeForAll(writes, toFailure(error)); // they share the transaction
   }
 }
 
-function sameOutcome(writes: readonly Numbered[], outcome: Outcome): Outcomes {
+function sameOutcomeForAll(writes: readonly NumberedWrite[], outcome: Outcome): Outcomes {
   return new Map(writes.map(([number]) => [number, outcome]));
 }
 
@@ -107,12 +107,12 @@ function outcomeOf(tables: Tables, write: Write): Outcome {
   try {
     return apply(tables, write);
   } catch (error) {
-    if (error instanceof Problem) return failure(error);
+    if (error instanceof Problem) return toFailure(error);
     throw error;
   }
 }
 
-function failure(error: unknown): Failure {
+function toFailure(error: unknown): Failure {
   const { kind, detail, cause } = error instanceof Problem ? error : defect(error);
   return { problem: { kind, detail, cause } };
 }

@@ -7,10 +7,10 @@ import { Worker } from 'node:worker_threads';
 import { commitChannel } from '../channels.ts';
 import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem, storageUnavailable } from '../problem.ts';
+import { nowMs } from './clock.ts';
 import type { FileId } from './open-file.ts';
 import {
   isFailure,
-  nowMs,
   type DiskFailed,
   type Failure,
   type Outcomes,
@@ -21,13 +21,13 @@ import {
   type WriteResults,
 } from './writes.ts';
 
-/** Writes of one turn of the event loop that are sent to the thread together. */
+/** Maximum number of writes in a message. Writes of one event loop iteration are sent together. */
 const batchWritesMax = 8;
 /** A write without an outcome after this time fails with `outcome-unknown`. Includes waiting for a lock. */
 const outcomeTimeoutMs = 20_000;
-const sweepMs = 1_000;
+const overdueCheckMs = 1_000;
 
-// A .ts file in a checkout, a .js file in the package.
+// TypeScript in a checkout, JavaScript in the published package.
 const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
 interface WriterEvents {
@@ -45,9 +45,9 @@ export class Writer {
   #diskFailure: unknown;
   #thread: Worker | undefined;
   readonly #pending = new Pending<WriteResults[WriteKind]>();
-  /** Writes of this turn of the event loop. */
+  /** Writes of this event loop iteration. */
   #unsent = new Map<number, Write>();
-  /** The number of the last write that was sent to a thread. */
+  /** The sequence number of the last write that was sent to a thread. */
   #lastSent = 0;
 
   constructor(path: string, fileId: FileId, { onCommit, onDiskFailure }: WriterEvents) {
@@ -62,14 +62,14 @@ export class Writer {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     const [number, result] = this.#pending.add();
     this.#unsent.set(number, write);
-    if (this.#unsent.size === 1) process.nextTick(() => this.#send());
-    if (this.#unsent.size === batchWritesMax) this.#send();
-    return (await result) as WriteResults[W[0]]; // an outcome is only resolved for its own write
+    if (this.#unsent.size === 1) process.nextTick(() => this.#flush());
+    if (this.#unsent.size === batchWritesMax) this.#flush();
+    return (await result) as WriteResults[W[0]]; // the result of this write
   }
 
-  /** Waits for all pending writes, and ends the thread. */
+  /** Waits for all pending writes, then ends the thread. */
   async close(): Promise<void> {
-    this.#send();
+    this.#flush();
     const thread = this.#thread;
     if (thread === undefined) return;
     const ended = new Promise((resolve) => thread.once('exit', resolve));
@@ -77,17 +77,17 @@ export class Writer {
     await ended;
   }
 
-  #send(): void {
+  #flush(): void {
     if (this.#unsent.size === 0) return;
     const writes = this.#unsent;
     this.#unsent = new Map();
     try {
       this.#thread ??= this.#start();
-      const batch: Batch = { sinceMs: nowMs(), writes };
+      const batch: Batch = { sentMs: nowMs(), writes };
       this.#thread.postMessage(batch);
       for (const number of writes.keys()) this.#lastSent = number;
     } catch (error) {
-      // The system cannot start a thread now. Nothing was sent.
+      // The thread could not be started, so nothing was sent.
       const problem = storageUnavailable(error);
       for (const number of writes.keys()) this.#pending.reject(number, problem);
     }
@@ -97,24 +97,24 @@ export class Writer {
     const lastStarted = new SharedArrayBuffer(8);
     const workerData: ThreadData = { path: this.#path, fileId: this.#fileId, lastStarted };
     const thread = new Worker(threadFile, { workerData });
-    const sweep = setInterval(() => this.#rejectOverdue(), sweepMs).unref();
+    const overdueCheck = setInterval(() => this.#rejectOverdue(), overdueCheckMs).unref();
     const onLost = (cause: unknown) => {
-      clearInterval(sweep);
+      clearInterval(overdueCheck);
       if (this.#thread !== thread) return;
       this.#thread = undefined;
-      this.#rejectSent(Number(Atomics.load(new BigInt64Array(lastStarted), 0)), cause);
+      this.#rejectLost(Number(Atomics.load(new BigInt64Array(lastStarted), 0)), cause);
     };
     thread.on('message', (message: Outcomes | DiskFailed) => {
       if ('diskFailure' in message) this.#stopWriting(message.diskFailure);
-      else this.#settle(message);
+      else this.#reportOutcomes(message);
     });
     thread.on('error', onLost);
     thread.on('exit', (code) => onLost(new Error(`the writer thread exited with code ${code}`)));
     return thread;
   }
 
-  /** The outcome of writes that a lost thread had started is unknown. The others have changed nothing. */
-  #rejectSent(lastStarted: number, cause: unknown): void {
+  /** Writes that a lost thread had started have an unknown outcome. The others have changed nothing. */
+  #rejectLost(lastStarted: number, cause: unknown): void {
     this.#onCommit();
     for (const number of this.#pending.numbers()) {
       if (number > this.#lastSent) return;
@@ -130,11 +130,11 @@ export class Writer {
     this.#onDiskFailure(cause);
   }
 
-  #settle(outcomes: Outcomes): void {
+  #reportOutcomes(outcomes: Outcomes): void {
     this.#onCommit();
     if (commitChannel.hasSubscribers) this.#publish(outcomes);
     for (const [number, outcome] of outcomes) {
-      if (isFailure(outcome)) this.#pending.reject(number, problemOf(outcome));
+      if (isFailure(outcome)) this.#pending.reject(number, toProblem(outcome));
       else this.#pending.resolve(number, outcome);
     }
   }
@@ -146,13 +146,13 @@ export class Writer {
     commitChannel.publish({ writes: outcomes.size, durationMs });
   }
 
-  /** Requests must not hang because the disk does. */
+  /** A disk that hangs must not block requests forever. */
   #rejectOverdue(): void {
     const problem = outcomeUnknown(new Error(`the write took more than ${outcomeTimeoutMs} ms`));
     this.#pending.rejectBefore(performance.now() - outcomeTimeoutMs, problem);
   }
 }
 
-function problemOf({ problem: { kind, detail, cause } }: Failure): Problem {
+function toProblem({ problem: { kind, detail, cause } }: Failure): Problem {
   return new Problem(kind, detail, { cause });
 }

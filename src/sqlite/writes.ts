@@ -15,25 +15,19 @@ export type Write =
 
 export type WriteKind = Write[0];
 
-/** Writes by number. `sinceMs` is when they were sent, as of nowMs(). */
+/** Writes by sequence number. `sentMs` is when they were sent, by nowMs(). */
 export interface Batch {
-  sinceMs: number;
+  sentMs: number;
   writes: ReadonlyMap<number, Write>;
 }
 
-/** The data that the thread starts with. */
+/** The start data of the thread (`workerData`). */
 export interface ThreadData {
   path: string;
   /** The file that the connection for reads has open. */
   fileId: FileId;
-  /** One BigInt64, which outlives the thread: the number of the last write that it has started. */
+  /** One BigInt64, which outlives the thread: the sequence number of the last write that it has started. */
   lastStarted: SharedArrayBuffer;
-}
-
-/** A monotonic clock that all threads share: performance.now() starts at 0 in each. */
-export function nowMs(): number {
-  const [seconds, nanoseconds] = process.hrtime();
-  return seconds * 1_000 + nanoseconds / 1_000_000;
 }
 
 /** What each kind of write resolves to. */
@@ -44,7 +38,7 @@ export interface WriteResults extends ChangeResults {
 
 export type Outcome = WriteResults[WriteKind] | Failure;
 
-/** Outcomes by the number of the write. */
+/** Outcomes by the sequence number of the write. */
 export type Outcomes = ReadonlyMap<number, Outcome>;
 
 /** A Problem as plain data. */
@@ -56,7 +50,7 @@ export function isFailure(outcome: Outcome): outcome is Failure {
   return typeof outcome === 'object' && 'problem' in outcome;
 }
 
-/** After a failed sync, the thread sends this before the outcomes of each commit. */
+/** After a failed sync, the thread sends this before the outcomes of every later commit. */
 export interface DiskFailed {
   diskFailure: unknown;
 }

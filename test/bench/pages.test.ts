@@ -111,7 +111,7 @@ test('figures of PostgreSQL change neither the summary nor the tables of SQLite'
 test('a page without its marks is refused, and nothing is written', async (t) => {
   const { folder } = pages(t);
   cpSync(join(docs, 'api.md'), join(folder, 'performance-tables.md'));
-  await assert.rejects(writePages(folder, report), /has no marks for sqlite/);
+  await assert.rejects(writePages(folder, report), /has no comments "figures: sqlite"/);
   assert.ok(!existsSync(join(folder, 'performance.svg')));
 });
 
@@ -125,7 +125,7 @@ test('figures of fewer than 3 rounds of 2 seconds are not written', () => {
     const { status, stderr } = spawnSync(process.execPath, [bench, '--write', ...pace], {
       encoding: 'utf8',
     });
-    assert.match(stderr, /^--write needs --rounds 3 and --seconds 2 or more: raise them/);
+    assert.match(stderr, /^--write needs --rounds 3 and --seconds 2 or more\. Raise or omit them/);
     assert.equal(status, 1);
   }
 });
