@@ -1,6 +1,6 @@
 /**
- * Makes the OpenAPI document from the schemas of the routes. `npm run openapi` writes it to
- * openapi.json; a test compares what is committed with what this makes.
+ * Generates the OpenAPI document from the schemas of the routes. `npm run openapi` writes it to openapi.json. A test
+ * compares the committed file with the generated document.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ const packageFile = new URL('../package.json', import.meta.url);
 const int32Max = 2 ** 31 - 1;
 const errorsFile = fileURLToPath(new URL('../docs/errors.md', import.meta.url));
 
-/** The document as text, as it is to be committed. */
+/** The document as text, as it is committed. */
 export function openapiText(): string {
   const { version } = JSON.parse(readFileSync(packageFile, 'utf8'));
   const { paths, parameters } = operationsOfRoutes();
@@ -55,7 +55,7 @@ export function openapiText(): string {
   return `${JSON.stringify(withReferences(document, named), null, 2)}\n`;
 }
 
-/** What a route of the service has as its schema. */
+/** The schema of a route. */
 interface Operation {
   params?: TObject;
   querystring?: TObject;
@@ -77,8 +77,8 @@ function operationsOfRoutes() {
 
   const app = fastify({ exposeHeadRoutes: false });
   app.addHook('onRoute', ({ method, url, schema }) => {
-    if (schema === undefined) return; // the service sends documents too, and they are no operations
-    // Fastify has no type for schemas; operations.ts has no others.
+    if (schema === undefined) return; // routes of documents, which are not operations
+    // Fastify does not type schemas. Those of operations.ts have this type.
     const { params, querystring, body, response, ...described } = schema as Operation;
     const atPath = (paths[url.replaceAll(/:(\w+)/g, '{$1}')] ??= {});
     atPath[String(method).toLowerCase()] = {
@@ -91,7 +91,7 @@ function operationsOfRoutes() {
     };
   });
   addRoutes(app, {
-    storage: {} as Storage, // no request is made, so it is never asked
+    storage: {} as Storage, // never called, because no request is sent
     log: pino({ enabled: false }),
     baseUrl: '',
     stopping: new AbortController().signal,
@@ -106,7 +106,7 @@ function parameterOf(name: string, place: string, required: boolean, schema: TSc
   return { name, in: place, required, description, ...style, schema: rest };
 }
 
-/** A schema for people and programs that know nothing of the service. */
+/** A schema with the descriptions, patterns and formats that clients need. */
 function asPublished(schema: object): Record<string, unknown> {
   const copy: Record<string, unknown> = Object.fromEntries(Object.entries(schema));
   const { meaning, pattern } = publishedOf(schema) ?? {};
@@ -133,7 +133,7 @@ function examplesOfProblems(): object {
   return Object.fromEntries(examples);
 }
 
-/** The document as it is written: what has a name under `components` is there alone. */
+/** Replaces every value that has a name under `components` with a reference to it. */
 function withReferences(document: object, components: Record<string, object>): unknown {
   const references = new Map<unknown, string>();
   for (const [kind, named] of Object.entries(components)) {

@@ -1,6 +1,6 @@
 /**
- * Builds the service as a Fastify app, without listening. The steps of a request: request id and head, path and
- * method, token and scope, body, validation, storage, response.
+ * Builds the Fastify app, without listening. The stages of a request: request id and head, path and method, token
+ * and scope, body, validation, storage, response.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -14,12 +14,12 @@ import { docsRoutes } from './docs.ts';
 import { headProblem, isFramingAmbiguous } from './head.ts';
 import { setPrivateHeaders } from './headers.ts';
 import { healthRoutes } from './health.ts';
-import { answerOtherMethods } from './methods.ts';
+import { handleOtherMethods } from './methods.ts';
 import { plantRoutes } from './plants.ts';
 import {
   headerBytesMax,
   headersMax,
-  inactivityTimeoutMs,
+  idleTimeoutMs,
   requestCheckMs,
   requestTimeoutMs,
 } from './limits.ts';
@@ -53,10 +53,10 @@ export function buildApp(options: AppOptions): FastifyInstance {
   };
   const app = fastify({
     requestTimeout: requestTimeoutMs,
-    connectionTimeout: inactivityTimeoutMs,
-    return503OnClosing: false, // requests that have arrived are answered during shutdown too
+    connectionTimeout: idleTimeoutMs,
+    return503OnClosing: false, // accepted requests get a response during shutdown too
     genReqId: () => randomUUID(),
-    // Validation refuses an id that is too long, with a reason; the router would return 404.
+    // Lets ids that are too long reach validation, which returns a reason. The router would return 404.
     routerOptions: { maxParamLength: 65_536 },
     http: {
       maxHeaderSize: headerBytesMax,
@@ -73,11 +73,11 @@ export function buildApp(options: AppOptions): FastifyInstance {
       ),
     schemaController: { compilersFactory: noCompilers },
   });
-  connections.limitConnectionsOf(app.server);
-  app.server.maxHeadersCount = headersMax + 1; // one more, because Node 24 drops the rest silently
-  // A client that has closed its side of the connection still gets responses. The type lacks this property.
+  connections.limitConnections(app.server);
+  app.server.maxHeadersCount = headersMax + 1; // one more, because Node 24 silently drops the rest
+  // A client that has closed its side of the connection still gets its responses. Node's types lack this.
   (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  // Without this listener, Node itself would respond to unsupported expectations; checkHead refuses them.
+  // Without this listener, Node would respond to unsupported expectations. checkHead refuses them.
   app.server.on('checkExpectation', (request, response) =>
     app.server.emit('request', request, response),
   );
@@ -89,8 +89,8 @@ export function buildApp(options: AppOptions): FastifyInstance {
       done(checkHead(request.raw));
     }),
   );
-  // Decided as late as possible, because the service can begin to stop while a body arrives. Only the response to the
-  // newest request has the header, because Node closes the connection after it.
+  // Decided as late as possible, because a shutdown can begin while a body arrives. Only the response to the newest
+  // request gets the header, because Node closes the connection after the first response that has it.
   app.addHook('onSend', (request, reply, _payload, done) => {
     const { raw } = request;
     const isLast = stopping.aborted
@@ -103,7 +103,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
-  answerOtherMethods(app, connections);
+  handleOtherMethods(app, connections);
   acceptJsonBodies(app);
   validateRequests(app);
 

@@ -18,25 +18,25 @@ declare module 'fastify' {
   }
 }
 
-/** Maximum number of cached Authorization headers with a known and with an unknown token. */
+/** Maximum number of cached Authorization headers with known tokens, and with unknown ones. */
 const knownTokensMax = 10_000;
 const unknownTokensMax = 4_096;
 /** A longer header is not cached: each request with one needs its own lookup. */
 const cachedHeaderCharsMax = 100;
 /**
- * How long an unknown token is cached. New tokens are not delayed: nobody can have sent one before it was stored and
- * printed. A token that a restore brings back is delayed if it was sent while it was missing.
+ * How long an unknown token is cached. New tokens are not delayed, because they are stored before they are printed.
+ * A token that a restore brings back is delayed if a client sent it while it was missing.
  */
 const unknownTokenMs = 1_000;
 
 export class Authentication {
   readonly #storage: IdentityStorage;
   /**
-   * Hashes of known tokens, because checking and hashing a token takes a tenth of a short request. Requests
-   * with unknown tokens cannot evict them.
+   * Hashes of known tokens, because hashing takes a tenth of the time of a short request. Unknown tokens have
+   * their own cache, so they cannot evict these.
    */
-  readonly #known = new Cache<Credential>(knownTokensMax);
-  readonly #unknown = new Cache<{ untilMs: number }>(unknownTokensMax);
+  readonly #knownTokens = new Cache<Credential>(knownTokensMax);
+  readonly #unknownTokens = new Cache<{ untilMs: number }>(unknownTokensMax);
   readonly #lookups: Lookups;
 
   constructor(storage: IdentityStorage) {
@@ -49,7 +49,7 @@ export class Authentication {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
       const caller = await this.#authenticate(request, reply);
       if (!caller.scopes.has(scope)) {
-        challenge(reply, `error="insufficient_scope", scope="${scope}"`);
+        setChallenge(reply, `error="insufficient_scope", scope="${scope}"`);
         throw new Problem(
           'insufficient-scope',
           `This operation requires the scope ${scope}; the token has ${[...caller.scopes].join(' ')}.`,
@@ -62,7 +62,7 @@ export class Authentication {
   async #authenticate(request: FastifyRequest, reply: FastifyReply): Promise<Caller> {
     const { authorization } = request.headers;
     if (authorization === undefined) {
-      challenge(reply);
+      setChallenge(reply);
       throw new Problem(
         'invalid-token',
         'Send a token in the header "Authorization: Bearer <token>". Create one with "plant-store token create".',
@@ -70,13 +70,13 @@ export class Authentication {
     }
 
     const refuse = (detail: string): never => {
-      challenge(reply, 'error="invalid_token"');
+      setChallenge(reply, 'error="invalid_token"');
       throw new Problem('invalid-token', detail);
     };
     if (headerCount(request.raw, 'authorization') > 1) {
       return refuse('There are two Authorization headers; send one.');
     }
-    const known = this.#known.get(authorization);
+    const known = this.#knownTokens.get(authorization);
     const grant = await (known === undefined
       ? this.#lookUp(authorization, request, refuse)
       : this.#storage.identify(known));
@@ -91,21 +91,21 @@ export class Authentication {
     request: FastifyRequest,
     refuse: (detail: string) => never,
   ): Promise<Grant | undefined> {
-    const unknown = this.#unknown.get(authorization);
+    const unknown = this.#unknownTokens.get(authorization);
     if (unknown !== undefined && performance.now() < unknown.untilMs) return undefined;
-    const credential = credentialOf(authorization, refuse);
+    const credential = parseCredential(authorization, refuse);
     const grant = await this.#lookups.run(request.socket.remoteAddress, () =>
       this.#storage.identify(credential),
     );
     if (authorization.length <= cachedHeaderCharsMax) {
-      if (grant !== undefined) this.#known.set(authorization, credential);
-      else this.#unknown.set(authorization, { untilMs: performance.now() + unknownTokenMs });
+      if (grant !== undefined) this.#knownTokens.set(authorization, credential);
+      else this.#unknownTokens.set(authorization, { untilMs: performance.now() + unknownTokenMs });
     }
     return grant;
   }
 }
 
-function credentialOf(authorization: string, refuse: (detail: string) => never): Credential {
+function parseCredential(authorization: string, refuse: (detail: string) => never): Credential {
   const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? [];
   if (token === undefined)
     return refuse('The header must have the form "Authorization: Bearer <token>".');
@@ -114,6 +114,6 @@ function credentialOf(authorization: string, refuse: (detail: string) => never):
   return { tokenHash: hashToken(token) };
 }
 
-function challenge(reply: FastifyReply, parameters?: string): void {
+function setChallenge(reply: FastifyReply, parameters?: string): void {
   reply.header('www-authenticate', parameters === undefined ? 'Bearer' : `Bearer ${parameters}`);
 }

@@ -1,6 +1,6 @@
 /**
- * Accepts bodies only if they are JSON and the route has a schema for a body. The route gets the bytes as they
- * were sent; validation.ts parses them.
+ * Accepts a body only if it is JSON and the route has a schema for it. Routes get the bytes unchanged, and
+ * validation.ts parses them.
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -17,14 +17,15 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   );
 
   app.addHook('onRoute', (route) => {
-    const problemWith = route.schema?.body === undefined ? refuseBody : refuseUnlessJson;
+    const checkBody = route.schema?.body === undefined ? refuseBody : refuseUnlessJson;
     route.preParsing = (request, _reply, payload, done) => {
-      const hasType = request.headers['content-type'] !== undefined;
-      if (hasType && headerCount(request.raw, 'content-type') > 1) done(duplicateType(), payload);
-      else if (hasBody(request)) done(problemWith(request), payload);
+      const hasContentType = request.headers['content-type'] !== undefined;
+      if (hasContentType && headerCount(request.raw, 'content-type') > 1)
+        done(duplicateContentType(), payload);
+      else if (hasBody(request)) done(checkBody(request), payload);
       else {
-        // Many clients send a content type with every request. Without a body, it is ignored.
-        if (hasType) delete request.headers['content-type'];
+        // Many clients always send a content type. Without a body, it is ignored.
+        if (hasContentType) delete request.headers['content-type'];
         done(null, payload);
       }
     };
@@ -34,8 +35,8 @@ export function acceptJsonBodies(app: FastifyInstance): void {
 type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Most bodies have arrived by the time the caller is authenticated. Reading such a body synchronously is much
- * faster than with events, and keeps the writes of one event loop iteration together.
+ * Most bodies have arrived by the time the caller is authenticated. Reading them synchronously is much faster than
+ * with events, and keeps the writes of one event loop iteration together.
  */
 function readBody(request: IncomingMessage, done: Done): void {
   if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) return done(bodyTooLarge());
@@ -68,7 +69,7 @@ function refuseUnlessJson(request: FastifyRequest): Problem | null {
   return isPlainJson(request) ? null : unsupportedMediaType();
 }
 
-function duplicateType(): Problem {
+function duplicateContentType(): Problem {
   return new Problem('invalid-request', 'There are two Content-Type headers; send one.');
 }
 

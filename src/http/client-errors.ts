@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import { Problem } from '../problem.ts';
 import { linger, type Connections } from './connections.ts';
 import { privateHeaders } from './headers.ts';
-import { inactivityTimeoutMs } from './limits.ts';
+import { idleTimeoutMs } from './limits.ts';
 import {
   problemResponses,
   headersTooLarge,
@@ -16,12 +16,12 @@ import {
   requestTimeout,
 } from './problems.ts';
 
-// An import would load every export of node:http, and with WebSocket a whole HTTP client.
+// An import would load every export of node:http, and for WebSocket a complete HTTP client.
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /**
  * Handles the event `clientError` of node:http: the connection can no longer be used. If responses to earlier
- * requests are pending, they are sent and this error is not: the client would take it for one of them.
+ * requests are pending, only they are sent: the client would mistake the error for one of them.
  */
 export function handleClientError(
   error: Error & { code?: string },
@@ -43,7 +43,7 @@ export function handleClientError(
  */
 export function refuseConnect(socket: Socket, connections: Connections, allow: string): void {
   const destroy = () => void socket.destroy();
-  socket.on('error', destroy).setTimeout(inactivityTimeoutMs, destroy);
+  socket.on('error', destroy).setTimeout(idleTimeoutMs, destroy);
   if (connections.closeAfterCompleteRequests(socket)) {
     socket.on('drain', () => connections.resumeSending(socket));
     return;
@@ -60,7 +60,7 @@ function respondAndClose(
   problem: Problem,
   extraHeaders: Record<string, string> = {},
 ): void {
-  const { status, headers, body } = responseOf(problem);
+  const { status, headers, body } = buildResponse(problem);
   const all = Object.entries({ ...headers, ...extraHeaders });
   const lines = all.map(([name, value]) => `${name}: ${value}\r\n`);
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`;
@@ -82,7 +82,7 @@ function parserProblem(code: string | undefined): Problem {
   }
 }
 
-function responseOf(problem: Problem) {
+function buildResponse(problem: Problem) {
   const requestId = randomUUID();
   const body = problemBody(problem, requestId);
   const headers = {

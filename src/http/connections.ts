@@ -1,10 +1,10 @@
 /**
- * Limits the work of one connection. Its requests are handled one at a time, alternating with those of other
- * connections, and the socket is paused while pipelined requests wait.
+ * Handles the requests of each connection one at a time, alternating with those of other connections. While
+ * pipelined requests wait, the socket is paused.
  *
  * Node parses everything that one read returns: up to 64 KiB, or about 600 requests. If too many requests wait, the
- * rest of the read is discarded and the connection closes after their responses. The client repeats the others on
- * a new connection (RFC 9112, section 9.3.2).
+ * rest of the read is discarded, and the connection closes after the waiting requests have their responses. The
+ * client repeats the others on a new connection (RFC 9112, section 9.3.2).
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -16,28 +16,28 @@ import {
   pipelinedRequestsTotalMax,
 } from './limits.ts';
 
-interface Waiting {
+interface QueuedRequest {
   response: ServerResponse;
   handle: () => void;
 }
 
 interface Connection {
   socket: Socket;
-  /** Waiting requests of all connections. */
-  counts: { waiting: number };
-  /** The response to the request that is being handled. */
+  /** The number of waiting requests of all connections; a shared object. */
+  totals: { waiting: number };
+  /** The response in progress. */
   current: ServerResponse | undefined;
-  waiting: Waiting[];
-  /** The previous request, if its response was sent before its body had arrived. */
-  answeredEarly: IncomingMessage | undefined;
+  waiting: QueuedRequest[];
+  /** The previous request, if its response was sent before its body had arrived completely. */
+  respondedEarly: IncomingMessage | undefined;
   /** If true, no further request is accepted. */
   isClosing: boolean;
 }
 
 export class Connections {
-  readonly #counts = { waiting: 0 };
+  readonly #totals = { waiting: 0 };
   readonly #connections = new WeakMap<Socket, Connection>();
-  /** Without a valid token so far, oldest first. */
+  /** Connections without a valid token so far, oldest first. */
   readonly #anonymous = new Set<Connection>();
   readonly #authenticated = new Set<Connection>();
   readonly #onClose: (this: ServerResponse) => void;
@@ -51,16 +51,16 @@ export class Connections {
   }
 
   /** Enforces `connectionsMax`: closes the least important connection if a new one exceeds it. */
-  limitConnectionsOf(server: Server): void {
+  limitConnections(server: Server): void {
     server.on('connection', (socket: Socket) => {
       if (this.#anonymous.size + this.#authenticated.size >= connectionsMax) {
         const [busyAnonymous] = this.#anonymous;
-        const victim = findIdle(this.#anonymous) ?? findIdle(this.#authenticated) ?? busyAnonymous;
-        (victim?.socket ?? socket).destroy();
-        if (victim === undefined) return;
-        this.#remove(victim);
+        const evicted = findIdle(this.#anonymous) ?? findIdle(this.#authenticated) ?? busyAnonymous;
+        (evicted?.socket ?? socket).destroy();
+        if (evicted === undefined) return;
+        this.#remove(evicted);
       }
-      const connection = this.#of(socket);
+      const connection = this.#getOrCreate(socket);
       this.#anonymous.add(connection);
       socket.once('close', () => this.#remove(connection));
     });
@@ -68,7 +68,7 @@ export class Connections {
 
   /** Calls `handle` once the earlier requests on this connection have their responses. */
   schedule({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
-    const connection = this.#of(socket);
+    const connection = this.#getOrCreate(socket);
     response.on('close', this.#onClose);
     if (connection.current === undefined) {
       connection.current = response;
@@ -76,12 +76,12 @@ export class Connections {
       return;
     }
     connection.waiting.push({ response, handle });
-    this.#counts.waiting++;
-    response.once('close', () => this.#counts.waiting--);
+    this.#totals.waiting++;
+    response.once('close', () => this.#totals.waiting--);
     process.nextTick(pauseIfWaiting, connection); // after the whole read has been parsed
   }
 
-  /** Call it after a request with a valid token: such a connection is among the last to be closed. */
+  /** Call it after a request with a valid token. At the limit, such connections are closed last. */
   markAuthenticated(socket: Socket): void {
     const connection = this.#connections.get(socket);
     if (connection && this.#anonymous.delete(connection)) this.#authenticated.add(connection);
@@ -102,7 +102,7 @@ export class Connections {
 
   /** Closes the connection after the response to this request. Bytes after the request are not parsed. */
   closeAfter({ socket }: IncomingMessage): void {
-    const connection = this.#of(socket);
+    const connection = this.#getOrCreate(socket);
     connection.isClosing = true;
     connection.waiting.length = 0;
     if (connection.current !== undefined) connection.current.shouldKeepAlive = false;
@@ -122,9 +122,9 @@ export class Connections {
     const connection = this.#connections.get(socket);
     if (connection === undefined) return false;
     connection.isClosing = true;
-    const { current, waiting, answeredEarly } = connection;
-    // The client would take a second response to this request for the response to its next one.
-    if (answeredEarly?.complete === false) {
+    const { current, waiting, respondedEarly } = connection;
+    // The client would mistake a second response to this request for that of its next one.
+    if (respondedEarly?.complete === false) {
       linger(socket);
       return true;
     }
@@ -132,15 +132,15 @@ export class Connections {
     return current !== undefined && (current.req.complete || current.headersSent);
   }
 
-  #of(socket: Socket): Connection {
+  #getOrCreate(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
     if (connection === undefined) {
       connection = {
         socket,
-        counts: this.#counts,
+        totals: this.#totals,
         current: undefined,
         waiting: [],
-        answeredEarly: undefined,
+        respondedEarly: undefined,
         isClosing: false,
       };
       this.#connections.set(socket, connection);
@@ -158,11 +158,11 @@ export class Connections {
 /** Maximum number of connections to check for an idle one. */
 const checkedMax = 100;
 
-/** The oldest connection without a request. One that has sent only part of a request counts as idle. */
+/** The oldest connection without a complete request. One that has sent only part of a request counts as idle. */
 function findIdle(connections: Set<Connection>): Connection | undefined {
   for (const connection of connections.values().take(checkedMax).toArray()) {
     if (connection.current === undefined) return connection;
-    // Move it to the end, so that busy connections do not hide idle ones from the next call.
+    // Moves it to the end, so that busy connections do not hide idle ones from the next call.
     connections.delete(connection);
     connections.add(connection);
   }
@@ -174,12 +174,12 @@ function handleNext(connection: Connection, closed: ServerResponse): void {
   const { socket, waiting } = connection;
   const next = waiting.shift();
   connection.current = next?.response;
-  connection.answeredEarly = closed.req.complete ? undefined : closed.req;
+  connection.respondedEarly = closed.req.complete ? undefined : closed.req;
   if (next === undefined) {
     if (connection.isClosing) linger(socket);
     return;
   }
-  // Other connections come first.
+  // Lets other connections run first.
   setImmediate(() => {
     if (!socket.writable) return;
     if (!connection.isClosing) socket.resume();
@@ -191,7 +191,7 @@ function pauseIfWaiting({ socket, waiting }: Connection): void {
   if (waiting.length > 0) socket.pause();
 }
 
-/** To Node's parser, this result means an upgrade to another protocol, so it stops parsing. */
+/** The result of `onIncoming` that stops Node's parser, as for an upgrade to another protocol. */
 const stopParsing = 2;
 
 interface Parser {
@@ -199,11 +199,11 @@ interface Parser {
 }
 
 /**
- * Stops Node's parser in the middle of a read, which Node has no public API for. Each parsed request costs a few
+ * Stops Node's parser in the middle of a read, for which Node has no public API. Each parsed request costs a few
  * kilobytes until the connection closes. A test sends thousands at once.
  */
 function limitPipelining(connection: Connection): void {
-  const { socket, waiting, counts } = connection;
+  const { socket, waiting, totals } = connection;
   const { parser } = socket as Socket & { parser?: Parser | null };
   if (!parser) return;
   // Node resumes the socket whenever it parses a request or reads a body.
@@ -214,14 +214,14 @@ function limitPipelining(connection: Connection): void {
     connection.isClosing ||=
       !socket.writable || // the last response was sent before its request had arrived
       waiting.length >= pipelinedRequestsMax ||
-      (connection.current !== undefined && counts.waiting >= pipelinedRequestsTotalMax);
+      (connection.current !== undefined && totals.waiting >= pipelinedRequestsTotalMax);
     return connection.isClosing ? stopParsing : onIncoming(request, keepAlive);
   };
 }
 
 /**
- * Closes a connection whose client may still be sending. What was written is delivered, and what arrives
- * meanwhile is discarded.
+ * Closes a connection gracefully while its client may still be sending: sends what was written, and discards what
+ * arrives meanwhile.
  */
 export function linger(socket: Socket): void {
   if (socket.destroyed || lingering.has(socket)) return;
@@ -229,7 +229,7 @@ export function linger(socket: Socket): void {
   socket.end();
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
-  // At `resume`, Node reads from a paused socket again. It stops doing so once another listener takes the data.
+  // At `resume`, Node reads from the socket again. Replacing its `data` listener keeps Node from parsing.
   socket.once('resume', () => discard(socket));
   socket.pause().resume();
 }

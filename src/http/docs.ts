@@ -1,6 +1,6 @@
 /**
- * `/openapi.json`, the committed contract with the address of this service, and `/docs`, which shows it
- * with Swagger UI out of this installation: nothing is fetched from elsewhere, and a policy keeps it so.
+ * Serves `/openapi.json`, the committed document with the URL of this service, and `/docs`, which shows it in
+ * Swagger UI. All files are local, and a content security policy blocks other origins.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -10,22 +10,22 @@ import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import { serveDocument } from './documents.ts';
 
-const documentFile = new URL('../../openapi.json', import.meta.url);
+const openapiFile = new URL('../../openapi.json', import.meta.url);
 
-/** Where the published package keeps its copy of Swagger UI; a checkout has the package itself. */
-const copied = fileURLToPath(new URL('./swagger-ui/', import.meta.url));
+/** Swagger UI in the published package. A checkout has it in node_modules. */
+const packagedAssets = fileURLToPath(new URL('./swagger-ui/', import.meta.url));
 
 export const assets = {
   'swagger-ui.css': 'text/css; charset=utf-8',
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
 } as const;
 
-// The page needs scripts, styles and the API of its own origin, and nothing else.
+// The page needs only scripts, styles and the API of its own origin.
 const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-// Addresses are relative to /docs, so that a path prefix in front of the service does no harm.
+// URLs are relative to /docs, so that a path prefix works.
 const page = `<!doctype html>
 <html lang="en">
   <head>
@@ -44,7 +44,7 @@ const page = `<!doctype html>
 </html>
 `;
 
-const start = `SwaggerUIBundle({
+const startScript = `SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#reference',
   deepLinking: true,
@@ -55,7 +55,7 @@ const start = `SwaggerUIBundle({
 export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
   serveDocument(app, {
     path: '/openapi.json',
-    read: () => documentFor(baseUrl),
+    read: () => openapiFor(baseUrl),
     headers: { 'content-type': 'application/json' },
   });
   serveDocument(app, {
@@ -69,7 +69,7 @@ export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
   });
   serveDocument(app, {
     path: '/docs/start.js',
-    read: async () => Buffer.from(start),
+    read: async () => Buffer.from(startScript),
     headers: { 'content-type': assets['swagger-ui-bundle.js'] },
   });
   for (const [file, mediaType] of Object.entries(assets)) {
@@ -81,13 +81,13 @@ export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
   }
 }
 
-/** Without a base URL, the address is relative to the document's own, so it keeps a path prefix. */
-async function documentFor(baseUrl: string): Promise<Buffer> {
-  const document: object = JSON.parse(await readFile(documentFile, 'utf8'));
+/** Without a base URL, the server URL is relative to that of the document, so a path prefix works. */
+async function openapiFor(baseUrl: string): Promise<Buffer> {
+  const document: object = JSON.parse(await readFile(openapiFile, 'utf8'));
   return Buffer.from(JSON.stringify({ ...document, servers: [{ url: baseUrl || '.' }] }));
 }
 
 function assetFolder(): string {
-  if (existsSync(copied)) return copied;
+  if (existsSync(packagedAssets)) return packagedAssets;
   return dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 }

@@ -13,7 +13,7 @@ export interface Document {
   headers: Record<string, string>;
 }
 
-/** The bytes in one encoding, and their strong validator. */
+/** The bytes in one encoding, and their strong ETag. */
 interface Representation {
   bytes: Buffer;
   etag: string;
@@ -27,7 +27,7 @@ interface Representations {
 export function serveDocument(app: FastifyInstance, { path, read, headers }: Document): void {
   let cached: Promise<Representations> | undefined;
   const load = () =>
-    (cached ??= represent(read).catch((error: unknown) => {
+    (cached ??= encode(read).catch((error: unknown) => {
       cached = undefined; // the next request tries again
       throw error;
     }));
@@ -51,13 +51,13 @@ export function serveDocument(app: FastifyInstance, { path, read, headers }: Doc
 }
 
 /**
- * Brotli would save another 12 % of the largest document. But browsers accept it only over TLS, and a proxy that
- * adds TLS can compress as well.
+ * Without Brotli, which would save another 12 % of the largest document: browsers accept it only over TLS, and a
+ * proxy that adds TLS can compress as well.
  */
-async function represent(read: () => Promise<Buffer>): Promise<Representations> {
-  const { gzip } = await import('node:zlib'); // not at startup, which does not need it
+async function encode(read: () => Promise<Buffer>): Promise<Representations> {
+  const { gzip } = await import('node:zlib'); // loaded here to keep startup fast
   const plain = await read();
-  const gzipped = await promisify(gzip)(plain); // on a thread of the pool
+  const gzipped = await promisify(gzip)(plain); // runs in the thread pool
   return { plain: withEtag(plain), gzip: withEtag(gzipped) };
 }
 

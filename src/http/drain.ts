@@ -6,7 +6,7 @@ import type { Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** How long idle connections stay open, in case a request is already on its way. */
+/** How long idle connections stay open, because a request can already be on its way. */
 const idleGraceMs = 500;
 /** How long requests in progress can take; then all connections are closed. */
 const drainTimeoutMs = 10_000;
@@ -22,8 +22,8 @@ export function createDrain(server: Server): () => Promise<void> {
     connections.add(socket);
     socket.once('close', () => connections.delete(socket));
   });
-  // To Node, a connection is idle once its response is written, even if the client has not read it yet. So no
-  // idle connection is closed while any has unsent data.
+  // For Node, a connection is idle once its response is written, even if the client has not read it. So none is
+  // closed while any has unsent data.
   const isSending = () => connections.values().some((socket) => socket.writableLength > 0);
 
   return async () => {
@@ -38,7 +38,7 @@ export function createDrain(server: Server): () => Promise<void> {
         for (const socket of connections) socket.destroy();
       } else if (elapsedMs > idleGraceMs && !isSending()) {
         server.closeIdleConnections();
-        // Node 24 does not count a connection as idle if nothing was ever received on it.
+        // For Node 24, a connection on which nothing was received is not idle.
         for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
       }
     }

@@ -1,6 +1,6 @@
 /**
- * Logs responses with a 5xx status. Clients without a token can cause some of them at any rate, so the number of
- * entries per second and kind is limited: nobody can fill the disk with them.
+ * Logs responses with a 5xx status, up to a number of entries per second and kind. Clients without a token can cause
+ * some kinds at any rate, and must not fill the disk.
  */
 import type { Logger } from 'pino';
 import type { Problem, ProblemKind } from '../problem.ts';

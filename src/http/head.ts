@@ -25,7 +25,7 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
   if (url.includes('#')) {
     return invalid('Send the URL without "#" and what follows it; in a query, write "%23".');
   }
-  // The router would treat *plants like /plants.
+  // The router would treat *plants as /plants.
   if (/^\*[^?]/.test(url)) {
     return invalid('Begin the path with "/", or send "*" alone for the whole service.');
   }
@@ -43,7 +43,7 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
   return undefined;
 }
 
-/** Whether the end of the request is unclear: bytes after it must not be parsed as another request. */
+/** Whether the end of the request is ambiguous. Bytes after it must not be parsed as another request. */
 export function isFramingAmbiguous(request: IncomingMessage): boolean {
   return hasUnsupportedFraming(request) || hasTooManyHeaders(request);
 }
@@ -66,9 +66,9 @@ let lastValidHost = '';
 
 function isHost(text: string): boolean {
   if (text === lastValidHost) return true;
-  const [whole, ipv6, port = ''] = hostAndPort.exec(text) ?? [];
+  const [match, ipv6, port = ''] = hostAndPort.exec(text) ?? [];
   const isValid =
-    whole !== undefined && (ipv6 === undefined || isIPv6(ipv6)) && Number(port) <= 65_535;
+    match !== undefined && (ipv6 === undefined || isIPv6(ipv6)) && Number(port) <= 65_535;
   if (isValid) lastValidHost = text;
   return isValid;
 }

@@ -12,15 +12,15 @@ export function headerCount({ rawHeaders }: IncomingMessage, lowerCaseName: stri
 }
 
 /**
- * Headers of every response except documents, which can be cached. Such a response is only for this caller, and
- * browsers must not guess another media type.
+ * Headers of every response except documents, which can be cached: a response is only for its caller, and browsers
+ * must not guess another media type.
  */
 export const privateHeaders = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 };
 
-/** Makes two calls, because reply.headers() is slower and every response pays for it. */
+/** Makes two calls, because reply.headers() is slower, and this runs for every response. */
 export function setPrivateHeaders(reply: FastifyReply): FastifyReply {
   return reply
     .header('cache-control', privateHeaders['cache-control'])

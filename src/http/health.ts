@@ -1,5 +1,5 @@
 /**
- * Health checks: whether the process is alive, and whether it is ready for requests. They return nothing else.
+ * Health checks: whether the process is alive, and whether it is ready for requests. They reveal nothing else.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Problem } from '../problem.ts';
@@ -21,10 +21,7 @@ export function healthRoutes(app: FastifyInstance, storage: Storage, stopping: A
   });
 }
 
-/**
- * Shares a check, and its result for `checkCacheMs`, between concurrent requests. A check costs the storage
- * something, and anybody can request one at any rate.
- */
+/** Shares one check, and its result for `checkCacheMs`, because clients need no token and can request any number. */
 function cached(check: () => Promise<void>): () => Promise<void> {
   let latest: Promise<void> | undefined;
   let untilMs = Infinity;

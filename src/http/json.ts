@@ -16,12 +16,12 @@ export function readJson(bytes: Buffer): JsonResult {
   try {
     if (isUtf8(bytes)) {
       const value: unknown = JSON.parse(text);
-      // If serializing the value gives the same text, nothing was lost. Most clients write it like that.
+      // If the value serializes to the same text, nothing was lost. This is the common case.
       const isLossless = !isObject(value) || JSON.stringify(value) === text;
       return { value, faults: isLossless ? [] : findLosses(text) };
     }
   } catch {
-    // Not well-formed. The parser's message quotes the body, so it is not passed on.
+    // Not well-formed. The parser's message quotes the body, so it is not returned.
   }
   const detail =
     'The body is not well-formed JSON in UTF-8; send an object like {"name": "Monstera", "tag": "indoor"}.';
@@ -33,45 +33,45 @@ export function pointerTo(name: string): string {
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|[-\d][-+.\deE]*/g;
+const tokenPattern = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|[-\d][-+.\deE]*/g;
 
-/** Finds lost members of the outermost object. `text` must be well-formed. */
+/** Finds members of the outermost object that JSON.parse loses or changes. `text` must be well-formed. */
 function findLosses(text: string): Fault[] {
   const faults: Fault[] = [];
   const seen = new Set<string>();
-  const faulty = new Set<string>();
-  const refuse = (member: string, detail: string) => {
-    if (!faulty.has(member)) faults.push({ pointer: pointerTo(member), detail });
-    faulty.add(member);
+  const reported = new Set<string>();
+  const addFault = (member: string, detail: string) => {
+    if (!reported.has(member)) faults.push({ pointer: pointerTo(member), detail });
+    reported.add(member);
   };
   let depth = 0;
   let latest = '';
   let name = '';
-  for (const [token] of text.matchAll(tokens)) {
+  for (const [token] of text.matchAll(tokenPattern)) {
     if (token === '{' || token === '[') depth++;
     else if (token === '}' || token === ']') depth--;
     else if (depth !== 1) continue;
     else if (token.startsWith('"')) latest = token;
     else if (token === ':') {
       name = JSON.parse(latest) as string; // the token is a quoted string
-      if (seen.has(name)) refuse(name, `"${name}" is sent twice; send it once.`);
+      if (seen.has(name)) addFault(name, `"${name}" is sent twice; send it once.`);
       seen.add(name);
-    } else if (!isExact(token)) {
-      const detail = `${shorten(token)} cannot be represented exactly; the largest integer that can is ${Number.MAX_SAFE_INTEGER}.`;
-      refuse(name, detail);
+    } else if (!isLosslessNumber(token)) {
+      const detail = `${truncate(token)} cannot be represented exactly; the largest integer that can is ${Number.MAX_SAFE_INTEGER}.`;
+      addFault(name, detail);
     }
   }
   return faults;
 }
 
-/** Whether the number has the same decimal value after it was parsed, in any notation. */
-function isExact(token: string): boolean {
+/** Whether parsing keeps the decimal value of the number, in any notation. */
+function isLosslessNumber(token: string): boolean {
   const value = String(Number(token));
-  return value === token || decimal(value) === decimal(token);
+  return value === token || normalizeDecimal(value) === normalizeDecimal(token);
 }
 
-/** A decimal in canonical form: digits without leading or trailing zeros, and a power of ten. */
-function decimal(token: string): string {
+/** The canonical form of a decimal: digits without leading or trailing zeros, and a power of ten. */
+function normalizeDecimal(token: string): string {
   const [, whole = '', fraction = '', exponent = '0'] =
     /^-?(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(token) ?? [];
   const digits = (whole + fraction).replace(/^0+/, '');
@@ -87,6 +87,6 @@ function isObject(value: unknown): boolean {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-function shorten(token: string): string {
+function truncate(token: string): string {
   return token.length <= 40 ? token : `${token.slice(0, 40)}...`;
 }

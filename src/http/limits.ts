@@ -5,17 +5,20 @@ import { readFileSync } from 'node:fs';
 export const bodyBytesMax = 16_384;
 /** Maximum size of the request line and headers together. */
 export const headerBytesMax = 16_384;
-/** Maximum number of request headers. Each costs a few hundred bytes of memory, however short it is. */
+/** Maximum number of request headers. Even a short one costs a few hundred bytes of memory. */
 export const headersMax = 100;
-/** Maximum time until a request has arrived completely. */
+/** Maximum time in which a complete request must arrive. */
 export const requestTimeoutMs = 30_000;
-/** How often Node checks for requests that exceed it. */
+/** How often Node checks for requests that exceed `requestTimeoutMs`. */
 export const requestCheckMs = 1_000;
-/** Maximum time without traffic on a connection, even if the client has stopped reading a response. */
-export const inactivityTimeoutMs = 120_000;
-/** Pipelined requests: those of a connection that wait for the response to an earlier one. */
+/**
+ * Idle timeout: a connection without traffic is closed after this time. It also ends the response to a client that
+ * stops reading.
+ */
+export const idleTimeoutMs = 120_000;
+/** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */
 export const pipelinedRequestsMax = 8;
-/** Pipelined requests of all connections together; each can have 16 KiB of headers. */
+/** Maximum number of pipelined requests of all connections together. Each can have 16 KiB of headers. */
 export const pipelinedRequestsTotalMax = 4_000;
 
 /**
@@ -25,7 +28,7 @@ export const pipelinedRequestsTotalMax = 4_000;
 export const lingerMs = 2_000;
 export const lingerBytesMax = 16 * 1024 * 1024;
 
-/** Bytes of long responses that wait in memory until clients read them: of all users, and of one user. */
+/** Maximum bytes of long responses in memory until clients read them: of all users, and of one user. */
 export const unreadBytesMax = 64 * 1024 * 1024;
 export const unreadBytesOfUserMax = 4 * 1024 * 1024;
 

@@ -1,7 +1,9 @@
 /**
- * Sends lists: short pages as text, others as a stream. Memory is bounded for any length of list, size of plants and
- * speed of client. A stream reads a batch after the client has read the previous one, and batches have a maximum
- * size.
+ * Sends lists: short pages as text, others as a stream. Memory is bounded for any length of the list, size of its
+ * plants and speed of the client. A stream reads the next batch when the client has read the previous one, and
+ * batches have a maximum size.
+ *
+ * If the client stops reading, the stream waits until `idleTimeoutMs` (limits.ts) closes the connection.
  */
 import { Readable } from 'node:stream';
 import type { Caller } from '../access.ts';
@@ -10,7 +12,7 @@ import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
 import { runInSlice } from '../time-slices.ts';
 import type { Reservation } from './response-budget.ts';
 
-/** Pages of up to this many plants are read directly, instead of in a time slice. */
+/** Pages of up to this many plants are read at once, without a time slice. */
 const shortPagePlantsMax = 100;
 
 /**
@@ -24,7 +26,7 @@ const batchPlantsMin = 50; // plants of the maximum size have about `batchChars`
 const batchPlantsMax = 1_000;
 const firstBatchPlants = 128;
 
-/** Maximum number of ids that are kept while a long page is sent. */
+/** Maximum number of ids that are held in memory while a long page is sent. */
 const pageIdsMax = 100_000;
 const pageIdBytes = 8;
 
@@ -40,7 +42,7 @@ export interface ListQuery {
   fields?: readonly PlantField[];
 }
 
-export interface List {
+export interface ListResponse {
   body: string | Readable;
   /** The cursor of the next page; undefined without a limit, or if no plant follows. */
   next: number | undefined;
@@ -50,19 +52,24 @@ export interface ListContext {
   storage: PlantStorage;
   caller: Caller;
   budget: Reservation;
-  /** Returns true after the client has disconnected; reading then stops. */
-  isGone: () => boolean;
+  /** Returns true after the client has disconnected. Reading then stops. */
+  isDisconnected: () => boolean;
 }
 
 type Range = Pick<PlantQuery, 'after' | 'upTo' | 'limit'>;
 type Read = (range: Range, fields?: readonly PlantField[]) => Promise<PlantPage>;
 
 export async function listPlants(
-  { storage, caller, budget, isGone }: ListContext,
+  { storage, caller, budget, isDisconnected }: ListContext,
   { limit, after = 0, tag, fields = defaultFields }: ListQuery,
-): Promise<List> {
-  const read: Read = (range, wanted = fields) =>
-    storage.listPlants(caller, { ...range, tag, fields: wanted, isAborted: isGone });
+): Promise<ListResponse> {
+  const read: Read = (range, requestedFields = fields) =>
+    storage.listPlants(caller, {
+      ...range,
+      tag,
+      fields: requestedFields,
+      isAborted: isDisconnected,
+    });
   const reserve = (json: string) => budget.reserve(Buffer.byteLength(json));
   if (limit !== undefined && limit <= shortPagePlantsMax) {
     const { json, next } = await read({ after, limit });
@@ -70,14 +77,14 @@ export async function listPlants(
     return { body: `[${json}]`, next };
   }
 
-  const batches = new Batches(read, fields, after, limit ?? Infinity);
+  const batches = new BatchReader(read, fields, after, limit ?? Infinity);
   const idsBytes = Math.min(limit ?? 0, pageIdsMax) * pageIdBytes;
-  // The check runs in the time slice of the first batch, just before it is read: reading is most of the work, and a
-  // list that exceeds the budget should not cause it.
+  // Checks the budget in the time slice of the first batch, before reading it: reading is most of the work, and a list
+  // that exceeds the budget must not cause it.
   let json = await batches.read(() => budget.check(2 * streamBytes + idsBytes));
   if (!batches.isDone || json.length > uncountedCharsMax) reserve(json);
-  while (!batches.isDone && json.length < chunkCharsMin && !isGone()) {
-    const more = withComma(await batches.read());
+  while (!batches.isDone && json.length < chunkCharsMin && !isDisconnected()) {
+    const more = prependComma(await batches.read());
     reserve(more);
     json += more;
   }
@@ -85,68 +92,68 @@ export async function listPlants(
     return { body: `[${json}]`, next: limit === undefined ? undefined : batches.after };
   }
   budget.reserve(streamBytes + idsBytes);
-  const next = limit === undefined ? undefined : await batches.countPage(isGone);
-  return { body: streamOf(json, batches), next };
+  const next = limit === undefined ? undefined : await batches.collectPageIds(isDisconnected);
+  return { body: createStream(json, batches), next };
 }
 
 /** Reads a list in batches. */
-class Batches {
+class BatchReader {
   readonly #read: Read;
   readonly #fields: readonly PlantField[];
-  /** The cursor of the next batch; undefined after the last one. */
+  /** The id after which the next batch begins; undefined after the last batch. */
   after: number | undefined;
-  /** How many plants can still be read. */
-  #left: number;
+  /** How many plants of the limit remain. */
+  #remaining: number;
   /** How many plants to read in the next batch. */
-  #plants = firstBatchPlants;
-  /** The remaining plants of a page, after countPage(). */
-  #ids: readonly number[] | undefined;
+  #batchPlants = firstBatchPlants;
+  /** The ids of the remaining plants of a page, after collectPageIds(). */
+  #pageIds: readonly number[] | undefined;
 
   constructor(read: Read, fields: readonly PlantField[], after: number, limit: number) {
     this.#read = read;
     this.#fields = fields;
     this.after = after;
-    this.#left = limit;
+    this.#remaining = limit;
   }
 
   get isDone(): boolean {
-    return this.after === undefined || this.#left === 0;
+    return this.after === undefined || this.#remaining === 0;
   }
 
-  /** Reads the next plants as JSON; empty if they have been deleted. */
+  /** Reads the next batch as JSON. Empty if its plants have been deleted meanwhile. */
   async read(check = () => {}): Promise<string> {
     for (;;) {
-      const limit = Math.min(this.#left, this.#plants);
-      const ids = this.#ids?.slice(0, limit);
+      const limit = Math.min(this.#remaining, this.#batchPlants);
+      const ids = this.#pageIds?.slice(0, limit);
       const range = { after: this.after ?? 0, upTo: ids?.at(-1), limit };
       const { json, next } = await runInSlice(() => {
         check();
         return this.#read(range);
       });
-      this.#plants = batchSize(batchChars, json.length / limit);
+      this.#batchPlants = batchSize(batchChars, json.length / limit);
       if (json.length > 2 * batchChars && limit > batchPlantsMin) continue; // read fewer plants
-      this.#left -= limit;
+      this.#remaining -= limit;
       if (ids === undefined) {
         this.after = next;
         return json;
       }
       this.after = range.upTo;
-      this.#ids = this.#ids?.slice(limit);
+      this.#pageIds = this.#pageIds?.slice(limit);
       return next === undefined ? json : this.#readOnly(new Set(ids), range);
     }
   }
 
   /**
-   * Reads the ids of a page, because the Link header is sent before its plants. Returns the cursor of the next page;
-   * undefined if no plant follows.
+   * Collects the ids of a page, because the Link header is sent before its plants. Returns the cursor of the next
+   * page; undefined if no plant follows.
    *
-   * Plants that are created inside the page later are left out: they would exceed the limit. A page with more than
-   * `pageIdsMax` plants ends there, unless it is the last page.
+   * Plants that are created inside the page later are omitted, because they would exceed the limit. A page with more
+   * than `pageIdsMax` plants ends there, unless it is the last page.
    */
-  async countPage(isGone: () => boolean): Promise<number | undefined> {
+  async collectPageIds(isDisconnected: () => boolean): Promise<number | undefined> {
     const ids: number[] = [];
     let next = this.after;
-    for (let left = this.#left; left > 0 && next !== undefined && !isGone();) {
+    for (let left = this.#remaining; left > 0 && next !== undefined && !isDisconnected();) {
       const range: Range = { after: next, limit: Math.min(left, batchPlantsMax) };
       const page: PlantPage = await runInSlice(() => this.#read(range, ['id']));
       const found = JSON.parse(`[${page.json}]`) as Pick<Plant, 'id'>[]; // only ids were requested
@@ -156,12 +163,12 @@ class Batches {
     }
     const isLong = ids.length >= pageIdsMax;
     if (isLong && next === undefined) return undefined; // the rest of the list, including new plants
-    this.#ids = ids;
-    this.#left = ids.length;
+    this.#pageIds = ids;
+    this.#remaining = ids.length;
     return isLong ? ids.at(-1) : next;
   }
 
-  /** Reads the plants with these ids that still exist, without others that were created between them. */
+  /** Reads the plants with these ids that still exist, and skips others that were created between them. */
   async #readOnly(ids: ReadonlySet<number>, { after, upTo }: Range): Promise<string> {
     const plants: Plant[] = [];
     for (let next: number | undefined = after; next !== undefined;) {
@@ -179,16 +186,16 @@ function batchSize(chars: number, charsEach: number): number {
   return Math.min(batchPlantsMax, Math.max(batchPlantsMin, Math.floor(chars / charsEach)));
 }
 
-/** Streams text. Bytes would be 10 % faster, but hold more memory until garbage collection. */
-function streamOf(first: string, batches: Batches): Readable {
+/** Streams strings. Buffers would be 10 % faster, but hold more memory until garbage collection. */
+function createStream(first: string, batches: BatchReader): Readable {
   let json = `[${first}`;
   return new Readable({
     objectMode: true,
-    highWaterMark: 0, // reads nothing before the client has read the previous chunk
+    highWaterMark: 0, // reads no batch before the client has read the previous chunk
     async read() {
       try {
         while (json.length < chunkCharsMin && !batches.isDone) {
-          json += withComma(await batches.read());
+          json += prependComma(await batches.read());
         }
         this.push(batches.isDone ? `${json}]` : json);
         json = '';
@@ -202,7 +209,7 @@ function streamOf(first: string, batches: Batches): Readable {
   });
 }
 
-/** For batches after the first one, which is never empty. */
-function withComma(json: string): string {
+/** For every batch after the first one, which is never empty. */
+function prependComma(json: string): string {
   return json === '' ? '' : `,${json}`;
 }

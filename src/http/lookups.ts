@@ -1,5 +1,5 @@
 /**
- * Queues lookups of tokens that are not cached. Clients can make up any number of tokens, because the checksum is
+ * Limits lookups of tokens that are not cached. Clients can invent any number of tokens, because the checksum is
  * public. So each client has a limited number of lookups, and clients are served round-robin. A flood from one
  * client delays neither the new tokens of others nor requests with known tokens.
  */
@@ -8,12 +8,13 @@ import { Problem } from '../problem.ts';
 /** Maximum number of requests that wait for a lookup. */
 export const waitingLookupsMax = 2_048;
 /**
- * With 4 seconds to identify a caller, 1 to check the schema and 5.5 to write, a response takes at most 12.
+ * How long a lookup can wait. A response takes at most 12 s: this, 4 s to identify the caller, 1 s to check the
+ * schema and 5.5 s to write.
  */
 const lookupWaitMsMax = 1_000;
 
-interface Waiting {
-  begin: () => void;
+interface QueuedLookup {
+  start: () => void;
   refuse: () => void;
 }
 
@@ -21,7 +22,7 @@ interface Waiting {
 interface Client {
   name: string;
   inProgress: number;
-  waiting: Set<Waiting>;
+  waiting: Set<QueuedLookup>;
 }
 
 export class Lookups {
@@ -32,7 +33,7 @@ export class Lookups {
   #inProgress = 0;
   #waiting = 0;
 
-  /** At most `max` lookups run at a time, and half as many for one client. */
+  /** `max` is the number of concurrent lookups. One client can have half of them. */
   constructor(max: number) {
     this.#max = max;
   }
@@ -42,7 +43,7 @@ export class Lookups {
     const name = clientAt(address);
     const client = this.#clients.get(name) ?? { name, inProgress: 0, waiting: new Set() };
     this.#clients.set(name, client);
-    if (this.#hasRoomFor(client)) this.#begin(client);
+    if (this.#canStart(client)) this.#start(client);
     else await this.#wait(client);
     try {
       return await lookup();
@@ -51,11 +52,11 @@ export class Lookups {
     }
   }
 
-  #hasRoomFor(client: Client): boolean {
+  #canStart(client: Client): boolean {
     return this.#inProgress < this.#max && client.inProgress < this.#max / 2;
   }
 
-  #begin(client: Client): void {
+  #start(client: Client): void {
     client.inProgress++;
     this.#inProgress++;
   }
@@ -63,18 +64,18 @@ export class Lookups {
   #end(client: Client): void {
     client.inProgress--;
     this.#inProgress--;
-    this.#beginNext();
+    this.#startNext();
     this.#removeIdle(client);
   }
 
-  #beginNext(): void {
+  #startNext(): void {
     for (const client of this.#queue) {
       const [first] = client.waiting;
-      if (first === undefined || !this.#hasRoomFor(client)) continue;
+      if (first === undefined || !this.#canStart(client)) continue;
       this.#remove(client, first);
       if (this.#queue.delete(client) && client.waiting.size > 0) this.#queue.add(client);
-      this.#begin(client);
-      first.begin();
+      this.#start(client);
+      first.start();
       return;
     }
   }
@@ -82,7 +83,7 @@ export class Lookups {
   async #wait(client: Client): Promise<void> {
     if (this.#waiting >= waitingLookupsMax) this.#makeRoomFor(client);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting = { begin: resolve, refuse: () => reject(tooManyLookups()) };
+    const waiting = { start: resolve, refuse: () => reject(tooManyLookups()) };
     client.waiting.add(waiting);
     this.#queue.add(client);
     this.#waiting++;
@@ -90,7 +91,7 @@ export class Lookups {
     await promise.finally(() => clearTimeout(timer));
   }
 
-  /** Drops the oldest waiting lookup of the client that has the most. */
+  /** Refuses the oldest waiting lookup of the client that has the most. */
   #makeRoomFor(newcomer: Client): void {
     let busiest = newcomer;
     for (const client of this.#queue)
@@ -100,14 +101,14 @@ export class Lookups {
     this.#refuse(busiest, oldest);
   }
 
-  #refuse(client: Client, waiting: Waiting): void {
+  #refuse(client: Client, waiting: QueuedLookup): void {
     this.#remove(client, waiting);
     if (client.waiting.size === 0) this.#queue.delete(client);
     this.#removeIdle(client);
     waiting.refuse();
   }
 
-  #remove(client: Client, waiting: Waiting): void {
+  #remove(client: Client, waiting: QueuedLookup): void {
     client.waiting.delete(waiting);
     this.#waiting--;
   }
@@ -125,8 +126,8 @@ function tooManyLookups(): Problem {
 }
 
 /**
- * The client of an address. IPv6 addresses with the same first 64 bits are one client, because hosts get whole /64
- * networks. Each IPv4 address is a client, also as ::ffff:192.0.2.1.
+ * The client of an address. IPv6 addresses with the same first 64 bits are one client, because a host can have a
+ * complete /64 network. Each IPv4 address is a client, also as ::ffff:192.0.2.1.
  */
 export function clientAt(address = ''): string {
   if (!address.includes(':') || address.includes('.')) return address;

@@ -1,6 +1,6 @@
 /**
- * What RFC 9110 says of methods: OPTIONS answers with Allow, and a method that a path does not know
- * gets 405 with Allow, not 404. So does CONNECT, which Node keeps from every route.
+ * Handles OPTIONS and unsupported methods (RFC 9110). OPTIONS returns Allow. A method that the path does not support
+ * gets 405 with Allow instead of 404. So does CONNECT, which Node does not route.
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, HTTPMethods } from 'fastify';
@@ -9,48 +9,48 @@ import { refuseConnect } from './client-errors.ts';
 import type { Connections } from './connections.ts';
 import { methodNotAllowed } from './problems.ts';
 
-/** Call it before the first route is added: it collects the methods of all. */
-export function answerOtherMethods(app: FastifyInstance, connections: Connections): void {
+/** Call it before the first route is added, because it collects the methods of all routes. */
+export function handleOtherMethods(app: FastifyInstance, connections: Connections): void {
   const methods = new Set<HTTPMethods>();
 
   app.addHook('onRoute', ({ method }) => {
     for (const one of [method].flat()) methods.add(one);
   });
 
-  // A hook and not a handler: it comes before the body is looked at, which may be of any kind here.
+  // A hook instead of a handler, because hooks run before the body is checked, which can be of any type here.
   app.addHook<{ Params: Record<string, string> }>('onRequest', (request, reply, done) => {
-    if (!request.is404 && !hasEmpty(request.params)) return done();
+    if (!request.is404 && !hasEmptyParam(request.params)) return done();
     const { url = '' } = request.raw;
-    const isWhole = url.startsWith('*'); // the service and no path (RFC 9110, section 9.3.7)
-    const known = [...methods].filter((method) => isWhole || hasRoute(app, method, url));
-    if (known.length === 0) {
+    const isServerWide = url.startsWith('*'); // the server, not a path (RFC 9110, section 9.3.7)
+    const allowed = [...methods].filter((method) => isServerWide || hasRoute(app, method, url));
+    if (allowed.length === 0) {
       return done(
         new Problem('path-not-found', 'There is nothing at this path. /docs lists the paths.'),
       );
     }
-    const allow = allowOf(known);
+    const allow = allowHeader(allowed);
     reply.header('allow', allow);
     if (request.method === 'OPTIONS') return void reply.code(204).send();
     return done(methodNotAllowed(allow));
   });
 
   app.server.on('connect', ({ socket }: IncomingMessage) =>
-    refuseConnect(socket, connections, allowOf(methods)),
+    refuseConnect(socket, connections, allowHeader(methods)),
   );
 }
 
-function allowOf(methods: Iterable<string>): string {
+function allowHeader(methods: Iterable<string>): string {
   return [...methods, 'OPTIONS'].toSorted().join(', ');
 }
 
-/** Asks the router that routes requests, so a path is the same one with every method. */
+/** Uses the router of the app, so that paths match exactly as for requests. */
 function hasRoute(app: FastifyInstance, method: HTTPMethods, url: string): boolean {
   const route = app.findRoute({ method, url });
-  return route !== null && !hasEmpty(route.params);
+  return route !== null && !hasEmptyParam(route.params);
 }
 
-/** The router takes /plants/ for /plants/:id with an empty id. */
-function hasEmpty(params: Record<string, string | undefined>): boolean {
+/** The router matches /plants/ as /plants/:id with an empty id. */
+function hasEmptyParam(params: Record<string, string | undefined>): boolean {
   for (const name in params) if (params[name] === '') return true;
   return false;
 }

@@ -1,6 +1,6 @@
 /**
- * The operations as schemas: the only source of what a request may say, of its type and of the OpenAPI
- * document. responses.ts has their responses.
+ * The operations as schemas: the only source of validation, of the types of requests and of the OpenAPI document.
+ * responses.ts has their responses.
  */
 import type { Static, TSchema } from '@sinclair/typebox';
 import type { FastifyTypeProvider } from 'fastify';
@@ -9,13 +9,13 @@ import { NewPlant, PlantField, PlantId, Tag } from '../plant.ts';
 import { publish, Type } from '../typebox.ts';
 import { Health, json, Plant, response, responses } from './responses.ts';
 
-/** Types a checked request by its schemas. Answers are written as text, so they have no type here. */
-export interface CheckedByTypeBox extends FastifyTypeProvider {
+/** Derives the types of a validated request from its schemas. Responses are text, so they have no type here. */
+export interface TypeBoxProvider extends FastifyTypeProvider {
   validator: this['schema'] extends TSchema ? Static<this['schema']> : unknown;
   serializer: unknown;
 }
 
-/** A `limit` that a signed 32-bit integer carries: some storages take no larger one. */
+/** The largest signed 32-bit integer, because some storages support no larger limit. */
 const limitMax = 2_147_483_647;
 
 const fields = Type.Optional(
@@ -60,13 +60,13 @@ const tag = Type.Optional(
   publish(Tag, { meaning: 'Only plants with exactly this tag. Empty: only plants without a tag.' }),
 );
 
-const strictly = { additionalProperties: false };
+const strict = { additionalProperties: false };
 
-const OnePlant = Type.Object(
+const PlantParams = Type.Object(
   { id: publish(PlantId, { meaning: 'The id of the plant.' }) },
-  strictly,
+  strict,
 );
-const WhichFields = Type.Object({ fields }, strictly);
+const FieldsQuery = Type.Object({ fields }, strict);
 
 const anyOperation = {
   400: responses.InvalidRequest,
@@ -90,7 +90,7 @@ export const createPlant = {
   description:
     'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. If you send an id of your own, you can repeat the request without creating a second plant. Requires the scope `plants:write`.',
   tags: ['plants'],
-  querystring: WhichFields,
+  querystring: FieldsQuery,
   body: NewPlant,
   response: {
     201: json('The plant is created.', Plant, ['Location']),
@@ -101,13 +101,13 @@ export const createPlant = {
   },
 };
 
-export const listOfPlants = {
+export const listPlants = {
   operationId: 'listPlants',
   summary: 'List plants',
   description:
     'Returns the plants that the calling user has access to, in ascending order of id. The response has ids if `fields` names them. If plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
   tags: ['plants'],
-  querystring: Type.Object({ limit, after, tag, fields }, strictly),
+  querystring: Type.Object({ limit, after, tag, fields }, strict),
   response: { 200: json('The plants.', Type.Array(Plant), ['Link']), ...plantOperation },
 };
 
@@ -117,8 +117,8 @@ export const findPlant = {
   description:
     'Returns one plant that the calling user has access to. Requires the scope `plants:read`.',
   tags: ['plants'],
-  params: OnePlant,
-  querystring: WhichFields,
+  params: PlantParams,
+  querystring: FieldsQuery,
   response: { 200: json('The plant.', Plant), 404: responses.NotFound, ...plantOperation },
 };
 
@@ -128,8 +128,8 @@ export const deletePlant = {
   description:
     'Deletes one plant for good. The response is sent after the change is on disk. If you repeat the request, the response is 404. Requires the scope `plants:write`.',
   tags: ['plants'],
-  params: OnePlant,
-  querystring: Type.Object({}, strictly),
+  params: PlantParams,
+  querystring: Type.Object({}, strict),
   response: {
     204: response('The plant is deleted.', []),
     404: responses.NotFound,

@@ -1,6 +1,6 @@
 /**
- * The responses of the operations, as openapi.json describes them: each header, schema and problem once,
- * under its name in `components`. Examples of problems are those of docs/errors.md.
+ * The responses of the operations, as openapi.json describes them. Each header, schema and problem is defined once,
+ * under its name in `components`. The examples of problems are those of docs/errors.md.
  */
 import type { TSchema } from '@sinclair/typebox';
 import { idMax } from '../ids.ts';
@@ -10,8 +10,8 @@ import { Type } from '../typebox.ts';
 import { problemResponses, problemMediaType } from './problems.ts';
 
 /**
- * A plant in a response. Its strings have no rules here: a client that counts length in another way must not
- * refuse what the service has stored.
+ * A plant in a response. Its strings have no constraints here: a client that counts length in another way must not
+ * reject what the service has stored.
  */
 export const Plant = Type.Object(
   {
@@ -130,7 +130,7 @@ export const headers = {
 
 type HeaderName = keyof typeof headers;
 
-/** A response with these headers, and with `X-Request-Id`, which each one has. */
+/** A response with these headers and with `X-Request-Id`, which every response has. */
 export function response(description: string, names: readonly HeaderName[], content?: object) {
   const pairs = (['X-Request-Id', ...names] as const).map((name) => [name, headers[name]]);
   return { description, headers: Object.fromEntries(pairs), ...(content && { content }) };

@@ -9,7 +9,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { FastifyInstance } from 'fastify';
 import { invalidRequest, type Fault, type FaultPlace } from '../problem.ts';
 import { pointerTo, readJson } from './json.ts';
-import { readQuery, readText } from './query.ts';
+import { readQuery, parseParameter } from './query.ts';
 
 interface Input {
   value: unknown;
@@ -23,7 +23,7 @@ const ajv = new Ajv({
   allErrors: true, // bounded by the size of a body and of the headers
   verbose: true,
   strict: true,
-  validateSchema: false, // a test does it, because compiling the meta-schema is slow
+  validateSchema: false, // a test does it, because compiling the meta-schema slows down startup
 });
 
 /** Validates the requests of every route that is added to `app` later and has schemas. */
@@ -50,8 +50,8 @@ export function validateRequests(app: FastifyInstance): void {
 }
 
 function readParams(schema: TObject, params: unknown): Input {
-  const texts = Object.entries(params as Record<string, string>); // as find-my-way returns them
-  const value = texts.map(([name, text]) => [name, readText(schema.properties[name], text)]);
+  const texts = Object.entries(params as Record<string, string>); // find-my-way returns only strings
+  const value = texts.map(([name, text]) => [name, parseParameter(schema.properties[name], text)]);
   return { value: Object.fromEntries(value), faults: [] };
 }
 
@@ -66,25 +66,25 @@ function compile(schema: TObject, placeOf: (name: string) => FaultPlace) {
     validate ??= ajv.compile(schema); // at the first request, to keep startup fast
     if (input.value !== undefined && !validate(input.value)) {
       // One fault per member: its first error, with the complete rule.
-      const reported = new Set(input.faults.map(keyOf));
+      const reported = new Set(input.faults.map(placeKey));
       for (const error of validate.errors ?? []) {
-        const name = memberOf(error);
+        const name = memberName(error);
         const at = name === undefined ? { pointer: '' } : placeOf(name);
-        const fault = { ...at, detail: detailOf(error, name, schema, 'parameter' in at) };
-        if (!reported.has(keyOf(fault))) faults.push(fault);
-        reported.add(keyOf(fault));
+        const fault = { ...at, detail: describeFault(error, name, schema, 'parameter' in at) };
+        if (!reported.has(placeKey(fault))) faults.push(fault);
+        reported.add(placeKey(fault));
       }
     }
     return input.value;
   };
 }
 
-function keyOf(fault: FaultPlace): string {
+function placeKey(fault: FaultPlace): string {
   return 'pointer' in fault ? fault.pointer : fault.parameter;
 }
 
 /** The member that the error is about; undefined for the whole object. */
-function memberOf(error: ErrorObject): string | undefined {
+function memberName(error: ErrorObject): string | undefined {
   const params: Record<string, unknown> = error.params;
   if (error.keyword === 'required') return String(params['missingProperty']);
   if (error.keyword === 'additionalProperties') return String(params['additionalProperty']);
@@ -92,7 +92,7 @@ function memberOf(error: ErrorObject): string | undefined {
   return member?.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-function detailOf(
+function describeFault(
   error: ErrorObject,
   name: string | undefined,
   schema: TObject,
@@ -108,12 +108,11 @@ function detailOf(
   const rule = schema.properties[name]?.description ?? 'something else';
   if (error.keyword === 'required') return `"${name}" is missing; it must be ${rule}.`;
   // A parameter is always text, so "wrong type" would confuse.
-  const wrong =
-    isParameter && error.keyword === 'type' ? 'is not valid' : wrongTexts[error.keyword];
-  return `"${name}" ${wrong ?? 'is not valid'}; it must be ${rule}.`;
+  const reason = isParameter && error.keyword === 'type' ? 'is not valid' : reasons[error.keyword];
+  return `"${name}" ${reason ?? 'is not valid'}; it must be ${rule}.`;
 }
 
-const wrongTexts: Record<string, string> = {
+const reasons: Record<string, string> = {
   type: 'has the wrong type',
   minLength: 'is empty',
   maxLength: 'is too long',
