@@ -22,7 +22,7 @@ const systems = [
 
 /** The title of the chart, which is also its message. */
 export function chartTitle(comparisons: readonly Comparison[]): string {
-  return `Plant Store answers ${timesTypical(comparisons)} times as many requests as Express 5`;
+  return `Plant Store serves ${timesTypical(comparisons)} times as many requests as Express 5`;
 }
 
 /** Returns the same bytes for the same figures. */

@@ -1,6 +1,6 @@
 /**
- * A list without a limit, for a user with a store of their own: how long it takes, and how much memory the server
- * needs for it above its idle memory.
+ * A list without a limit, for a user with a store of their own. Measures its time, and the memory that the server
+ * needs in addition to its idle memory.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * Fills a PostgreSQL server with the same plants and tokens as seed.ts, in a database for each system, and reads
+ * Fills a PostgreSQL server with the same plants and tokens as seed.ts, in a database for each system. Also reads
  * the size of its tables and the number of connections. The server runs only during the bench.
  */
 import { PostgresServer, query } from '../test/support/postgres.ts';

@@ -1,5 +1,5 @@
 /**
- * Time from the start of the command to the first authenticated response, on a store with all plants, and the
+ * Time from the start of the command to the first authenticated response, on a store with all plants. Also the
  * idle memory of the server after that.
  */
 import { setTimeout } from 'node:timers/promises';

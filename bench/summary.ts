@@ -70,9 +70,9 @@ export function sentences(plants: number, comparisons: readonly Comparison[]): s
       (ratio) => `${(100 * ratio).toFixed(0)} %`,
     );
   return [
-    `With ${formatNumber(plants)} plants, Plant Store answers ${firstPage} first pages, ${page} other pages or ${create} durable creates a second.`,
+    `With ${formatNumber(plants)} plants, Plant Store serves ${firstPage} first pages, ${page} other pages or ${create} durable creates a second.`,
     `That is ${timesTypical(comparisons)} times as many as the same service on Express 5 and better-sqlite3.`,
-    `Reads reach ${toBaseline(true)} of what bare \`node:http\` answers, and writes ${toBaseline(false)} of what it answers with a synced log.`,
+    `Reads reach ${toBaseline(true)} of the rate of bare \`node:http\`, and writes ${toBaseline(false)} of its rate with a synced log.`,
   ].join('\n');
 }
 

@@ -2,7 +2,7 @@
  * Prints a CycloneDX SBOM of the packages that the service runs on, from package-lock.json.
  *
  * `npm sbom --omit dev` also omits packages that both the service and development need. So this lists all
- * packages and removes those for development only.
+ * packages, and removes those that are only for development.
  */
 import { execFileSync } from 'node:child_process';
 import packageFile from '../package.json' with { type: 'json' };

@@ -51,8 +51,8 @@ export function serveDocument(app: FastifyInstance, { path, read, headers }: Doc
 }
 
 /**
- * Without Brotli, which would save another 12 % of the largest document: browsers accept it only over TLS, and a
- * proxy that adds TLS can compress as well.
+ * Brotli would save another 12 % of the largest document. It is not used, because browsers accept it only over TLS,
+ * and a proxy that adds TLS can compress as well.
  */
 async function encode(read: () => Promise<Buffer>): Promise<Representations> {
   const { gzip } = await import('node:zlib'); // loaded here to keep startup fast

@@ -79,7 +79,7 @@ export async function listPlants(
 
   const batches = new BatchReader(read, fields, after, limit ?? Infinity);
   const idsBytes = Math.min(limit ?? 0, pageIdsMax) * pageIdBytes;
-  // Checks the budget in the time slice of the first batch, before reading it: reading is most of the work, and a list
+  // Checks the budget in the time slice of the first batch, before reading it. Reading is most of the work, and a list
   // that exceeds the budget must not cause it.
   let json = await batches.read(() => budget.check(2 * streamBytes + idsBytes));
   if (!batches.isDone || json.length > uncountedCharsMax) reserve(json);

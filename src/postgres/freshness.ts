@@ -20,7 +20,7 @@ const grantsMax = 10_000;
 const storesMax = 10_000;
 const pageCharsMax = 8 * 1024 * 1024;
 /** What a cached page weighs besides its text. */
-const entryChars = 200;
+const entryOverheadChars = 200;
 
 export const refreshSql = prepared<VersionsRow>(
   'refresh',
@@ -53,7 +53,7 @@ export class Freshness {
   readonly #grants = new Cache<{ grant: Grant; version: number; untilMs: number }>(grantsMax);
   readonly #pages = new Cache<{ page: PlantPage; version: string; untilMs: number }>(
     pageCharsMax,
-    ({ page }) => page.json.length + entryChars,
+    ({ page }) => page.json.length + entryOverheadChars,
   );
 
   constructor(pool: Pool) {

@@ -78,7 +78,7 @@ export const plantSql = {
   delete: `
     DELETE FROM plants
     WHERE store = ? AND id = ? AND owner = ?`,
-  scanStepEnd: `
+  endOfStep: `
     SELECT id FROM ${plantsByOwner}
     WHERE store = ? AND owner = ? AND id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ${stepPlantsMax - 1}`,
   insert: `
@@ -93,7 +93,7 @@ export class Plants {
   readonly #find: Statement<[name: string, tag: string, owner: number]>;
   readonly #findOwner: Statement<[owner: number]>;
   readonly #delete: Statement;
-  readonly #scanStepEnd: Statement<[id: number]>;
+  readonly #endOfStep: Statement<[id: number]>;
   readonly #insert: Statement;
   /** Prepared on demand, by kind and fields: most services use few of the combinations. */
   readonly #pages = new Map<string, Statement<PageRow>>();
@@ -105,7 +105,7 @@ export class Plants {
     this.#find = prepare(database, plantSql.find);
     this.#findOwner = prepare(database, plantSql.findOwner);
     this.#delete = prepare(database, plantSql.delete);
-    this.#scanStepEnd = prepare(database, plantSql.scanStepEnd);
+    this.#endOfStep = prepare(database, plantSql.endOfStep);
     this.#insert = prepare(database, plantSql.insert);
   }
 
@@ -156,7 +156,7 @@ export class Plants {
       const matches = rows.filter(([, , plantTag]) => plantTag === tag);
       return stepOf(matches, query, scannedTo);
     }
-    const scannedTo = this.#scanStepEnd.get(store, owner, after, upTo)?.[0];
+    const scannedTo = this.#endOfStep.get(store, owner, after, upTo)?.[0];
     const range = { ...query, upTo: scannedTo ?? upTo };
     const [array, plants, last, hasMore] = this.#readPage('ownerTag', store, read, range);
     return {

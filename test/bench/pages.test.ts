@@ -90,7 +90,7 @@ test('the chart is small, has its message as a text, and no script', async (t) =
   await writePages(folder, report);
   const chart = read('performance.svg');
   assert.ok(Buffer.byteLength(chart) < chartBytesMax, `${Buffer.byteLength(chart)} bytes`);
-  const message = 'Plant Store answers 2.0 times as many requests as Express 5';
+  const message = 'Plant Store serves 2.0 times as many requests as Express 5';
   assert.ok(chart.includes(`<title>${message}</title>`));
   assert.ok(read('performance.md').includes(`![${message}. `));
   assert.doesNotMatch(chart, /<script/);
