@@ -16,7 +16,7 @@ export interface Workload {
   disposablePerSecond?: number;
 }
 
-const deletesPerSecondMax = 60_000;
+const maxDeletesPerSecond = 60_000;
 
 export const workloads: readonly Workload[] = [
   { name: 'list-20', requests: 'list', connections: 32 },
@@ -28,13 +28,13 @@ export const workloads: readonly Workload[] = [
     name: 'delete',
     requests: 'delete',
     connections: 32,
-    disposablePerSecond: deletesPerSecondMax,
+    disposablePerSecond: maxDeletesPerSecond,
   },
   {
     name: 'mix',
     requests: 'mix',
     connections: 32,
-    disposablePerSecond: deletesPerSecondMax / 50, // 2 % of its requests delete
+    disposablePerSecond: maxDeletesPerSecond / 50, // 2 % of its requests delete
   },
 ];
 

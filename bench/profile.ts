@@ -16,7 +16,7 @@ import { assertToolsInstalled, temporaryFolder } from './workspace.ts';
 
 const plants = 100_000;
 const loadSeconds = 5;
-const entriesMax = 25;
+const maxEntries = 25;
 /** V8's name for the time in which a thread waits, with an empty location. */
 const idle = '(idle)\t';
 
@@ -74,7 +74,7 @@ function tableOf(thread: string, { nodes, samples, timeDeltas }: Profile): strin
   selfUs.delete(idle);
   const rows = [...selfUs]
     .toSorted(([, a], [, b]) => b - a)
-    .slice(0, entriesMax)
+    .slice(0, maxEntries)
     .map(([entry, us]) => [...entry.split('\t'), percent(us, totalUs - idleUs)]);
   const note = `${thread}: idle ${percent(idleUs, totalUs)} % of the time, not included below.`;
   return `${note}\n\n${table(['Function', 'Location', 'Self %'], rows)}`;

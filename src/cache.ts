@@ -8,13 +8,13 @@
  * - documents, such as openapi.json: http/documents.ts, without this class
  */
 export class Cache<Value extends object> {
-  readonly #weightMax: number;
+  readonly #maxWeight: number;
   readonly #weightOf: (value: Value) => number;
   readonly #values = new Map<string, Value>();
   #weight = 0;
 
-  constructor(weightMax: number, weightOf: (value: Value) => number = () => 1) {
-    this.#weightMax = weightMax;
+  constructor(maxWeight: number, weightOf: (value: Value) => number = () => 1) {
+    this.#maxWeight = maxWeight;
     this.#weightOf = weightOf;
   }
 
@@ -37,7 +37,7 @@ export class Cache<Value extends object> {
     this.#values.set(key, value);
     this.#weight += this.#weightOf(value);
     for (const [oldest, evicted] of this.#values) {
-      if (this.#weight <= this.#weightMax) return;
+      if (this.#weight <= this.#maxWeight) return;
       this.#values.delete(oldest);
       this.#weight -= this.#weightOf(evicted);
     }

@@ -3,7 +3,7 @@ import type { Credential, Grant, Role, Scope } from './access.ts';
 /** The users of a storage (storage.ts), and the tokens that identify them. */
 export interface IdentityStorage {
   /** Maximum number of credentials to look up at a time: more would delay other requests. */
-  readonly lookupsMax: number;
+  readonly maxLookups: number;
 
   /**
    * The grant of this credential, even if it has expired or was revoked; undefined if there is none. It is

@@ -3,4 +3,4 @@
  * section 6). It is not in plant.ts, because loading the schema library doubles the start time of the
  * writer thread.
  */
-export const idMax = Number.MAX_SAFE_INTEGER;
+export const maxId = Number.MAX_SAFE_INTEGER;

@@ -18,7 +18,7 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
 }
 
 /** Larger first pages are not cached. */
-const firstPagePlantsMax = 100;
+const maxFirstPagePlants = 100;
 
 /**
  * The cache key of a first page (`Freshness.page`), shared by all callers who see the same plants. Undefined for
@@ -27,7 +27,7 @@ const firstPagePlantsMax = 100;
 export function firstPageKey({ store, read }: ReadAccess, query: PlantQuery): string | undefined {
   const { after, upTo, limit, tag, fields } = query;
   const isFirst = after === 0 && upTo === undefined && tag === undefined;
-  if (!isFirst || limit > firstPagePlantsMax) return undefined;
+  if (!isFirst || limit > maxFirstPagePlants) return undefined;
   return `${store} ${soleOwner(read) ?? String(read)} ${limit} ${fields.join()}`;
 }
 

@@ -24,7 +24,7 @@ export interface Schema {
 }
 
 /** Programs before 0.1.0 refuse a number above their own version, so they refuse any number from 1,000 on. */
-const versionsMax = 1_000;
+const maxVersions = 1_000;
 
 /**
  * Reads the migrations in a folder, in order. Throws if a number or a first line is wrong: such a program must
@@ -55,13 +55,13 @@ export function schemaAfter({ version, usableFrom }: Schema, { refusesOlder }: M
  * 0.1.0. Otherwise it is larger, so programs before 0.1.0 refuse it.
  */
 export function encodeSchema({ version, usableFrom }: Schema): number {
-  return version === usableFrom ? version : usableFrom * versionsMax + version;
+  return version === usableFrom ? version : usableFrom * maxVersions + version;
 }
 
 export function decodeSchema(number: number): Schema {
-  return number < versionsMax
+  return number < maxVersions
     ? { version: number, usableFrom: number }
-    : { version: number % versionsMax, usableFrom: Math.floor(number / versionsMax) };
+    : { version: number % maxVersions, usableFrom: Math.floor(number / maxVersions) };
 }
 
 /** Throws Refusal if a program with `newest` migrations must not use the database `name`. */

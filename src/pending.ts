@@ -1,7 +1,7 @@
 import { tooManyWrites } from './problem.ts';
 
 /** Maximum number of pending writes; more are refused immediately. */
-export const pendingMax = 4_096;
+export const maxPending = 4_096;
 
 interface PendingWrite<Result> {
   sinceMs: number;
@@ -19,7 +19,7 @@ export class Pending<Result> {
 
   /** The first number is 1. Throws the Problem `overloaded` if too many writes are pending. */
   add(): readonly [number: number, outcome: Promise<Result>] {
-    if (this.#waiting.size >= pendingMax) throw tooManyWrites();
+    if (this.#waiting.size >= maxPending) throw tooManyWrites();
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     this.#waiting.set(++this.#lastNumber, { sinceMs: performance.now(), resolve, reject });
     return [this.#lastNumber, promise];

@@ -1,9 +1,9 @@
 import type { Static } from '@sinclair/typebox';
-import { idMax } from './ids.ts';
+import { maxId } from './ids.ts';
 import { publish, Type } from './typebox.ts';
 
-export const nameCodePointsMax = 200;
-export const tagCodePointsMax = 100;
+export const maxNameCodePoints = 200;
+export const maxTagCodePoints = 100;
 
 // The description of a schema is its rule: a fragment that fits after "must be". A refusal quotes it;
 // openapi.json has it after the meaning of the value.
@@ -24,9 +24,9 @@ const notBlankWithout = (characters: string) =>
 export const Name = publish(
   Type.String({
     minLength: 1,
-    maxLength: nameCodePointsMax,
+    maxLength: maxNameCodePoints,
     pattern: notBlankWithout(refused),
-    description: `a string of 1 to ${nameCodePointsMax} Unicode code points, at least one of them not white space, without control characters and lone surrogates`,
+    description: `a string of 1 to ${maxNameCodePoints} Unicode code points, at least one of them not white space, without control characters and lone surrogates`,
     examples: ['Monstera deliciosa'],
   }),
   { meaning: 'What the plant is called.', pattern: notBlankWithout(refusedEverywhere) },
@@ -34,9 +34,9 @@ export const Name = publish(
 
 export const Tag = publish(
   Type.String({
-    maxLength: tagCodePointsMax,
+    maxLength: maxTagCodePoints,
     pattern: without(refused),
-    description: `a string of at most ${tagCodePointsMax} Unicode code points, without control characters and lone surrogates`,
+    description: `a string of at most ${maxTagCodePoints} Unicode code points, without control characters and lone surrogates`,
     examples: ['indoor'],
   }),
   {
@@ -48,8 +48,8 @@ export const Tag = publish(
 export const PlantId = publish(
   Type.Integer({
     minimum: 1,
-    maximum: idMax,
-    description: `an integer from 1 to ${idMax}`,
+    maximum: maxId,
+    description: `an integer from 1 to ${maxId}`,
     examples: [42],
   }),
   {

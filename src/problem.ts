@@ -2,7 +2,7 @@
  * The one error type that the service returns. `detail` and `faults` are for the client and `cause` is for the
  * log: nothing of a cause ever reaches a client.
  */
-import { idMax } from './ids.ts';
+import { maxId } from './ids.ts';
 
 export type ProblemKind =
   | 'invalid-request'
@@ -115,6 +115,6 @@ export function idTaken(id: number): Problem {
 export function idsExhausted(): Problem {
   return new Problem(
     'ids-exhausted',
-    `The store has used the largest id, ${idMax}, so it cannot assign another. Send an id of your own.`,
+    `The store has used the largest id, ${maxId}, so it cannot assign another. Send an id of your own.`,
   );
 }

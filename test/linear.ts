@@ -30,9 +30,9 @@ const clientsPerStore = 8;
 /** The sixth of every ten stores has this many large plants, too many for one batch of a list. */
 const ballast = 250;
 /** Maximum time from one fault until enough responses for the next. */
-const faultIntervalMsMax = 60_000;
+const maxFaultIntervalMs = 60_000;
 /** Copies of histories with one response changed, in total. */
-const falsifiedMin = 40;
+const minFalsified = 40;
 
 export async function isLinearizable(t: TestContext, setting: Setting): Promise<void> {
   const { addresses, operations, operationsPerFault, seed } = setting;
@@ -56,7 +56,7 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
     for (let turn = 0; ; turn++) {
       const due = (turn + 1) * operationsPerFault;
       const isDue = () => known >= due || abort.signal.aborted;
-      await until(`there are ${due} responses`, isDue, faultIntervalMsMax);
+      await until(`there are ${due} responses`, isDue, maxFaultIntervalMs);
       if (abort.signal.aborted) return;
       const [name = '', inject] = faults[turn % faults.length] ?? [];
       await inject?.();
@@ -79,7 +79,7 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
         const where = `wrong within ${sum.operations} operations, seed ${seed}:`;
         assert.equal(faults, '', `${where}\n${faults}`);
         sum.contended += contended(history);
-        falsify(history, falsifiedMin / stores, random, sum);
+        falsify(history, minFalsified / stores, random, sum);
       }
     }
   };

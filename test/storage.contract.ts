@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, it, type TestContext } from 'node:test';
 import type { Caller, Role } from '../src/access.ts';
 import { scopes, stateOf } from '../src/access.ts';
-import { idMax } from '../src/ids.ts';
+import { maxId } from '../src/ids.ts';
 import { defaultFields, plantJson, type Plant, type PlantField } from '../src/plant.ts';
 import type { PlantQuery } from '../src/plant-storage.ts';
 import type { Storage } from '../src/storage.ts';
@@ -49,16 +49,16 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     it('has no number to give once the largest was held, and still takes smaller ones', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      await storage.createPlant(alice, { name: 'last', id: idMax });
+      await storage.createPlant(alice, { name: 'last', id: maxId });
       await rejectsWith('ids-exhausted', storage.createPlant(alice, { name: 'more' }));
       assert.equal((await storage.createPlant(alice, { name: 'own', id: 1 })).id, 1);
-      assert.deepEqual(await storage.findPlant(alice, idMax), plant(idMax, 'last'));
+      assert.deepEqual(await storage.findPlant(alice, maxId), plant(maxId, 'last'));
     });
 
     it('gives the very last number to one of those who ask at once', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      await storage.createPlant(alice, { name: 'before', id: idMax - 1 });
+      await storage.createPlant(alice, { name: 'before', id: maxId - 1 });
       const names = ['a', 'b', 'c'];
       const asked = names.map((one) => storage.createPlant(alice, { name: one }));
       const created = (await Promise.allSettled(asked)).flatMap((one) => {
@@ -67,7 +67,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         return [];
       });
       assert.equal(created.length, 1);
-      assert.deepEqual(await list(storage, alice, { after: idMax - 1 }), created);
+      assert.deepEqual(await list(storage, alice, { after: maxId - 1 }), created);
     });
 
     it('takes the largest limit that there may be', async (t) => {
@@ -538,7 +538,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.equal(stateOf({ expiresAtMs: 10, revokedAtMs: undefined }, 9), 'active');
       assert.equal(stateOf({ expiresAtMs: 10, revokedAtMs: undefined }, 10), 'expired');
       assert.equal(stateOf({ expiresAtMs: 10, revokedAtMs: 5 }, 6), 'revoked');
-      assert.equal(stateOf({ expiresAtMs: undefined, revokedAtMs: undefined }, idMax), 'active');
+      assert.equal(stateOf({ expiresAtMs: undefined, revokedAtMs: undefined }, maxId), 'active');
     });
   });
 

@@ -15,7 +15,7 @@ import { blocksOf, Page } from '../test/support/markdown.ts';
 
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));
 const packageFile = new URL('../package.json', import.meta.url);
-const int32Max = 2 ** 31 - 1;
+const maxInt32 = 2 ** 31 - 1;
 const errorsFile = fileURLToPath(new URL('../docs/errors.md', import.meta.url));
 
 /** The document as text, as it is committed. */
@@ -113,7 +113,7 @@ function asPublished(schema: object): Record<string, unknown> {
   if (meaning !== undefined) copy['description'] = `${meaning} ${sentence(copy['description'])}`;
   if (pattern !== undefined) copy['pattern'] = pattern;
   if (copy['type'] === 'integer') {
-    copy['format'] = Number(copy['maximum']) <= int32Max ? 'int32' : 'int64';
+    copy['format'] = Number(copy['maximum']) <= maxInt32 ? 'int32' : 'int64';
   }
   return copy;
 }

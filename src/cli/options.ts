@@ -7,7 +7,7 @@ import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
 import { UsageError } from '../refusal.ts';
 
-const workersMax = 256;
+const maxWorkers = 256;
 
 /** An option that can also be set by the variable PLANT_STORE_<NAME>. */
 export function flag<const Flags extends string>(flags: Flags, description: string): Option<Flags> {
@@ -35,7 +35,7 @@ export function parsePort(text: string): number {
 export function parseWorkers(text: string): number {
   return text === 'auto'
     ? availableParallelism()
-    : parseInteger(text, 1, workersMax, 'auto or an integer');
+    : parseInteger(text, 1, maxWorkers, 'auto or an integer');
 }
 
 function parseInteger(text: string, min: number, max: number, what = 'an integer'): number {

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
 /** The drain takes at most 10 seconds (drain.ts); the rest is for closing the storage. */
-const shutdownMsMax = 15_000;
+const maxShutdownMs = 15_000;
 
 /**
  * Kills the process if shutting down takes too long, for example because a disk hangs. SIGKILL shows a
@@ -11,5 +11,5 @@ export function startShutdownTimeout(log: Logger, extraMs = 0): void {
   setTimeout(() => {
     log.error('shutdown timed out');
     process.kill(process.pid, 'SIGKILL');
-  }, shutdownMsMax + extraMs).unref();
+  }, maxShutdownMs + extraMs).unref();
 }

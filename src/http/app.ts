@@ -17,8 +17,8 @@ import { healthRoutes } from './health.ts';
 import { handleOtherMethods } from './methods.ts';
 import { plantRoutes } from './plants.ts';
 import {
-  headerBytesMax,
-  headersMax,
+  maxHeaderBytes,
+  maxHeaders,
   idleTimeoutMs,
   requestCheckMs,
   requestTimeoutMs,
@@ -59,7 +59,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     // Lets ids that are too long reach validation, which returns a reason. The router would return 404.
     routerOptions: { maxParamLength: 65_536 },
     http: {
-      maxHeaderSize: headerBytesMax,
+      maxHeaderSize: maxHeaderBytes,
       headersTimeout: requestTimeoutMs,
       connectionsCheckingInterval: requestCheckMs,
       requireHostHeader: false, // checkHead responds with a problem
@@ -74,7 +74,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     schemaController: { compilersFactory: noCompilers },
   });
   connections.limitConnections(app.server);
-  app.server.maxHeadersCount = headersMax + 1; // one more, because Node 24 silently drops the rest
+  app.server.maxHeadersCount = maxHeaders + 1; // one more, because Node 24 silently drops the rest
   // A client that has closed its side of the connection still gets its responses. Node's types lack this.
   (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   // Without this listener, Node would respond to unsupported expectations. checkHead refuses them.

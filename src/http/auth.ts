@@ -19,10 +19,10 @@ declare module 'fastify' {
 }
 
 /** Maximum number of cached Authorization headers with known tokens, and with unknown ones. */
-const knownTokensMax = 10_000;
-const unknownTokensMax = 4_096;
+const maxKnownTokens = 10_000;
+const maxUnknownTokens = 4_096;
 /** A longer header is not cached: each request with one needs its own lookup. */
-const cachedHeaderCharsMax = 100;
+const maxCachedHeaderChars = 100;
 /**
  * How long an unknown token is cached. New tokens are not delayed, because they are stored before they are printed.
  * A token that a restore brings back is delayed if a client sent it while it was missing.
@@ -35,13 +35,13 @@ export class Authentication {
    * Hashes of known tokens, because hashing takes a tenth of the time of a short request. Unknown tokens have
    * their own cache, so they cannot evict these.
    */
-  readonly #knownTokens = new Cache<Credential>(knownTokensMax);
-  readonly #unknownTokens = new Cache<{ untilMs: number }>(unknownTokensMax);
+  readonly #knownTokens = new Cache<Credential>(maxKnownTokens);
+  readonly #unknownTokens = new Cache<{ untilMs: number }>(maxUnknownTokens);
   readonly #lookups: Lookups;
 
   constructor(storage: IdentityStorage) {
     this.#storage = storage;
-    this.#lookups = new Lookups(storage.lookupsMax);
+    this.#lookups = new Lookups(storage.maxLookups);
   }
 
   /** Returns an onRequest hook that refuses requests without a valid token that grants the scope. */
@@ -97,7 +97,7 @@ export class Authentication {
     const grant = await this.#lookups.run(request.socket.remoteAddress, () =>
       this.#storage.identify(credential),
     );
-    if (authorization.length <= cachedHeaderCharsMax) {
+    if (authorization.length <= maxCachedHeaderChars) {
       if (grant !== undefined) this.#knownTokens.set(authorization, credential);
       else this.#unknownTokens.set(authorization, { untilMs: performance.now() + unknownTokenMs });
     }

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../problem.ts';
 import { headerCount } from './headers.ts';
-import { bodyBytesMax } from './limits.ts';
+import { maxBodyBytes } from './limits.ts';
 import { bodyTooLarge, unsupportedMediaType } from './problems.ts';
 
 /** Call it before the first route is added. */
@@ -39,19 +39,19 @@ type Done = (error: Error | null, body?: Buffer) => void;
  * with events, and keeps the writes of one event loop iteration together.
  */
 function readBody(request: IncomingMessage, done: Done): void {
-  if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) return done(bodyTooLarge());
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return done(bodyTooLarge());
   const chunks: Buffer[] = [];
   if (request.complete) {
     // Since Node 26, each read returns one chunk.
     for (let chunk = request.read(); chunk !== null; chunk = request.read()) chunks.push(chunk);
     const body = Buffer.concat(chunks);
-    return done(body.length > bodyBytesMax ? bodyTooLarge() : null, body);
+    return done(body.length > maxBodyBytes ? bodyTooLarge() : null, body);
   }
   let bytes = 0;
   const collect = (chunk: Buffer) => {
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes > bodyBytesMax) finish(bodyTooLarge());
+    if (bytes > maxBodyBytes) finish(bodyTooLarge());
   };
   const finish = (error: Error | null) => {
     request.off('data', collect).off('end', end).off('error', finish);

@@ -9,11 +9,11 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import {
-  connectionsMax,
-  lingerBytesMax,
+  maxConnections,
+  maxLingerBytes,
   lingerMs,
-  pipelinedRequestsMax,
-  pipelinedRequestsTotalMax,
+  maxPipelinedRequests,
+  maxPipelinedRequestsTotal,
 } from './limits.ts';
 
 interface QueuedRequest {
@@ -50,10 +50,10 @@ export class Connections {
     };
   }
 
-  /** Enforces `connectionsMax`: closes the least important connection if a new one exceeds it. */
+  /** Enforces `maxConnections`: closes the least important connection if a new one exceeds it. */
   limitConnections(server: Server): void {
     server.on('connection', (socket: Socket) => {
-      if (this.#anonymous.size + this.#authenticated.size >= connectionsMax) {
+      if (this.#anonymous.size + this.#authenticated.size >= maxConnections) {
         const [busyAnonymous] = this.#anonymous;
         const evicted = findIdle(this.#anonymous) ?? findIdle(this.#authenticated) ?? busyAnonymous;
         (evicted?.socket ?? socket).destroy();
@@ -156,11 +156,11 @@ export class Connections {
 }
 
 /** Maximum number of connections to check for an idle one. */
-const checkedMax = 100;
+const maxChecked = 100;
 
 /** The oldest connection without a complete request. One that has sent only part of a request counts as idle. */
 function findIdle(connections: Set<Connection>): Connection | undefined {
-  for (const connection of connections.values().take(checkedMax).toArray()) {
+  for (const connection of connections.values().take(maxChecked).toArray()) {
     if (connection.current === undefined) return connection;
     // Moves it to the end, so that busy connections do not hide idle ones from the next call.
     connections.delete(connection);
@@ -213,8 +213,8 @@ function limitPipelining(connection: Connection): void {
   parser.onIncoming = (request, keepAlive) => {
     connection.isClosing ||=
       !socket.writable || // the last response was sent before its request had arrived
-      waiting.length >= pipelinedRequestsMax ||
-      (connection.current !== undefined && totals.waiting >= pipelinedRequestsTotalMax);
+      waiting.length >= maxPipelinedRequests ||
+      (connection.current !== undefined && totals.waiting >= maxPipelinedRequestsTotal);
     return connection.isClosing ? stopParsing : onIncoming(request, keepAlive);
   };
 }
@@ -235,7 +235,7 @@ export function linger(socket: Socket): void {
 }
 
 function discard(socket: Socket): void {
-  let left = lingerBytesMax;
+  let left = maxLingerBytes;
   socket.removeAllListeners('data'); // the parser's
   socket.on('data', (bytes: Buffer) => {
     left -= bytes.length;

@@ -5,7 +5,7 @@
 import type { Logger } from 'pino';
 import type { Problem, ProblemKind } from '../problem.ts';
 
-const entriesPerSecondMax = 20;
+const maxEntriesPerSecond = 20;
 
 interface RateLimit {
   secondEndsMs: number;
@@ -31,7 +31,7 @@ export class FailureLog {
       limit.secondEndsMs = nowMs + 1_000;
       limit.entriesInSecond = 0;
     }
-    if (limit.entriesInSecond === entriesPerSecondMax) {
+    if (limit.entriesInSecond === maxEntriesPerSecond) {
       limit.suppressed++;
       return;
     }

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { Problem } from '../problem.ts';
 import { headerCount } from './headers.ts';
-import { headersMax } from './limits.ts';
+import { maxHeaders } from './limits.ts';
 import { expectationFailed, headersTooLarge } from './problems.ts';
 
 /** The problem with the head of the request, if there is one. */
@@ -49,7 +49,7 @@ export function isFramingAmbiguous(request: IncomingMessage): boolean {
 }
 
 function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
-  return rawHeaders.length > 2 * headersMax; // names and values
+  return rawHeaders.length > 2 * maxHeaders; // names and values
 }
 
 /** Whether the body is framed neither by Content-Length nor by chunked coding alone. */

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 
 /** Maximum body size. */
-export const bodyBytesMax = 16_384;
+export const maxBodyBytes = 16_384;
 /** Maximum size of the request line and headers together. */
-export const headerBytesMax = 16_384;
+export const maxHeaderBytes = 16_384;
 /** Maximum number of request headers. Even a short one costs a few hundred bytes of memory. */
-export const headersMax = 100;
+export const maxHeaders = 100;
 /** Maximum time in which a complete request must arrive. */
 export const requestTimeoutMs = 30_000;
 /** How often Node checks for requests that exceed `requestTimeoutMs`. */
@@ -17,29 +17,29 @@ export const requestCheckMs = 1_000;
  */
 export const idleTimeoutMs = 120_000;
 /** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */
-export const pipelinedRequestsMax = 8;
+export const maxPipelinedRequests = 8;
 /** Maximum number of pipelined requests of all connections together. Each can have 16 KiB of headers. */
-export const pipelinedRequestsTotalMax = 4_000;
+export const maxPipelinedRequestsTotal = 4_000;
 
 /**
  * How long, and for how many bytes, a closing connection is still read. Without that, the system could reset
  * the connection before the client has read the last response (RFC 9112, section 9.6).
  */
 export const lingerMs = 2_000;
-export const lingerBytesMax = 16 * 1024 * 1024;
+export const maxLingerBytes = 16 * 1024 * 1024;
 
 /** Maximum bytes of long responses in memory until clients read them: of all users, and of one user. */
-export const unreadBytesMax = 64 * 1024 * 1024;
-export const unreadBytesOfUserMax = 4 * 1024 * 1024;
+export const maxUnreadBytes = 64 * 1024 * 1024;
+export const maxUnreadBytesOfUser = 4 * 1024 * 1024;
 
 /** Files that the storage, the log and the listening sockets open. */
-const otherFilesMax = 200;
+const maxOtherFiles = 200;
 
 /** Maximum number of open connections. */
-export const connectionsMax = Math.min(10_000, Math.max(1, openFilesMax() - otherFilesMax));
+export const maxConnections = Math.min(10_000, Math.max(1, maxOpenFiles() - maxOtherFiles));
 
 /** How many files this process can open (RLIMIT_NOFILE). */
-function openFilesMax(): number {
+function maxOpenFiles(): number {
   try {
     const [, limit] =
       /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];

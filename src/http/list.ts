@@ -13,27 +13,27 @@ import { runInSlice } from '../time-slices.ts';
 import type { Reservation } from './response-budget.ts';
 
 /** Pages of up to this many plants are read at once, without a time slice. */
-const shortPagePlantsMax = 100;
+const maxShortPagePlants = 100;
 
 /**
  * Minimum length of a chunk of a stream, except the last. Node buffers up to 64 KiB for a socket, and can lose the
  * event `drain` if a response is written in smaller chunks.
  */
-const chunkCharsMin = 64 * 1024;
+const minChunkChars = 64 * 1024;
 /** Approximate length of a batch, and its minimum and maximum number of plants. */
 const batchChars = 72 * 1024;
-const batchPlantsMin = 50; // plants of the maximum size have about `batchChars` together
-const batchPlantsMax = 1_000;
+const minBatchPlants = 50; // plants of the maximum size have about `batchChars` together
+const maxBatchPlants = 1_000;
 const firstBatchPlants = 128;
 
 /** Maximum number of ids that are held in memory while a long page is sent. */
-const pageIdsMax = 100_000;
+const maxPageIds = 100_000;
 const pageIdBytes = 8;
 
 /** Memory of a stream: two batches, and the copies that Node makes. */
 const streamBytes = 256 * 1024;
 /** Responses up to this length are not counted in the budget. */
-const uncountedCharsMax = 16 * 1024;
+const maxUncountedChars = 16 * 1024;
 
 export interface ListQuery {
   limit?: number;
@@ -53,14 +53,14 @@ export interface ListContext {
   caller: Caller;
   budget: Reservation;
   /** Returns true after the client has disconnected. Reading then stops. */
-  isDisconnected: () => boolean;
+  isAborted: () => boolean;
 }
 
 type Range = Pick<PlantQuery, 'after' | 'upTo' | 'limit'>;
 type Read = (range: Range, fields?: readonly PlantField[]) => Promise<PlantPage>;
 
 export async function listPlants(
-  { storage, caller, budget, isDisconnected }: ListContext,
+  { storage, caller, budget, isAborted }: ListContext,
   { limit, after = 0, tag, fields = defaultFields }: ListQuery,
 ): Promise<ListResponse> {
   const read: Read = (range, requestedFields = fields) =>
@@ -68,22 +68,22 @@ export async function listPlants(
       ...range,
       tag,
       fields: requestedFields,
-      isAborted: isDisconnected,
+      isAborted,
     });
   const reserve = (json: string) => budget.reserve(Buffer.byteLength(json));
-  if (limit !== undefined && limit <= shortPagePlantsMax) {
+  if (limit !== undefined && limit <= maxShortPagePlants) {
     const { json, next } = await read({ after, limit });
-    if (json.length > uncountedCharsMax) reserve(json);
+    if (json.length > maxUncountedChars) reserve(json);
     return { body: `[${json}]`, next };
   }
 
   const batches = new BatchReader(read, fields, after, limit ?? Infinity);
-  const idsBytes = Math.min(limit ?? 0, pageIdsMax) * pageIdBytes;
+  const idsBytes = Math.min(limit ?? 0, maxPageIds) * pageIdBytes;
   // Checks the budget in the time slice of the first batch, before reading it. Reading is most of the work, and a list
   // that exceeds the budget must not cause it.
   let json = await batches.read(() => budget.check(2 * streamBytes + idsBytes));
-  if (!batches.isDone || json.length > uncountedCharsMax) reserve(json);
-  while (!batches.isDone && json.length < chunkCharsMin && !isDisconnected()) {
+  if (!batches.isDone || json.length > maxUncountedChars) reserve(json);
+  while (!batches.isDone && json.length < minChunkChars && !isAborted()) {
     const more = prependComma(await batches.read());
     reserve(more);
     json += more;
@@ -92,7 +92,7 @@ export async function listPlants(
     return { body: `[${json}]`, next: limit === undefined ? undefined : batches.after };
   }
   budget.reserve(streamBytes + idsBytes);
-  const next = limit === undefined ? undefined : await batches.collectPageIds(isDisconnected);
+  const next = limit === undefined ? undefined : await batches.collectPageIds(isAborted);
   return { body: createStream(json, batches), next };
 }
 
@@ -131,7 +131,7 @@ class BatchReader {
         return this.#read(range);
       });
       this.#batchPlants = batchSize(batchChars, json.length / limit);
-      if (json.length > 2 * batchChars && limit > batchPlantsMin) continue; // read fewer plants
+      if (json.length > 2 * batchChars && limit > minBatchPlants) continue; // read fewer plants
       this.#remaining -= limit;
       if (ids === undefined) {
         this.after = next;
@@ -148,20 +148,20 @@ class BatchReader {
    * page; undefined if no plant follows.
    *
    * Plants that are created inside the page later are omitted, because they would exceed the limit. A page with more
-   * than `pageIdsMax` plants ends there, unless it is the last page.
+   * than `maxPageIds` plants ends there, unless it is the last page.
    */
-  async collectPageIds(isDisconnected: () => boolean): Promise<number | undefined> {
+  async collectPageIds(isAborted: () => boolean): Promise<number | undefined> {
     const ids: number[] = [];
     let next = this.after;
-    for (let left = this.#remaining; left > 0 && next !== undefined && !isDisconnected();) {
-      const range: Range = { after: next, limit: Math.min(left, batchPlantsMax) };
+    for (let left = this.#remaining; left > 0 && next !== undefined && !isAborted();) {
+      const range: Range = { after: next, limit: Math.min(left, maxBatchPlants) };
       const page: PlantPage = await runInSlice(() => this.#read(range, ['id']));
       const found = JSON.parse(`[${page.json}]`) as Pick<Plant, 'id'>[]; // only ids were requested
-      if (ids.length < pageIdsMax) ids.push(...found.map(({ id }) => id));
+      if (ids.length < maxPageIds) ids.push(...found.map(({ id }) => id));
       left -= range.limit;
       ({ next } = page);
     }
-    const isLong = ids.length >= pageIdsMax;
+    const isLong = ids.length >= maxPageIds;
     if (isLong && next === undefined) return undefined; // the rest of the list, including new plants
     this.#pageIds = ids;
     this.#remaining = ids.length;
@@ -172,7 +172,7 @@ class BatchReader {
   async #readOnly(ids: ReadonlySet<number>, { after, upTo }: Range): Promise<string> {
     const plants: Plant[] = [];
     for (let next: number | undefined = after; next !== undefined;) {
-      const range: Range = { after: next, upTo, limit: batchPlantsMin };
+      const range: Range = { after: next, upTo, limit: minBatchPlants };
       const page: PlantPage = await runInSlice(() => this.#read(range, plantFields));
       const found = JSON.parse(`[${page.json}]`) as Plant[]; // all fields were requested
       plants.push(...found.filter(({ id }) => ids.has(id)));
@@ -183,7 +183,7 @@ class BatchReader {
 }
 
 function batchSize(chars: number, charsEach: number): number {
-  return Math.min(batchPlantsMax, Math.max(batchPlantsMin, Math.floor(chars / charsEach)));
+  return Math.min(maxBatchPlants, Math.max(minBatchPlants, Math.floor(chars / charsEach)));
 }
 
 /** Streams strings. Buffers would be 10 % faster, but hold more memory until garbage collection. */
@@ -194,7 +194,7 @@ function createStream(first: string, batches: BatchReader): Readable {
     highWaterMark: 0, // reads no batch before the client has read the previous chunk
     async read() {
       try {
-        while (json.length < chunkCharsMin && !batches.isDone) {
+        while (json.length < minChunkChars && !batches.isDone) {
           json += prependComma(await batches.read());
         }
         this.push(batches.isDone ? `${json}]` : json);

@@ -6,12 +6,12 @@
 import { Problem } from '../problem.ts';
 
 /** Maximum number of requests that wait for a lookup. */
-export const waitingLookupsMax = 2_048;
+export const maxWaitingLookups = 2_048;
 /**
  * How long a lookup can wait. A response takes at most 12 s: this, 4 s to identify the caller, 1 s to check the
  * schema and 5.5 s to write.
  */
-const lookupWaitMsMax = 1_000;
+const maxLookupWaitMs = 1_000;
 
 interface QueuedLookup {
   start: () => void;
@@ -81,13 +81,13 @@ export class Lookups {
   }
 
   async #wait(client: Client): Promise<void> {
-    if (this.#waiting >= waitingLookupsMax) this.#makeRoomFor(client);
+    if (this.#waiting >= maxWaitingLookups) this.#makeRoomFor(client);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting = { start: resolve, refuse: () => reject(tooManyLookups()) };
     client.waiting.add(waiting);
     this.#queue.add(client);
     this.#waiting++;
-    const timer = setTimeout(() => this.#refuse(client, waiting), lookupWaitMsMax);
+    const timer = setTimeout(() => this.#refuse(client, waiting), maxLookupWaitMs);
     await promise.finally(() => clearTimeout(timer));
   }
 

@@ -4,7 +4,7 @@
  */
 import type { Static, TSchema } from '@sinclair/typebox';
 import type { FastifyTypeProvider } from 'fastify';
-import { idMax } from '../ids.ts';
+import { maxId } from '../ids.ts';
 import { NewPlant, PlantField, PlantId, Tag } from '../plant.ts';
 import { publish, Type } from '../typebox.ts';
 import { Health, json, Plant, response, responses } from './responses.ts';
@@ -16,7 +16,7 @@ export interface TypeBoxProvider extends FastifyTypeProvider {
 }
 
 /** The largest signed 32-bit integer, because some storages support no larger limit. */
-const limitMax = 2_147_483_647;
+const maxLimit = 2_147_483_647;
 
 const fields = Type.Optional(
   publish(
@@ -36,8 +36,8 @@ const limit = Type.Optional(
   publish(
     Type.Integer({
       minimum: 1,
-      maximum: limitMax,
-      description: `an integer from 1 to ${limitMax}`,
+      maximum: maxLimit,
+      description: `an integer from 1 to ${maxLimit}`,
     }),
     {
       meaning:
@@ -48,7 +48,7 @@ const limit = Type.Optional(
 
 const after = Type.Optional(
   publish(
-    Type.Integer({ minimum: 0, maximum: idMax, description: `an integer from 0 to ${idMax}` }),
+    Type.Integer({ minimum: 0, maximum: maxId, description: `an integer from 0 to ${maxId}` }),
     {
       meaning:
         'The cursor: only plants with an id above this one. The `Link` header of a page has the next one.',

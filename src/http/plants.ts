@@ -52,7 +52,7 @@ export function plantRoutes(
         storage,
         caller,
         budget: budgets.reservationFor(caller, reply.raw),
-        isDisconnected: () => reply.raw.destroyed,
+        isAborted: () => reply.raw.destroyed,
       };
       const { body, next } = await listPlants(context, query);
       if (next !== undefined) {

@@ -8,7 +8,7 @@ import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { redactTokens } from '../token.ts';
 import { FailureLog } from './failure-log.ts';
 import { setPrivateHeaders } from './headers.ts';
-import { bodyBytesMax, headerBytesMax, headersMax, requestTimeoutMs } from './limits.ts';
+import { maxBodyBytes, maxHeaderBytes, maxHeaders, requestTimeoutMs } from './limits.ts';
 import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
@@ -104,7 +104,7 @@ export function unsupportedMediaType(): Problem {
 export function headersTooLarge(): Problem {
   return new Problem(
     'headers-too-large',
-    `The URL and the headers together can have at most ${headerBytesMax} bytes, in at most ${headersMax} headers.`,
+    `The URL and the headers together can have at most ${maxHeaderBytes} bytes, in at most ${maxHeaders} headers.`,
   );
 }
 
@@ -113,7 +113,7 @@ export function expectationFailed(): Problem {
 }
 
 export function bodyTooLarge(): Problem {
-  return new Problem('body-too-large', `A body can have at most ${bodyBytesMax} bytes.`);
+  return new Problem('body-too-large', `A body can have at most ${maxBodyBytes} bytes.`);
 }
 
 export function requestTimeout(): Problem {

@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Identity } from '../access.ts';
 import { Problem } from '../problem.ts';
-import { unreadBytesMax, unreadBytesOfUserMax } from './limits.ts';
+import { maxUnreadBytes, maxUnreadBytesOfUser } from './limits.ts';
 
 /** The budget of one response. Both methods throw `overloaded` if it is exceeded. */
 export interface Reservation {
@@ -24,7 +24,7 @@ export class ResponseBudget {
     const userKey = () => `${store} ${user}`;
     const check = (bytes: number) => {
       const ofUser = this.#byUser.get(userKey()) ?? 0;
-      if (ofUser + bytes > unreadBytesOfUserMax || this.#total + bytes > unreadBytesMax) {
+      if (ofUser + bytes > maxUnreadBytesOfUser || this.#total + bytes > maxUnreadBytes) {
         throw tooManyUnreadLists();
       }
     };

@@ -3,7 +3,7 @@
  * under its name in `components`. The examples of problems are those of docs/errors.md.
  */
 import type { TSchema } from '@sinclair/typebox';
-import { idMax } from '../ids.ts';
+import { maxId } from '../ids.ts';
 import { NewPlant, PlantField } from '../plant.ts';
 import type { ProblemKind } from '../problem.ts';
 import { Type } from '../typebox.ts';
@@ -22,7 +22,7 @@ export const Plant = Type.Object(
     id: Type.Optional(
       Type.Integer({
         minimum: 1,
-        maximum: idMax,
+        maximum: maxId,
         description: 'Its id, unique in the store. Present only if `fields` names it.',
       }),
     ),
@@ -94,7 +94,7 @@ function header(description: string, example: unknown, schema: object = { type: 
   return { description, required: true, schema, example };
 }
 
-const secondsMax = Math.max(
+const maxSeconds = Math.max(
   ...Object.values(problemResponses).map((each) => each.retryAfterSeconds ?? 0),
 );
 
@@ -124,7 +124,7 @@ export const headers = {
   'Retry-After': header('How many seconds to wait before you try again.', 1, {
     type: 'integer',
     minimum: 1,
-    maximum: secondsMax,
+    maximum: maxSeconds,
   }),
 };
 

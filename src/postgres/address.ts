@@ -33,7 +33,7 @@ export type Tls =
   | { mode: 'default'; ca: string | undefined };
 
 const defaultPort = 5_432;
-const portMax = 65_535;
+const maxPort = 65_535;
 const parameters = ['sslmode', 'sslrootcert'];
 const addressForm = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
 
@@ -94,7 +94,7 @@ function parseHost(text: string): Host {
   const host = bracketed ?? percentDecode(plain) ?? '';
   const number = port === undefined ? defaultPort : Number(port);
   const isHost = bracketed === undefined ? host !== '' : isIP(bracketed) === 6;
-  const isValid = isHost && number >= 1 && number <= portMax;
+  const isValid = isHost && number >= 1 && number <= maxPort;
   // The message does not quote it, because it can be a part of a password that is not percent-encoded.
   if (!isValid)
     throw new UsageError(

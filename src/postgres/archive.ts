@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
-import { idMax } from '../ids.ts';
+import { maxId } from '../ids.ts';
 import { parseAddress } from './address.ts';
 import { prepared } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
@@ -214,7 +214,7 @@ function raiseLastUsers(rows: readonly Row[]): BoundStatement {
 /** The counter of ids can exceed the largest valid id. */
 function selectedColumns(table: Table): string {
   return columns[table]
-    .map(([name]) => (name === 'last_id' ? `least(last_id, ${idMax})` : name))
+    .map(([name]) => (name === 'last_id' ? `least(last_id, ${maxId})` : name))
     .join();
 }
 

@@ -2,7 +2,7 @@
  * The statements that change plants: a group makes all its changes of one kind with one statement.
  */
 import type { ChangeKind, ChangeOf, ChangeResults } from '../changes.ts';
-import { idMax } from '../ids.ts';
+import { maxId } from '../ids.ts';
 import { idsExhausted, idTaken, outcomeUnknown, type Problem } from '../problem.ts';
 import { prepared, type Statement } from './connection.ts';
 
@@ -59,13 +59,13 @@ export const changeStatements: { readonly [K in ChangeKind]: ChangeStatement<K> 
       SELECT stores.store, coalesce(changes.id, stores.last_id - changes.ids_after),
              changes.owner, changes.tag, changes.name
       FROM plant_store.stores CROSS JOIN ${changes}
-      WHERE stores.store = $1 AND coalesce(changes.id, stores.last_id - changes.ids_after) <= ${idMax}
+      WHERE stores.store = $1 AND coalesce(changes.id, stores.last_id - changes.ids_after) <= ${maxId}
       ON CONFLICT DO NOTHING
       RETURNING id`,
     columns: { id: 'bigint', ids_after: 'bigint', owner: 'bigint', tag: 'text', name: 'text' },
     rows: ([, , owner, id, name, tag], idsAfter) => [{ id, ids_after: idsAfter, owner, tag, name }],
     outcome: ([, , , requestedId], id, changed) => {
-      if (id > idMax) return idsExhausted();
+      if (id > maxId) return idsExhausted();
       if (changed !== undefined) return changed.has(id) ? id : idTaken(id);
       return requestedId === undefined ? id : responseLost(); // no other plant can have an assigned id
     },

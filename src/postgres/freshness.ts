@@ -12,13 +12,13 @@ import type { Pool } from './pool.ts';
  * Maximum age of a cached grant. A transaction over several nodes of a cluster can finish long after its version
  * was read.
  */
-const grantMsMax = 10_000;
+const maxGrantAgeMs = 10_000;
 /** Maximum age of a cached page: another program can change plants without changing the version. */
-const pageMsMax = 10_000;
+const maxPageAgeMs = 10_000;
 /** Maximum numbers of cached grants and stores, and of characters in cached pages. */
-const grantsMax = 10_000;
-const storesMax = 10_000;
-const pageCharsMax = 8 * 1024 * 1024;
+const maxGrants = 10_000;
+const maxStores = 10_000;
+const maxPageChars = 8 * 1024 * 1024;
 /** What a cached page weighs besides its text. */
 const entryOverheadChars = 200;
 
@@ -49,10 +49,10 @@ interface StoreState {
 
 export class Freshness {
   readonly #pool: Pool;
-  readonly #stores = new Cache<StoreState>(storesMax);
-  readonly #grants = new Cache<{ grant: Grant; version: number; untilMs: number }>(grantsMax);
+  readonly #stores = new Cache<StoreState>(maxStores);
+  readonly #grants = new Cache<{ grant: Grant; version: number; untilMs: number }>(maxGrants);
   readonly #pages = new Cache<{ page: PlantPage; version: string; untilMs: number }>(
-    pageCharsMax,
+    maxPageChars,
     ({ page }) => page.json.length + entryOverheadChars,
   );
 
@@ -89,7 +89,7 @@ export class Freshness {
 
   /** `version` was known before the page was read. */
   setPage(key: string, page: PlantPage, version: string): void {
-    this.#pages.set(key, { page, version, untilMs: performance.now() + pageMsMax });
+    this.#pages.set(key, { page, version, untilMs: performance.now() + maxPageAgeMs });
   }
 
   grant(key: string): { grant: Grant; version: number } | undefined {
@@ -99,7 +99,7 @@ export class Freshness {
 
   /** The grant was read after refresh() returned this version of the grants. */
   setGrant(key: string, grant: Grant, version: number): void {
-    this.#grants.set(key, { grant, version, untilMs: performance.now() + grantMsMax });
+    this.#grants.set(key, { grant, version, untilMs: performance.now() + maxGrantAgeMs });
   }
 
   /** Call it when a connection is lost: the next server can be another one, with other data. */

@@ -2,7 +2,7 @@
  * One transaction of changes to the plants of a store, and the outcome of each change.
  */
 import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
-import { idMax } from '../ids.ts';
+import { maxId } from '../ids.ts';
 import { defect, type Problem } from '../problem.ts';
 import { changeStatements, type ChangeStatement, type GroupedChange } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
@@ -14,7 +14,7 @@ export const groupSql = {
     'begin_group',
     `
       UPDATE plant_store.stores
-      SET last_id = least(greatest(last_id, $2), ${idMax}) + $3, version = version + 1, writer = $4
+      SET last_id = least(greatest(last_id, $2), ${maxId}) + $3, version = version + 1, writer = $4
       WHERE store = $1
       RETURNING last_id - $3 AS last_id, version`,
   ),

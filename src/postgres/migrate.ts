@@ -31,7 +31,7 @@ export const schemaCacheMs = 1_000;
 /** After this time, no older program uses a schema that refuses it: a request takes at most 12 seconds. */
 const olderDrainMs = schemaCacheMs + 12_000;
 /** How long a migration continues without a response from the server. */
-const unavailableMsMax = 60_000;
+const maxUnavailableMs = 60_000;
 
 const migrations = readMigrations(new URL('./migrations/', import.meta.url)).map((migration) => ({
   ...migration,
@@ -118,7 +118,7 @@ export async function migrate(
     } catch (error) {
       unavailableSinceMs ??= performance.now();
       const isUnavailable =
-        !hasResponded || performance.now() > unavailableSinceMs + unavailableMsMax;
+        !hasResponded || performance.now() > unavailableSinceMs + maxUnavailableMs;
       if (stop.aborted || isUnavailable || !isTransient(error)) throw error;
       await pause(pollMs, undefined, { signal: stop });
     }

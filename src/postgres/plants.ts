@@ -2,7 +2,7 @@
  * The statements that read plants, and their parameters. Changes to plants are made in groups (writer.ts).
  */
 import { soleOwner, type ReadAccess } from '../access.ts';
-import { idMax } from '../ids.ts';
+import { maxId } from '../ids.ts';
 import type { ListKind, PlantRow } from '../lists.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { prepared, type Statement } from './connection.ts';
@@ -111,7 +111,7 @@ export const findSql = prepared<readonly [name: string, tag: string, owner: numb
 export function listValues(
   kind: Exclude<ListKind, 'scan'>,
   { store, read }: ReadAccess,
-  { after, upTo = idMax, limit, tag }: PlantQuery,
+  { after, upTo = maxId, limit, tag }: PlantQuery,
 ): readonly unknown[] {
   const range = [store, after, upTo, limit];
   if (kind === 'store') return range;

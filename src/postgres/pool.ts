@@ -20,25 +20,25 @@ import { Semaphore } from './semaphore.ts';
 import { responseTimeoutMs } from './timeout.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
-const sharedMax = 4;
-const exclusiveMax = 4;
+const maxShared = 4;
+const maxExclusive = 4;
 /** Reads in flight on each shared connection before another one is opened. */
 const readsPerConnection = 8;
 /** Maximum number of reads in flight or waiting; more are refused immediately. */
-const readsMax = 2_048;
+const maxReads = 2_048;
 /**
  * Maximum number of reads in flight. Others wait here, for a limited time: the server runs everything that was
  * sent, even if nothing waits for it any more.
  */
-const sentReadsMax = 128;
-const readWaitMsMax = 2_000;
+const maxSentReads = 128;
+const maxReadWaitMs = 2_000;
 /**
  * How long a transient failure is retried, and how long the longest pause between attempts is. A conflict is
  * retried for all of that time, because one of the transactions in conflict has succeeded.
  */
-const retryMsMax = 1_000;
-const lostAttemptsMax = 4;
-const pauseMsMax = 50;
+const maxRetryMs = 1_000;
+const maxLostAttempts = 4;
+const maxPauseMs = 50;
 /** No connection is opened for this long after one could not be opened. */
 const openBackoffMs = 100;
 
@@ -52,8 +52,8 @@ class Lane {
   readonly semaphore: Semaphore;
   readonly free: Connection[] = [];
 
-  constructor(name: PoolLane, connectionsMax: number) {
-    this.semaphore = new Semaphore(name, connectionsMax);
+  constructor(name: PoolLane, maxConnections: number) {
+    this.semaphore = new Semaphore(name, maxConnections);
   }
 }
 
@@ -66,8 +66,8 @@ export class Pool {
   #shared: Connection[] = [];
   #opening: Promise<void> | undefined;
   #reads = 0;
-  readonly #sentReads = new Semaphore('reads', sentReadsMax);
-  readonly #exclusive = new Lane('transactions', exclusiveMax);
+  readonly #sentReads = new Semaphore('reads', maxSentReads);
+  readonly #exclusive = new Lane('transactions', maxExclusive);
   readonly #checks = new Lane('checks', 1);
   #failure: { error: unknown; untilMs: number } | undefined;
   #isClosed = false;
@@ -81,11 +81,11 @@ export class Pool {
 
   /** Runs a statement that only reads. Rejects with a Problem if the database does not respond. */
   async read<R extends Row>(statement: Statement<R>, values: readonly unknown[]): Promise<R[]> {
-    if (this.#reads >= readsMax) throw tooManyReads();
+    if (this.#reads >= maxReads) throw tooManyReads();
     this.#reads++;
     try {
       return await withRetries(async () => {
-        await this.#sentReads.acquire(readWaitMsMax, tooManyReads);
+        await this.#sentReads.acquire(maxReadWaitMs, tooManyReads);
         const release = () => this.#sentReads.release();
         const connection = await this.#sharedConnection().catch((error: unknown) => {
           release();
@@ -141,17 +141,17 @@ export class Pool {
   /** Runs `work` with a connection that nothing else uses meanwhile. A connection that fails is closed. */
   async withConnection<T>(
     work: (connection: Connection) => Promise<T>,
-    waitMsMax = responseTimeoutMs,
+    maxWaitMs = responseTimeoutMs,
   ): Promise<T> {
-    return this.#withConnectionOf(this.#exclusive, work, waitMsMax);
+    return this.#withConnectionOf(this.#exclusive, work, maxWaitMs);
   }
 
   async #withConnectionOf<T>(
     { semaphore, free }: Lane,
     work: (connection: Connection) => Promise<T>,
-    waitMsMax: number,
+    maxWaitMs: number,
   ): Promise<T> {
-    await semaphore.acquire(waitMsMax);
+    await semaphore.acquire(maxWaitMs);
     try {
       let connection = free.pop();
       while (connection?.isLost === true) connection = free.pop();
@@ -181,7 +181,7 @@ export class Pool {
     let least = this.#leastBusy();
     const isEnough =
       least !== undefined &&
-      (least.inFlight < readsPerConnection || this.#shared.length >= sharedMax);
+      (least.inFlight < readsPerConnection || this.#shared.length >= maxShared);
     if (!isEnough) {
       this.#opening ??= this.#open()
         .then((connection) => void (connection.isLost || this.#shared.push(connection)))
@@ -269,7 +269,7 @@ export async function settled<const T extends readonly Promise<unknown>[]>(
 
 /** Retries transient failures: a lost connection or a conflict with another transaction. */
 async function withRetries<T>(work: () => Promise<T>): Promise<T> {
-  const deadlineMs = performance.now() + retryMsMax;
+  const deadlineMs = performance.now() + maxRetryMs;
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
@@ -277,7 +277,7 @@ async function withRetries<T>(work: () => Promise<T>): Promise<T> {
       const isConflict = isRetryable(error);
       const isTransient = isConflict || isConnectionLost(error);
       const isLastAttempt =
-        performance.now() > deadlineMs || (!isConflict && attempt >= lostAttemptsMax);
+        performance.now() > deadlineMs || (!isConflict && attempt >= maxLostAttempts);
       if (!isTransient || isLastAttempt || error instanceof TimeoutError) throw error;
       await jitter();
     }
@@ -286,7 +286,7 @@ async function withRetries<T>(work: () => Promise<T>): Promise<T> {
 
 /** A short random pause, so that transactions in conflict do not conflict again. */
 export function jitter(): Promise<void> {
-  return pause(Math.random() * pauseMsMax);
+  return pause(Math.random() * maxPauseMs);
 }
 
 function tooManyReads(): Problem {

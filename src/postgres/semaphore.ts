@@ -15,9 +15,9 @@ export class Semaphore {
     this.#free = count;
   }
 
-  /** After `waitMsMax`, rejects with the error that `timeoutError` returns. */
+  /** After `maxWaitMs`, rejects with the error that `timeoutError` returns. */
   async acquire(
-    waitMsMax: number,
+    maxWaitMs: number,
     timeoutError: () => Error = () => new TimeoutError(),
   ): Promise<void> {
     if (this.#free > 0) {
@@ -32,7 +32,7 @@ export class Semaphore {
       this.#waiting.delete(resolve);
       this.#publish();
       reject(timeoutError());
-    }, waitMsMax);
+    }, maxWaitMs);
     await promise.finally(() => clearTimeout(timer));
   }
 

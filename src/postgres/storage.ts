@@ -13,7 +13,7 @@ import {
 } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
 import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
-import { idMax } from '../ids.ts';
+import { maxId } from '../ids.ts';
 import { firstPageKey, listKind, pageOf } from '../lists.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
@@ -70,7 +70,7 @@ interface Opening {
 }
 
 export class PostgresStorage implements Storage {
-  readonly lookupsMax = 32;
+  readonly maxLookups = 32;
   readonly #pool: Pool;
   readonly #freshness: Freshness;
   readonly #writer: Writer;
@@ -173,7 +173,7 @@ export class PostgresStorage implements Storage {
   }
 
   async #scanStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
-    const { after, upTo = idMax, limit, tag } = query;
+    const { after, upTo = maxId, limit, tag } = query;
     const owner = soleOwner(read);
     const kind = owner === undefined ? 'owners' : 'owner';
     const owners = owner ?? read;

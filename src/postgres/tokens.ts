@@ -129,10 +129,10 @@ export const tokenSql = {
 };
 
 /** Store numbers are random, because a distributed engine has no global counter. */
-const storeNumberMax = 2 ** 48 - 1; // the largest range of randomInt
+const maxStoreNumber = 2 ** 48 - 1; // the largest range of randomInt
 
 function changeGrantsVersion(store: number): BoundStatement {
-  return [tokenSql.changeGrantsVersion, [store, randomInt(storeNumberMax)]];
+  return [tokenSql.changeGrantsVersion, [store, randomInt(maxStoreNumber)]];
 }
 
 export class Tokens {
@@ -273,7 +273,7 @@ export class Tokens {
 
   async #drawStoreNumber(): Promise<number> {
     for (;;) {
-      const drawn = randomInt(1, storeNumberMax);
+      const drawn = randomInt(1, maxStoreNumber);
       const taken = await this.#pool.read(tokenSql.nameOfStore, [drawn]);
       if (taken.length === 0) return drawn;
     }

@@ -13,7 +13,7 @@ import { jitter, type Pool } from './pool.ts';
 import type { Freshness } from './freshness.ts';
 
 /** Maximum number of changes in a group. */
-const groupChangesMax = 512;
+const maxGroupChanges = 512;
 /** Changes that have been queued for longer are refused, and groups are not retried. */
 const queueTimeoutMs = 4_000;
 /** Changes in a group that takes longer are rejected with `outcome-unknown`. */
@@ -21,7 +21,7 @@ const outcomeTimeoutMs = 5_500;
 /** How often both timeouts are checked. */
 const timeoutPollMs = 200;
 /** Maximum number of attempts to commit a group that conflicts with others or loses its connection. */
-const commitAttemptsMax = 5;
+const maxCommitAttempts = 5;
 /** How long to keep checking whether a commit succeeded after its response was lost. */
 const commitCheckTimeoutMs = 3_000;
 
@@ -115,7 +115,7 @@ export class Writer {
         if (isCommitted === undefined) return this.#reject(group, outcomeUnknown(error));
         if (!isCommitted) {
           const isTransient = isRetryable(error) || isConnectionLost(error);
-          const isLastAttempt = attempt === commitAttemptsMax || performance.now() > deadlineMs;
+          const isLastAttempt = attempt === maxCommitAttempts || performance.now() > deadlineMs;
           if (!isTransient || isLastAttempt) return this.#reject(group, problemOf(error));
           await jitter();
           continue;
@@ -191,7 +191,7 @@ function nextGroup({ store, waiting }: Queue): Group {
   const sinceMs = waiting[0]?.sinceMs ?? 0;
   for (const { number, change } of waiting) {
     const [, , , id] = change;
-    if (changes.size === groupChangesMax || (id !== undefined && ids.has(id))) break;
+    if (changes.size === maxGroupChanges || (id !== undefined && ids.has(id))) break;
     if (id !== undefined) ids.add(id);
     changes.set(number, change);
   }

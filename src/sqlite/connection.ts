@@ -43,7 +43,7 @@ const readLockTimeoutMs = 20;
 /** Delay before a failed open is retried, because each attempt blocks for a few milliseconds. */
 const openBackoffMs = 250;
 /** How far the WAL can exceed its size limit before restartWal() waits for readers, and for how long. */
-const walExcessBytesMax = 16 * 1024 * 1024;
+const maxWalExcessBytes = 16 * 1024 * 1024;
 const walRestartTimeoutMs = 100;
 
 export class Connection {
@@ -53,7 +53,7 @@ export class Connection {
   #fileId: FileId | undefined;
   #open: OpenConnection | undefined;
   #diskFailure: unknown;
-  #restartWalAtBytes = walLimitBytes + walExcessBytesMax;
+  #restartWalAtBytes = walLimitBytes + maxWalExcessBytes;
   #openFailure: { problem: unknown; untilMs: number } | undefined;
 
   /** `cacheKiB` is the maximum size of SQLite's page cache, which fills as pages are read. */
@@ -150,7 +150,7 @@ export class Connection {
       const row = database.prepare('PRAGMA wal_checkpoint(RESTART)').get();
       // After a failure, waits for more growth first: a reader that hangs must not delay every commit.
       const baseBytes = row?.['busy'] === 0 ? walLimitBytes : file.walBytes;
-      this.#restartWalAtBytes = baseBytes + walExcessBytesMax;
+      this.#restartWalAtBytes = baseBytes + maxWalExcessBytes;
     } catch (error) {
       this.#recoverFrom(error, 'before-commit');
     }
@@ -166,13 +166,13 @@ export class Connection {
     this.#open = undefined;
   }
 
-  #getOrOpen(lockWaitMsMax: number): OpenConnection {
+  #getOrOpen(maxLockWaitMs: number): OpenConnection {
     if (this.#open !== undefined) return this.#open;
     if (this.#openFailure !== undefined && nowMs() < this.#openFailure.untilMs) {
       throw this.#openFailure.problem;
     }
     try {
-      this.#open = this.#openWith({ create: false, lockWaitMsMax });
+      this.#open = this.#openWith({ create: false, maxLockWaitMs });
       return this.#open;
     } catch (error) {
       const problem = problemOf(error, 'before-commit');

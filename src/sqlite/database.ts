@@ -43,15 +43,15 @@ export interface OpenOptions {
   /** Whether to create a missing file. */
   create: boolean;
   /** How long to wait for locks of other processes. */
-  lockWaitMsMax?: number;
+  maxLockWaitMs?: number;
   /** Called if a migration has to wait longer, which then continues to wait. Without it, opening fails. */
   onLongWait?: (() => void) | undefined;
 }
 
 /** Opens the file and migrates its schema. Throws Refusal if the path or the file cannot be used. */
 export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
-  const { lockWaitMsMax = lockTimeoutMs, onLongWait } = options;
-  const wait = { lockWaitMsMax, onLongWait };
+  const { maxLockWaitMs = lockTimeoutMs, onLongWait } = options;
+  const wait = { maxLockWaitMs, onLongWait };
   return openWithRetries(path, options, (database) => migrate(database, path, wait));
 }
 
@@ -63,14 +63,14 @@ export function openWithoutMigrating(path: string): DatabaseSync {
 
 function openWithRetries(
   path: string,
-  { create, lockWaitMsMax = lockTimeoutMs }: OpenOptions,
+  { create, maxLockWaitMs = lockTimeoutMs }: OpenOptions,
   prepareSchema: (database: DatabaseSync) => void,
 ): DatabaseSync {
-  const deadlineMs = nowMs() + lockWaitMsMax;
+  const deadlineMs = nowMs() + maxLockWaitMs;
   for (;;) {
     const leftMs = Math.max(0, Math.ceil(deadlineMs - nowMs()));
     try {
-      return openOnce(path, { create, lockWaitMsMax: leftMs }, prepareSchema);
+      return openOnce(path, { create, maxLockWaitMs: leftMs }, prepareSchema);
     } catch (error) {
       // SQLite does not wait while another process switches the file to WAL mode.
       if (!isLocked(error) || nowMs() > deadlineMs) throw refusalFor(error, path);
@@ -82,7 +82,7 @@ function openWithRetries(
 /** Throws Refusal, or SQLite's error. */
 function openOnce(
   path: string,
-  { create, lockWaitMsMax }: { create: boolean; lockWaitMsMax: number },
+  { create, maxLockWaitMs }: { create: boolean; maxLockWaitMs: number },
   prepareSchema: (database: DatabaseSync) => void,
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
@@ -94,7 +94,7 @@ function openOnce(
   refuseEmptyFile(path);
 
   const { ino: inodeBefore } = statSync(path);
-  const database = new DatabaseSync(path, { timeout: lockWaitMsMax });
+  const database = new DatabaseSync(path, { timeout: maxLockWaitMs });
   try {
     rewriteWal(path);
     refuseForeignFile(database, path);
@@ -148,7 +148,7 @@ function createDatabase(path: string): void {
     const database = new DatabaseSync(partial);
     try {
       database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced once, below
-      migrate(database, path, { lockWaitMsMax: lockTimeoutMs });
+      migrate(database, path, { maxLockWaitMs: lockTimeoutMs });
     } finally {
       database.close();
     }

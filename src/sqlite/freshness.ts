@@ -11,12 +11,12 @@ import { prepare, type Statement } from './statement.ts';
 import type { Stores } from './stores.ts';
 
 /** Maximum number of cached grants, and of characters in cached pages. */
-const grantsMax = 10_000;
-const pageCharsMax = 8 * 1024 * 1024;
+const maxGrants = 10_000;
+const maxPageChars = 8 * 1024 * 1024;
 /** The overhead of a cached page, in characters. */
 const entryOverheadChars = 200;
 /** Maximum age of a cached page: another program can change plants without changing the version. */
-const pageMsMax = 10_000;
+const maxPageAgeMs = 10_000;
 
 interface CachedPage {
   page: PlantPage;
@@ -29,9 +29,9 @@ interface CachedPage {
 
 export class Freshness {
   /** Cached until any token or user changes. */
-  readonly grants = new Cache<Grant>(grantsMax);
+  readonly grants = new Cache<Grant>(maxGrants);
   readonly #pages = new Cache<CachedPage>(
-    pageCharsMax,
+    maxPageChars,
     ({ page }) => page.json.length + entryOverheadChars,
   );
   readonly #stores: Stores;
@@ -85,7 +85,7 @@ export class Freshness {
       return cached.page;
     }
     const page = read();
-    this.#pages.set(key, { page, version, untilMs: nowMs + pageMsMax, writes });
+    this.#pages.set(key, { page, version, untilMs: nowMs + maxPageAgeMs, writes });
     return page;
   }
 }

@@ -32,7 +32,7 @@ export const newestVersion = migrations.length;
 
 export interface LockWait {
   /** How long to wait for locks of other processes. */
-  lockWaitMsMax: number;
+  maxLockWaitMs: number;
   /** Called after that. The wait then has no deadline, because another process can be migrating a large table. */
   onLongWait?: (() => void) | undefined;
 }
@@ -74,15 +74,15 @@ function applyMigration(
   }
 }
 
-function beginMigration(database: DatabaseSync, { lockWaitMsMax, onLongWait }: LockWait): void {
+function beginMigration(database: DatabaseSync, { maxLockWaitMs, onLongWait }: LockWait): void {
   try {
-    beginImmediate(database, nowMs() + lockWaitMsMax);
+    beginImmediate(database, nowMs() + maxLockWaitMs);
   } catch (error) {
     if (!isLocked(error) || onLongWait === undefined) throw error;
     onLongWait();
     beginImmediate(database, Infinity, longWaitPollMs);
   } finally {
-    database.exec(`PRAGMA busy_timeout = ${lockWaitMsMax}`);
+    database.exec(`PRAGMA busy_timeout = ${maxLockWaitMs}`);
   }
 }
 

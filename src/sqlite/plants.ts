@@ -3,7 +3,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { reaches, soleOwner, type Reach, type ReadAccess } from '../access.ts';
-import { idMax } from '../ids.ts';
+import { maxId } from '../ids.ts';
 import { pageOf, type ListKind, type PlantRow } from '../lists.ts';
 import type { Plant, PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
@@ -27,7 +27,7 @@ const ranges = {
 type RangeKind = keyof typeof ranges;
 
 /** Plants that one scan step reads. A step takes less than 1 ms for one owner, and about 1 ms for several. */
-const stepPlantsMax = 500;
+const maxStepPlants = 500;
 
 /**
  * Returns a page as one row. The subquery finds the id of the page's last plant, or null if the page is not full.
@@ -80,7 +80,7 @@ export const plantSql = {
     WHERE store = ? AND id = ? AND owner = ?`,
   endOfStep: `
     SELECT id FROM ${plantsByOwner}
-    WHERE store = ? AND owner = ? AND id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ${stepPlantsMax - 1}`,
+    WHERE store = ? AND owner = ? AND id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ${maxStepPlants - 1}`,
   insert: `
     INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING`,
@@ -148,11 +148,11 @@ export class Plants {
 
   /** One step of a list by tag: the matches among the next plants of the owners in reach. */
   scanStep({ store, read }: ReadAccess, query: PlantQuery): ScanStep {
-    const { after, upTo = idMax, tag } = query;
+    const { after, upTo = maxId, tag } = query;
     const owner = soleOwner(read);
     if (owner === undefined) {
-      const rows = this.#readMerged(store, read, { ...query, limit: stepPlantsMax });
-      const scannedTo = rows.length > stepPlantsMax ? rows.at(-1)?.[0] : undefined;
+      const rows = this.#readMerged(store, read, { ...query, limit: maxStepPlants });
+      const scannedTo = rows.length > maxStepPlants ? rows.at(-1)?.[0] : undefined;
       const matches = rows.filter(([, , plantTag]) => plantTag === tag);
       return stepOf(matches, query, scannedTo);
     }
@@ -168,7 +168,7 @@ export class Plants {
     };
   }
 
-  #readMerged(store: number, reach: Reach, { after, upTo = idMax, limit }: PlantQuery): PlantRow[] {
+  #readMerged(store: number, reach: Reach, { after, upTo = maxId, limit }: PlantQuery): PlantRow[] {
     return this.#merge.all(store, after, upTo, limit, JSON.stringify(reach));
   }
 
@@ -176,7 +176,7 @@ export class Plants {
     kind: RangeKind,
     store: number,
     reach: Reach,
-    { after, upTo = idMax, limit, tag, fields }: PlantQuery,
+    { after, upTo = maxId, limit, tag, fields }: PlantQuery,
   ): PageRow {
     const values: (number | string)[] = [store, after, upTo, limit];
     const owner = soleOwner(reach);

@@ -22,7 +22,7 @@ const chunkBytes = 1024 * 1024;
 /** Another process can hold the lock, for microseconds during its check or for longer during its rewrite. */
 const attemptsMaxWithShm = 4;
 const attemptsMaxWithoutShm = 200;
-const pauseMsMax = 2;
+const maxPauseMs = 2;
 
 /**
  * Call it before the first read from the database at `path`. If no process has the database open, it rewrites,
@@ -35,9 +35,9 @@ export function rewriteWal(path: string): void {
   const file = realpathSync(path); // the WAL is next to the file, not next to a symbolic link to it
   const [wal, shm] = [`${file}-wal`, `${file}-shm`];
   const isShmMissing = () => existsSync(wal) && !existsSync(shm);
-  const attemptsMax = isShmMissing() ? attemptsMaxWithoutShm : attemptsMaxWithShm;
-  for (let attempt = 0; (hasContent(wal) || isShmMissing()) && attempt < attemptsMax; attempt++) {
-    if (attempt > 0) sleepSync(Math.random() * pauseMsMax);
+  const maxAttempts = isShmMissing() ? attemptsMaxWithoutShm : attemptsMaxWithShm;
+  for (let attempt = 0; (hasContent(wal) || isShmMissing()) && attempt < maxAttempts; attempt++) {
+    if (attempt > 0) sleepSync(Math.random() * maxPauseMs);
     if (rewriteIfUnused(path, wal)) return;
   }
   if (isShmMissing()) {

@@ -36,7 +36,7 @@ export interface SqliteOptions extends OpenOptions {
 
 export class SqliteStorage implements Storage {
   /** Unlimited, because the lookups of one event loop iteration share a transaction. */
-  readonly lookupsMax = Infinity;
+  readonly maxLookups = Infinity;
   readonly #connection: Connection;
   readonly #batcher: ReadBatcher;
   readonly #writer: Writer;

@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { soleOwner, type ReadAccess } from '../access.ts';
-import { idMax } from '../ids.ts';
+import { maxId } from '../ids.ts';
 import { idsExhausted } from '../problem.ts';
 import { prepare, type Statement } from './statement.ts';
 
@@ -12,7 +12,7 @@ import { prepare, type Statement } from './statement.ts';
  * Maximum number of owner versions in a store. With more users, some share a version. Their pages are then read
  * again more often than needed, but are never stale.
  */
-const ownerVersionsMax = 256;
+const maxOwnerVersions = 256;
 /** The widest integer that Buffer supports. No store reaches 2^48 changes, so no version is used twice. */
 const versionBytes = 6;
 const storeVersionOffset = 0;
@@ -87,7 +87,7 @@ class StoreRow {
   }
 
   assignId(): number {
-    if (this.lastId >= idMax) throw idsExhausted();
+    if (this.lastId >= maxId) throw idsExhausted();
     this.raiseLastId(this.lastId + 1);
     return this.lastId;
   }
@@ -116,5 +116,5 @@ class StoreRow {
 
 /** Users are numbered from 1. */
 function ownerVersionOffset(user: number): number {
-  return versionBytes * (1 + ((user - 1) % ownerVersionsMax));
+  return versionBytes * (1 + ((user - 1) % maxOwnerVersions));
 }

@@ -23,7 +23,7 @@ import {
 } from './writes.ts';
 
 /** A transaction with this many writes gets no further batch. Its commit takes a few milliseconds. */
-const commitWritesMax = 512;
+const maxCommitWrites = 512;
 /** SQLite's page cache. Writes change every B-tree of the schema, two of them in random places. */
 const cacheKiB = 16_384;
 
@@ -39,7 +39,7 @@ function run(port: MessagePort): void {
     for (let next: Message | undefined = first; next !== undefined;) {
       const batches: Batch[] = [];
       let writes = 0;
-      while (next !== undefined && next !== 'close' && writes < commitWritesMax) {
+      while (next !== undefined && next !== 'close' && writes < maxCommitWrites) {
         batches.push(next);
         writes += next.writes.size;
         for (const number of next.writes.keys()) lastNumber = number;

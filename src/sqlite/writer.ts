@@ -22,7 +22,7 @@ import {
 } from './writes.ts';
 
 /** Maximum number of writes in a message. Writes of one event loop iteration are sent together. */
-const batchWritesMax = 8;
+const maxBatchWrites = 8;
 /** A write without an outcome after this time fails with `outcome-unknown`. Includes waiting for a lock. */
 const outcomeTimeoutMs = 20_000;
 const overdueCheckMs = 1_000;
@@ -63,7 +63,7 @@ export class Writer {
     const [number, result] = this.#pending.add();
     this.#unsent.set(number, write);
     if (this.#unsent.size === 1) process.nextTick(() => this.#flush());
-    if (this.#unsent.size === batchWritesMax) this.#flush();
+    if (this.#unsent.size === maxBatchWrites) this.#flush();
     return (await result) as WriteResults[W[0]]; // the result of this write
   }
 

@@ -15,7 +15,7 @@ import { tempFolder } from '../support/temp.ts';
 
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 const bench = fileURLToPath(new URL('../../bench/run.ts', import.meta.url));
-const chartBytesMax = 30_000;
+const maxChartBytes = 30_000;
 
 const report: Report = {
   storage: 'sqlite',
@@ -89,7 +89,7 @@ test('the chart is small, has its message as a text, and no script', async (t) =
   const { folder, read } = pages(t);
   await writePages(folder, report);
   const chart = read('performance.svg');
-  assert.ok(Buffer.byteLength(chart) < chartBytesMax, `${Buffer.byteLength(chart)} bytes`);
+  assert.ok(Buffer.byteLength(chart) < maxChartBytes, `${Buffer.byteLength(chart)} bytes`);
   const message = 'Plant Store serves 2.0 times as many requests as Express 5';
   assert.ok(chart.includes(`<title>${message}</title>`));
   assert.ok(read('performance.md').includes(`![${message}. `));

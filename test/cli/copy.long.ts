@@ -7,7 +7,7 @@ const plants = 1_000_000;
 const kills = 10;
 const aliveMs = 1_000;
 /** What five times as many plants may take more: Node collects its garbage when it likes. */
-const moreMiBMax = 60;
+const maxMoreMiB = 60;
 
 it('copies 1,000,000 plants to PostgreSQL and back, killed ten times, in the memory that a fifth of them take', async (t) => {
   const few = await sourceOf(t, 'SQLite', plants / 5);
@@ -22,5 +22,5 @@ it('copies 1,000,000 plants to PostgreSQL and back, killed ten times, in the mem
     `peaks in MiB: ${[peakMiB, there.peakMiB, back.peakMiB].map(Math.round).join(', ')}`,
   );
   assert.equal(there.kills + back.kills, kills);
-  for (const one of [there, back]) assert.ok(one.peakMiB < peakMiB + moreMiBMax);
+  for (const one of [there, back]) assert.ok(one.peakMiB < peakMiB + maxMoreMiB);
 });

@@ -65,8 +65,8 @@ it('takes turns with pages as long as a limit can say, over 1,000,000 plants', a
 
 it('holds 10,000 idle connections in at most 16 KiB each', async (t) => {
   const limits = readFileSync('/proc/self/limits', 'utf8');
-  const filesMax = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1]);
-  if (filesMax < 11_000) return t.skip(`this shell can open ${filesMax} files; 11,000 are needed`);
+  const maxFiles = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1]);
+  if (maxFiles < 11_000) return t.skip(`this shell can open ${maxFiles} files; 11,000 are needed`);
   const { service, other, open } = await besiege(t, 0);
   const known = { token: other };
   for (let round = 0; round < 200; round++) await call(`${service.address}/plants`, 'GET', known);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { pipelinedRequestsMax } from '../../src/http/limits.ts';
+import { maxPipelinedRequests } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { until } from '../support/until.ts';
@@ -39,7 +39,7 @@ describe('serve', { concurrency: 2 }, () => {
       assert.equal(answer?.status, 200);
       ({ isLast } = answer);
     }
-    assert.ok(answers > pipelinedRequestsMax && answers < many, `${answers} answers`);
+    assert.ok(answers > maxPipelinedRequests && answers < many, `${answers} answers`);
     assert.equal(await connection.answer(), undefined);
     assert.equal((await call(`${service.address}/plants`, 'GET', { token: other })).status, 200);
   });
@@ -57,9 +57,9 @@ describe('serve', { concurrency: 2 }, () => {
       connection.write(
         at % 3 === 0 ? create : listRequest(greedy, `/plants?limit=100&after=${at % 50}&fields=id`),
       );
-    for (let at = 0; at < pipelinedRequestsMax; at++) send(at);
+    for (let at = 0; at < maxPipelinedRequests; at++) send(at);
     for (let at = 0; at < requests; at++) {
-      if (at + pipelinedRequestsMax < requests) send(at + pipelinedRequestsMax);
+      if (at + maxPipelinedRequests < requests) send(at + maxPipelinedRequests);
       const answer = await connection.answer();
       assert.equal(answer?.status, at % 3 === 0 ? 201 : 200);
       assert.equal(answer.isLast, false);
@@ -171,8 +171,8 @@ describe('serve', { concurrency: 2 }, () => {
   });
 
   it('drops idle connections without a valid token first when connections run out', async (t) => {
-    const filesMax = 300; // and so some hundred connections
-    const limited = ['sh', '-c', `ulimit -n ${filesMax}; exec "$0" "$@"`];
+    const maxFiles = 300; // and so some hundred connections
+    const limited = ['sh', '-c', `ulimit -n ${maxFiles}; exec "$0" "$@"`];
     const { service, other, open } = await besiege(t, 0, { under: limited });
     const known = new Connection(service.address);
     t.after(() => known.socket.destroy());
@@ -182,12 +182,12 @@ describe('serve', { concurrency: 2 }, () => {
     };
     assert.equal(await ask(), 200);
     let ended = 0;
-    for (let at = 0; at < filesMax; at++) {
+    for (let at = 0; at < maxFiles; at++) {
       const stranger = await open();
       stranger.resume().once('close', () => ended++);
       if (at % 2 === 0) stranger.write('GET /livez HTT'); // and no more
     }
-    await until('some have been dropped', () => ended >= filesMax - 150);
+    await until('some have been dropped', () => ended >= maxFiles - 150);
     assert.equal(await ask(), 200);
     assert.equal((await call(`${service.address}/plants`, 'GET', { token: other })).status, 200);
     const json = { name: 'Monstera' };

@@ -113,13 +113,13 @@ export async function live(its: Machine, services: number, random: () => number)
   const below = (max: number) => Math.floor(random() * max);
   const ends: string[] = [];
   for (let left = services - 1; left >= 0; left--) {
-    const [suffix, nthMax] =
+    const [suffix, maxNth] =
       [
         ['-wal', 30],
         ['-wal', 2],
         ['.db', 2],
       ][below(3)] ?? [];
-    const nth = 1 + below(Number(nthMax));
+    const nth = 1 + below(Number(maxNth));
     const steps = [0, below(80), -1][below(3)]; // until the kill; -1 for none
     const fail = left > 0 && random() < 0.75 ? `${suffix}:${nth}:${steps}` : undefined;
     let end: number | string | null;

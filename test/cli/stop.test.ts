@@ -9,7 +9,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { pipelinedRequestsMax } from '../../src/http/limits.ts';
+import { maxPipelinedRequests } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
 import { executable, serve, type Service } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
@@ -166,7 +166,7 @@ describe('serve on its way out', { concurrency: 2 }, () => {
     const { service, open, head } = await start(t, 2_000);
     const connection = open();
     // All at once without reading, of 0.8 MB each: more than the system's buffers hold.
-    const requests = pipelinedRequestsMax + 1;
+    const requests = maxPipelinedRequests + 1;
     connection.write(`${head('GET /plants?limit=1000')}\r\n`.repeat(requests));
     await once(connection.socket, 'readable');
 

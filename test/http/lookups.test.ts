@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { clientAt, Lookups, waitingLookupsMax } from '../../src/http/lookups.ts';
+import { clientAt, Lookups, maxWaitingLookups } from '../../src/http/lookups.ts';
 import { until } from '../support/until.ts';
 
-const lookupsMax = 32;
-const lookupsPerClientMax = 16;
+const maxLookups = 32;
+const maxLookupsPerClient = 16;
 
 /** Lookups that are in progress until the test ends them. */
 class Held {
-  readonly lookups = new Lookups(lookupsMax);
+  readonly lookups = new Lookups(maxLookups);
   /** Who has lookups in progress, in the order in which they began. */
   readonly begun: string[] = [];
   readonly refused: string[] = [];
@@ -44,15 +44,15 @@ class Held {
   }
 }
 
-const fill = (held: Held, clients = lookupsMax / lookupsPerClientMax) => {
-  for (let at = 0; at < clients; at++) held.ask(`192.0.2.${at}`, lookupsPerClientMax);
+const fill = (held: Held, clients = maxLookups / maxLookupsPerClient) => {
+  for (let at = 0; at < clients; at++) held.ask(`192.0.2.${at}`, maxLookupsPerClient);
 };
 
 describe('lookups of unknown tokens', () => {
   it('are bounded for one client, and another has room beside it', async () => {
     const held = new Held();
     held.ask('192.0.2.1', 1_000);
-    assert.equal(held.begun.length, lookupsPerClientMax);
+    assert.equal(held.begun.length, maxLookupsPerClient);
     held.ask('192.0.2.2');
     assert.equal(held.begun.at(-1), '192.0.2.2');
     await held.endAll();
@@ -64,16 +64,16 @@ describe('lookups of unknown tokens', () => {
     const held = new Held();
     fill(held);
     for (const client of ['a', 'b', 'c']) held.ask(client, 3);
-    assert.equal(held.begun.length, lookupsMax);
+    assert.equal(held.begun.length, maxLookups);
     await held.end(9);
-    assert.equal(held.begun.slice(lookupsMax).join(''), 'abcabcabc');
+    assert.equal(held.begun.slice(maxLookups).join(''), 'abcabcabc');
     await held.endAll();
   });
 
   it('wait in a bounded queue, where the client that waits for most makes room', async () => {
     const held = new Held();
     fill(held);
-    held.ask('greedy', waitingLookupsMax);
+    held.ask('greedy', maxWaitingLookups);
     held.ask('greedy', 10);
     held.ask('modest', 5);
     await nextTurn();
@@ -82,9 +82,9 @@ describe('lookups of unknown tokens', () => {
       Array.from({ length: 15 }, () => 'greedy'),
     );
     await held.end(2);
-    assert.deepEqual(held.begun.slice(lookupsMax), ['greedy', 'modest']);
+    assert.deepEqual(held.begun.slice(maxLookups), ['greedy', 'modest']);
     await held.endAll();
-    assert.equal(held.begun.length, lookupsMax + waitingLookupsMax);
+    assert.equal(held.begun.length, maxLookups + maxWaitingLookups);
   });
 
   it('are refused in time if no turn comes, and keep no place', async () => {
@@ -97,9 +97,9 @@ describe('lookups of unknown tokens', () => {
   });
 
   it('give their place back if they fail', async () => {
-    const lookups = new Lookups(lookupsMax);
+    const lookups = new Lookups(maxLookups);
     const failing = () => Promise.reject(new Error('the storage is down'));
-    for (let at = 0; at < 3 * lookupsMax; at++) {
+    for (let at = 0; at < 3 * maxLookups; at++) {
       await assert.rejects(lookups.run('192.0.2.1', failing), /the storage is down/);
     }
     assert.equal(await lookups.run('192.0.2.1', async () => 'found'), 'found');

@@ -11,7 +11,7 @@ import { databaseBehindProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
 /** Connections live for up to so many bytes: some do not even get in, others do some hundred statements. */
-const bytesToLiveMax = 40_000;
+const maxBytesToLive = 40_000;
 const users = 6;
 
 /** Returns how many answers there were of each kind. */
@@ -22,7 +22,7 @@ export async function survivesCuts(t: TestContext, cuts: number): Promise<Record
 
   const book = ledger([app.address], token);
   await book.begin();
-  proxy.bytesToLive = () => Math.ceil(Math.random() * bytesToLiveMax);
+  proxy.bytesToLive = () => Math.ceil(Math.random() * maxBytesToLive);
   proxy.cutAll();
   const goesOn = () => proxy.cuts < cuts;
   await Promise.all(Array.from({ length: users }, (_, user) => book.work(user + 1, goesOn)));

@@ -17,8 +17,8 @@ const pauseMs = 5;
 const newTokenEachMs = 100;
 const healthEachMs = 100;
 /** The flood has a thousand requests in progress on two cores that others use, too. */
-const slowerMax = 100;
-const quietP99MsMin = 20;
+const maxSlower = 100;
+const minQuietP99Ms = 20;
 
 interface Watched {
   statuses: readonly number[];
@@ -88,7 +88,7 @@ describe('PostgreSQL: a flood that needs no token', () => {
       t.diagnostic(JSON.stringify({ quiet, users, newUsers, health, answers }));
       assert.deepEqual(health.statuses, [200]);
       assert.deepEqual(users.statuses, [200]);
-      const bound = slowerMax * Math.max(quiet.p99Ms, quietP99MsMin);
+      const bound = maxSlower * Math.max(quiet.p99Ms, minQuietP99Ms);
       assert.ok(users.p99Ms < bound, `${users.p99Ms} ms`);
       // A new token cannot be told from a made-up one: it waits in turn with those of its own address.
       if (localAddress === '127.0.0.1') return;

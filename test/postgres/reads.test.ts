@@ -14,7 +14,7 @@ import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 /** One more is refused at once, and so are these. */
-const readsMax = 2_048;
+const maxReads = 2_048;
 const moreReads = 12;
 /** A page of them has 120 KB, and more than 200 MB wait for the database. */
 const plants = Array.from({ length: 100 }, (_, at) => ({
@@ -51,7 +51,7 @@ describe('PostgreSQL: reads', () => {
     const startedMs = performance.now();
     const outcomes = await outcomesOf(
       Array.from(
-        { length: readsMax + moreReads },
+        { length: maxReads + moreReads },
         async () => void (await storage.listPlants(caller, query)),
       ),
     );

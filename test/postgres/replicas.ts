@@ -10,7 +10,7 @@ import { until } from '../support/until.ts';
 import { call } from '../support/app.ts';
 
 /** How long the service may take once the database takes connections again. */
-const recoveryMsMax = 5_000;
+const maxRecoveryMs = 5_000;
 const users = 8;
 /** Between two blows, so that there is something to lose. */
 const quietMs = 300;
@@ -63,7 +63,7 @@ export async function survives(
     },
     async recovery() {
       for (const address of replicas) {
-        await until(`${address} takes writes`, () => takesWrites(address), recoveryMsMax);
+        await until(`${address} takes writes`, () => takesWrites(address), maxRecoveryMs);
       }
     },
     pause: () => pause(quietMs),

@@ -5,7 +5,7 @@ import { it, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import type { Caller } from '../../src/access.ts';
-import { pendingMax } from '../../src/pending.ts';
+import { maxPending } from '../../src/pending.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { hashToken } from '../../src/token.ts';
 import { addToken } from '../support/app.ts';
@@ -49,7 +49,7 @@ it('refuses writes beyond its limit at once, and completes those that it accepte
   const { path, storage, alice } = await open(t);
   const release = holdLock(path);
   const outcomes: string[] = [];
-  const writes = Array.from({ length: pendingMax + 10 }, async (_, at) => {
+  const writes = Array.from({ length: maxPending + 10 }, async (_, at) => {
     const outcome = await storage.createPlant(alice, { name: `n${at}` }).then(
       () => 'done',
       (error: { kind: string }) => error.kind,
@@ -64,9 +64,9 @@ it('refuses writes beyond its limit at once, and completes those that it accepte
   );
   release();
   await Promise.all(writes);
-  assert.equal(outcomes.filter((outcome) => outcome === 'done').length, pendingMax);
+  assert.equal(outcomes.filter((outcome) => outcome === 'done').length, maxPending);
   const { json } = await storage.listPlants(alice, { after: 0, limit: 10_000, fields: ['id'] });
-  assert.equal(json.split(',').length, pendingMax);
+  assert.equal(json.split(',').length, maxPending);
 });
 
 it('completes pending writes before it closes', async (t) => {

@@ -22,12 +22,12 @@ export interface Deployment {
 }
 
 /** During a network fault, each connection is cut after at most this many bytes, until enough were cut. */
-const bytesToLiveMax = 40_000;
+const maxBytesToLive = 40_000;
 const cutsPerFault = 20;
 /** Every other connection is slow, so that its data is out of date when it arrives. */
-const latencyMsMax = 5;
+const maxLatencyMs = 5;
 /** Maximum time until the database or the workers have recovered. */
-const recoveryMsMax = 30_000;
+const maxRecoveryMs = 30_000;
 
 /** One service with several workers on one file. */
 export async function workersOnSqlite(t: TestContext, workers: number): Promise<Deployment> {
@@ -45,7 +45,7 @@ export async function workersOnSqlite(t: TestContext, workers: number): Promise<
       async 'kill a worker'() {
         // The service replaces the worker that was killed before.
         const areRunning = () => childrenOf(service).length === workers;
-        await until('all workers are running', areRunning, recoveryMsMax);
+        await until('all workers are running', areRunning, maxRecoveryMs);
         killIfRunning(childrenOf(service)[turn++ % workers] ?? assert.fail());
       },
       async 'kill the service'() {
@@ -66,7 +66,7 @@ export async function replicasOnPostgres(t: TestContext, replicas: number): Prom
   const proxy = await Proxy.to(server.port);
   t.after(() => proxy[Symbol.asyncDispose]());
   let connections = 0;
-  proxy.latencyMs = () => (connections++ % 2 === 0 ? 0 : Math.ceil(Math.random() * latencyMsMax));
+  proxy.latencyMs = () => (connections++ % 2 === 0 ? 0 : Math.ceil(Math.random() * maxLatencyMs));
   const env = {
     PLANT_STORE_DATABASE: server.url('postgres', proxy.port),
     PLANT_STORE_LOG_LEVEL: 'silent',
@@ -101,13 +101,13 @@ export async function replicasOnPostgres(t: TestContext, replicas: number): Prom
             () => true,
             () => false,
           );
-        await until('the server responds', responds, recoveryMsMax);
+        await until('the server responds', responds, maxRecoveryMs);
       },
       async 'cut connections'() {
         const cuts = proxy.cuts + cutsPerFault;
-        proxy.bytesToLive = () => Math.ceil(Math.random() * bytesToLiveMax);
+        proxy.bytesToLive = () => Math.ceil(Math.random() * maxBytesToLive);
         proxy.cutAll();
-        await until('enough connections are cut', () => proxy.cuts >= cuts, recoveryMsMax);
+        await until('enough connections are cut', () => proxy.cuts >= cuts, maxRecoveryMs);
         proxy.bytesToLive = () => Infinity;
         proxy.cutAll();
       },

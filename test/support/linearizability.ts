@@ -46,7 +46,7 @@ type State = 'never' | 'gone' | { readonly content: Content; readonly owner: str
 export type Verdict = undefined | string;
 
 /** If a history needs more configurations, it has too many unknown outcomes to decide. */
-const configurationsMax = 1_000_000;
+const maxConfigurations = 1_000_000;
 
 /** A partial order of the steps, and the state that it leads to. */
 interface Configuration {
@@ -69,7 +69,7 @@ export function check(steps: readonly Step[]): Verdict {
   let farthest = 0;
 
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    const { configuration, candidates, endMin } = settleReads(known, next);
+    const { configuration, candidates, minEnd } = settleReads(known, next);
     const { first, done, taken, state } = configuration;
     if (first === known.length) return undefined;
     farthest = Math.max(farthest, first);
@@ -77,14 +77,14 @@ export function check(steps: readonly Step[]): Verdict {
     const push = (found: Configuration) => {
       const key = keyOf(found, numbers);
       if (visited.has(key)) return;
-      if (visited.size === configurationsMax)
+      if (visited.size === maxConfigurations)
         throw new Error('too many unknown outcomes to decide');
       visited.add(key);
       stack.push(found);
     };
     // Unknown steps are pushed first, and so tried last: most of them never took effect.
     unknown.forEach((step, at) => {
-      if (taken.has(at) || step.call > endMin) return;
+      if (taken.has(at) || step.call > minEnd) return;
       const after = apply(step, state);
       if (after === undefined || after === state) return;
       push({ first, done, taken: new Set(taken).add(at), state: after });
@@ -105,20 +105,20 @@ export function check(steps: readonly Step[]): Verdict {
 function settleReads(known: readonly Step[], { first, done: before, taken, state }: Configuration) {
   const done = new Set(before);
   const candidates: number[] = [];
-  let endMin = Infinity;
+  let minEnd = Infinity;
   for (let at = first; at < known.length; at++) {
     if (done.has(at)) continue;
     const step = known[at] as Step; // the index is in range
-    if (step.call > endMin) break;
+    if (step.call > minEnd) break;
     if (apply(step, state) === state) {
       done.add(at);
     } else {
       candidates.push(at);
-      endMin = Math.min(endMin, step.end);
+      minEnd = Math.min(minEnd, step.end);
     }
   }
   while (done.delete(first)) first++;
-  return { configuration: { first, done, taken, state }, candidates, endMin };
+  return { configuration: { first, done, taken, state }, candidates, minEnd };
 }
 
 /** The state after the step; undefined if the step cannot happen in this state. */

@@ -12,8 +12,8 @@ import { pino } from 'pino';
 import { buildApp } from '../../src/http/app.ts';
 import { handleClientError } from '../../src/http/client-errors.ts';
 import { Connections } from '../../src/http/connections.ts';
-import { bodyBytesMax } from '../../src/http/limits.ts';
-import { idMax } from '../../src/ids.ts';
+import { maxBodyBytes } from '../../src/http/limits.ts';
+import { maxId } from '../../src/ids.ts';
 import type { ProblemKind } from '../../src/problem.ts';
 import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
@@ -64,10 +64,10 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
   'ids-exhausted': async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice');
-    await app.call('POST', '/plants', { token, json: { ...plant, id: idMax } });
+    await app.call('POST', '/plants', { token, json: { ...plant, id: maxId } });
     return responseOf(await app.call('POST', '/plants', { token, json: plant }));
   },
-  'body-too-large': (t) => send(t, 'POST', '/plants', { json: ' '.repeat(bodyBytesMax) }),
+  'body-too-large': (t) => send(t, 'POST', '/plants', { json: ' '.repeat(maxBodyBytes) }),
   'unsupported-media-type': (t) =>
     send(t, 'POST', '/plants', {
       body: 'name=Monstera',

@@ -39,7 +39,7 @@ const registered = new Set(
   ),
 );
 
-const headersMax = 100;
+const maxHeaders = 100;
 const headBytes = { surelyFits: 15_000, surelyTooLarge: 17_500 };
 
 export function predict(request: Request, world: World): Prediction {
@@ -80,7 +80,7 @@ function judgeHead(request: Request, add: Add): void {
   const bytes = headOf(request).length;
   const tooLarge = { status: 431, kind: 'headers-too-large' };
   if (bytes > headBytes.surelyTooLarge) add(stage.bytes, stage.bytes, tooLarge, 'must');
-  else if (request.headers.length > headersMax) add(stage.bytes, stage.bytes, tooLarge, 'must');
+  else if (request.headers.length > maxHeaders) add(stage.bytes, stage.bytes, tooLarge, 'must');
   else if (bytes > headBytes.surelyFits) add(stage.bytes, optional, tooLarge, 'must');
 
   const lengths = sent(request, 'content-length');

@@ -12,7 +12,7 @@ export interface NewPlant {
 /** A plant to create, or where each fault is, as JSON pointers. */
 export type Judgement = { plant: NewPlant } | { places: string[] };
 
-export const idMax = 2n ** 53n - 1n;
+export const maxId = 2n ** 53n - 1n;
 
 type Value =
   { kind: 'string'; text: string } | { kind: 'number'; token: string } | { kind: 'other' };
@@ -55,7 +55,7 @@ function isAllowed(name: string, value: Value): boolean {
       return value.kind === 'string' && isTag(value.text);
     case 'id': {
       const id = value.kind === 'number' ? exactInteger(value.token) : undefined;
-      return id !== undefined && id >= 1n && id <= idMax;
+      return id !== undefined && id >= 1n && id <= maxId;
     }
     default:
       return false;
@@ -79,11 +79,11 @@ export function isTag(text: string): boolean {
   return isText(text, 100);
 }
 
-function isText(text: string, codePointsMax: number): boolean {
+function isText(text: string, maxCodePoints: number): boolean {
   const points = Array.from(text, (one) => one.codePointAt(0) ?? 0);
   const isBad = (point: number) =>
     point < 0x20 || (point >= 0x7f && point <= 0x9f) || (point >= 0xd800 && point <= 0xdfff);
-  return points.length <= codePointsMax && !points.some(isBad);
+  return points.length <= maxCodePoints && !points.some(isBad);
 }
 
 /** The integer that a number of JSON is, worked out in digits; undefined where it is none or has over 20. */

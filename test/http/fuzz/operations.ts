@@ -8,7 +8,7 @@ import { isChunked, sent, type Request } from './request.ts';
 import { judgeId, judgeQuery, type judgeTarget, type Query } from './target.ts';
 import { plantText, type Person, type World } from './world.ts';
 
-export const bodyBytesMax = 16_384;
+export const maxBodyBytes = 16_384;
 
 /** RFC 9112, section 6: what says that there is a body. */
 export function mayHaveBody(request: Request): boolean {
@@ -20,7 +20,7 @@ export function judgeUnwantedBody(request: Request, add: Add, to: number): void 
     stage.body,
     request.body === '' ? optional : to,
     invalid,
-    request.body.length > bodyBytesMax ? 'may' : undefined,
+    request.body.length > maxBodyBytes ? 'may' : undefined,
   );
   if (isForeign(request) !== false)
     add(stage.body, optional, { status: 415, kind: 'unsupported-media-type' });
@@ -28,7 +28,7 @@ export function judgeUnwantedBody(request: Request, add: Add, to: number): void 
 }
 
 function judgeSize({ body }: Request, add: Add, to: number): void {
-  if (body.length <= bodyBytesMax) return;
+  if (body.length <= maxBodyBytes) return;
   add(stage.body, to, { status: 413, kind: 'body-too-large' }, 'may');
 }
 

@@ -2,7 +2,7 @@
  * Random bodies: plants to create, and JSON that is wrong in every way that a client may get it wrong.
  */
 import * as fc from 'fast-check';
-import { bodyBytesMax } from './operations.ts';
+import { maxBodyBytes } from './operations.ts';
 import { oneLine, oneOf, rarely } from './pick.ts';
 import { utf8Bytes, type Bytes } from './request.ts';
 
@@ -93,7 +93,7 @@ export const oddBody: fc.Arbitrary<Bytes> = fc.oneof(
   fc.tuple(plant, fc.nat(60)).map(([body, at]) => body.slice(0, at)),
   fc
     .tuple(plant, constantFrom(-1, 0, 1, 900, 30_000))
-    .map(([body, more]) => body.padEnd(bodyBytesMax + more)),
+    .map(([body, more]) => body.padEnd(maxBodyBytes + more)),
   oneLine(`[]
     "name"
     null

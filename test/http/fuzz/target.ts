@@ -2,7 +2,7 @@
  * What CONTRACT.md, RFC 9112 (section 3.2) and RFC 3986 say of a target and its query, decided from
  * their bytes.
  */
-import { exactInteger, idMax, isTag } from './json.ts';
+import { exactInteger, maxId, isTag } from './json.ts';
 import type { Bytes } from './request.ts';
 
 export type Route = 'list' | 'one' | 'health' | 'document' | 'whole' | 'none';
@@ -65,7 +65,7 @@ function decode(text: Bytes): string | undefined {
 
 /** An id from `least` up, in digits alone as JSON writes it; undefined for anything else. */
 export function judgeId(text: string, least: bigint): number | undefined {
-  return integer(text, least, idMax);
+  return integer(text, least, maxId);
 }
 
 function integer(text: string, least: bigint, most: bigint): number | undefined {
@@ -120,7 +120,7 @@ export function judgeQuery(query: Bytes, known: readonly string[]): Query {
   );
   take(
     'after',
-    (text) => integer(text, 0n, idMax),
+    (text) => integer(text, 0n, maxId),
     (value) => (judged.after = value),
   );
   take(
