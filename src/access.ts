@@ -53,7 +53,7 @@ export type WriteAccess = Pick<Caller, 'store' | 'write'>;
 
 /**
  * What identifies the caller of a request: the SHA-256 of its token (token.ts). To add another kind, extend
- * `credentialOf` in http/auth.ts and `identify` of each storage, which must find or create the user.
+ * `parseCredential` and the cache in http/auth.ts, and `identify` of each storage, which finds or creates the user.
  */
 export interface Credential {
   readonly tokenHash: Uint8Array;

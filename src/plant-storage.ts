@@ -29,6 +29,10 @@ export interface PlantStorage {
   deletePlant(caller: WriteAccess, id: number): Promise<boolean>;
 }
 
+/**
+ * A new filter also goes into `listKind` and `firstPageKey` (lists.ts), which would otherwise return pages without it,
+ * into `nextPageQuery` (http/plants.ts), http/list.ts and http/operations.ts, and into plants.ts of each engine.
+ */
 export interface PlantQuery {
   after: number;
   /** Largest id to include; no limit if undefined. */

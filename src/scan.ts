@@ -8,7 +8,7 @@ import type { PlantPage, PlantQuery } from './plant-storage.ts';
 export interface ScanStep {
   /** As in PlantPage. */
   json: string;
-  plants: number;
+  plantCount: number;
   /** The id of the last plant, if the step found `limit` plants. */
   last: number | undefined;
   /** Whether the step found more plants than `limit`. */
@@ -30,13 +30,13 @@ export async function scan(
   for (let from: number | undefined = after; from !== undefined;) {
     if (isAborted?.() === true) break;
     // If the page is full, the scan continues for one more plant, to know whether others follow.
-    const { json, plants, ...rest }: ScanStep = await step({
+    const { json, plantCount, ...rest }: ScanStep = await step({
       after: from,
       limit: Math.max(left, 1),
     });
-    if (left === 0 && plants > 0) return { json: found.join(), next: last };
-    if (plants > 0) found.push(json);
-    left -= plants;
+    if (left === 0 && plantCount > 0) return { json: found.join(), next: last };
+    if (plantCount > 0) found.push(json);
+    left -= plantCount;
     ({ last = last } = rest);
     if (rest.hasMore) return { json: found.join(), next: last };
     from = rest.scannedTo;
@@ -53,7 +53,7 @@ export function stepOf(
   const { limit } = query;
   return {
     json: pageOf(rows, query).json,
-    plants: Math.min(rows.length, limit),
+    plantCount: Math.min(rows.length, limit),
     last: rows[limit - 1]?.[0],
     hasMore: rows.length > limit,
     scannedTo,

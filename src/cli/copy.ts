@@ -58,19 +58,23 @@ async function copyAndCompare(
       done += await copyTable(source, target, table, (copied) => onProgress(done + copied, total));
     }
   });
-  const [digest, copied] = await withProgress('Comparing', 'rows', async (onProgress) => {
-    let done = 0;
-    const count = (rows: number) => onProgress((done += rows), 2 * total);
-    return [await digestOf(source, count), await digestOf(target, count)] as const;
-  });
-  if (digest !== copied || version !== (await source.version())) {
+  const [sourceDigest, targetDigest] = await withProgress(
+    'Comparing',
+    'rows',
+    async (onProgress) => {
+      let done = 0;
+      const count = (rows: number) => onProgress((done += rows), 2 * total);
+      return [await digestOf(source, count), await digestOf(target, count)] as const;
+    },
+  );
+  if (sourceDigest !== targetDigest || version !== (await source.version())) {
     throw new Refusal(
       'The copy differs from the original: one of them changed during the copy. ' +
         'Stop the service, then copy to an empty database.',
     );
   }
   await target.finishCopy();
-  return { counts, digest };
+  return { counts, digest: sourceDigest };
 }
 
 /** Refuses a target that contains data, unless that data is an unfinished copy of the same source. */

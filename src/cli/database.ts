@@ -21,7 +21,7 @@ export interface OpenOptions {
   onLongWait?: (() => void) | undefined;
   /** Called once if the disk of a file fails a commit; from then on every write is refused. */
   onDiskFailure?: ((cause: unknown) => void) | undefined;
-  /** Called once if the file is missing or damaged, and with undefined once it is back. */
+  /** Called when the file becomes missing or damaged, and with undefined when it is usable again. */
   onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
 }
 

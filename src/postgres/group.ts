@@ -37,7 +37,7 @@ export class Group {
   readonly numbers: readonly number[];
   /** Number of changes for which the store assigns the id. */
   readonly assignedCount: number;
-  /** The largest id before this group and the version after it. Undefined until the server has returned them. */
+  /** Assigned ids are above `lastId`; `version` is that of this group. Undefined until the server returns them. */
   begun: { lastId: number; version: number } | undefined;
   readonly #largestId: number;
   readonly #parts: readonly Part<ChangeKind>[];
@@ -60,12 +60,12 @@ export class Group {
   }
 
   /**
-   * Takes one round trip. Rejects with the error of the server. `writer` is stored with the version and must be
+   * Takes one round trip. Rejects with the error of the server. `attemptId` is stored with the version and must be
    * unique: if it is found there, the group was committed.
    */
-  async commit(connection: Connection, writer: string): Promise<void> {
+  async commit(connection: Connection, attemptId: string): Promise<void> {
     this.begun = undefined;
-    const begun = [connection.command('BEGIN'), this.#begin(connection, writer)];
+    const begun = [connection.command('BEGIN'), this.#begin(connection, attemptId)];
     const changed = this.#parts.map((part) => part.send(connection, this.store));
     const committed = connection.command('COMMIT');
     await settled([...begun, ...changed, committed]);
@@ -81,8 +81,8 @@ export class Group {
     for (const part of this.#parts) yield* part.outcomes(assignedId);
   }
 
-  async #begin(connection: Connection, writer: string): Promise<void> {
-    const values = [this.store, this.#largestId, this.assignedCount, writer];
+  async #begin(connection: Connection, attemptId: string): Promise<void> {
+    const values = [this.store, this.#largestId, this.assignedCount, attemptId];
     const [row] = await connection.query(groupSql.begin, values);
     if (row === undefined) throw defect(new Error(`there is no store ${this.store}`));
     const [lastId, version] = row;

@@ -1,7 +1,7 @@
 /**
  * Migrates a database to the newest schema, with the numbered files of migrations/. Each statement is its own
  * transaction and can be repeated. If several replicas start concurrently, one of them migrates (lease.ts). Replicas of
- * older versions continue to serve.
+ * older versions continue to serve, unless a migration refuses them (migrations.ts).
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';

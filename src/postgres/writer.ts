@@ -99,19 +99,19 @@ export class Writer {
   async #commit(group: Group): Promise<void> {
     const deadlineMs = group.sinceMs + queueTimeoutMs;
     for (let attempt = 1; ; attempt++) {
-      const writer = `${this.#processId} ${++this.#attempts}`;
+      const attemptId = `${this.#processId} ${++this.#attempts}`;
       let isSent = false;
       try {
         await this.#pool.withConnection(
           (connection) => {
             isSent = true;
-            return group.commit(connection, writer);
+            return group.commit(connection, attemptId);
           },
           Math.max(0, deadlineMs - performance.now()),
         );
       } catch (error) {
         const isCommitted =
-          isSent && isConnectionLost(error) ? await this.#isCommitted(group, writer) : false;
+          isSent && isConnectionLost(error) ? await this.#isCommitted(group, attemptId) : false;
         if (isCommitted === undefined) return this.#reject(group, outcomeUnknown(error));
         if (!isCommitted) {
           const isTransient = isRetryable(error) || isConnectionLost(error);
@@ -133,7 +133,7 @@ export class Writer {
   }
 
   /** Whether an attempt was committed after its response was lost; undefined if that cannot be found out. */
-  async #isCommitted(group: Group, writer: string): Promise<boolean | undefined> {
+  async #isCommitted(group: Group, attemptId: string): Promise<boolean | undefined> {
     for (
       const deadlineMs = performance.now() + commitCheckTimeoutMs;
       performance.now() < deadlineMs;
@@ -144,13 +144,13 @@ export class Writer {
           connection.query(groupSql.lastGroup, [group.store, group.assignedCount]),
         );
         if (row === undefined) continue;
-        const [lastId, version, lastWriter] = row;
-        if (lastWriter === writer) {
+        const [lastId, version, lastAttemptId] = row;
+        if (lastAttemptId === attemptId) {
           group.begun = { lastId, version };
           return true;
         }
-        // An attempt that had begun held the lock on the row, so it has ended: without a newer version, it failed.
-        // Otherwise, a later group has replaced its trace, or the server can still begin the attempt.
+        // This query waits for the row's lock, so an attempt that had begun has ended. If the version is not newer, it
+        // was rolled back. Otherwise nobody can tell: a later group has written the row, or the attempt can still begin.
         return group.begun !== undefined && version <= group.begun.version ? false : undefined;
       } catch {
         // The server is not back yet, or another group has locked the row.

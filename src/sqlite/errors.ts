@@ -77,7 +77,7 @@ export function isFailedSync(error: unknown, stage: Stage): boolean {
     : syncErrors.includes(error.errcode);
 }
 
-/** Returns true if a lock or a full disk (SQLITE_FULL) caused the error. After others, close the connection. */
+/** True after a refusal, a lock or a full disk (SQLITE_FULL). After other errors, close the connection. */
 export function leavesConnectionUsable(error: unknown): boolean {
   if (error instanceof Refusal) return true;
   return isLocked(error) || (isSqliteError(error) && primaryCode(error) === resultCode.full);

@@ -45,7 +45,7 @@ export class Freshness {
   #dataVersion: number | undefined;
   #grantChanges: number | undefined;
   /** How often writes by other connections were detected or reported. */
-  #writes = 0;
+  #detectedWrites = 0;
 
   /** `database` must never write: its own commits do not change data_version. */
   constructor(database: DatabaseSync, stores: Stores, schema: SchemaCheck) {
@@ -68,14 +68,14 @@ export class Freshness {
     this.#grantChanges = grantChanges;
   }
 
-  /** Checks the versions of cached pages before they are used again. */
+  /** Makes the next use of each cached page check its version. */
   invalidatePages(): void {
-    this.#writes++;
+    this.#detectedWrites++;
   }
 
   /** Returns the cached page. If there is none or the caller's plants have changed, reads and caches it. */
   getOrReadPage(caller: ReadAccess, key: string, read: () => PlantPage): PlantPage {
-    const writes = this.#writes;
+    const writes = this.#detectedWrites;
     const cached = this.#pages.get(key);
     if (cached?.writes === writes) return cached.page;
     const version = this.#stores.version(caller);

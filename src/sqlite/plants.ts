@@ -158,10 +158,10 @@ export class Plants {
     }
     const scannedTo = this.#endOfStep.get(store, owner, after, upTo)?.[0];
     const range = { ...query, upTo: scannedTo ?? upTo };
-    const [array, plants, last, hasMore] = this.#readPage('ownerTag', store, read, range);
+    const [array, plantCount, last, hasMore] = this.#readPage('ownerTag', store, read, range);
     return {
       json: array.slice(1, -1),
-      plants,
+      plantCount,
       last: last ?? undefined,
       hasMore: hasMore === 1,
       scannedTo,

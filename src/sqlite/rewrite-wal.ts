@@ -20,8 +20,8 @@ import { isLocked } from './errors.ts';
 
 const chunkBytes = 1024 * 1024;
 /** Another process can hold the lock, for microseconds during its check or for longer during its rewrite. */
-const attemptsMaxWithShm = 4;
-const attemptsMaxWithoutShm = 200;
+const maxAttemptsWithShm = 4;
+const maxAttemptsWithoutShm = 200;
 const maxPauseMs = 2;
 
 /**
@@ -35,7 +35,7 @@ export function rewriteWal(path: string): void {
   const file = realpathSync(path); // the WAL is next to the file, not next to a symbolic link to it
   const [wal, shm] = [`${file}-wal`, `${file}-shm`];
   const isShmMissing = () => existsSync(wal) && !existsSync(shm);
-  const maxAttempts = isShmMissing() ? attemptsMaxWithoutShm : attemptsMaxWithShm;
+  const maxAttempts = isShmMissing() ? maxAttemptsWithoutShm : maxAttemptsWithShm;
   for (let attempt = 0; (hasContent(wal) || isShmMissing()) && attempt < maxAttempts; attempt++) {
     if (attempt > 0) sleepSync(Math.random() * maxPauseMs);
     if (rewriteIfUnused(path, wal)) return;
