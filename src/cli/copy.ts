@@ -39,8 +39,8 @@ export async function copy({ from, to, resume }: CopyOptions): Promise<void> {
       { cause: error },
     );
   });
-  const summary = tables.map((table, at) => `${counts[at]} ${table}`).join(', ');
-  console.log(`Copied ${sourceName} to ${targetName}: ${summary}.`);
+  const summary = tables.map((table, at) => `${table}: ${counts[at]}`).join(', ');
+  console.log(`Copied ${sourceName} to ${targetName} (${summary}).`);
   console.log(`SHA-256 of both: ${digest}`);
 }
 

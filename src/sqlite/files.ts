@@ -49,6 +49,9 @@ function isLinkUnsupported(error: unknown): boolean {
 
 export function syncFile(path: string): void {
   const descriptor = openSync(path, 'r');
-  fsyncSync(descriptor);
-  closeSync(descriptor);
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }

@@ -84,7 +84,7 @@ describe('copy', () => {
       const [from, to] = [await testDatabase(t, storage), await testDatabase(t, storage)];
       await runOk(['migrate', '--database', from.url]);
       const printed = await runOk(['copy', '--from', from.url, '--to', to.url]);
-      assert.match(printed, /: 0 stores, 0 users, 0 plants, 0 tokens\./);
+      assert.match(printed, / \(stores: 0, users: 0, plants: 0, tokens: 0\)\./);
     }
   });
 

@@ -122,7 +122,7 @@ describe('PostgreSQL: the commands', () => {
     proxy.bytesToLive = () => Infinity;
     assert.match(
       await runOk([...args, '--resume']),
-      /: 3 stores, 4 users, 5000 plants, 4 tokens\./,
+      / \(stores: 3, users: 4, plants: 5000, tokens: 4\)\./,
     );
   });
 });
