@@ -21,7 +21,7 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
 const maxFirstPagePlants = 100;
 
 /**
- * The cache key of a first page (`Freshness.page`), shared by all callers who see the same plants. Undefined for
+ * The cache key of a first page (freshness.ts of each engine), shared by all callers who see the same plants. Undefined for
  * other pages: first pages are requested again and again, later ones once.
  */
 export function firstPageKey({ store, read }: ReadAccess, query: PlantQuery): string | undefined {

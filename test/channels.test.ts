@@ -59,10 +59,12 @@ test('PostgreSQL: what is busy and who waits is published when it changes', asyn
   const reads = 130; // two more than are sent at a time
   await Promise.all(Array.from({ length: reads }, () => storage.findPlant(grant.caller, 1)));
   await storage.check();
+  await storage.createPlant(grant.caller, { name: 'Monstera' });
   const of = (name: string) => usages.filter(({ lane }) => lane === name);
   assert.equal(Math.max(...of('reads').map(({ busy }) => busy)), 128);
   assert.equal(Math.max(...of('reads').map(({ waiting }) => waiting)), 2);
   assert.deepEqual(of('reads').at(-1), { lane: 'reads', busy: 0, waiting: 0 });
+  assert.deepEqual(of('transactions').at(-1), { lane: 'transactions', busy: 0, waiting: 0 });
   const checks = of('checks').map(({ busy }) => busy);
   // The schema is checked there as well, once a second.
   assert.deepEqual([checks.slice(0, 2), checks.at(-1)], [[1, 0], 0]);

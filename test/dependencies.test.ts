@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import packageFile from '../package.json' with { type: 'json' };
-import { Page, tableOf } from './support/markdown.ts';
+import { Page, tableOf } from '../tools/markdown.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { problemResponses, problemType } from '../src/http/problems.ts';
 import { run } from './support/command.ts';
-import { blocksOf, normalise, Page, tableOf, tokenIds, type Example } from './support/markdown.ts';
+import { blocksOf, normalise, Page, tableOf, tokenIds, type Example } from '../tools/markdown.ts';
 import { problemTriggers } from './support/problem-triggers.ts';
 import { testDatabase } from './support/storages.ts';
 import { shownAddress, Terminal } from './support/terminal.ts';

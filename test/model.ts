@@ -132,7 +132,7 @@ class Model {
     const { limit, tag: label, fields: asked } = request;
     let next = `/plants?limit=${limit}&after=${page.at(-1)?.id}`;
     if (label !== undefined) next += `&tag=${encodeURIComponent(label)}`;
-    if (asked !== undefined) next += `&fields=${asked.join()}`;
+    if (asked !== undefined) next += `&fields=${encodeURIComponent(asked.join())}`;
     return {
       status: 200,
       text: `[${page.map((plant) => json(plant, request.fields)).join()}]`,

@@ -11,7 +11,7 @@ import { addRoutes } from '../src/http/app.ts';
 import { exampleRequestId, headers, responses, schemas } from '../src/http/responses.ts';
 import type { Storage } from '../src/storage.ts';
 import { publishedOf } from '../src/typebox.ts';
-import { blocksOf, Page } from '../test/support/markdown.ts';
+import { blocksOf, Page } from './markdown.ts';
 
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));
 const packageFile = new URL('../package.json', import.meta.url);

@@ -59,7 +59,9 @@ function reportLock(url: string): void {
 
 function reportIfSlow<T>(url: string, opening: Promise<T>): Promise<T> {
   const timer = setTimeout(() => {
-    console.error(`${displayName(url)} is being upgraded. Large tables take several minutes.`);
+    console.error(
+      `${displayName(url)} is being upgraded. This can take minutes with large tables.`,
+    );
   }, slowOpenMs);
   return opening.finally(() => clearTimeout(timer));
 }

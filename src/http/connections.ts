@@ -81,7 +81,7 @@ export class Connections {
     process.nextTick(pauseIfWaiting, connection); // after the whole read has been parsed
   }
 
-  /** Call it after a request with a valid token. At the limit, such connections are closed last. */
+  /** Call it after a request with a valid token. At the limit, idle connections without one close first. */
   markAuthenticated(socket: Socket): void {
     const connection = this.#connections.get(socket);
     if (connection && this.#anonymous.delete(connection)) this.#authenticated.add(connection);

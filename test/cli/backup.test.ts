@@ -75,7 +75,9 @@ describe('backup', { concurrency: 2 }, () => {
     const { folder, path, url } = databaseFile(t);
     const { status, stderr } = await run(['backup', join(folder, 'copy.db'), '--database', url]);
     assert.equal(status, 1);
-    assert.ok(stderr.includes(`error: There is no database at ${path}. Run `), stderr);
+    const advice =
+      'Run the command in the folder of the database, or set its path with --database.';
+    assert.ok(stderr.endsWith(`error: There is no database at ${path}. ${advice}\n`), stderr);
     assert.deepEqual(readdirSync(folder), []);
   });
 

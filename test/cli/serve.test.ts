@@ -140,8 +140,8 @@ describe('serve is refused', { concurrency: 2 }, () => {
       /Use an http or https URL without a query or user name, such as https/,
     ],
     ['--base-url', 'ftp://plants.example', /Use an http or https URL/],
-    ['--base-url', 'https://plants.example/?a=b', /Use an http or https URL/],
-    ['--base-url', 'https://me:secret@plants.example', /Use an http or https URL/],
+    ['--base-url', 'https://plants.example/?a=b', /URL without a query or user name/],
+    ['--base-url', 'https://me:secret@plants.example', /URL without a query or user name/],
     ['--log-level', 'loud', /Allowed choices are debug, info, warn, error, silent\./],
     ['--database', 'mysql://localhost/plants', /Use sqlite:PATH or postgres:/],
   ];

@@ -30,6 +30,18 @@ it('openapi.json is what the routes say; run "npm run openapi" after a change', 
 it('declares fields as the service takes them: sent once for each', () => {
   const { fields } = committed.components.parameters;
   assert.deepEqual([fields.in, fields.style, fields.explode], ['query', 'form', true]);
+  const { paths } = committed;
+  for (const { parameters } of [
+    paths['/plants'].get,
+    paths['/plants'].post,
+    paths['/plants/{id}'].get,
+  ]) {
+    assert.ok(
+      parameters.some(
+        (one: object) => '$ref' in one && one.$ref === '#/components/parameters/fields',
+      ),
+    );
+  }
 });
 
 it('has patterns that mean the same with and without the u flag, in any language', () => {
