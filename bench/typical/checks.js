@@ -31,6 +31,6 @@ export function refuse(response, status, error) {
   response.status(status).json({ error });
 }
 
-function isText(value, charsMax) {
-  return typeof value === 'string' && value.length <= charsMax;
+function isText(value, maxChars) {
+  return typeof value === 'string' && value.length <= maxChars;
 }
