@@ -1,5 +1,5 @@
 /**
- * What holds of every answer, whatever was asked: written from CONTRACT.md, RFC 9110, RFC 9457 and
+ * What holds of every answer, whatever was asked: written from docs/api.md, RFC 9110, RFC 9457 and
  * RFC 6750, and sharing no code with the service.
  */
 import { valuesOf, type Answer } from './wire.ts';

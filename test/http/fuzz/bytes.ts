@@ -1,6 +1,6 @@
 /**
- * Bytes that were sound requests before they were flipped, cut, repeated and spliced. Nobody can say what they
- * mean, so only what holds of every answer is checked, and that what was acknowledged is there.
+ * Bytes that were sound requests before they were flipped, cut, repeated and spliced. Their meaning
+ * is unknown, so only the rules for every response are checked, and that no acknowledged plant is lost.
  */
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
@@ -61,7 +61,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
   fc.record({ kind: fc.constant('splice' as const), at, from: at }),
 );
 
-// HEAD and CONNECT are left out: without the method, nobody can say where their answers end.
+// HEAD and CONNECT are left out: without the method, the end of their responses is unknown.
 const readable = request.filter(({ method }) => method !== 'HEAD' && method !== 'CONNECT');
 
 export const mangled = (count: number): fc.Arbitrary<Mangled[]> =>

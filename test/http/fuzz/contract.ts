@@ -1,10 +1,10 @@
 /**
- * The oracle: which answers CONTRACT.md, docs/api.md and the RFCs allow to a request, decided from
+ * The oracle: which responses docs/api.md and the RFCs allow for a request, decided from
  * the request as it is sent and from a model of the stores. It shares no code with the service.
  *
  * A request may have several faults. They are looked for in stages: the bytes and the target, the
  * token, the scope, whether a body may be there, the input, the store. A fault of an earlier stage
- * hides those of a later one; of faults of the same stage any may be told.
+ * hides those of a later one; of faults of the same stage any can be reported.
  */
 import { judgeOperation, judgeUnwantedBody, mayHaveBody } from './operations.ts';
 import { invalid, optional, stage, type Add, type Outcome } from './outcomes.ts';

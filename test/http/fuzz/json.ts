@@ -1,5 +1,5 @@
 /**
- * What CONTRACT.md says of a body, decided from its bytes by a reader of its own (RFC 8259): no
+ * What docs/api.md says of a body, decided from its bytes by a reader of its own (RFC 8259): no
  * JSON.parse, no schema, nothing of src.
  */
 
@@ -66,7 +66,7 @@ function pointerTo(name: string): string {
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** White_Space of Unicode without control characters, and U+FEFF, which nobody can see either. */
+/** White_Space of Unicode without control characters, and U+FEFF, which is invisible too. */
 const white = new Set(
   ' \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff',
 );

@@ -32,7 +32,7 @@ export const stage = {
   input: 6,
   store: 7,
 } as const;
-/** For what may be told or not: it hides nothing. */
+/** For faults that can be reported or not: they hide nothing. */
 export const optional = Infinity;
 
 export const invalid = { status: 400, kind: 'invalid-request' } as const;

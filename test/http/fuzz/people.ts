@@ -57,7 +57,7 @@ export function tokensFor(): Tokens {
   return Object.fromEntries(tokenNames.map((name) => [name, makeToken()]));
 }
 
-/** Makes them all; nobody has called with one before. */
+/** Creates them all. No request has used one before. */
 export async function keepTokens(
   storage: Storage,
   tokens: Tokens,

@@ -8,7 +8,7 @@ import { utf8Bytes, type Bytes } from './request.ts';
 
 const { constantFrom } = fc;
 
-/** What stands between quotes, piece by piece. */
+/** The pieces of text between quotes. */
 const soundPiece = constantFrom(
   ...Array.from("aB7 é🌵𝒳\u0301\u2028\ufeff\uffff\u00a0\u200d\u202e<>'&%+{]:,", utf8Bytes),
   ...String.raw`\u0041 \ud83c\udf35 \/ \\ \"`.split(' '),

@@ -14,10 +14,10 @@ export type Manner =
   | { kind: 'whole' }
   /** In pieces that end at these parts of a thousand. */
   | { kind: 'pieces'; cuts: readonly number[] }
-  /** Whole, and then the client says that it sends no more: the answer still comes. */
+  /** Whole, and then the client closes its side: the response still comes. */
   | { kind: 'half-closed' }
-  /** No further than this part of a thousand; then the client is done, or gone with a reset. */
-  | { kind: 'broken-off'; at: number; isGone: boolean };
+  /** Only this part of a thousand; then the client closes its side or resets the connection. */
+  | { kind: 'aborted'; at: number; isReset: boolean };
 
 /** Requests that are written together, the answers awaited after. */
 export interface Group {
@@ -145,9 +145,9 @@ const manner: fc.Arbitrary<Manner> = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.record({
-      kind: fc.constant('broken-off' as const),
+      kind: fc.constant('aborted' as const),
       at: fc.nat(999),
-      isGone: fc.boolean(),
+      isReset: fc.boolean(),
     }),
   },
 );

@@ -85,7 +85,7 @@ class Session {
 
   async send({ requests, manner }: Group): Promise<void> {
     const all = requests.map((request) => this.#concrete(request));
-    if (manner.kind === 'broken-off') return this.#breakOff(all[0], manner);
+    if (manner.kind === 'aborted') return this.#abort(all[0], manner);
     let together: Request[] = [];
     for (const request of all.flatMap(withTwin)) {
       together.push(request);
@@ -251,9 +251,9 @@ class Session {
     this.#head = request.method === 'HEAD' ? { request, answer } : undefined;
   }
 
-  async #breakOff(
+  async #abort(
     request: Request | undefined,
-    { at, isGone }: Manner & { kind: 'broken-off' },
+    { at, isReset }: Manner & { kind: 'aborted' },
   ): Promise<void> {
     if (request === undefined) return;
     const bytes = bytesOf(request);
@@ -261,11 +261,11 @@ class Session {
     const wires = this.#open();
     for (const wire of wires) {
       wire.write(bytes.slice(0, end));
-      if (isGone) await wire.abort();
+      if (isReset) await wire.abort();
       else wire.halfClose();
     }
-    if (isGone) return;
-    // Nothing of it may happen. What is answered is that it is broken, or what its head alone decides.
+    if (isReset) return;
+    // It must have no effect. The response reports a malformed request, or what the head alone decides.
     const decided = end < headOf(request).length ? [] : predict(request, this.#world).outcomes;
     const allowed = decided
       .filter(({ effect }) => effect === undefined)
@@ -275,7 +275,7 @@ class Session {
       if (answer === undefined) continue;
       this.#check(request, answer);
       if (![400, 408, 431, ...allowed].includes(answer.status)) {
-        assert.fail(`${shown(bytesOf(request))} broke off\n${shownAnswer(answer)}`);
+        assert.fail(`${shown(bytesOf(request))} was aborted\n${shownAnswer(answer)}`);
       }
       if (request.method !== 'HEAD') await wire.nothingMore();
     }

@@ -1,5 +1,5 @@
 /**
- * What CONTRACT.md, RFC 9112 (section 3.2) and RFC 3986 say of a target and its query, decided from
+ * What docs/api.md, RFC 9112 (section 3.2) and RFC 3986 say of a target and its query, decided from
  * their bytes.
  */
 import { exactInteger, maxId, isTag } from './json.ts';
@@ -81,7 +81,7 @@ export interface Query {
   fields?: Field[];
   /** Names of the parameters with a fault; `*` for a name that cannot be decoded. */
   places: string[];
-  /** The contract leaves open whether this is taken: fields with commas that come twice. */
+  /** The documentation leaves open whether this is accepted: fields with commas that come twice. */
   isOdd: boolean;
 }
 
@@ -139,7 +139,7 @@ export function judgeQuery(query: Bytes, known: readonly string[]): Query {
   return judged;
 }
 
-/** As a list with commas, or one after the other (CONTRACT.md). */
+/** As a list with commas, or one after the other (docs/api.md). */
 function judgeFields(texts: readonly string[]): Field[] | undefined {
   const fields = texts.flatMap((text) => text.split(','));
   const isField = (one: string): one is Field => fieldNames.some((name) => name === one);

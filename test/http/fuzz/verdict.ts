@@ -59,14 +59,14 @@ function differencesOfProblem({ body }: Answer, { kind, places }: Outcome): stri
   if (problem['type'] !== type) wrongs.push(`type ${JSON.stringify(problem['type'])}`);
   if (places === undefined) return wrongs;
   const errors = (problem['errors'] ?? []) as { pointer?: string; parameter?: string }[]; // answers.ts has checked it
-  const told = errors.map(({ pointer, parameter }) =>
+  const reported = errors.map(({ pointer, parameter }) =>
     pointer === undefined ? `parameter ${parameter}` : `pointer ${pointer}`,
   );
   const open = places.filter((place) => place === '*').length;
-  const missing = places.filter((place) => place !== '*' && !told.includes(place));
-  const extra = told.filter((place) => !places.includes(place));
-  if (missing.length > 0 || extra.length !== open || told.length !== places.length) {
-    wrongs.push(`faults at ${JSON.stringify(told)} and not ${JSON.stringify(places)}`);
+  const missing = places.filter((place) => place !== '*' && !reported.includes(place));
+  const extra = reported.filter((place) => !places.includes(place));
+  if (missing.length > 0 || extra.length !== open || reported.length !== places.length) {
+    wrongs.push(`faults at ${JSON.stringify(reported)} and not ${JSON.stringify(places)}`);
   }
   return wrongs;
 }
