@@ -8,7 +8,7 @@ import { PostgresServer } from '../support/postgres.ts';
 import { tempFolder } from '../support/temp.ts';
 
 describe('PostgreSQL: an address', () => {
-  it('names hosts, a user, a password and a database, each percent-decoded', () => {
+  it('contains hosts, a user, a password and a database, each percent-decoded', () => {
     const url =
       'postgres://us%40er:a%3Ab%2F@one.example,[::1]:5433,%2Frun%2Fpostgresql/my%20plants';
     assert.deepEqual(parseAddress(url), {
@@ -41,13 +41,13 @@ describe('PostgreSQL: an address', () => {
       /Cannot read the certificates of sslrootcert at \/nowhere/,
     ],
   ] as const) {
-    it(`is refused as ${url}, with a message that says how to fix it`, () => {
+    it(`is refused as ${url}, with a message that describes the fix`, () => {
       const name = url.includes('/nowhere') ? 'Refusal' : 'UsageError';
       assert.throws(() => parseAddress(url), { name, message });
     });
   }
 
-  it('asks for TLS that is verified, except on this machine', () => {
+  it('requires verified TLS, except for this machine', () => {
     const options = (host: string, query = '') =>
       tlsOptions({ host, port: 5_432 }, parseAddress(`postgres://host/db${query}`).tls);
     for (const here of ['localhost', '127.0.0.1', '127.8.0.1', '::1', '/run/postgresql']) {
@@ -64,7 +64,7 @@ describe('PostgreSQL: an address', () => {
   });
 });
 
-it('PostgreSQL: a certificate has to be good for the host, signed by who is named', async (t) => {
+it('PostgreSQL: the certificate must match the host and be signed by the given authority', async (t) => {
   const server = await PostgresServer.make();
   t.after(() => server[Symbol.asyncDispose]());
   await server.stop();

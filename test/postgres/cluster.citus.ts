@@ -1,5 +1,5 @@
 /**
- * What holds on a Citus cluster alone: `npm run test:citus`, with the variables of test/support/citus.ts.
+ * What is specific to a Citus cluster: `npm run test:citus`, with the variables of test/support/citus.ts.
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -31,13 +31,13 @@ function distributionOf(url: string): Promise<unknown[]> {
   );
 }
 
-it('Citus: a new schema is spread over the machines', async (t) => {
+it('Citus: distributes a new schema over the machines', async (t) => {
   const { url } = await testDatabase(t, 'PostgreSQL');
   await runOk(['migrate', '--database', url]);
   assert.deepEqual(await distributionOf(url), spread);
 });
 
-it('Citus: migrate spreads what was there before the extension, with all that it holds', async (t) => {
+it('Citus: migrate distributes tables and rows that are older than the extension', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await leaveCluster(database.url);
   const storage = await database.open();
@@ -58,11 +58,11 @@ it('Citus: migrate spreads what was there before the extension, with all that it
   assert.equal(id, plants.length + 1);
 });
 
-it('Citus: a worker that may forget what it acknowledges is refused', async (t) => {
+it('Citus: refuses a worker without durable commits', async (t) => {
   const { url } = await testDatabase(t, 'PostgreSQL');
   const [worker = ''] = onWorkers(url);
   const { host, pathname } = new URL(worker);
-  await leaveCluster(url); // which would set it everywhere
+  await leaveCluster(url); // otherwise the setting would apply everywhere
   await query(worker, `ALTER DATABASE ${pathname.slice(1)} SET synchronous_commit = off`);
   await joinCluster(url);
   const { status, stderr } = await run(['migrate', '--database', url]);
@@ -70,7 +70,7 @@ it('Citus: a worker that may forget what it acknowledges is refused', async (t) 
   assert.match(stderr, new RegExp(`${host} of the cluster: synchronous_commit is off`));
 });
 
-it('Citus: a worker that may write half a page is refused', async (t) => {
+it('Citus: refuses a worker without full_page_writes', async (t) => {
   const { url } = await testDatabase(t, 'PostgreSQL');
   const [worker = ''] = onWorkers(url);
   const reload = async (change: string) => {
@@ -79,7 +79,7 @@ it('Citus: a worker that may write half a page is refused', async (t) => {
   };
   t.after(() => reload('RESET full_page_writes'));
   await reload('SET full_page_writes = off');
-  await until('a new connection sees it', async () => {
+  await until('a new connection has the setting', async () => {
     const [row] = await query(worker, 'SHOW full_page_writes');
     return (row as { full_page_writes: string }).full_page_writes === 'off'; // the only column
   });
@@ -91,7 +91,7 @@ it('Citus: a worker that may write half a page is refused', async (t) => {
   );
 });
 
-it('Citus: every statement of a request is one task, on one machine', async (t) => {
+it('Citus: runs every statement of a request as one task on one machine', async (t) => {
   const { url } = await testDatabase(t, 'PostgreSQL');
   await runOk(['migrate', '--database', url]);
   const client = new Client({ connectionString: url });
@@ -113,7 +113,7 @@ it('Citus: every statement of a request is one task, on one machine', async (t) 
   }
 });
 
-/** A value of a type, as SQL has it. */
+/** A sample value of a type, in SQL. */
 function sampleOf(type: string): string {
   if (type === 'bytea') return String.raw`'\x00'`;
   if (type.endsWith('[]')) return "'{1}'";

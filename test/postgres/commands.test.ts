@@ -1,5 +1,5 @@
 /**
- * What the commands tell people of a PostgreSQL server that they cannot use.
+ * What the commands print about a PostgreSQL server that they cannot use.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -9,7 +9,7 @@ import { databaseBehindProxy } from '../support/proxy.ts';
 import { testDatabase } from '../support/storages.ts';
 import { sourceOf } from '../cli/copy.ts';
 
-/** Its password is one that no other word of a message is like. */
+/** Its password is unlike any other word of a message. */
 let server: PostgresServer;
 before(async () => void (server = await PostgresServer.make()));
 after(() => server[Symbol.asyncDispose]());
@@ -19,8 +19,8 @@ function withParts(parts: { password?: string; pathname?: string; search?: strin
 }
 
 describe('PostgreSQL: the commands', () => {
-  it('refuse at the start what waiting does not mend, without the password', async () => {
-    for (const [database, expected, mend] of [
+  it('fail at startup on errors that waiting does not fix, without showing the password', async () => {
+    for (const [database, expected, message] of [
       [withParts({ password: 'hunter2' }), 1, /refuses the user or the password of the address/],
       [withParts({ pathname: '/nowhere' }), 1, /has no database with the name in the address/],
       ['mysql://u:hunter2@host/db', 2, /Use sqlite:PATH or postgres:/],
@@ -33,13 +33,13 @@ describe('PostgreSQL: the commands', () => {
       ]) {
         const { status, stdout, stderr } = await run(args);
         assert.deepEqual([status, stdout], [expected, '']);
-        assert.match(stderr, mend);
+        assert.match(stderr, message);
         assert.ok(!stderr.includes('hunter2') && !stderr.includes(passwordOf(server.url())));
       }
     }
   });
 
-  it('quote no password, whatever was mistyped', async () => {
+  it('never show a password, even if an argument is mistyped', async () => {
     const url = 'postgres://plants:hunter2@127.0.0.1/plants';
     for (const args of [
       ['serve', url],
@@ -56,7 +56,7 @@ describe('PostgreSQL: the commands', () => {
     }
   });
 
-  it('say why a server does not answer', async () => {
+  it('show why a server does not respond', async () => {
     const port = await freePort();
     for (const [database, cause] of [
       [`postgres://u:hunter2@127.0.0.1:${port}/db`, /: connect ECONNREFUSED 127\.0\.0\.1:\d+\.$/],
@@ -77,7 +77,7 @@ describe('PostgreSQL: the commands', () => {
     }
   });
 
-  it('make a schema where something is to be stored, and nowhere else', async (t) => {
+  it('create a schema only if they store something', async (t) => {
     const { url } = await testDatabase(t, 'PostgreSQL');
     const target = await testDatabase(t, 'SQLite');
     const nothing =
@@ -97,7 +97,7 @@ describe('PostgreSQL: the commands', () => {
     assert.match(await runOk(['token', 'list', '--database', url]), /alice/);
   });
 
-  it('of serve point to the next one without the password, and log none', async (t) => {
+  it('suggest the next command without the password when serve starts', async (t) => {
     const env = { PLANT_STORE_DATABASE: server.url() };
     const service = await serve(t, ['--log-level', 'debug'], { env });
     await service.stop();
@@ -108,7 +108,7 @@ describe('PostgreSQL: the commands', () => {
     assert.ok(!(service.output() + service.log()).includes(passwordOf(server.url())));
   });
 
-  it('of copy that break off say how to go on', async (t) => {
+  it('show how to resume an interrupted copy', async (t) => {
     const source = await sourceOf(t, 'SQLite', 5_000);
     const { url, proxy } = await databaseBehindProxy(t);
     proxy.bytesToLive = () => 50_000; // enough for all but the plants

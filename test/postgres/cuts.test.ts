@@ -12,24 +12,24 @@ import { survivesCuts } from './cuts.ts';
 /** More than all that a revocation sends and is answered. */
 const revocationBytes = 5_000;
 
-it('PostgreSQL: a network that cuts connections makes no answer false', async (t) => {
+it('PostgreSQL: every response is correct while the network cuts connections', async (t) => {
   await survivesCuts(t, 60);
 });
 
-it('PostgreSQL: a revocation that breaks off in the middle holds everywhere or nowhere', async (t) => {
+it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async (t) => {
   const { url, proxy, direct } = await databaseBehindProxy(t);
   const app = await startApp(t, { open: async () => new PostgresStorage(direct) });
   const outcomes = new Set<string>();
   for (let cut = 0; cut < 40; cut++) {
     const token = await app.token('alice');
     const status = async () => (await app.call('GET', '/plants', { token })).status;
-    assert.equal(await status(), 200); // it is known there from now on
+    assert.equal(await status(), 200); // from now on, the token is cached there
     const hash = hashToken(token);
 
     await using other = new PostgresStorage(url);
     await other.open();
     proxy.bytesLeft = Math.ceil((cut / 40) * revocationBytes);
-    const told = await other.revokeToken(tokenId(hash), Date.now()).then(
+    const reported = await other.revokeToken(tokenId(hash), Date.now()).then(
       () => 'revoked',
       ({ kind }: Problem) => kind,
     );
@@ -40,7 +40,7 @@ it('PostgreSQL: a revocation that breaks off in the middle holds everywhere or n
     );
     const { revoked_at: at } = row as { revoked_at: string | null };
     assert.equal(await status(), at === null ? 200 : 401);
-    outcomes.add(`${told}: ${at === null ? 'valid' : 'revoked'}`);
+    outcomes.add(`${reported}: ${at === null ? 'valid' : 'revoked'}`);
   }
   for (const lie of ['storage-unavailable: revoked', 'revoked: valid']) {
     assert.ok(!outcomes.has(lie), lie);
@@ -50,11 +50,11 @@ it('PostgreSQL: a revocation that breaks off in the middle holds everywhere or n
     'outcome-unknown: revoked',
     'revoked: revoked',
   ]) {
-    assert.ok(outcomes.has(seen), 'the cuts fell before, in and after it');
+    assert.ok(outcomes.has(seen), 'cuts happened before, during and after the commit');
   }
 });
 
-it('PostgreSQL: a store whose name alone was stored is whole with its next token', async (t) => {
+it('PostgreSQL: the next token completes a store of which only the name was stored', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
   await query(database.url, "INSERT INTO plant_store.store_names VALUES ('main', 42)");

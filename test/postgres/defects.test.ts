@@ -1,5 +1,5 @@
 /**
- * A fault of our own code is no fault of the database: nobody is told that the storage is down.
+ * A defect in our own code must not be reported as an unavailable storage.
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -16,7 +16,7 @@ const unsendable = {
   },
 } as never;
 
-it('PostgreSQL: a defect passes through, and others get their own answers', async (t) => {
+it('PostgreSQL: rejects with the error of a defect, and other requests get their own results', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
   const grant = await storage.identify({ tokenHash: hashToken(await addToken(storage, 'alice')) });

@@ -13,8 +13,8 @@ import { until } from '../support/until.ts';
 /** More than any request may take, however the database is: docs/scaling.md says 12 seconds. */
 const responseTimeoutMs = 12_000;
 
-describe('PostgreSQL: the database', () => {
-  it('may still be down when the service starts, and be back later', async (t) => {
+describe('PostgreSQL: the service', () => {
+  it('starts while the database is down, and is ready when the database is up', async (t) => {
     const server = await PostgresServer.make();
     t.after(() => server[Symbol.asyncDispose]());
     await server.stop();
@@ -24,7 +24,7 @@ describe('PostgreSQL: the database', () => {
     assert.equal((await call(`${address}/livez`, 'GET')).status, 200);
     const readyz = async () => (await call(`${address}/readyz`, 'GET')).status;
     assert.equal(await readyz(), 503);
-    await until('it says so', () => /is not ready yet/.test(service.output()));
+    await until('it reports that it is not ready', () => /is not ready yet/.test(service.output()));
     await server.start();
     await until('it is ready', async () => (await readyz()) === 200, 5_000);
     const token = await runOk(['token', 'create', 'alice'], { env });
@@ -32,7 +32,7 @@ describe('PostgreSQL: the database', () => {
     assert.equal((await call(`${address}/plants`, 'POST', { token, json })).status, 201);
   });
 
-  it('is refused if it may lose what it acknowledges, at the start and later', async (t) => {
+  it('refuses a database without durable commits, at startup and later', async (t) => {
     const server = await PostgresServer.make();
     t.after(() => server[Symbol.asyncDispose]());
     const app = await startApp(t, { open: async () => new PostgresStorage(server.url()) });
@@ -52,7 +52,7 @@ describe('PostgreSQL: the database', () => {
     }
   });
 
-  it('may hang: every answer comes in time and is true, and it is used again afterwards', async (t) => {
+  it('responds in time and correctly while the database hangs, and recovers', async (t) => {
     const { url, proxy } = await databaseBehindProxy(t);
     const app = await startApp(t, { open: async () => new PostgresStorage(url) });
     const token = await app.token('alice');
@@ -92,7 +92,7 @@ describe('PostgreSQL: the database', () => {
     assert.deepEqual(json, [{ id: 1 }, { id: 3 }]);
   });
 
-  it('may hang while the service ends, which it does all the same', async (t) => {
+  it('stops in time while the database hangs', async (t) => {
     const { url, proxy } = await databaseBehindProxy(t);
     const storage = new PostgresStorage(url);
     await storage.open();
@@ -102,17 +102,17 @@ describe('PostgreSQL: the database', () => {
     assert.ok(performance.now() - startedMs < responseTimeoutMs);
   });
 
-  it('may keep a table locked, or be without one: what meets that is told so', async (t) => {
+  it('returns 503 while a table is locked or missing', async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
     const app = await startApp(t, { open: () => database.open() });
     const token = await app.token('alice');
     const find = async () => (await app.call('GET', '/plants/1', { token })).status;
-    assert.equal((await app.call('GET', '/readyz')).status, 200); // it is connected
+    assert.equal((await app.call('GET', '/readyz')).status, 200); // so that it is connected
 
     const locking = new Client({ connectionString: database.url });
     await locking.connect();
     await locking.query('BEGIN; LOCK TABLE plant_store.plants');
-    // On a connection that is new to the statement: one prepares it, and others come behind.
+    // On a connection that is new to the statement: the first request prepares it, and the others wait behind it.
     assert.deepEqual(await Promise.all([find(), find(), find()]), [503, 503, 503]);
     await locking.end();
     assert.equal(await find(), 404);
@@ -124,7 +124,7 @@ describe('PostgreSQL: the database', () => {
     assert.equal(await find(), 404);
   });
 
-  it('may be restored under the service, which shows what was restored and what came since', async (t) => {
+  it('shows restored data and later changes after a restore of the running database', async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
     const open = () => database.open();
     const apps = [await startApp(t, { open }), await startApp(t, { open })] as const;
@@ -154,7 +154,7 @@ describe('PostgreSQL: the database', () => {
     assert.deepEqual(await names(1), ['before', 'since']);
   });
 
-  it('may turn transactions down that met: they are tried again', async (t) => {
+  it('retries transactions that conflict', async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
     await setForAll(database.url, 'default_transaction_isolation', 'repeatable read');
     const open = () => database.open();
@@ -169,7 +169,7 @@ describe('PostgreSQL: the database', () => {
 });
 
 for (const isolation of ['read committed', 'serializable'])
-  it(`PostgreSQL: ten replicas that start at once on an empty database make one schema, ${isolation}`, async (t) => {
+  it(`PostgreSQL: ten replicas that start at once on an empty database create one schema, ${isolation}`, async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
     await setForAll(database.url, 'default_transaction_isolation', isolation);
     const replicas = Array.from({ length: 10 }, () => new PostgresStorage(database.url));

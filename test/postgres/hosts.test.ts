@@ -35,10 +35,10 @@ describe('PostgreSQL: a host name with two addresses', { skip }, () => {
 
   for (const [what, isStuck] of [
     ['is read-only', false],
-    ['accepts connections and never answers', true],
+    ['accepts connections and never responds', true],
   ] as const) {
     for (const [useless, good] of [addresses, addresses.toReversed()]) {
-      it(`is used at ${good} if ${useless} ${what}`, async (t) => {
+      it(`connects to ${good} if ${useless} ${what}`, async (t) => {
         await using wrong = await Proxy.to(readOnly.port, useless);
         wrong.isStuck = isStuck;
         await using right = await Proxy.to(primary.port, good, wrong.port);

@@ -1,6 +1,6 @@
 /**
- * Whoever has no token takes nothing from those who have one: floods that need none, beside users and a
- * balancer that asks for the health of the service.
+ * Clients without a token cannot slow down those with one: floods without valid tokens run beside users
+ * and a balancer that checks the health of the service.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -12,7 +12,7 @@ import { testDatabase } from '../support/storages.ts';
 
 /** Linux has all of 127.0.0.0/8. */
 const elsewhere = process.platform === 'linux' ? '127.0.0.2' : '127.0.0.1';
-const watchedMs = 2_000;
+const measuredMs = 2_000;
 const pauseMs = 5;
 const newTokenEachMs = 100;
 const healthEachMs = 100;
@@ -20,17 +20,17 @@ const healthEachMs = 100;
 const maxSlower = 100;
 const minQuietP99Ms = 20;
 
-interface Watched {
+interface Measured {
   statuses: readonly number[];
   p99Ms: number;
   count: number;
 }
 
-/** Asks one after another, or so often. */
-async function watch(ask: () => Promise<number>, eachMs: number): Promise<Watched> {
+/** Sends one request after another, at most one each `eachMs`. */
+async function measure(ask: () => Promise<number>, eachMs: number): Promise<Measured> {
   const statuses = new Set<number>();
   const tookMs: number[] = [];
-  for (const endMs = performance.now() + watchedMs; performance.now() < endMs;) {
+  for (const endMs = performance.now() + measuredMs; performance.now() < endMs;) {
     const startedMs = performance.now();
     statuses.add(await ask());
     tookMs.push(performance.now() - startedMs);
@@ -41,7 +41,7 @@ async function watch(ask: () => Promise<number>, eachMs: number): Promise<Watche
   return { statuses: [...statuses], p99Ms: tookMs[Math.floor(count * 0.99)] ?? 0, count };
 }
 
-describe('PostgreSQL: a flood that needs no token', () => {
+describe('PostgreSQL: a flood without valid tokens', () => {
   const cleanups: (() => unknown)[] = [];
   const scope = { after: (cleanup: () => unknown) => void cleanups.push(cleanup) };
   after(async () => {
@@ -52,7 +52,7 @@ describe('PostgreSQL: a flood that needs no token', () => {
   let token = '';
   /** Each is used once. */
   const newTokens: string[] = [];
-  let quiet: Watched;
+  let quiet: Measured;
   const list = async (used: string) =>
     (await call(`${address}/plants?limit=20`, 'GET', { token: used })).status;
   const readyz = async () => (await call(`${address}/readyz`, 'GET')).status;
@@ -61,13 +61,13 @@ describe('PostgreSQL: a flood that needs no token', () => {
     const database = await testDatabase(scope, 'PostgreSQL');
     await using storage = await database.open();
     token = await addToken(storage, 'alice');
-    for (let at = 0; at < (3 * watchedMs) / newTokenEachMs; at++) {
+    for (let at = 0; at < (3 * measuredMs) / newTokenEachMs; at++) {
       newTokens.push(await addToken(storage, 'alice'));
     }
     const env = { PLANT_STORE_DATABASE: database.url };
     ({ address } = await serve(scope, [], { env }));
     assert.equal(await readyz(), 200);
-    quiet = await watch(() => list(token), pauseMs);
+    quiet = await measure(() => list(token), pauseMs);
   });
 
   for (const [what, target, withUnknownToken, localAddress] of [
@@ -80,9 +80,9 @@ describe('PostgreSQL: a flood that needs no token', () => {
       const options = { port, localAddress, connections: 1_100, depth: 4, target };
       const flood = await Flood.start({ ...options, withUnknownToken });
       const [users, newUsers, health] = await Promise.all([
-        watch(() => list(token), pauseMs),
-        watch(() => list(newTokens.pop() ?? token), newTokenEachMs),
-        watch(readyz, healthEachMs),
+        measure(() => list(token), pauseMs),
+        measure(() => list(newTokens.pop() ?? token), newTokenEachMs),
+        measure(readyz, healthEachMs),
       ]);
       const answers = await flood.stop();
       t.diagnostic(JSON.stringify({ quiet, users, newUsers, health, answers }));
@@ -90,7 +90,7 @@ describe('PostgreSQL: a flood that needs no token', () => {
       assert.deepEqual(users.statuses, [200]);
       const bound = maxSlower * Math.max(quiet.p99Ms, minQuietP99Ms);
       assert.ok(users.p99Ms < bound, `${users.p99Ms} ms`);
-      // A new token cannot be told from a made-up one: it waits in turn with those of its own address.
+      // A new token looks like a made-up one: it shares the lookups of its own address with them.
       if (localAddress === '127.0.0.1') return;
       assert.deepEqual(newUsers.statuses, [200]);
       assert.ok(newUsers.p99Ms < bound, `${newUsers.p99Ms} ms`);

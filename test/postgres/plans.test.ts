@@ -24,7 +24,7 @@ interface Node {
 const merges: readonly Statement[] = [listSql.owners, scanStepSql.owners];
 
 it(
-  'PostgreSQL: every request is a range of an index of one store: no scan of a table, no sort',
+  'PostgreSQL: every request reads a range of an index, without table scans or sorts',
   { skip },
   async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
@@ -44,7 +44,7 @@ it(
   },
 );
 
-it('PostgreSQL: a list reads the index that is made for it, to its bounds', { skip }, async (t) => {
+it('PostgreSQL: a list uses its own index, with all bounds', { skip }, async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await migrated(database);
   const lists = [
@@ -68,7 +68,7 @@ it('PostgreSQL: a list reads the index that is made for it, to its bounds', { sk
 });
 
 it(
-  'PostgreSQL: a list of several owners reads no more than a page of each',
+  'PostgreSQL: a list of several owners reads at most one page of each',
   { skip },
   async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
@@ -91,7 +91,7 @@ it(
   },
 );
 
-it('PostgreSQL: no index depends on how the system sorts text', async (t) => {
+it('PostgreSQL: no index depends on the collation of the system', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await migrated(database);
   const sorted = await query(

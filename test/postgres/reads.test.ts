@@ -41,7 +41,7 @@ async function outcomesOf(reads: readonly Promise<unknown>[]): Promise<Map<strin
 }
 
 describe('PostgreSQL: reads', () => {
-  it('that are too many are refused, and nothing is left of them when they are over', async (t) => {
+  it('are refused beyond the maximum, and refused reads do not block later ones', async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
     await using storage = await database.open();
     const caller = await callerIn(storage);
@@ -59,12 +59,12 @@ describe('PostgreSQL: reads', () => {
     assert.ok(performance.now() - startedMs < 10_000);
     assert.ok((outcomes.get('overloaded') ?? 0) >= moreReads);
     assert.ok((outcomes.get('fulfilled') ?? 0) > 0);
-    // Nobody waits for the others any more, so the database does not work on them.
+    // The other reads were cancelled, so the database does not work on them.
     const isGood = async () => (await storage.findPlant(caller, 0)) === undefined;
-    await until('the next one is answered', () => isGood().catch(() => false), 3_000);
+    await until('the next read succeeds', () => isGood().catch(() => false), 3_000);
   });
 
-  it('that are cut off take no place from those that follow', async (t) => {
+  it('free their places if their connections are cut', async (t) => {
     const { url, proxy } = await databaseBehindProxy(t);
     await using storage = new PostgresStorage(url);
     const caller = await callerIn(storage);
@@ -77,6 +77,6 @@ describe('PostgreSQL: reads', () => {
       await outcomesOf(reads);
     }
     const isGood = async () => (await storage.findPlant(caller, 1)) === undefined;
-    await until('they are answered', () => isGood().catch(() => false), 3_000);
+    await until('reads succeed', () => isGood().catch(() => false), 3_000);
   });
 });

@@ -6,21 +6,21 @@ import { survives } from './replicas.ts';
 const restarts = 10;
 const replicas = 3;
 
-it('PostgreSQL: three replicas behind a balancer outlive ten restarts and a death of each', async (t) => {
+it('PostgreSQL: three replicas behind a balancer survive ten restarts and a death of each', async (t) => {
   const server = await PostgresServer.make();
   t.after(() => server[Symbol.asyncDispose]());
   const inFront = (all: readonly string[]) => balance(t, all);
-  const counts = await survives(t, { database: server.url(), replicas, inFront }, async (blows) => {
+  const counts = await survives(t, { database: server.url(), replicas, inFront }, async (faults) => {
     for (let restart = 0; restart < restarts; restart++) {
-      await blows.pause();
-      // In order, at once, and as when the machine fails.
+      await faults.pause();
+      // A fast stop, an immediate stop, and a crash.
       await server.stop((['SIGINT', 'SIGQUIT', 'SIGKILL'] as const)[restart % 3]);
-      await blows.pause();
+      await faults.pause();
       await server.start();
-      await blows.recovery();
-      if (restart < replicas) await blows.killReplica(restart);
+      await faults.recovery();
+      if (restart < replicas) await faults.killReplica(restart);
     }
-    await blows.recovery();
+    await faults.recovery();
   });
   t.diagnostic(JSON.stringify(counts));
 });
@@ -31,13 +31,13 @@ it('PostgreSQL: a standby takes over from a primary that dies, and nothing is lo
   const standby = await primary.standby();
   t.after(() => standby[Symbol.asyncDispose]());
   const database = primary.url().replace(/(127\.0\.0\.1:\d+)/, `$1,127.0.0.1:${standby.port}`);
-  const counts = await survives(t, { database, replicas }, async (blows) => {
-    await blows.pause();
+  const counts = await survives(t, { database, replicas }, async (faults) => {
+    await faults.pause();
     await primary.stop('SIGKILL');
-    await blows.pause();
+    await faults.pause();
     await standby.query('SELECT pg_promote()');
-    await blows.recovery();
-    await blows.pause();
+    await faults.recovery();
+    await faults.pause();
   });
   t.diagnostic(JSON.stringify(counts));
 });

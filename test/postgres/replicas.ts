@@ -1,6 +1,6 @@
 /**
- * Replicas of the service over one database, of which everything dies in turn. What they answer stays
- * true, and they come back by themselves.
+ * Replicas of the service on one database, while the database and the replicas die in turn. Responses
+ * stay correct, and the replicas recover by themselves.
  */
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -9,10 +9,10 @@ import { ledger } from '../support/ledger.ts';
 import { until } from '../support/until.ts';
 import { call } from '../support/app.ts';
 
-/** How long the service may take once the database takes connections again. */
+/** The longest recovery after the database accepts connections again. */
 const maxRecoveryMs = 5_000;
 const users = 8;
-/** Between two blows, so that there is something to lose. */
+/** The time between two faults, so that there is something to lose. */
 const quietMs = 300;
 
 export interface Setting {
@@ -23,23 +23,23 @@ export interface Setting {
   inFront?: (replicas: readonly string[]) => Promise<string>;
 }
 
-export interface Blows {
+export interface Faults {
   /** Kills a replica and starts it again in its place. */
   killReplica(at: number): Promise<void>;
-  /** Waits until every replica takes writes. */
+  /** Waits until every replica accepts writes. */
   recovery(): Promise<void>;
   pause(): Promise<void>;
 }
 
-/** Loads the replicas while `strike` does its worst, and checks every answer and what is left. */
+/** Loads the replicas during the faults of `inject`, and checks every response and the stored plants. */
 export async function survives(
   t: TestContext,
   { database, replicas: count, inFront }: Setting,
-  strike: (blows: Blows) => Promise<void>,
+  inject: (faults: Faults) => Promise<void>,
 ): Promise<Record<string, number>> {
   const env = { PLANT_STORE_DATABASE: database, PLANT_STORE_LOG_LEVEL: 'silent' };
   const token = await runOk(['token', 'create', 'maria', '--role', 'manager'], { env });
-  // In a store of its own, which nobody keeps a book of.
+  // In a store of its own, which the ledger does not check.
   const probe = await runOk(['token', 'create', 'probe', '--store', 'probe'], { env });
   const starts = Array.from({ length: count }, () => serve(t, [], { env }));
   const services: Service[] = await Promise.all(starts);
@@ -48,14 +48,14 @@ export async function survives(
 
   const book = ledger(addresses, token);
   await book.begin();
-  let goesOn = true;
-  const work = Array.from({ length: users }, (_, user) => book.work(user + 1, () => goesOn));
-  const takesWrites = (address: string) =>
+  let isRunning = true;
+  const work = Array.from({ length: users }, (_, user) => book.work(user + 1, () => isRunning));
+  const acceptsWrites = (address: string) =>
     call(`${address}/plants`, 'POST', { token: probe, json: { name: 'probe' } }).then(
       ({ status }) => status === 201,
       () => false,
     );
-  const struck = strike({
+  const injected = inject({
     async killReplica(at) {
       const { port } = new URL(replicas[at] ?? '');
       await services[at]?.stop('SIGKILL');
@@ -63,13 +63,13 @@ export async function survives(
     },
     async recovery() {
       for (const address of replicas) {
-        await until(`${address} takes writes`, () => takesWrites(address), maxRecoveryMs);
+        await until(`${address} accepts writes`, () => acceptsWrites(address), maxRecoveryMs);
       }
     },
     pause: () => pause(quietMs),
-  }).then(() => until('there was load', () => (book.counts['POST 201'] ?? 0) > 100));
-  await Promise.race([struck, ...work]).finally(() => (goesOn = false));
-  await Promise.all([struck, ...work]);
+  }).then(() => until('there is load', () => (book.counts['POST 201'] ?? 0) > 100));
+  await Promise.race([injected, ...work]).finally(() => (isRunning = false));
+  await Promise.all([injected, ...work]);
   await book.check();
   return book.counts;
 }
