@@ -18,7 +18,7 @@ const operations = [
 ] as const;
 
 describe('authentication', () => {
-  it('answers 401 with a bare challenge where no token is sent', async (t) => {
+  it('returns 401 with a bare challenge if no token is sent', async (t) => {
     const { call } = await startApp(t);
     for (const [method, path] of operations) {
       const { status, headers } = await call(method, path);
@@ -26,7 +26,7 @@ describe('authentication', () => {
     }
   });
 
-  it('answers 401 with invalid_token for every token that is not a good one', async (t) => {
+  it('returns 401 with invalid_token for every invalid token', async (t) => {
     const { call, token, storage } = await startApp(t);
     const expired = await token('alice', { expiresAtMs: Date.now() - 1 });
     const revoked = await token('alice');
@@ -55,7 +55,7 @@ describe('authentication', () => {
     assert.equal((await call('GET', '/plants', { token: good })).status, 200);
   });
 
-  it("takes the scheme's name in any case", async (t) => {
+  it("accepts the scheme in upper and lower case", async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     for (const scheme of ['bearer', 'BEARER', 'bEaReR']) {
@@ -64,7 +64,7 @@ describe('authentication', () => {
     }
   });
 
-  it('does not send back a token that is in a wrong place', async (t) => {
+  it('does not echo a token from a wrong place', async (t) => {
     const { token, call } = await startApp(t);
     const alice = await token('alice');
     const answers = [
@@ -79,29 +79,29 @@ describe('authentication', () => {
     }
   });
 
-  it('never takes a token from the URL', async (t) => {
+  it('never reads a token from the URL', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     assert.equal((await call('GET', `/plants?access_token=${alice}`)).status, 401);
     assert.equal((await call('GET', `/plants?token=${alice}`, { token: alice })).status, 400);
   });
 
-  it('refuses two Authorization headers, even of one token', async (t) => {
+  it('refuses two Authorization headers, even with the same token', async (t) => {
     const { port, token } = await startApp(t);
     const header = `Authorization: Bearer ${await token('alice')}`;
     const answer = await exchange(port, request('GET /plants', ['Host: x', header, header]));
     assert.match(answer, /^HTTP\/1\.1 401 /);
   });
 
-  it('asks for the token before it looks at the body', async (t) => {
+  it('checks the token before the body', async (t) => {
     const { call } = await startApp(t);
     const { status } = await call('POST', '/plants', { body: 'x'.repeat(100_000) });
     assert.equal(status, 401);
   });
 });
 
-describe('scopes', () => {
-  it('answers 403 naming the scope that the token lacks', async (t) => {
+describe('authorization', () => {
+  it('returns 403 with the scope that the token lacks', async (t) => {
     const { call, token } = await startApp(t);
     const readOnly = await token('alice', { scopes: ['plants:read'] });
     const writeOnly = await token('alice', { scopes: ['plants:write'] });
@@ -121,7 +121,7 @@ describe('scopes', () => {
     );
   });
 
-  it('follows a change of role with the next request', async (t) => {
+  it('applies a change of role to the next request', async (t) => {
     const { call, token } = await startApp(t);
     const [alice, bob] = [await token('alice'), await token('bob')];
     await call('POST', '/plants', { token: alice, json: { name: 'hers' } });
@@ -132,7 +132,7 @@ describe('scopes', () => {
     assert.equal((await call('GET', '/plants/1', { token: bob })).status, 404);
   });
 
-  it('ends with the revocation, from the next request on', async (t) => {
+  it('refuses a revoked token from the next request on', async (t) => {
     const { call, token, storage } = await startApp(t);
     const alice = await token('alice');
     assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
@@ -141,7 +141,7 @@ describe('scopes', () => {
   });
 });
 
-describe('a token that is not known', () => {
+describe('an unknown token', () => {
   /** Counts the lookups, and makes them fail while `isFailing`. */
   const counted = () => {
     const lookups = { count: 0, isFailing: false };
@@ -163,7 +163,7 @@ describe('a token that is not known', () => {
     return { lookups, wrap };
   };
 
-  it('is looked up once in a moment, and again later', async (t) => {
+  it('is looked up about once per second', async (t) => {
     const { lookups, wrap } = counted();
     const { call } = await startApp(t, { wrap });
     const unknown = makeToken();
@@ -177,7 +177,7 @@ describe('a token that is not known', () => {
     );
   });
 
-  it('is good within two seconds if a restore brings it back', async (t) => {
+  it('is accepted within two seconds after a restore adds it', async (t) => {
     const { call, storage } = await startApp(t);
     const token = makeToken();
     const status = async () => (await call('GET', '/plants', { token })).status;
@@ -190,10 +190,10 @@ describe('a token that is not known', () => {
       label: '',
       createdAtMs: Date.now(),
     });
-    await until('it is good', async () => (await status()) === 200, 2_000);
+    await until('it is accepted', async () => (await status()) === 200, 2_000);
   });
 
-  it('does not delay one that was just made, however many are asked for', async (t) => {
+  it('does not delay a new token, even if many requests have unknown tokens', async (t) => {
     const { call, token } = await startApp(t);
     for (let round = 0; round < 5; round++) {
       const unknown = Array.from({ length: 50 }, () =>
@@ -204,7 +204,7 @@ describe('a token that is not known', () => {
     }
   });
 
-  it('is not taken for unknown if the storage could not be asked', async (t) => {
+  it('is not assumed if the storage is unavailable', async (t) => {
     const { lookups, wrap } = counted();
     const { call, token } = await startApp(t, { wrap });
     const alice = await token('alice');

@@ -39,7 +39,7 @@ const lasting = ({ headers }: Loaded) =>
   ['etag', 'vary', 'cache-control', 'x-content-type-options'].map((name) => headers[name]);
 
 for (const path of paths) {
-  it(`sends ${path} plain and compressed, each with a tag and a length of its own`, async (t) => {
+  it(`sends ${path} plain and compressed, each with its own ETag and length`, async (t) => {
     const { address } = await startApp(t);
     const plain = await load(address, path);
     const zipped = await load(address, path, { 'accept-encoding': 'gzip' });
@@ -77,7 +77,7 @@ for (const path of paths) {
   });
 }
 
-it('compresses for who wants it (RFC 9110, section 12.5.3)', async (t) => {
+it('compresses if the client accepts it (RFC 9110, section 12.5.3)', async (t) => {
   const { address } = await startApp(t);
   const encodings = {
     gzip: ['gzip', 'GZIP', 'x-gzip', 'br, gzip', 'gzip;q=0.001', '*', 'br;q=1, *;q=0.1'],
@@ -115,7 +115,7 @@ it('compresses for who wants it (RFC 9110, section 12.5.3)', async (t) => {
   }
 });
 
-it('sends nothing again to who has it (RFC 9110, section 13.1.2)', async (t) => {
+it('returns 304 if the client has the document (RFC 9110, section 13.1.2)', async (t) => {
   const { address } = await startApp(t);
   const { etag = '' } = (await load(address, '/docs')).headers;
   const { etag: zipped = '' } = (await load(address, '/docs', { 'accept-encoding': 'gzip' }))
@@ -133,7 +133,7 @@ it('sends nothing again to who has it (RFC 9110, section 13.1.2)', async (t) => 
   }
 });
 
-it('holds no file and little memory for answers that nobody reads', async (t) => {
+it('holds no file and little memory for unread responses', async (t) => {
   const [connections, requestsEach] = [100, 20];
   const { url } = databaseFile(t);
   const token = await runOk(['token', 'create', 'alice', '--database', url]);
@@ -148,13 +148,13 @@ it('holds no file and little memory for answers that nobody reads', async (t) =>
     const socket = connect({ host: hostname, port: Number(port) });
     t.after(() => socket.destroy());
     socket.write(requests);
-    await once(socket, 'readable'); // the first bytes of an answer, and none is taken
+    await once(socket, 'readable'); // the response has begun, and nothing is read
   }
   const created = await call(`${address}/plants`, 'POST', { token, json: { name: 'Monstera' } });
   assert.equal(created.status, 201, created.text);
-  if (idleKb === undefined) return t.diagnostic('memory is measured on Linux alone');
+  if (idleKb === undefined) return t.diagnostic('memory is measured only on Linux');
   const takenKb = ((residentKb(child.pid) ?? 0) - idleKb) / (connections * requestsEach);
-  t.diagnostic(`an answer of 1,700 KB takes ${Math.round(takenKb)} KB`);
+  t.diagnostic(`a response of 1,700 KB takes ${Math.round(takenKb)} KB`);
   assert.ok(takenKb < 40, `${takenKb} KB`);
 });
 

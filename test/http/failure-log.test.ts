@@ -6,7 +6,7 @@ import { buildApp } from '../../src/http/app.ts';
 import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
-test('Failed requests fill the log no faster than 20 entries of a kind in a second', async (t) => {
+test('logs at most 20 failed requests of a kind per second', async (t) => {
   const storage = await (await testDatabase(t)).open();
   const lines = new PassThrough();
   let written = '';
@@ -24,7 +24,7 @@ test('Failed requests fill the log no faster than 20 entries of a kind in a seco
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line));
-  const told = () =>
+  const counted = () =>
     entries().reduce(
       (count, { suppressed = 0 }: { suppressed?: number }) => count + 1 + suppressed,
       0,
@@ -41,6 +41,6 @@ test('Failed requests fill the log no faster than 20 entries of a kind in a seco
   await until('the next entry counts those without one', async () => {
     more++;
     await fail();
-    return told() === failures + more;
+    return counted() === failures + more;
   });
 });

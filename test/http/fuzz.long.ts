@@ -9,8 +9,8 @@ const seed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31
 const requests = Number(process.env['PLANT_STORE_TEST_REQUESTS'] ?? 1_000_000);
 const bytesPart = 0.2;
 
-test(`answers random requests as the contract says (PLANT_STORE_TEST_SEED=${seed})`, (t) =>
+test(`responds to random requests as documented (PLANT_STORE_TEST_SEED=${seed})`, (t) =>
   fuzz(t, { requests: requests * (1 - bytesPart), lanes: 16, seed }));
 
-test(`answers whatever bytes come (PLANT_STORE_TEST_SEED=${seed})`, (t) =>
+test(`responds correctly to random bytes (PLANT_STORE_TEST_SEED=${seed})`, (t) =>
   fuzzBytes(t, { requests: requests * bytesPart, lanes: 16, seed }));

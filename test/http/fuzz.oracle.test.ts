@@ -177,13 +177,13 @@ const wrong: Record<string, [request: Request, answer: string]> = {
     answer('200 OK', [json, `Content-Length: ${utf8Bytes(plants).length}`], plants),
   ],
   'lines that end in LF': [list, answer('200 OK', [json], plants).replaceAll('\r\n', '\n')],
-  'a second answer': [list, answer('200 OK', [json], plants).repeat(2)],
-  'an end that was not asked for': [list, answer('200 OK', [json, 'Connection: close'], plants)],
-  'a fault that is not told': [
+  'a second response': [list, answer('200 OK', [json], plants).repeat(2)],
+  'an unrequested close': [list, answer('200 OK', [json, 'Connection: close'], plants)],
+  'a missing fault': [
     faulty,
     problem('400 Bad Request', 'invalid-request', [], { errors: faults.slice(1) }),
   ],
-  'a fault told twice': [
+  'a repeated fault': [
     faulty,
     problem('400 Bad Request', 'invalid-request', [], { errors: [...faults, faults[0]] }),
   ],
@@ -213,7 +213,7 @@ const wrong: Record<string, [request: Request, answer: string]> = {
     theirs,
     problem('404 Not Found', 'plant-not-found', [], { detail: '' }),
   ],
-  'a member that nobody knows': [
+  'an unknown member': [
     theirs,
     problem('404 Not Found', 'plant-not-found', [], { stack: 'x' }),
   ],
@@ -237,11 +237,11 @@ const wrong: Record<string, [request: Request, answer: string]> = {
     requestOf('GET', '/plants', '', ''),
     problem('401 Unauthorized', 'invalid-token'),
   ],
-  'an error where nothing was sent': [
+  'an error without a token': [
     requestOf('GET', '/plants', '', ''),
     problem('401 Unauthorized', 'invalid-token', [`${challenge} error="invalid_token"`]),
   ],
-  'no error where a bad token was sent': [
+  'no error for an invalid token': [
     requestOf('GET', '/plants', '', 'B'),
     problem('401 Unauthorized', 'invalid-token', [challenge]),
   ],
@@ -261,7 +261,7 @@ const wrong: Record<string, [request: Request, answer: string]> = {
   ],
 };
 
-test('the oracle has nothing against right answers', async () => {
+test('the oracle accepts correct responses', async () => {
   for (const [request, bytes] of right) {
     assert.deepEqual(await against(request, bytes), [], bytes);
   }
@@ -273,7 +273,7 @@ for (const [what, [request, bytes]] of Object.entries(wrong)) {
   });
 }
 
-test('the oracle reads JSON as RFC 8259 says and bodies as the contract says', () => {
+test('the oracle parses JSON as in RFC 8259 and bodies as documented', () => {
   const taken = [
     '{"name":"a"}',
     ' {"n\\u0061me":"a","id":1.20e1}\n',

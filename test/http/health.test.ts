@@ -32,7 +32,7 @@ class Checks {
 }
 
 describe('/readyz', () => {
-  it('is one check for all who ask while it is in progress, be it good or not', async (t) => {
+  it('shares one check among concurrent requests, whether it succeeds or fails', async (t) => {
     const checks = new Checks();
     const app = await startApp(t, { wrap: checks.of });
     for (const [isFailing, status] of [
@@ -45,7 +45,7 @@ describe('/readyz', () => {
       checks.isFailing = isFailing;
       checks.held = promise;
       const before = checks.count;
-      // What was found before is given for a moment only.
+      // The previous result is shared for a short time only.
       await until('a check begins', () => {
         void ask();
         return checks.count > before;
@@ -58,7 +58,7 @@ describe('/readyz', () => {
     }
   });
 
-  it('says that the service is stopping, whatever was found a moment ago', async (t) => {
+  it('returns 503 once the service is stopping, even after a recent success', async (t) => {
     const storage = await (await testDatabase(t)).open();
     const stop = new AbortController();
     const log = pino({ level: 'silent' });

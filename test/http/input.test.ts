@@ -12,12 +12,12 @@ function placesOf({ json: body }: Answer): string[] {
   const { errors } = body as { errors: Fault[] };
   assert.ok(
     errors.every(({ detail }) => /[a-z].*[.]$/s.test(detail)),
-    'each fault names its mend',
+    'each fault describes its fix',
   );
   return errors.map((fault) => ('pointer' in fault ? fault.pointer : fault.parameter));
 }
 
-describe('a body that is refused', () => {
+describe('an invalid body', () => {
   const bodies: Record<string, [body: string | Uint8Array<ArrayBuffer>, places: string[]]> = {
     'no body': ['', ['']],
     'broken JSON': ['{"name":', ['']],
@@ -77,7 +77,7 @@ describe('a body that is refused', () => {
   };
 
   for (const [what, [body, places]] of Object.entries(bodies)) {
-    it(`is ${what}: 400 names ${places.join(' ')}, and nothing is stored`, async (t) => {
+    it(`(${what}) gets 400 for ${places.join(' ')}, and nothing is stored`, async (t) => {
       const { call, token } = await startApp(t);
       const alice = await token('alice');
       const answer = await call('POST', '/plants', { token: alice, body, headers: json });
@@ -92,7 +92,7 @@ describe('a body that is refused', () => {
     });
   }
 
-  it('tells the faults of the query and of the body together', async (t) => {
+  it('gets the faults of the query and of the body together', async (t) => {
     const { call, token } = await startApp(t);
     const path = '/plants?fields=id,nmae&x=1';
     const answer = await call('POST', path, { token: await token('alice'), json: { id: 0 } });
@@ -100,7 +100,7 @@ describe('a body that is refused', () => {
   });
 });
 
-describe('a body that is taken', () => {
+describe('a valid body', () => {
   const bodies: Record<string, [body: string, answer: string]> = {
     'with a long name of astral characters': [
       `{"name":"${'𝒳'.repeat(200)}"}`,
@@ -130,7 +130,7 @@ describe('a body that is taken', () => {
   };
 
   for (const [what, [body, expected]] of Object.entries(bodies)) {
-    it(`comes back as sent, ${what}`, async (t) => {
+    it(`is returned as sent, ${what}`, async (t) => {
       const { call, token } = await startApp(t);
       const path = '/plants?fields=id,name,tag';
       const alice = await token('alice');
@@ -142,7 +142,7 @@ describe('a body that is taken', () => {
 });
 
 describe('the media type of a body', () => {
-  it('is JSON in UTF-8 without an encoding, or 415', async (t) => {
+  it('must be JSON in UTF-8 without an encoding, or the response is 415', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     const refused: Record<string, string>[] = [
@@ -175,7 +175,7 @@ describe('the media type of a body', () => {
     assert.equal((list as unknown[]).length, taken.length);
   });
 
-  it('does not matter beyond 16 KiB: 413', async (t) => {
+  it('is not checked beyond 16 KiB: the response is 413', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     const padded = (bytes: number) => `{"name":"a"}${' '.repeat(bytes - 12)}`;
@@ -189,7 +189,7 @@ describe('the media type of a body', () => {
   });
 });
 
-describe('parameters that are refused', () => {
+describe('invalid parameters', () => {
   const queries: Record<string, string[]> = {
     'limit=0': ['limit'],
     'limit=-1': ['limit'],
@@ -229,7 +229,7 @@ describe('parameters that are refused', () => {
     'limit=0&after=x&tag=%00&fields=x&page=2': ['limit', 'after', 'tag', 'fields', 'page'],
   };
 
-  it('get 400 with the name of each', async (t) => {
+  it('get 400 with the name of each parameter', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     for (const [query, names] of Object.entries(queries)) {
@@ -243,7 +243,7 @@ describe('parameters that are refused', () => {
     assert.deepEqual([limited.status, placesOf(limited)], [400, ['limit']]);
   });
 
-  it('are ids that are none, for every method', async (t) => {
+  it('include invalid ids, for every method', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     const ids = [

@@ -8,7 +8,7 @@ import { json } from 'node:stream/consumers';
 import { startApp } from '../support/app.ts';
 import { it } from '../support/storages.ts';
 
-it('walks pages of 110,000 plants to the end, whatever is created inside them meanwhile', async (t) => {
+it('follows pages of 110,000 plants to the end while plants are created in between', async (t) => {
   const app = await startApp(t);
   const token = await app.token('alice');
   const ids = Array.from({ length: 240_000 }, (_, at) => (at + 1) * 2);

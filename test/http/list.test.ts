@@ -30,7 +30,7 @@ async function idsOf({ call: send }: TestApp, token: string, path: string): Prom
 const ids = Array.from({ length: many }, (_, at) => (at + 1) * 2);
 
 describe('list', () => {
-  it('without a limit holds every plant in ascending order, in the bytes of single reads', async (t) => {
+  it('without a limit contains every plant in ascending order, in the bytes of single reads', async (t) => {
     const app = await startFull(t);
     const whole = await app.call('GET', '/plants?fields=id,name,tag', { token: app.alice });
     assert.equal(whole.headers.get('link'), null);
@@ -42,7 +42,7 @@ describe('list', () => {
     assert.equal(whole.text, `[${singles.join()}]`);
   });
 
-  it('gives at most as many as asked for, and a Link where more follow', async (t) => {
+  it('returns at most the limit, and a Link if more follow', async (t) => {
     const app = await startFull(t);
     for (const limit of [1, 20, 999, 1_000, 1_001, 2_000, 2_001, many - 1]) {
       const path = `/plants?fields=id&limit=${limit}`;
@@ -58,7 +58,7 @@ describe('list', () => {
     }
   });
 
-  it('is walked by Link to its end, with every other parameter kept', async (t) => {
+  it('follows Link to the end with all other parameters', async (t) => {
     const app = await startFull(t);
     for (const limit of [100, 1_100]) {
       const seen: number[] = [];
@@ -77,7 +77,7 @@ describe('list', () => {
     }
   });
 
-  it('begins after the cursor, also one that is no plant', async (t) => {
+  it('begins after the cursor, even if no plant has that id', async (t) => {
     const app = await startFull(t);
     const path = (after: number) => `/plants?fields=id&after=${after}`;
     assert.deepEqual(await idsOf(app, app.alice, path(0)), ids);
@@ -86,7 +86,7 @@ describe('list', () => {
     assert.deepEqual(await idsOf(app, app.alice, path(9_007_199_254_740_991)), []);
   });
 
-  it('filters by a tag of any text, exactly', async (t) => {
+  it('filters by the exact tag, with any text', async (t) => {
     const app = await startApp(t);
     const alice = await app.token('alice');
     const tags = ['a b', 'a+b', 'é', 'e\u0301', '&=?#/', '%41', 'A', '', '"'];
@@ -108,7 +108,7 @@ describe('list', () => {
   });
 });
 
-it('takes fields one after the other as it takes them with commas', async (t) => {
+it('accepts repeated fields and fields with commas', async (t) => {
   const app = await startApp(t);
   const alice = await app.token('alice');
   const path = '/plants?fields=id&fields=name';
@@ -121,7 +121,7 @@ it('takes fields one after the other as it takes them with commas', async (t) =>
   assert.equal(page.headers.get('link'), link);
 });
 
-describe('list in a stream', () => {
+describe('streamed list', () => {
   it('stops reading when the client goes away, and waits for a slow one', async (t) => {
     const reads: number[] = [];
     const app = await startFull(t, (storage) =>
@@ -140,17 +140,17 @@ describe('list in a stream', () => {
     socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.alice}\r\n\r\n`);
     await once(socket, 'readable');
     socket.pause();
-    // Other requests are answered meanwhile, and the stream gets nowhere without its reader.
+    // Other requests get responses meanwhile, and the stream waits for its reader.
     for (let turn = 0; turn < 50; turn++) await call(`${app.address}/livez`, 'GET');
     const stalledAt = reads.length;
     const batches = 500; // of 64 KiB, some 32 MB
-    assert.ok(stalledAt < batches / 2, `${stalledAt} batches were read for nobody`);
+    assert.ok(stalledAt < batches / 2, `${stalledAt} batches were read without a reader`);
     socket.destroy();
     for (let turn = 0; turn < 50; turn++) await call(`${app.address}/livez`, 'GET');
-    assert.ok(reads.length <= stalledAt + 2, 'it went on without a client');
+    assert.ok(reads.length <= stalledAt + 2, 'it continued without a client');
   });
 
-  it('holds the plants of a counted page, whatever is created inside it meanwhile', async (t) => {
+  it('contains exactly the counted page, even if plants are created in between', async (t) => {
     const strangers = [7_001, 7_003, 9_001];
     let created = 0;
     const app: Awaited<ReturnType<typeof startFull>> = await startFull(t, (storage) =>
@@ -168,7 +168,7 @@ describe('list in a stream', () => {
     for (const limit of [2 * many, 2 * many + 1, 2 * many - 1, 4_000]) {
       created = 0;
       const page = await idsOf(app, app.alice, `/plants?limit=${limit}&fields=id,name`);
-      assert.equal(created, strangers.length, 'plants came in while the page was sent');
+      assert.equal(created, strangers.length, 'plants were created while the page was sent');
       const counted = [...ids, ...ids.map((id) => last + id)].slice(0, limit);
       assert.deepEqual(
         page,
@@ -180,7 +180,7 @@ describe('list in a stream', () => {
   });
 });
 
-/** The real storage, with a look at each list that is read from it. */
+/** The real storage, which calls `look` before each read of a list. */
 function observed(storage: Storage, look: (query: PlantQuery) => void | Promise<void>): Storage {
   return new Proxy(storage, {
     get(target, name) {

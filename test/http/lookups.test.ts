@@ -49,7 +49,7 @@ const fill = (held: Held, clients = maxLookups / maxLookupsPerClient) => {
 };
 
 describe('lookups of unknown tokens', () => {
-  it('are bounded for one client, and another has room beside it', async () => {
+  it('are limited for each client, so that others have room', async () => {
     const held = new Held();
     held.ask('192.0.2.1', 1_000);
     assert.equal(held.begun.length, maxLookupsPerClient);
@@ -60,7 +60,7 @@ describe('lookups of unknown tokens', () => {
     assert.deepEqual(held.refused, []);
   });
 
-  it('are bounded for all clients, who then take turns', async () => {
+  it('are limited in total, and clients then take turns', async () => {
     const held = new Held();
     fill(held);
     for (const client of ['a', 'b', 'c']) held.ask(client, 3);
@@ -70,7 +70,7 @@ describe('lookups of unknown tokens', () => {
     await held.endAll();
   });
 
-  it('wait in a bounded queue, where the client that waits for most makes room', async () => {
+  it('wait in a bounded queue, from which the client with the most lookups is dropped', async () => {
     const held = new Held();
     fill(held);
     held.ask('greedy', maxWaitingLookups);
@@ -87,7 +87,7 @@ describe('lookups of unknown tokens', () => {
     assert.equal(held.begun.length, maxLookups + maxWaitingLookups);
   });
 
-  it('are refused in time if no turn comes, and keep no place', async () => {
+  it('are refused in time if none is free, and leave the queue', async () => {
     const held = new Held();
     fill(held);
     held.ask('late', 3);
@@ -96,7 +96,7 @@ describe('lookups of unknown tokens', () => {
     assert.ok(!held.begun.includes('late'));
   });
 
-  it('give their place back if they fail', async () => {
+  it('free their place if they fail', async () => {
     const lookups = new Lookups(maxLookups);
     const failing = () => Promise.reject(new Error('the storage is down'));
     for (let at = 0; at < 3 * maxLookups; at++) {
@@ -105,7 +105,7 @@ describe('lookups of unknown tokens', () => {
     assert.equal(await lookups.run('192.0.2.1', async () => 'found'), 'found');
   });
 
-  it('count all addresses of an IPv6 network as one client', () => {
+  it('treat all addresses of an IPv6 network as one client', () => {
     assert.equal(clientAt('2001:db8::1'), clientAt('2001:db8:0:0:ffff:ffff:ffff:ffff'));
     assert.equal(clientAt('2001:db8:0:1::1'), clientAt('2001:db8:0:1:2:3:4:5'));
     assert.notEqual(clientAt('2001:db8:0:1::1'), clientAt('2001:db8::1'));

@@ -23,11 +23,11 @@ function* objectsIn(value: unknown): Generator<Record<string, unknown>> {
   for (const inner of Object.values(value)) yield* objectsIn(inner);
 }
 
-it('openapi.json is what the routes say; run "npm run openapi" after a change', () => {
+it('openapi.json matches the routes; run "npm run openapi" after a change', () => {
   assert.equal(readFileSync(openapiFile, 'utf8'), openapiText());
 });
 
-it('declares fields as the service takes them: sent once for each', () => {
+it('declares fields as a repeated parameter, as the service accepts them', () => {
   const { fields } = committed.components.parameters;
   assert.deepEqual([fields.in, fields.style, fields.explode], ['query', 'form', true]);
   const { paths } = committed;
@@ -70,7 +70,7 @@ it('has patterns that mean the same with and without the u flag, in any language
   }
 });
 
-it('has patterns that take whatever the service takes', () => {
+it('has patterns that accept every valid value', () => {
   const { name, tag } = committed.components.schemas.NewPlant.properties;
   for (const [schema, pattern] of [
     [Name, name.pattern],
@@ -95,7 +95,7 @@ it('has a format for every integer, and int32 if it fits', () => {
   }
 });
 
-it('says that 204 has no content, and that every operation can answer 400', () => {
+it('declares 204 without content, and 400 for every operation', () => {
   const { delete: deletion } = committed.paths['/plants/{id}'];
   assert.equal('content' in deletion.responses[204], false);
   for (const [path, atPath] of Object.entries<object>(committed.paths)) {
@@ -109,7 +109,7 @@ it('describes each schema, response, header and parameter once', () => {
   assert.deepEqual(texts.filter((text, at) => texts.indexOf(text) !== at).toSorted(), []);
 });
 
-it('the schemas of the operations are schemas', () => {
+it('has valid schemas', () => {
   const ajv = new Ajv({ strict: true });
   for (const { params, querystring, body } of Object.values(operations) as RouteSchemas[]) {
     for (const schema of [params, querystring, body]) {
@@ -118,7 +118,7 @@ it('the schemas of the operations are schemas', () => {
   }
 });
 
-it('/openapi.json is the document that is committed, with the address of the service', async (t) => {
+it('/openapi.json is the committed document with the address of the service', async (t) => {
   const { call, address } = await startApp(t);
   const { json } = await call('GET', '/openapi.json');
   // Relative to the document (RFC 3986), so a path prefix in front of the service is kept.
@@ -126,7 +126,7 @@ it('/openapi.json is the document that is committed, with the address of the ser
   assert.equal(new URL('.', `${address}/nursery/openapi.json`).href, `${address}/nursery/`);
 });
 
-it('/docs and all that it loads come from the service itself', async (t) => {
+it('/docs loads everything from the service itself', async (t) => {
   const { call, address } = await startApp(t);
   const page = await call('GET', '/docs');
   assert.equal(page.status, 200);

@@ -5,7 +5,7 @@ import { exchange, request } from '../support/raw.ts';
 import { it } from '../support/storages.ts';
 
 describe('create', () => {
-  it('answers 201 with name and tag, and Location tells where the plant is', async (t) => {
+  it('returns 201 with name, tag and the Location of the plant', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     const created = await call('POST', '/plants', {
@@ -19,7 +19,7 @@ describe('create', () => {
     assert.deepEqual([found.status, found.text], [200, created.text]);
   });
 
-  it('gives a plant without tag the empty one and without id the next', async (t) => {
+  it('uses an empty tag and the next id by default', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     await call('POST', '/plants', { token: alice, json: { name: 'a', id: 41 } });
@@ -28,14 +28,14 @@ describe('create', () => {
     assert.equal(headers.get('location'), '/plants/42');
   });
 
-  it('answers with the fields asked for, in that order', async (t) => {
+  it('returns the requested fields in their order', async (t) => {
     const { call, token } = await startApp(t);
     const path = '/plants?fields=tag,id,name';
     const { text } = await call('POST', path, { token: await token('alice'), json: { name: 'a' } });
     assert.equal(text, '{"tag":"","id":1,"name":"a"}');
   });
 
-  it('answers 409 where the id is taken, whoever owns it, and changes nothing', async (t) => {
+  it('returns 409 without a change if any user of the store has the id', async (t) => {
     const { call, token } = await startApp(t);
     const [alice, bob] = [await token('alice'), await token('bob')];
     await call('POST', '/plants', { token: alice, json: { name: 'hers', id: 1 } });
@@ -51,7 +51,7 @@ describe('create', () => {
     assert.equal((await call('GET', '/plants', { token: bob })).text, '[]');
   });
 
-  it('keeps the same id apart in two stores', async (t) => {
+  it('allows the same id in two stores', async (t) => {
     const { call, token } = await startApp(t);
     const here = await token('alice');
     const there = await token('alice', { store: 'elsewhere' });
@@ -69,7 +69,7 @@ describe('create', () => {
 });
 
 describe('get and delete', () => {
-  it('delete answers 204 without a body, and the plant is gone from every answer', async (t) => {
+  it('delete returns 204 without a body, and no later response contains the plant', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     await call('POST', '/plants', { token: alice, json: { name: 'a', tag: 't' } });
@@ -82,7 +82,7 @@ describe('get and delete', () => {
     assert.equal((await call('GET', '/plants?tag=t', { token: alice })).text, '[]');
   });
 
-  it("answers the same bytes for another's plant and for none", async (t) => {
+  it("returns the same bytes for another user's plant and a missing one", async (t) => {
     const { call, token } = await startApp(t);
     const [alice, bob] = [await token('alice'), await token('bob')];
     await call('POST', '/plants', { token: alice, json: { name: 'hers', id: 1 } });
@@ -99,7 +99,7 @@ describe('get and delete', () => {
     assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
   });
 
-  it('lets a manager read and delete every plant of their store, and of no other', async (t) => {
+  it('allows managers to read and delete every plant of their own store only', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     const manager = await token('maria', { role: 'manager' });
@@ -113,7 +113,7 @@ describe('get and delete', () => {
     assert.equal((await call('GET', '/plants/1', { token: alice })).status, 404);
   });
 
-  it('takes requests without a body that carry a content type', async (t) => {
+  it('accepts a content type without a body', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     for (const type of ['application/json', 'text/xml', 'nonsense']) {
@@ -124,7 +124,7 @@ describe('get and delete', () => {
     }
   });
 
-  it('refuses a body where there is none to take, and does nothing', async (t) => {
+  it('refuses an unexpected body without a change', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     await call('POST', '/plants', { token: alice, json: { name: 'a' } });
@@ -134,7 +134,7 @@ describe('get and delete', () => {
 });
 
 describe('HEAD and OPTIONS', () => {
-  it('HEAD answers like GET without the body', async (t) => {
+  it('HEAD responds like GET without the body', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     await call('POST', '/plants', { token: alice, json: { name: 'a' } });
@@ -159,7 +159,7 @@ describe('HEAD and OPTIONS', () => {
     }
   });
 
-  it('HEAD has the length that GET has, also of a refusal', async (t) => {
+  it('HEAD returns the length of GET, even for an error', async (t) => {
     const { port, token } = await startApp(t);
     const authorization = `Authorization: Bearer ${await token('alice')}`;
     const lengthOf = async (method: string) => {
@@ -171,7 +171,7 @@ describe('HEAD and OPTIONS', () => {
     assert.equal(await lengthOf('HEAD'), await lengthOf('GET'));
   });
 
-  it('HEAD of a list that is sent in a stream says no length', async (t) => {
+  it('HEAD of a streamed list has no length', async (t) => {
     const app = await startApp(t);
     const alice = await app.token('alice');
     await app.database.fill(
@@ -184,7 +184,7 @@ describe('HEAD and OPTIONS', () => {
     }
   });
 
-  it('OPTIONS and 405 name the methods of a path, without a token', async (t) => {
+  it('OPTIONS and 405 return the methods of a path, without a token', async (t) => {
     const { call } = await startApp(t);
     const allowed = {
       '/plants': 'GET, HEAD, OPTIONS, POST',
@@ -205,7 +205,7 @@ describe('HEAD and OPTIONS', () => {
     assert.equal((await call('POST', '/plants/1', { body: 'x' })).status, 405);
   });
 
-  it('answers 404 for a path that is not there, whatever the method', async (t) => {
+  it('returns 404 for an unknown path with every method', async (t) => {
     const { call } = await startApp(t);
     for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE']) {
       for (const path of [
@@ -224,7 +224,7 @@ describe('HEAD and OPTIONS', () => {
   });
 });
 
-it('writes public addresses below the base URL', async (t) => {
+it('returns addresses below the base URL', async (t) => {
   const { call, token } = await startApp(t, { baseUrl: 'https://plants.example/api' });
   const alice = await token('alice');
   const first = await call('POST', '/plants', { token: alice, json: { name: 'a' } });
@@ -237,7 +237,7 @@ it('writes public addresses below the base URL', async (t) => {
   assert.partialDeepStrictEqual(json, { servers: [{ url: 'https://plants.example/api' }] });
 });
 
-it('is alive and ready without a token, and says nothing else', async (t) => {
+it('returns nothing but its health without a token', async (t) => {
   const { call } = await startApp(t);
   for (const path of ['/livez', '/readyz']) {
     const { status, text } = await call('GET', path);
@@ -245,7 +245,7 @@ it('is alive and ready without a token, and says nothing else', async (t) => {
   }
 });
 
-it('names every answer by a request id of its own', async (t) => {
+it('gives every response its own request id', async (t) => {
   const { call, token } = await startApp(t);
   const alice = await token('alice');
   const answers = [

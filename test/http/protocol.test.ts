@@ -69,13 +69,13 @@ const broken: Record<string, [bytes: string, status: number]> = {
 };
 
 for (const [what, [bytes, status]] of Object.entries(broken)) {
-  it(`answers ${what} with ${status}, a problem and a request id`, async (t) => {
+  it(`returns ${status} with a problem and a request id for ${what}`, async (t) => {
     const { port } = await startApp(t);
     const answer = read(await exchange(port, bytes));
     assert.equal(answer.status, status);
     assert.match(String(answer.headers['content-type']), /^application\/problem\+json/);
     assert.match(String(answer.headers['x-request-id']), /^[0-9a-f-]{36}$/);
-    assert.ok(Date.parse(String(answer.headers['date'])), 'it says when (RFC 9110, 6.6.1)');
+    assert.ok(Date.parse(String(answer.headers['date'])), 'it has a date (RFC 9110, 6.6.1)');
     assert.equal(answer.problem.status, status);
     assert.ok(answer.problem.detail.length > 20);
   });
@@ -89,7 +89,7 @@ const hosts = {
 };
 
 for (const [status, texts] of Object.entries(hosts)) {
-  it(`answers ${status} to a Host that is ${status === '200' ? 'valid' : 'not'}`, async (t) => {
+  it(`returns ${status} for ${status === '200' ? 'a valid' : 'an invalid'} Host`, async (t) => {
     const { port } = await startApp(t);
     for (const host of texts.split('|')) {
       const answer = read(await exchange(port, request('GET /livez', [`Host: ${host}`])));
@@ -98,7 +98,7 @@ for (const [status, texts] of Object.entries(hosts)) {
   });
 }
 
-it('takes the host of a whole address for the one that counts', async (t) => {
+it('uses the host of an absolute URL instead of the Host header', async (t) => {
   const { port } = await startApp(t);
   const statuses = {
     'http://plants.example/livez': 200,
@@ -123,7 +123,7 @@ it('needs no Host in HTTP/1.0', async (t) => {
   assert.match(await exchange(port, 'GET /livez HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
 });
 
-it('names what it allows to whoever asks for a tunnel', async (t) => {
+it('returns the allowed methods for CONNECT', async (t) => {
   const { port } = await startApp(t);
   for (const length of [0, 3]) {
     const headers = ['Host: x:80', `Content-Length: ${length}`];
@@ -133,7 +133,7 @@ it('names what it allows to whoever asks for a tunnel', async (t) => {
   }
 });
 
-it('lives on after clients that ask for a tunnel and break off', async (t) => {
+it('keeps serving after clients send CONNECT and reset the connection', async (t) => {
   const { port, call } = await startApp(t);
   for (let at = 0; at < 20; at++) {
     const socket = connect({ host: '127.0.0.1', port });
@@ -144,7 +144,7 @@ it('lives on after clients that ask for a tunnel and break off', async (t) => {
   assert.equal((await call('GET', '/livez')).status, 200);
 });
 
-it('answers what came before a tunnel, and closes', async (t) => {
+it('responds to a request before CONNECT, and closes', async (t) => {
   const { port, token } = await startApp(t);
   const headers = ['Host: x', `Authorization: Bearer ${await token('alice')}`].join('\r\n');
   const sound = `GET /plants HTTP/1.1\r\n${headers}\r\n\r\n`;
@@ -152,7 +152,7 @@ it('answers what came before a tunnel, and closes', async (t) => {
   assert.match(answer, /^HTTP\/1\.1 200 [^]*\[\]$/);
 });
 
-it('reads nothing as a request after one whose end is uncertain', async (t) => {
+it('reads no further request after one with an ambiguous end', async (t) => {
   const { port, token, call } = await startApp(t);
   const alice = await token('alice');
   await call('POST', '/plants', { token: alice, json: { name: 'a', id: 1 } });
@@ -174,7 +174,7 @@ it('reads nothing as a request after one whose end is uncertain', async (t) => {
   assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
 });
 
-it('reads on while a client sends a body that is refused, so that it gets the answer', async (t) => {
+it('keeps reading a refused body, so that the client gets the response', async (t) => {
   const { port, token } = await startApp(t);
   const type = 'Content-Type: application/json';
   const bytes = 4_000_000;
@@ -186,7 +186,7 @@ it('reads on while a client sends a body that is refused, so that it gets the an
   }
 });
 
-it('carries out nothing that follows an answer after which it closes', async (t) => {
+it('executes no request that follows a final response', async (t) => {
   const { port, token, call } = await startApp(t);
   const alice = await token('alice');
   await call('POST', '/plants', { token: alice, json: { name: 'a', id: 1 } });
@@ -210,7 +210,7 @@ it('carries out nothing that follows an answer after which it closes', async (t)
   assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
 });
 
-it('reads a hundred headers, and refuses more instead of dropping some', async (t) => {
+it('accepts 100 headers, and refuses more instead of dropping some', async (t) => {
   const { port, token } = await startApp(t);
   const needed = ['Host: x', `Authorization: Bearer ${await token('alice')}`];
   const body = '{"name":"a"}';
@@ -243,7 +243,7 @@ it('refuses two Content-Types, with a body and without', async (t) => {
   }
 });
 
-it('takes an encoded path for the same with every method, and %2F for no slash', async (t) => {
+it('decodes paths for every method, but not %2F to a slash', async (t) => {
   const { port, token } = await startApp(t);
   const alice = `Authorization: Bearer ${await token('alice')}`;
   const statuses = {
@@ -266,7 +266,7 @@ it('takes an encoded path for the same with every method, and %2F for no slash',
   }
 });
 
-it('lets nobody keep an answer, nor guess its media type', async (t) => {
+it('forbids caching and media type guessing for every response', async (t) => {
   const { port, token } = await startApp(t);
   const alice = ['Host: x', `Authorization: Bearer ${await token('alice')}`];
   const body = '{"name":"a"}';
@@ -291,14 +291,14 @@ it('lets nobody keep an answer, nor guess its media type', async (t) => {
   }
 });
 
-it('answers OPTIONS * for the service as a whole', async (t) => {
+it('returns the methods of the whole service for OPTIONS *', async (t) => {
   const { port } = await startApp(t);
   const answer = await exchange(port, request('OPTIONS *', ['Host: x']));
   assert.match(answer, /^HTTP\/1\.1 204 /);
   assert.match(answer, /^allow: DELETE, GET, HEAD, OPTIONS, POST\r$/m);
 });
 
-it('goes on after a refused request on the same connection', async (t) => {
+it('keeps serving a connection after a refused request', async (t) => {
   const { port, token } = await startApp(t);
   const authorization = `Authorization: Bearer ${await token('alice')}`;
   const body = '{"name":1}';
@@ -309,7 +309,7 @@ it('goes on after a refused request on the same connection', async (t) => {
   assert.match(answer, /HTTP\/1\.1 200 OK[\s\S]*\[\]$/);
 });
 
-it('answers a sound request, and that one alone, where garbage follows it', async (t) => {
+it('responds once if garbage follows a valid request', async (t) => {
   const { port, token, call } = await startApp(t);
   const alice = await token('alice');
   const headers = ['Host: x', `Authorization: Bearer ${alice}`, 'Content-Type: application/json'];
@@ -325,13 +325,13 @@ it('answers a sound request, and that one alone, where garbage follows it', asyn
   assert.equal((json as unknown[]).length, followers.length);
 });
 
-it('knows a path by its whole address too', async (t) => {
+it('accepts an absolute URL as the target', async (t) => {
   const { port } = await startApp(t);
   const answer = await exchange(port, request('PUT http://x/plants', ['Host: x']));
   assert.match(answer, /^HTTP\/1\.1 405 /);
 });
 
-it('answers a request whose body breaks off, and does not wait for it', async (t) => {
+it('responds to a request with a malformed body without waiting for the rest', async (t) => {
   const { port, token, call } = await startApp(t);
   const alice = await token('alice');
   const headers = ['Host: x', `Authorization: Bearer ${alice}`, 'Content-Type: application/json'];
@@ -343,7 +343,7 @@ it('answers a request whose body breaks off, and does not wait for it', async (t
   assert.equal((await call('GET', '/plants', { token: alice })).text, '[]');
 });
 
-it('answers a request once, even if its body breaks after the answer', async (t) => {
+it('responds once, even if the body breaks after the response', async (t) => {
   const { address } = await startApp(t);
   const head = 'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
   for (const rest of ['ZZ\r\n', '0\r\nContent-Length: 5\r\n\r\n', undefined]) {
