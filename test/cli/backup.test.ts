@@ -11,7 +11,7 @@ import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
 
 describe('backup', { concurrency: 2 }, () => {
-  it('copies all that was acknowledged before, while eight clients write', async (t) => {
+  it('contains every change acknowledged before it, while eight clients write', async (t) => {
     const { path, url } = databaseFile(t);
     const token = await fill(path, 20_000); // several steps of the copy
     const service = await serve(t, ['--database', url]);
@@ -20,7 +20,7 @@ describe('backup', { concurrency: 2 }, () => {
     const writing = Array.from({ length: 8 }, () =>
       write(service, token, acknowledged, stopped.signal),
     );
-    await until('all write', () => acknowledged.length >= 50);
+    await until('all clients write', () => acknowledged.length >= 50);
 
     const before = [...acknowledged];
     const folder = tempFolder(t);
@@ -39,7 +39,7 @@ describe('backup', { concurrency: 2 }, () => {
     const lost = before.filter((id) => !copied.has(id));
     assert.deepEqual(lost, []);
     assert.ok(copied.size >= 20_000 + before.length);
-    assert.deepEqual(readdirSync(folder), ['copy.db'], 'it needs no other file to be read');
+    assert.deepEqual(readdirSync(folder), ['copy.db'], 'it can be read without any other file');
   });
 
   it('shows its progress on standard error', async (t) => {
@@ -53,7 +53,7 @@ describe('backup', { concurrency: 2 }, () => {
     assert.deepEqual([Number(done), Number(total)], [pages, pages]);
   });
 
-  it('never overwrites anything', async (t) => {
+  it('never overwrites a file', async (t) => {
     const { folder, path, url } = databaseFile(t);
     await fill(path, 1);
     const file = join(folder, 'notes.txt');
@@ -71,7 +71,7 @@ describe('backup', { concurrency: 2 }, () => {
     assert.deepEqual(readdirSync(folder).toSorted(), ['folder', 'notes.txt', 'plants.db']);
   });
 
-  it('fails with 1 where there is no database, and leaves nothing', async (t) => {
+  it('exits with 1 if there is no database, and leaves no file', async (t) => {
     const { folder, path, url } = databaseFile(t);
     const { status, stderr } = await run(['backup', join(folder, 'copy.db'), '--database', url]);
     assert.equal(status, 1);
@@ -81,7 +81,7 @@ describe('backup', { concurrency: 2 }, () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  it('fails with 1 where there is no folder for the copy', async (t) => {
+  it('exits with 1 if the folder of the copy does not exist', async (t) => {
     const { folder, path, url } = databaseFile(t);
     await fill(path, 1);
     const copy = join(folder, 'nowhere', 'copy.db');
@@ -94,7 +94,7 @@ describe('backup', { concurrency: 2 }, () => {
     assert.ok(!existsSync(join(folder, 'nowhere')));
   });
 
-  it('fails with 1 where the database is damaged, and says so', async (t) => {
+  it('exits with 1 and reports the damage if the database is damaged', async (t) => {
     const { folder, path, url } = databaseFile(t);
     await fill(path, 2_000);
     const bytes = readFileSync(path);
@@ -108,7 +108,7 @@ describe('backup', { concurrency: 2 }, () => {
   });
 
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    it(`leaves nothing behind when ${signal} ends it`, async (t) => {
+    it(`leaves no file if ${signal} terminates it`, async (t) => {
       const { path, url } = databaseFile(t);
       await fill(path, 20_000);
       const folder = tempFolder(t);
@@ -120,7 +120,7 @@ describe('backup', { concurrency: 2 }, () => {
         const closed = once(child, 'close');
         child.stdout.resume();
         child.stderr.resume();
-        const begun = until('it has begun', () => readdirSync(folder).length > 0);
+        const begun = until('the backup has begun', () => readdirSync(folder).length > 0);
         await Promise.race([begun, closed]);
         child.kill(signal);
         holder.close();
@@ -136,7 +136,7 @@ describe('backup', { concurrency: 2 }, () => {
   }
 });
 
-/** Creates plants until it is told to stop, and notes each that was acknowledged. */
+/** Creates plants until it is stopped, and records each acknowledged one. */
 async function write(
   { address }: Service,
   token: string,

@@ -6,10 +6,10 @@ import { copyKilled, sourceOf } from './copy.ts';
 const plants = 1_000_000;
 const kills = 10;
 const aliveMs = 1_000;
-/** What five times as many plants may take more: Node collects its garbage when it likes. */
+/** The allowed difference for five times as many plants: garbage collection varies. */
 const maxMoreMiB = 60;
 
-it('copies 1,000,000 plants to PostgreSQL and back, killed ten times, in the memory that a fifth of them take', async (t) => {
+it('copies 1,000,000 plants to PostgreSQL and back, killed ten times, in the memory for a fifth of them', async (t) => {
   const few = await sourceOf(t, 'SQLite', plants / 5);
   const { peakMiB } = await copyKilled(few, await testDatabase(t, 'PostgreSQL'), 0, aliveMs);
 

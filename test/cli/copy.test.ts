@@ -9,11 +9,11 @@ import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 import { copyKilled, sourceOf } from './copy.ts';
 
-/** More than is copied before the first death. */
+/** More than is copied before the first kill. */
 const plants = 100_000;
 
 describe('copy', () => {
-  it('carries everything from SQLite to PostgreSQL and back, though it is killed on the way', async (t) => {
+  it('copies everything from SQLite to PostgreSQL and back, even if it is killed and resumed', async (t) => {
     const source = await sourceOf(t, 'SQLite', plants);
     const [middle, end] = [await testDatabase(t, 'PostgreSQL'), await testDatabase(t, 'SQLite')];
     const there = await copyKilled(source, middle, 2, 300);
@@ -21,7 +21,7 @@ describe('copy', () => {
     assert.equal(back.digest, there.digest);
     assert.ok(there.kills + back.kills > 0);
 
-    // What was carried is in use at once: new ids and users come after the old ones.
+    // The copy can be used at once: new ids and users come after the old ones.
     const opened = await middle.open();
     const token = await addToken(opened, 'carol');
     const alice = await addToken(opened, 'alice');
@@ -35,43 +35,43 @@ describe('copy', () => {
     assert.deepEqual(page.json, [{ id: 1, name: 'Plant é 𝒳 "0" \\', tag: 'bed 0' }]);
   });
 
-  it('refuses what is not empty, what is another copy, and the same database', async (t) => {
+  it('refuses a target that is not empty, and the same database as source and target', async (t) => {
     const source = await sourceOf(t, 'SQLite', 10);
     const other = await sourceOf(t, 'PostgreSQL', 10);
-    for (const [from, to, mend] of [
+    for (const [from, to, message] of [
       [source, other, /is not empty: it contains stores\. Copy to an empty database\./],
       [other, source, /is not empty/],
       [source, source, /are the same database\. Choose another with --to\./],
     ] as const) {
       const { status, stderr } = await run(['copy', '--from', from.url, '--to', to.url]);
       assert.equal(status, 1);
-      assert.match(stderr, mend);
+      assert.match(stderr, message);
       assert.ok(!stderr.includes('secret'), 'no password is shown');
     }
   });
 
-  it('notices what changes in the source when that was read already', async (t) => {
+  it('detects a change in the source after it was read', async (t) => {
     const source = await sourceOf(t, 'SQLite', plants);
     const target = await testDatabase(t, 'PostgreSQL');
     const child = start(['copy', '--from', source.url, '--to', target.url]);
     const ended = once(child, 'close');
-    let told = '';
-    child.stderr.setEncoding('utf8').on('data', (text) => (told += String(text)));
-    await until('it compares', () => /Comparing/.test(told), 60_000);
+    let printed = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => (printed += String(text)));
+    await until('it compares both sides', () => /Comparing/.test(printed), 60_000);
     using database = new DatabaseSync(fileOf(source.url));
     database.exec('DELETE FROM plants WHERE id = 1');
     assert.deepEqual(await ended, [1, null]);
-    assert.match(told, /The copy differs from the original: one of them changed during the copy/);
+    assert.match(printed, /The copy differs from the original: one of them changed during the copy/);
   });
 
-  it('is not ready to be used before it is whole, where somebody serves it already', async (t) => {
+  it('is not ready before it is complete, even on a service that already runs', async (t) => {
     for (const storage of ['SQLite', 'PostgreSQL'] as const) {
       const { url } = await testDatabase(t, storage);
       const { address } = await serve(t, [], { env: { PLANT_STORE_DATABASE: url } });
       const readyz = async () => (await call(`${address}/readyz`, 'GET')).status;
       assert.equal(await readyz(), 200);
       await using archive = await openArchive(url, { create: false });
-      // Its answer is shared for a moment.
+      // The result of the check is shared for a short time.
       await archive.beginCopy('somewhere');
       await until('it is not ready', async () => (await readyz()) === 503, 1_000);
       await archive.finishCopy();
@@ -79,7 +79,7 @@ describe('copy', () => {
     }
   });
 
-  it('copies between two of the same engine, and an empty one', async (t) => {
+  it('copies an empty database, and between two of the same engine', async (t) => {
     for (const storage of ['SQLite', 'PostgreSQL'] as const) {
       const [from, to] = [await testDatabase(t, storage), await testDatabase(t, storage)];
       await runOk(['migrate', '--database', from.url]);
@@ -88,7 +88,7 @@ describe('copy', () => {
     }
   });
 
-  it('needs both ends', async () => {
+  it('requires both source and target', async () => {
     const { status, stderr } = await run(['copy', '--from', 'sqlite:plants.db']);
     assert.equal(status, 2);
     assert.match(stderr, /required option '--to <url>' not specified/);

@@ -1,5 +1,5 @@
 /**
- * A copy that is killed on the way, again and again, and goes on.
+ * A copy that is killed repeatedly and resumed.
  */
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
@@ -14,9 +14,9 @@ import { addToken } from '../support/app.ts';
 export interface Copied {
   /** Of both sides. */
   digest: string;
-  /** How often it was killed with a part of the copy done. */
+  /** The number of kills during the copy. */
   kills: number;
-  /** The most that the last run had in memory. */
+  /** The peak memory of the last run. */
   peakMiB: number;
 }
 
@@ -43,7 +43,7 @@ export async function sourceOf(
   return database;
 }
 
-/** Copies, is killed so many times, and ends well. */
+/** Kills the copy `kills` times, resumes it, and asserts that it succeeds. */
 export async function copyKilled(
   from: TestDatabase,
   to: TestDatabase,
@@ -72,12 +72,12 @@ export async function copyKilled(
     resume = ['--resume'];
   }
   const child = start([...args, ...resume]);
-  const watch = peakOf(child);
+  const peakMiB = peakOf(child);
   let printed = '';
   child.stdout.setEncoding('utf8').on('data', (text) => (printed += String(text)));
   const status = await new Promise((resolve) => child.once('close', resolve));
   assert.equal(status, 0, printed);
-  return { digest: digestIn(printed), kills, peakMiB: watch() };
+  return { digest: digestIn(printed), kills, peakMiB: peakMiB() };
 }
 
 async function hasBegun(url: string): Promise<boolean> {
@@ -85,11 +85,11 @@ async function hasBegun(url: string): Promise<boolean> {
     await using archive = await openArchive(url, { create: false });
     return (await archive.unfinishedSource()) !== undefined;
   } catch {
-    return false; // the file is not there, or has no tables yet
+    return false; // the file does not exist, or has no tables yet
   }
 }
 
-/** Looks at a process until it ends; call what is returned then. */
+/** Measures the peak memory of a process. Call the returned function after its end. */
 function peakOf({ pid }: ChildProcess): () => number {
   let kiB = 0;
   const timer = setInterval(() => {

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts';
 
 const clients = 8;
 
-it('kill -9 in the middle of writing loses nothing that was acknowledged', async (t) => {
+it('kill -9 during writes loses no acknowledged change', async (t) => {
   const { path, url } = databaseFile(t);
   const token = await fill(path, 0);
   const acknowledged: number[] = [];
@@ -15,7 +15,7 @@ it('kill -9 in the middle of writing loses nothing that was acknowledged', async
     const service = await serve(t, ['--database', url]);
     const writing = Array.from({ length: clients }, () => write(service, token, acknowledged));
     const enough = acknowledged.length + 100;
-    await until('enough is written', () => acknowledged.length >= enough);
+    await until('enough plants are written', () => acknowledged.length >= enough);
     await service.stop('SIGKILL');
     await Promise.all(writing);
 
@@ -26,7 +26,7 @@ it('kill -9 in the middle of writing loses nothing that was acknowledged', async
     assert.equal(await restarted.stop(), 0);
     assert.deepEqual(new Set(soundIds(path)), answered);
   }
-  assert.equal(new Set(acknowledged).size, acknowledged.length, 'no id was given twice');
+  assert.equal(new Set(acknowledged).size, acknowledged.length, 'no id was assigned twice');
 });
 
 /** Creates plants until the service is gone, and notes each that was acknowledged. */

@@ -15,7 +15,7 @@ const plantsEach = 15;
 const tokensMade = 5;
 const backupsTaken = 2;
 
-it('64 clients write while others make tokens and take backups: no lock error reaches anyone', async (t) => {
+it('64 clients write during token creation and backups without lock errors', async (t) => {
   const folder = tempFolder(t);
   const database = ['--database', `sqlite:${join(folder, 'plants.db')}`];
   const token = await runOk(['token', 'create', 'alice', ...database]);
@@ -66,7 +66,7 @@ it('64 clients write while others make tokens and take backups: no lock error re
   }
 });
 
-it('2,500 clients whose tokens are new to the process ask at once: all are answered', async (t) => {
+it('2,500 clients with uncached tokens send requests at once, and all get responses', async (t) => {
   const { path, url } = databaseFile(t);
   const storage = new SqliteStorage(path, { create: true });
   const tokens = await Promise.all(

@@ -11,7 +11,7 @@ import { call } from '../support/app.ts';
 import { serve } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
 
-/** A service on a disk whose syncs hang while the file `hang` is there. */
+/** A service on a disk whose syncs hang while the file `hang` exists. */
 async function serveOnHangingDisk(t: TestContext, ...args: readonly string[]) {
   const { folder, path, url } = databaseFile(t);
   const library = join(folder, 'hanging-sync.so');
@@ -30,13 +30,13 @@ async function serveOnHangingDisk(t: TestContext, ...args: readonly string[]) {
 
 const needsCompiler = 'cc, which compiles what makes a sync hang, is missing';
 
-it('answers that an outcome is unknown where the disk hangs, and reads meanwhile', async (t) => {
+it('reports an unknown outcome if the disk hangs, and serves reads meanwhile', async (t) => {
   const started = await serveOnHangingDisk(t);
   if (started === undefined) return t.skip(needsCompiler);
   const { service, hang, create, list } = started;
   writeFileSync(hang, '');
   const creating = create('a');
-  assert.equal((await list()).status, 200, 'reads go on');
+  assert.equal((await list()).status, 200, 'reads succeed');
   const unknown = await creating;
   assert.equal(unknown.status, 503);
   assert.match(unknown.text, /outcome-unknown/);
@@ -44,7 +44,7 @@ it('answers that an outcome is unknown where the disk hangs, and reads meanwhile
   assert.equal((await list()).status, 200);
   rmSync(hang);
 
-  // Once the disk goes on, so does the service, and what was acknowledged is there.
+  // Once the disk responds, the service resumes, with every acknowledged change.
   assert.equal((await waiting).status, 201);
   assert.equal((await create('c')).status, 201);
   const names = ((await list()).json as { name: string }[]).map(({ name }) => name);
@@ -53,7 +53,7 @@ it('answers that an outcome is unknown where the disk hangs, and reads meanwhile
 });
 
 for (const workers of [1, 2]) {
-  it(`ends within a bound if the disk hangs, with ${workers} workers`, async (t) => {
+  it(`exits in time if the disk hangs, with ${workers} workers`, async (t) => {
     const started = await serveOnHangingDisk(t, '--workers', String(workers));
     if (started === undefined) return t.skip(needsCompiler);
     const { service, path, hang, create, list } = started;

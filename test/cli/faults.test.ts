@@ -1,6 +1,6 @@
 /**
  * What a real system does to a service: a full disk, a limit on a file, a disk that fails, a lock
- * that somebody holds, a file that is damaged. No answer may be a false success or a false failure.
+ * of another process, a damaged file. No response may be a false success or a false failure.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -42,7 +42,7 @@ function assertHonest({ status, text, headers }: Answer, kind: string): void {
   assert.doesNotMatch(text, /sqlite|SQL|I\/O|\.db|\//i);
 }
 
-it('answers a full disk with 503, keeps what it acknowledged, and goes on once there is room', async (t) => {
+it('returns 503 if the disk is full, keeps acknowledged changes, and resumes once there is room', async (t) => {
   let disk = '';
   t.after(() => spawnSync('umount', ['-l', disk])); // before the folder is removed
   disk = join(tempFolder(t), 'disk');
@@ -68,7 +68,7 @@ it('answers a full disk with 503, keeps what it acknowledged, and goes on once t
   assert.deepEqual(await idsOf(address, token), acknowledged.slice(removed));
 });
 
-it('says that an outcome is unknown where a commit cannot be written, and goes on', async (t) => {
+it('reports an unknown outcome if a commit cannot be written, and keeps serving', async (t) => {
   const path = join(tempFolder(t), 'plants.db');
   const database = ['--database', `sqlite:${path}`];
   const token = await runOk(['token', 'create', 'alice', ...database]);
@@ -85,7 +85,7 @@ it('says that an outcome is unknown where a commit cannot be written, and goes o
   assert.deepEqual(await idsOf(again.address, token), acknowledged);
 });
 
-it('ends with a status of its own if a sync fails, and loses nothing', async (t) => {
+it('exits with its own status if a sync fails, and loses no acknowledged change', async (t) => {
   if (spawnSync('strace', ['-V']).status !== 0) return t.skip('strace is not installed');
   const path = join(tempFolder(t), 'plants.db');
   const database = ['--database', `sqlite:${path}`];
@@ -104,11 +104,11 @@ it('ends with a status of its own if a sync fails, and loses nothing', async (t)
 
   const again = await serve(t, database);
   const found = new Set(await idsOf(again.address, token));
-  found.delete(refusedId); // stored or not: nobody was told
+  found.delete(refusedId); // stored or not: its outcome was unknown
   assert.deepEqual([...found], acknowledged);
 });
 
-it('refuses every write at once after a sync has failed, and answers reads until it ends', async (t) => {
+it('refuses every write after a failed sync, and serves reads until it exits', async (t) => {
   if (spawnSync('strace', ['-V']).status !== 0) return t.skip('strace is not installed');
   const { path, url } = databaseFile(t);
   const token = await fill(path, 0);
@@ -126,7 +126,7 @@ it('refuses every write at once after a sync has failed, and answers reads until
   t.after(() => open.forEach(({ socket }) => socket.destroy()));
 
   assertHonest(await createOne(service.address, token), 'outcome-unknown');
-  await until('it stops', () => service.log().includes('"stopping"'));
+  await until('it is stopping', () => service.log().includes('"stopping"'));
   writer.write(body);
   reader.write('\r\n');
   const [refused, list] = await Promise.all(open.map((connection) => connection.answer()));
@@ -136,7 +136,7 @@ it('refuses every write at once after a sync has failed, and answers reads until
   assert.equal(await service.ended, 3);
 });
 
-it('ends all workers with that status too', async (t) => {
+it('exits with the same status with several workers', async (t) => {
   if (spawnSync('strace', ['-V']).status !== 0) return t.skip('strace is not installed');
   const { path, url } = databaseFile(t);
   const token = await fill(path, 0);
@@ -156,7 +156,7 @@ function failingSync(at: number): string[] {
   return [...failing, '-e', `inject=fsync,fdatasync:error=EIO:when=${at}`];
 }
 
-it('answers 503 where another process holds the database for too long, and recovers', async (t) => {
+it('returns 503 if another process locks the database for too long, and recovers', async (t) => {
   const path = join(tempFolder(t), 'plants.db');
   const database = ['--database', `sqlite:${path}`];
   const token = await runOk(['token', 'create', 'alice', ...database]);
@@ -174,11 +174,11 @@ it('answers 503 where another process holds the database for too long, and recov
     refused.push(create().finally(() => waiting--)); // behind those that wait for the lock already
     assert.equal((await call(`${address}/livez`, 'GET')).status, 200);
   }
-  assert.equal(waiting, 8, 'nobody else waits for the lock');
+  assert.equal(waiting, 8, 'no other request waits for the lock');
   for (const answer of await Promise.all(refused)) {
     assertHonest(answer, 'storage-unavailable');
   }
-  // One that waited in the queue meanwhile does not begin to wait anew.
+  // A request that waited in the queue does not wait again for the lock.
   const waitedMs = performance.now() - sentMs;
   assert.ok(waitedMs > 4_900 && waitedMs < 7_500, `they waited for ${waitedMs} ms`);
   assert.equal((await call(`${address}/plants`, 'GET', { token })).text, '[{"name":"a","tag":""}]');
@@ -186,7 +186,7 @@ it('answers 503 where another process holds the database for too long, and recov
   assert.equal((await create()).status, 201);
 });
 
-it('is not ready while its file cannot be read, and tells the log alone why', async (t) => {
+it('is not ready while its file cannot be read, and shows the reason only in the log', async (t) => {
   const path = join(tempFolder(t), 'plants.db');
   const database = ['--database', `sqlite:${path}`];
   const token = await runOk(['token', 'create', 'alice', ...database]);
@@ -194,18 +194,18 @@ it('is not ready while its file cannot be read, and tells the log alone why', as
   await call(`${service.address}/livez`, 'GET'); // it has looked for tokens by then
   const whole = readFileSync(path);
   writeFileSync(path, Buffer.alloc(whole.length, 'damaged '));
-  const toldBy = async (file: string) =>
+  const statusOf = async (file: string) =>
     (await call(`${service.address}${file}`, 'GET', { token })).status;
 
   assertHonest(await call(`${service.address}/plants`, 'GET', { token }), 'storage-unavailable');
-  assert.deepEqual([await toldBy('/readyz'), await toldBy('/livez')], [503, 200]);
+  assert.deepEqual([await statusOf('/readyz'), await statusOf('/livez')], [503, 200]);
   assert.match(service.log(), /"level":50.*"requestId":.*"err":.*"msg":"request failed"/);
   writeFileSync(path, whole);
-  await until('it is opened again', async () => (await toldBy('/readyz')) === 200);
-  assert.equal(await toldBy('/plants'), 200);
+  await until('it is opened again', async () => (await statusOf('/readyz')) === 200);
+  assert.equal(await statusOf('/plants'), 200);
 });
 
-it('says that nothing was changed if the thread that writes cannot start', async (t) => {
+it('reports that nothing was changed if the writer thread cannot start', async (t) => {
   if (spawnSync('prlimit', ['--version']).status !== 0) return t.skip('prlimit is not installed');
   const { url } = databaseFile(t);
   const database = ['--database', url];

@@ -1,6 +1,6 @@
 /**
- * One client cannot take the service from the others: not by asking for everything at once, nor by never
- * reading, nor by connections that do nothing.
+ * One client cannot block the others: not by sending many requests at once, nor by never reading, nor by
+ * idle connections.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -10,24 +10,24 @@ import { maxPipelinedRequests } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { until } from '../support/until.ts';
-import { besiege, lay, listRequest, memoryMaxMiB, sieges, watchWhile } from './greedy.ts';
+import { besiege, lay, listRequest, maxMemoryMiB, sieges, watchWhile } from './greedy.ts';
 
 /** 8 MB as a list: more than the system's buffers hold for a connection. */
 const plants = 10_000;
 
 describe('serve', { concurrency: 2 }, () => {
   for (const [what, siege] of Object.entries(sieges)) {
-    it(`goes on beside ${what}, read by nobody`, async (t) => {
+    it(`keeps serving others while ${what} and read nothing`, async (t) => {
       const besieged = await besiege(t, plants, { heapMiB: 256 });
       const seen = await watchWhile(besieged, () => lay(besieged, siege), 1_500);
       t.diagnostic(JSON.stringify(seen));
-      assert.ok(seen.answers >= 3, 'others are answered');
-      assert.ok(seen.aboveIdleMiB <= memoryMaxMiB, `${seen.aboveIdleMiB} MiB above idle`);
-      assert.equal(besieged.service.child.exitCode, null, 'the process lives');
+      assert.ok(seen.answers >= 3, 'others get responses');
+      assert.ok(seen.aboveIdleMiB <= maxMemoryMiB, `${seen.aboveIdleMiB} MiB above idle`);
+      assert.equal(besieged.service.child.exitCode, null, 'the process is running');
     });
   }
 
-  it('answers the first requests of many in one write, says so, and ends the connection', async (t) => {
+  it('responds to the first of many pipelined requests, then closes the connection with notice', async (t) => {
     const { service, other } = await besiege(t, 0);
     const connection = new Connection(service.address);
     t.after(() => connection.socket.destroy());
@@ -44,7 +44,7 @@ describe('serve', { concurrency: 2 }, () => {
     assert.equal((await call(`${service.address}/plants`, 'GET', { token: other })).status, 200);
   });
 
-  it('answers every request of a client that sends the next eight before it has read', async (t) => {
+  it('responds to every request of a client that pipelines eight', async (t) => {
     const { service, greedy } = await besiege(t, 200);
     const connection = new Connection(service.address);
     t.after(() => connection.socket.destroy());
@@ -69,7 +69,7 @@ describe('serve', { concurrency: 2 }, () => {
     }
   });
 
-  it('forgets the lists of clients that have gone', async (t) => {
+  it('releases the lists of clients that have disconnected', async (t) => {
     const { service, greedy, open } = await besiege(t, plants);
     for (let round = 0; round < 40; round++) {
       const sockets = await Promise.all(Array.from({ length: 16 }, open));
@@ -79,10 +79,10 @@ describe('serve', { concurrency: 2 }, () => {
       for (const socket of sockets) socket.resetAndDestroy();
     }
     const list = () => call(`${service.address}/plants`, 'GET', { token: greedy });
-    await until('a list is answered again', async () => (await list()).status === 200, 3_000);
+    await until('a list succeeds again', async () => (await list()).status === 200, 3_000);
   });
 
-  it('sends lists to their end that a tunnel was asked for behind', async (t) => {
+  it('sends complete lists if CONNECT follows them', async (t) => {
     const { service, greedy } = await besiege(t, 3_000);
     const connection = new Connection(service.address);
     t.after(() => connection.socket.destroy());
@@ -99,7 +99,7 @@ describe('serve', { concurrency: 2 }, () => {
     assert.equal(await connection.answer(), undefined);
   });
 
-  it('makes room for others though strangers leave documents unread', async (t) => {
+  it('serves users while clients without a token leave documents unread', async (t) => {
     const limited = ['sh', '-c', 'ulimit -n 300; exec "$0" "$@"'];
     const { service, other, open } = await besiege(t, 0, { under: limited });
     const document = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(9);
@@ -112,11 +112,11 @@ describe('serve', { concurrency: 2 }, () => {
     }
   });
 
-  it('refuses long lists to who leaves theirs unread, and short pages to nobody', async (t) => {
+  it('refuses long lists of a user who leaves lists unread, but serves short pages', async (t) => {
     const { service, greedy, open } = await besiege(t, plants);
     const status = async () =>
       (await call(`${service.address}/plants`, 'GET', { token: greedy })).status;
-    // Those that ask at the same moment can all be refused.
+    // Concurrent requests can all be refused.
     await until('a list is refused', async () => {
       (await open()).write(listRequest(greedy));
       return (await status()) === 503;
@@ -130,7 +130,7 @@ describe('serve', { concurrency: 2 }, () => {
     assert.equal((await call(`${service.address}/plants`, 'POST', created)).status, 201);
   });
 
-  it('answers a request that is followed by the end of what the client sends', async (t) => {
+  it('responds to a client that has closed its side of the connection', async (t) => {
     const { other, open } = await besiege(t, 0);
     const socket = await open();
     const body = '{"name":"Monstera"}';
@@ -147,7 +147,7 @@ describe('serve', { concurrency: 2 }, () => {
     assert.match(received, /^HTTP\/1\.1 201 /);
   });
 
-  it('lets a client that is still sending read why its body is refused', async (t) => {
+  it('delivers the refusal of a body to a client that is still sending', async (t) => {
     const { service, other, open } = await besiege(t, 0);
     for (let round = 0; round < 10; round++) {
       const socket = await open();
@@ -156,7 +156,7 @@ describe('serve', { concurrency: 2 }, () => {
         `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${other}\r\n` +
           `Content-Type: application/json\r\nContent-Length: ${bytes}\r\n\r\n`,
       );
-      // All of it is sent before anything is read, as simple clients do.
+      // The client sends everything before it reads, as simple clients do.
       await new Promise((resolve) => socket.write('x'.repeat(bytes), resolve));
       let received = '';
       socket

@@ -1,5 +1,5 @@
 /**
- * Clients that ask for much and read nothing, and what others see of the service meanwhile.
+ * Clients that send many requests and read nothing, and measurements of other clients meanwhile.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -54,7 +54,7 @@ export function listRequest(token: string, target = '/plants'): string {
 }
 
 export interface Seen {
-  /** The most memory that the process had, above what it had before. */
+  /** The peak memory of the process above its idle memory. */
   aboveIdleMiB: number;
   livezP99Ms: number;
   /** Of the first page of another user: before, and meanwhile. */
@@ -63,7 +63,7 @@ export interface Seen {
   answers: number;
 }
 
-/** Looks at the service for a while, then begins the attack, and looks again. */
+/** Measures the service for a while, then again during the attack. */
 export async function watchWhile(
   { service, other }: Besieged,
   attack: () => Promise<void>,
@@ -80,10 +80,10 @@ export async function watchWhile(
     assert.equal(response.statusCode, 200, path);
     return performance.now() - startedMs;
   };
-  const look = async (goesOn: () => boolean) => {
+  const measure = async (isRunning: () => boolean) => {
     const [livez, page]: number[][] = [[], []];
     let peakMiB = 0;
-    while (goesOn()) {
+    while (isRunning()) {
       livez?.push(await ask('/livez'));
       page?.push(await ask('/plants?limit=20'));
       peakMiB = Math.max(peakMiB, residentMiB(service));
@@ -95,11 +95,11 @@ export async function watchWhile(
     const endMs = performance.now() + ms;
     return () => performance.now() < endMs;
   };
-  const quiet = await look(after(Math.min(watchMs, 1_000)));
+  const quiet = await measure(after(Math.min(watchMs, 1_000)));
   let isAttacking = true;
   const until = after(watchMs);
   const [seen] = await Promise.all([
-    look(() => isAttacking || until()),
+    measure(() => isAttacking || until()),
     attack().finally(() => (isAttacking = false)),
   ]);
   agent.destroy();
@@ -124,18 +124,18 @@ function p99(values: readonly number[]): number {
 
 export interface Siege {
   connections: number;
-  /** What each connection sends, without ever reading. */
+  /** The bytes that each connection sends, without ever reading. */
   bytes: (token: string) => string;
 }
 
 export const sieges: Record<string, Siege> = {
-  'eight connections that ask for 600 pages at once': {
+  'eight connections request 600 pages at once': {
     connections: 8,
     bytes: (token) => listRequest(token, '/plants?limit=1000').repeat(600),
   },
-  'forty whole lists': { connections: 40, bytes: listRequest },
-  '2,500 whole lists': { connections: 2_500, bytes: listRequest },
-  '200 connections that ask for the reference page 300 times': {
+  '40 connections request the whole list': { connections: 40, bytes: listRequest },
+  '2,500 connections request the whole list': { connections: 2_500, bytes: listRequest },
+  '200 connections request the reference page 300 times': {
     connections: 200,
     bytes: () => 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(300),
   },
@@ -156,4 +156,4 @@ export async function lay(besieged: Besieged, { connections, bytes }: Siege): Pr
   for (const socket of sockets) socket.write(text);
 }
 
-export const memoryMaxMiB = 150;
+export const maxMemoryMiB = 150;

@@ -64,7 +64,7 @@ function flagsOf(help: string): Record<string, string> {
 }
 
 describe('--help', { concurrency: 2 }, () => {
-  it('names every command', async () => {
+  it('lists every command', async () => {
     const help = `${await runOk(['--help'])}\n${await runOk(['token', '--help'])}`;
     const named = [...help.matchAll(/^ {2}(\w+) .*/gm)].map(([, name = '']) => name);
     const expected = Object.keys(commands).map((name) => name.split(' ').at(-1) ?? '');
@@ -79,7 +79,7 @@ describe('--help', { concurrency: 2 }, () => {
     });
   }
 
-  it('is pointed to after a misuse, which ends with 2', async () => {
+  it('is suggested after wrong usage, with exit status 2', async () => {
     const misuses = {
       frobnicate: "error: unknown command 'frobnicate'",
       'token frobnicate': "error: unknown command 'frobnicate'",
@@ -96,7 +96,7 @@ describe('--help', { concurrency: 2 }, () => {
     }
   });
 
-  it('is shown for want of a command, which ends with 2', async () => {
+  it('is shown if there is no command, with exit status 2', async () => {
     for (const args of [[], ['token']]) {
       const { status, stdout, stderr } = await run(args);
       assert.deepEqual([status, stdout], [2, '']);
@@ -104,13 +104,13 @@ describe('--help', { concurrency: 2 }, () => {
     }
   });
 
-  it('stands beside --version, which says that of the package', async () => {
+  it('has a --version next to it, which prints the version of the package', async () => {
     const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
     assert.equal(await runOk(['--version']), JSON.parse(file).version);
   });
 });
 
-describe('a variable does what its flag does', { concurrency: 2 }, () => {
+describe('an environment variable works like its flag', { concurrency: 2 }, () => {
   it('for token create', async (t) => {
     const { url } = databaseFile(t);
     const env = {
@@ -155,7 +155,7 @@ describe('a variable does what its flag does', { concurrency: 2 }, () => {
     assert.deepEqual(soundIds(`${path}.other`), [1, 2]);
   });
 
-  it('for serve: where the plants are, the public address and the log', async (t) => {
+  it('for serve: the database, the base URL and the log level', async (t) => {
     const { path, url } = databaseFile(t);
     const token = await fill(path, 1);
     const env = {
@@ -192,14 +192,14 @@ describe('a variable does what its flag does', { concurrency: 2 }, () => {
     );
   });
 
-  it('unless the flag is there too', async (t) => {
+  it('unless the flag is given too', async (t) => {
     const { url } = databaseFile(t);
     const env = { PLANT_STORE_DATABASE: 'sqlite:/nowhere/plants.db', PLANT_STORE_ROLE: 'manager' };
     await runOk(['token', 'create', 'alice', '--database', url, '--role', 'member'], { env });
     assert.match(await runOk(['token', 'list', '--database', url]), / alice +member /);
   });
 
-  it('also where it is wrong: then the message names it', async () => {
+  it('even if it is invalid: the message contains its name', async () => {
     const env = { PLANT_STORE_PORT: 'http' };
     const { status, stderr } = await run(['serve'], { env });
     assert.equal(status, 2);

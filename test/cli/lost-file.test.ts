@@ -23,13 +23,13 @@ async function start(t: TestContext, more: readonly string[] = []) {
   const read = (target = '/plants?limit=1') => call(address + target, 'GET', { token });
   const statusOf = async (target: string) => (await read(target)).status;
   const count = (message: string) => service.log().split(`"msg":"${message}"`).length - 1;
-  assert.equal((await create('before')).status, 201); // so that the thread that writes has it open
+  assert.equal((await create('before')).status, 201); // so that the writer thread has it open
   return { path, url, service, create, read, statusOf, count };
 }
 
 type Started = Awaited<ReturnType<typeof start>>;
 
-/** Asserts that everything is refused at most a second after now, and that the log says so once. */
+/** Asserts that every request is refused after at most a second, and that the loss is logged once. */
 async function assertRefused({ service, create, read, statusOf, count }: Started, why: RegExp) {
   const sentMs = performance.now();
   for (let request = 0; request < 20; request++) {
@@ -42,18 +42,18 @@ async function assertRefused({ service, create, read, statusOf, count }: Started
   assert.match((await read()).text, unavailable);
   await until('it is not ready', async () => (await statusOf('/readyz')) === 503);
   assert.equal(await statusOf('/livez'), 200);
-  await until('the log says so', () => why.test(service.log()));
+  await until('the loss is logged', () => why.test(service.log()));
   assert.equal(count('database file lost'), 1);
 }
 
-describe('a file that is lost while it is served', { concurrency: 2 }, () => {
-  it('is noticed if it is moved, and served again if it comes back', async (t) => {
+describe('a database file in use', { concurrency: 2 }, () => {
+  it('is detected as moved, and served again once it is back', async (t) => {
     const started = await start(t);
     const { path, service, create, statusOf, count } = started;
     for (let round = 1; round <= 2; round++) {
       renameSync(path, `${path}.moved`);
       assert.equal((await create('lost')).status, 503, 'at once');
-      await until('it is noticed', () => count('database file lost') === round);
+      await until('the loss is detected', () => count('database file lost') === round);
       await until('it is not ready', async () => (await statusOf('/readyz')) === 503);
       assert.equal(await statusOf('/plants'), 503);
       renameSync(`${path}.moved`, path);
@@ -69,7 +69,7 @@ describe('a file that is lost while it is served', { concurrency: 2 }, () => {
     assert.equal(soundIds(path).length, plants + 3);
   });
 
-  it('is noticed if it is deleted, and a restart refuses to begin with an empty one', async (t) => {
+  it('is detected as deleted, and a restart refuses to create an empty one', async (t) => {
     const started = await start(t);
     const { path, url, service } = started;
     rmSync(path);
@@ -83,20 +83,20 @@ describe('a file that is lost while it is served', { concurrency: 2 }, () => {
     assert.equal(existsSync(path), false);
   });
 
-  it('is noticed if another takes its place', async (t) => {
+  it('is detected as replaced by another file', async (t) => {
     const started = await start(t);
     copyFileSync(started.path, `${started.path}.copy`);
     renameSync(`${started.path}.copy`, started.path);
     await assertRefused(started, /was replaced by another file .*\. Put the original file back/);
   });
 
-  it('is noticed if its WAL is deleted', async (t) => {
+  it('is detected as lost if its WAL is deleted', async (t) => {
     const started = await start(t);
     rmSync(`${started.path}-wal`);
     await assertRefused(started, /plants\.db-wal was moved or deleted/);
   });
 
-  it('is noticed if the index of its WAL is deleted, and nobody writes beside it', async (t) => {
+  it('is detected as lost if the WAL index is deleted, and no other process can write', async (t) => {
     const started = await start(t, ['--workers', '2']);
     const { path, url, service, create } = started;
     for (let at = 0; at < 20; at++) assert.equal((await create('kept')).status, 201);
@@ -106,11 +106,11 @@ describe('a file that is lost while it is served', { concurrency: 2 }, () => {
     assert.equal(status, 1);
     assert.match(stderr, /is locked by another process, and .*plants\.db-shm is missing/);
     await service.stop();
-    assert.equal(existsSync(`${path}-wal`), false, 'the last one has put the WAL into the file');
+    assert.equal(existsSync(`${path}-wal`), false, 'the last process has checkpointed the WAL');
     assert.equal(soundIds(path).length, plants + 21);
   });
 
-  it('is noticed by every worker if its whole folder is moved', async (t) => {
+  it('is detected as lost by every worker if its folder is moved', async (t) => {
     const started = await start(t, ['--workers', '2']);
     const folder = dirname(started.path);
     renameSync(folder, `${folder}.moved`);
@@ -127,12 +127,12 @@ describe('a file that is lost while it is served', { concurrency: 2 }, () => {
     ['half of it', 0.5],
     ['all of it', 0],
   ] as const) {
-    it(`is noticed if ${part} is cut off, and nobody waits`, async (t) => {
+    it(`is detected as truncated if ${part} is cut off, and no request waits`, async (t) => {
       const started = await start(t);
       const { path, service, statusOf } = started;
       truncateSync(path, Math.floor((statSync(path).size * share) / 4_096) * 4_096);
       const isNoticed = async () => (await statusOf('/readyz')) === 503;
-      await until('it is noticed', isNoticed, 3_000);
+      await until('the loss is detected', isNoticed, 3_000);
       for (let request = 0; request < 20; request++) {
         const sentMs = performance.now();
         const [created, list, livez] = await Promise.all([

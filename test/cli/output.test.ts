@@ -21,7 +21,7 @@ const skip = !existsSync('/dev/full') && 'this system has no /dev/full';
 const lost = /^error: Cannot write the output: ENOSPC: .*\.$/m;
 
 describe('a command whose output is lost', { concurrency: 2 }, () => {
-  it('fails and says why, whichever it is', { skip }, async (t) => {
+  it('fails with the reason, for every command', { skip }, async (t) => {
     const { path, url } = databaseFile(t);
     await fill(path, 0);
     const [folder, token] = [tempFolder(t), await runOk(['token', 'list', '--database', url])];
@@ -34,7 +34,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
       ['token', 'revoke', id, '--database', url],
       ['migrate', '--database', url],
       ['backup', backup, '--database', url],
-      ['restore', backup, '--database', url], // keeps what is there, and prints two lines
+      ['restore', backup, '--database', url], // keeps the old database, and prints two lines
       ['copy', '--from', url, '--to', `sqlite:${join(folder, 'copy.db')}`],
     ];
     for (const command of commands) {
@@ -45,7 +45,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     }
   });
 
-  it('revokes the token that nobody has seen', { skip }, async (t) => {
+  it('revokes the token that could not be printed', { skip }, async (t) => {
     const { url } = databaseFile(t);
     const { status, stderr } = await run(['token', 'create', 'alice', '--database', url], toFull);
     assert.equal(status, 1);
@@ -57,14 +57,14 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     assert.match(list, new RegExp(`^${id} .* revoked$`, 'm'));
   });
 
-  it('fails without a word when its reader has enough', async (t) => {
+  it('fails without a message if its reader closes the pipe', async (t) => {
     const { url } = databaseFile(t);
     const child = start(['token', 'create', 'alice', '--database', url]);
     child.stdout.destroy();
     let stderr = '';
     child.stderr.setEncoding('utf8').on('data', (text) => (stderr += String(text)));
     assert.deepEqual(await once(child, 'close'), [1, null]);
-    // But not without a word on the token.
+    // Except for a message about the token.
     assert.match(
       stderr,
       /^Created the database .*\nCreated token .*\nerror: Token \w{16} could not be printed, so it was revoked.*\n$/,
@@ -75,7 +75,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     assert.deepEqual(await once(help, 'close'), [1, null]);
   });
 
-  it('fails when only a part of it fits into a file', async (t) => {
+  it('fails if only part of it fits into a file', async (t) => {
     const file = join(tempFolder(t), 'help');
     const limited = { under: under(`ulimit -f 1; exec >'${file}'`) }; // 512 or 1,024 bytes
     const { status, stderr } = await run(['serve', '--help'], limited);

@@ -12,7 +12,7 @@ const images = Number(process.env['PLANT_STORE_TEST_IMAGES'] ?? 3_000);
 const imagesEach = 150;
 const lives = Math.ceil(images / imagesEach);
 
-it(`${images} power cuts lose nothing, whatever syncs fail (PLANT_STORE_TEST_SEED=${seed})`, async (t) => {
+it(`${images} power cuts with failed syncs lose no acknowledged change (PLANT_STORE_TEST_SEED=${seed})`, async (t) => {
   let noticed = 0;
   for (let life = 0; life < lives; life++) {
     const its = await machine(t);
@@ -26,16 +26,16 @@ it(`${images} power cuts lose nothing, whatever syncs fail (PLANT_STORE_TEST_SEE
     const control = { seed: lifeSeed, count: 5, ignoresSyncs: true };
     noticed += (await faultsOf(t, its, events, control)).length;
   }
-  assert.ok(noticed > lives, 'a disk that ignores syncs is noticed');
+  assert.ok(noticed > lives, 'a disk that ignores syncs is detected');
   t.diagnostic(
     `${images} images, 0 faults; of ${5 * lives} without syncs, ${noticed} lost something`,
   );
 });
 
-it(`a checkpoint whose sync fails loses nothing (PLANT_STORE_TEST_SEED=${seed})`, async (t) => {
+it(`a checkpoint with a failed sync loses no acknowledged change (PLANT_STORE_TEST_SEED=${seed})`, async (t) => {
   const its = await machine(t);
   if (its === undefined) return;
-  // SQLite tells nobody of such a failure, so the service goes on.
+  // SQLite does not report such a failure, so the service continues.
   const service = await its.serve({ POWER_CUT_FAIL: '.db:1' });
   await work(its, service, 3_000, 16);
   await service.stop('SIGKILL');

@@ -9,7 +9,7 @@ const seed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31
 
 // At once, because most of it is waiting.
 describe(`after a power cut (PLANT_STORE_TEST_SEED=${seed})`, { concurrency: true }, () => {
-  it('nothing is lost that was acknowledged', async (t) => {
+  it('no acknowledged change is lost', async (t) => {
     const its = await machine(t);
     if (its === undefined) return;
     for (let round = 0; round < 2; round++) {
@@ -22,11 +22,11 @@ describe(`after a power cut (PLANT_STORE_TEST_SEED=${seed})`, { concurrency: tru
     assert.deepEqual(await faultsOf(t, its, events, cuts), []);
 
     const control = await faultsOf(t, its, events, { seed, count: 20, ignoresSyncs: true });
-    assert.ok(control.length > 0, 'a disk that ignores syncs is noticed');
+    assert.ok(control.length > 0, 'a disk that ignores syncs is detected');
     t.diagnostic(`60 images, 0 faults; of 20 without syncs, ${control.length} lost something`);
   });
 
-  it('nothing is lost that was acknowledged after a failed sync, a kill and a restart', async (t) => {
+  it('no acknowledged change is lost after a failed sync, a kill and a restart', async (t) => {
     const its = await machine(t);
     if (its === undefined) return;
     const before = await its.serve();
@@ -45,7 +45,7 @@ describe(`after a power cut (PLANT_STORE_TEST_SEED=${seed})`, { concurrency: tru
     await restartAndCut(t, its);
   });
 
-  it('nothing is lost that was acknowledged after a failed sync, the end of the service and a restart', async (t) => {
+  it('no acknowledged change is lost after a failed sync, a stop and a restart', async (t) => {
     const its = await machine(t);
     if (its === undefined) return;
     const failing = await its.serve({ POWER_CUT_FAIL: '-wal:20' });
@@ -54,7 +54,7 @@ describe(`after a power cut (PLANT_STORE_TEST_SEED=${seed})`, { concurrency: tru
     await restartAndCut(t, its);
   });
 
-  it('nothing is lost of a service that went on after a file could not grow', async (t) => {
+  it('no acknowledged change is lost if the service continues after a file could not grow', async (t) => {
     const its = await machine(t);
     if (its === undefined) return;
     const limited = await its.serve({ POWER_CUT_LIMIT: '400000' });

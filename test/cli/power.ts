@@ -1,5 +1,5 @@
 /**
- * A service whose writes and syncs are logged, clients that note what they are told, and what is left
+ * A service whose writes and syncs are logged, clients that record their responses, and what is left
  * of its folder when the power fails.
  */
 import assert from 'node:assert/strict';
@@ -27,7 +27,7 @@ interface Sent {
   deletedNs?: bigint;
 }
 
-/** What power-cut.c is told to fail. */
+/** The failures to inject with power-cut.c. */
 type Faults = Partial<Record<'POWER_CUT_FAIL' | 'POWER_CUT_LIMIT', string>>;
 
 /** The service in a folder whose every change is logged. */

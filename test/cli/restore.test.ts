@@ -58,7 +58,7 @@ async function existing(t: TestContext, plants: number): Promise<DatabaseFile> {
 }
 
 describe('restore', { concurrency: 2 }, () => {
-  it('puts a backup where nothing was', async (t) => {
+  it('restores a backup to a new file', async (t) => {
     const backup = await backupOf(t, 5);
     const before = readFileSync(backup);
     const { folder, path, url } = databaseFile(t);
@@ -73,7 +73,7 @@ describe('restore', { concurrency: 2 }, () => {
     assert.deepEqual(readdirSync(dirname(backup)), ['backup.db']);
   });
 
-  it('puts a backup over a database that is not in use, and keeps that one', async (t) => {
+  it('replaces a database that is not in use, and keeps the old one', async (t) => {
     const backup = await backupOf(t, 5);
     const { folder, path, url } = await existing(t, 2);
     const [first, second = ''] = (await runOk(['restore', backup, '--database', url])).split('\n');
@@ -85,7 +85,7 @@ describe('restore', { concurrency: 2 }, () => {
     assert.deepEqual(readdirSync(folder).length, 2);
   });
 
-  it('keeps also what a killed server had left in its WAL', async (t) => {
+  it('also keeps the WAL of a killed server', async (t) => {
     const backup = await backupOf(t, 1);
     const { path, url } = databaseFile(t);
     const token = await fill(path, 0);
@@ -102,7 +102,7 @@ describe('restore', { concurrency: 2 }, () => {
     assert.deepEqual(soundIds(path), [1]);
   });
 
-  it('brings back what the service answers, tokens included', async (t) => {
+  it('restores plants and tokens of the service', async (t) => {
     const { path, url } = databaseFile(t);
     const token = await fill(path, 3);
     const backup = join(tempFolder(t), 'backup.db');
@@ -118,7 +118,7 @@ describe('restore', { concurrency: 2 }, () => {
   });
 });
 
-/** What somebody else may have done to a backup, and what a person is told. */
+/** Changes that someone can make to a backup, and the message for each. */
 const strangeSchemas: [what: string, sql: string, words: RegExp][] = [
   [
     'without a table',
@@ -154,7 +154,7 @@ const strangeSchemas: [what: string, sql: string, words: RegExp][] = [
     `CREATE TABLE "a\x1b[2J" (b)`,
     / has the unexpected table "a\\u001b\[2J"/,
   ],
-  ['that no version has made', 'PRAGMA user_version = 0', / is not a Plant Store backup/],
+  ['that no version created', 'PRAGMA user_version = 0', / is not a Plant Store backup/],
   [
     'with a plant that belongs to no user',
     `INSERT INTO plants VALUES (1, 9, 9, '', 'Monstera')`,
@@ -162,8 +162,8 @@ const strangeSchemas: [what: string, sql: string, words: RegExp][] = [
   ],
 ];
 
-describe('restore takes a backup', { concurrency: 2 }, () => {
-  it('that an older version has made, and brings it to the newest schema', async (t) => {
+describe('restore accepts a backup', { concurrency: 2 }, () => {
+  it('from an older version, and migrates it to the newest schema', async (t) => {
     const backup = join(tempFolder(t), 'backup.db');
     using database = new DatabaseSync(backup);
     migrateNew(database, 1);
@@ -176,7 +176,7 @@ describe('restore takes a backup', { concurrency: 2 }, () => {
     assert.equal(schemaDifference(restored), undefined);
   });
 
-  it('with the statistics of ANALYZE, or of a copy that is not finished', async (t) => {
+  it('with the statistics of ANALYZE, or of an unfinished copy', async (t) => {
     const backup = await backupOf(t, 3);
     using database = new DatabaseSync(backup);
     database.exec(`ANALYZE; ${unfinishedCopyTable}`);
@@ -191,7 +191,7 @@ describe('restore takes a backup', { concurrency: 2 }, () => {
 });
 
 describe('restore is refused', { concurrency: 2 }, () => {
-  it('over the database of a server that runs, which goes on', async (t) => {
+  it('over the database of a running server, which keeps serving', async (t) => {
     const backup = await backupOf(t, 5);
     const { folder, path, url } = databaseFile(t);
     const token = await fill(path, 1);
@@ -213,7 +213,7 @@ describe('restore is refused', { concurrency: 2 }, () => {
     assert.deepEqual(soundIds(path), [1, 2, 3]);
   });
 
-  it('of a file that is not there', async (t) => {
+  it('of a missing file', async (t) => {
     const backup = join(tempFolder(t), 'backup.db');
     await assertRefused(backup, await existing(t, 1), /^There is no backup at /);
   });
@@ -242,7 +242,7 @@ describe('restore is refused', { concurrency: 2 }, () => {
     }
   });
 
-  it('of a backup that a newer Plant Store made', async (t) => {
+  it('of a backup from a newer Plant Store', async (t) => {
     const backup = await backupOf(t, 1);
     using newer = new DatabaseSync(backup);
     newer.exec(`PRAGMA user_version = ${newestVersion + 1}`);
@@ -250,7 +250,7 @@ describe('restore is refused', { concurrency: 2 }, () => {
     await assertRefused(backup, await existing(t, 1), /was written by a newer Plant Store/);
   });
 
-  it('of a backup that is damaged or cut short', async (t) => {
+  it('of a damaged or truncated backup', async (t) => {
     const damages: ((backup: string, bytes: Buffer) => void)[] = [
       (backup, bytes) => writeFileSync(backup, bytes.fill(0xaa, 40 * 4096, 60 * 4096)),
       (backup, bytes) => writeFileSync(backup, bytes.fill(0xaa, 100, 4096)),
@@ -292,8 +292,8 @@ describe('restore is refused', { concurrency: 2 }, () => {
   });
 });
 
-describe('restore beside what other databases have left', () => {
-  it('refuses the log of a database that is gone, which SQLite would take in', async (t) => {
+describe('restore next to files of other databases', () => {
+  it('refuses the log of a deleted database, which SQLite would apply', async (t) => {
     const backup = await backupOf(t, 5);
     const target = databaseFile(t);
     for (const suffix of ['-wal', '-shm', '-journal']) {
@@ -306,7 +306,7 @@ describe('restore beside what other databases have left', () => {
     }
   });
 
-  it('replaces the file that a link names, with its mode, and keeps the link', async (t) => {
+  it('replaces the target of a symbolic link, and keeps its mode and the link', async (t) => {
     const backup = await backupOf(t, 5);
     const real = await existing(t, 2);
     chmodSync(real.path, 0o640);

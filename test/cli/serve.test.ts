@@ -1,5 +1,5 @@
 /**
- * What serve says when it starts, what it refuses, and what it keeps to itself.
+ * What serve prints when it starts, what it refuses, and what it never logs.
  */
 import assert from 'node:assert/strict';
 import { execFile, spawn, spawnSync } from 'node:child_process';
@@ -20,25 +20,25 @@ const checkout = fileURLToPath(new URL('../../', import.meta.url));
 
 /** What a person would paste into a shell in the checkout. */
 async function shell(t: TestContext, command: string): Promise<string> {
-  // As from a shell of its own: what npx was told that runs these tests must not reach this one.
+  // As from a shell of its own: the npm settings of the test run must not apply to this shell.
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_'));
   const env = { ...Object.fromEntries(own), npm_config_cache: tempFolder(t) };
   return (await promisify(execFile)('sh', ['-c', command], { cwd: checkout, env })).stdout.trim();
 }
 
 describe('serve on an empty database', { concurrency: 2 }, () => {
-  it('says its address, its database and a command that makes the first token', async (t) => {
+  it('prints its address, its database and a command that creates the first token', async (t) => {
     const folder = join(tempFolder(t), "the gardener's plants");
     mkdirSync(folder);
     const service = await serve(t, ['--database', 'sqlite:plants.db'], { cwd: folder });
     const complete =
       /^Plant Store listens on http:\/\/127\.0\.0\.1:\d+\nDatabase: (.*)\n.*\n {2}(.*)\n$/;
-    await until('it has said all', () => complete.test(service.output()));
+    await until('the output is complete', () => complete.test(service.output()));
     const [, database = '', command = ''] = complete.exec(service.output()) ?? [];
     assert.equal(database, join(folder, 'plants.db'));
     assert.match(service.output(), /^There is no token yet\. Create the first one:$/m);
     assert.ok(command.startsWith('npx plant-store token create '), command);
-    assert.ok(!/plant_\w{20}/.test(service.output() + service.log()), 'no token comes into a log');
+    assert.ok(!/plant_\w{20}/.test(service.output() + service.log()), 'no token is logged');
 
     const token = await shell(t, command);
     const json = { name: 'Monstera' };
@@ -46,10 +46,10 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     assert.equal(status, 201);
   });
 
-  it('on a terminal makes the first token and shows a curl line that works', async (t) => {
+  it('on a terminal creates the first token and shows a curl line that works', async (t) => {
     const service = await serveOnTerminal(t, databaseFile(t).url);
     if (service === undefined) return;
-    await until('it shows how', () => /^ {2}curl .*\}'$/m.test(service.output()));
+    await until('it shows the curl line', () => /^ {2}curl .*\}'$/m.test(service.output()));
     const [, token = ''] = /^ {2}(plant_\w+)$/m.exec(service.output()) ?? [];
     const [, line = ''] = /^ {2}(curl .*)$/m.exec(service.output()) ?? [];
     assert.match(
@@ -63,21 +63,21 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     assert.equal(await service.interrupt(), 0);
   });
 
-  it('on a terminal makes no token where there is one', async (t) => {
+  it('on a terminal creates no token if there is one', async (t) => {
     const { path, url } = databaseFile(t);
     await fill(path, 0);
     const service = await serveOnTerminal(t, url);
     if (service === undefined) return;
     assert.equal(await service.interrupt(), 0);
     assert.ok(!/token|curl/.test(service.output()), service.output());
-    assert.match(service.output(), /"msg":"stopped"/, 'it has said all that it says');
+    assert.match(service.output(), /"msg":"stopped"/, 'the output is complete');
   });
 });
 
-/** Starts serve on a terminal of its own, where there is a program to make one. */
+/** Starts serve on its own terminal, if a program for that is installed. */
 async function serveOnTerminal(t: TestContext, url: string) {
   const isUtilLinux = /util-linux/.test(String(spawnSync('script', ['--version']).stdout));
-  if (!isUtilLinux) return t.skip('script of util-linux is not here to make a terminal');
+  if (!isUtilLinux) return t.skip('script of util-linux is not installed');
   const command = `'${process.execPath}' '${executable}' serve --port 0 --database '${url}'`;
   const child = spawn('script', ['-qfec', `stty cols 500; exec ${command}`, '/dev/null']);
   const closed = once(child, 'close') as Promise<[number | null]>;
@@ -101,7 +101,7 @@ async function serveOnTerminal(t: TestContext, url: string) {
   };
 }
 
-/** Runs the line as it is; where there is no curl, sends what it says. */
+/** Runs the line, or sends the same request if curl is not installed. */
 async function sendAsCurl(t: TestContext, line: string): Promise<string> {
   if (spawnSync('curl', ['--version']).status === 0) return shell(t, `${line} --silent`);
   const [, url = '', headers = '', body = ''] =
@@ -113,8 +113,8 @@ async function sendAsCurl(t: TestContext, line: string): Promise<string> {
   return (await call(url, 'POST', { body, headers: Object.fromEntries(pairs) })).text;
 }
 
-describe('serve is refused', { concurrency: 2 }, () => {
-  it('with 1 and a mend where the port is taken', async (t) => {
+describe('serve', { concurrency: 2 }, () => {
+  it('exits with 1 and advice if the port is in use', async (t) => {
     const taken = createServer().listen(0, '127.0.0.1');
     t.after(() => taken.close());
     await once(taken, 'listening');
@@ -129,7 +129,7 @@ describe('serve is refused', { concurrency: 2 }, () => {
     );
   });
 
-  const bad: [option: string, value: string, mend: RegExp][] = [
+  const bad: [option: string, value: string, advice: RegExp][] = [
     ['--port', '65536', /Use an integer from 0 to 65535\./],
     ['--port', '80.5', /Use an integer from 0 to 65535\./],
     ['--workers', '0', /Use auto or an integer from 1 to 256\./],
@@ -146,20 +146,20 @@ describe('serve is refused', { concurrency: 2 }, () => {
     ['--database', 'mysql://localhost/plants', /Use sqlite:PATH or postgres:/],
   ];
 
-  it('with 2 and a mend where a flag is wrong, and makes no database', async (t) => {
+  it('exits with 2 and advice if a flag is invalid, and creates no database', async (t) => {
     const { folder, url } = databaseFile(t);
-    for (const [option, value, mend] of bad) {
+    for (const [option, value, advice] of bad) {
       const { status, stdout, stderr } = await run(['serve', '--database', url, option, value]);
       assert.deepEqual([status, stdout], [2, ''], `${option} ${value}`);
       const [line = ''] = stderr.split('\n');
       assert.ok(line.startsWith(`error: option '${option} <`), stderr);
-      assert.match(line, mend);
+      assert.match(line, advice);
     }
     assert.deepEqual(readdirSync(folder), []);
   });
 });
 
-it('--base-url stands in front of Location, Link and the paths of /openapi.json', async (t) => {
+it('--base-url is the prefix of Location, Link and the paths of /openapi.json', async (t) => {
   const { path, url } = databaseFile(t);
   const token = await fill(path, 2);
   const baseUrl = 'https://plants.example/api/';
@@ -174,7 +174,7 @@ it('--base-url stands in front of Location, Link and the paths of /openapi.json'
   assert.deepEqual(JSON.parse(text).servers, [{ url: 'https://plants.example/api' }]);
 });
 
-it('the log tells every request at debug, and never a token or what a plant holds', async (t) => {
+it('the log has every request at level debug, but never a token or the content of a plant', async (t) => {
   const { path, url } = databaseFile(t);
   const token = await fill(path, 0);
   const service = await serve(t, ['--database', url, '--log-level', 'debug']);
@@ -196,9 +196,9 @@ it('the log tells every request at debug, and never a token or what a plant hold
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
-  const told = entries.filter(({ requestId }) => requestId !== undefined);
+  const logged = entries.filter(({ requestId }) => requestId !== undefined);
   assert.deepEqual(
-    told.map(({ requestId, status }) => [requestId, status]),
+    logged.map(({ requestId, status }) => [requestId, status]),
     answers.map(({ headers, status }) => [headers.get('x-request-id'), status]),
   );
   assert.deepEqual(

@@ -52,7 +52,7 @@ async function exitStatus({ child }: Service): Promise<number | null> {
   return child.exitCode;
 }
 
-describe('serve on its way out', { concurrency: 2 }, () => {
+describe('serve after a signal', { concurrency: 2 }, () => {
   // First, so that the others run while it waits.
   it('waits at most ten seconds for a client that never reads', async (t) => {
     const { service, open, head } = await start(t, manyPlants);
@@ -64,11 +64,11 @@ describe('serve on its way out', { concurrency: 2 }, () => {
     const startedMs = performance.now();
     assert.equal(await service.stop(), 0);
     const tookMs = performance.now() - startedMs;
-    assert.ok(tookMs > 9_000, `it was cut off after ${tookMs} ms`);
+    assert.ok(tookMs > 9_000, `it was aborted after ${tookMs} ms`);
     assert.ok(tookMs < 12_000, `it took ${tookMs} ms`);
   });
 
-  it('takes the same signal twice at once for one, as npm passes it on', async (t) => {
+  it('counts the same signal twice at once as one, because npm repeats it', async (t) => {
     const { service, open, head } = await start(t, 3);
     const connection = open();
     const body = '{"name":"late"}';
@@ -84,7 +84,7 @@ describe('serve on its way out', { concurrency: 2 }, () => {
   });
 
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    it(`ends with 0 after ${signal}, and leaves one whole file`, async (t) => {
+    it(`exits with 0 after ${signal}, and leaves one complete file`, async (t) => {
       const { path, service, open, head } = await start(t, 3);
       const connection = open();
       connection.write(`${head('GET /plants')}\r\n`);
@@ -95,7 +95,7 @@ describe('serve on its way out', { concurrency: 2 }, () => {
       assert.deepEqual(soundIds(path), [1, 2, 3]);
     });
 
-    it(`answers a request whose body is still coming at ${signal}`, async (t) => {
+    it(`completes a request with a partial body at ${signal}`, async (t) => {
       const { path, service, open, head } = await start(t);
       const [idle, connection] = [open(), open()];
       idle.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -107,17 +107,17 @@ describe('serve on its way out', { concurrency: 2 }, () => {
       connection.write(body.slice(0, 5));
 
       await stopListening(service, signal);
-      await idle.closed(); // so the idle ones are being swept away by now
+      await idle.closed(); // so idle connections are being closed by now
       connection.write(body.slice(5));
       const answer = await connection.answer();
       assert.equal(answer?.status, 201);
-      assert.ok(answer.isLast, 'the client is told that no more will be answered');
+      assert.ok(answer.isLast, 'the response has Connection: close');
       assert.equal(await exitStatus(service), 0);
       assert.deepEqual(soundIds(path), [1]);
     });
   }
 
-  it('stops in order when its terminal is closed, under nohup too', async (t) => {
+  it('stops gracefully if its terminal is closed, even under nohup', async (t) => {
     const { folder, path, url } = databaseFile(t);
     const log = join(folder, 'log');
     const service = `'${process.execPath}' '${executable}' serve --port 0 --database '${url}'`;
@@ -131,7 +131,7 @@ describe('serve on its way out', { concurrency: 2 }, () => {
     await until('the database is closed', () => !existsSync(`${path}-wal`));
   });
 
-  it('is not ready, but alive, on a connection that is open', async (t) => {
+  it('is alive but not ready on an open connection', async (t) => {
     const { service, open } = await start(t);
     const [ready, alive] = [open(), open()];
     // A request half sent keeps the connection from being idle.
@@ -150,7 +150,7 @@ describe('serve on its way out', { concurrency: 2 }, () => {
     assert.equal(await exitStatus(service), 0);
   });
 
-  it('sends a long list to its end, however late it is read', async (t) => {
+  it('sends a complete long list to a slow client', async (t) => {
     const { service, open, head } = await start(t, manyPlants);
     const connection = open();
     connection.write(`${head('GET /plants?fields=id')}\r\n${head('GET /plants')}\r\n`);
@@ -162,7 +162,7 @@ describe('serve on its way out', { concurrency: 2 }, () => {
     assert.equal(await exitStatus(service), 0);
   });
 
-  it('sends every answer to its end, however late it is read', async (t) => {
+  it('sends every complete response to a slow client', async (t) => {
     const { service, open, head } = await start(t, 2_000);
     const connection = open();
     // All at once without reading, of 0.8 MB each: more than the system's buffers hold.
@@ -179,7 +179,7 @@ describe('serve on its way out', { concurrency: 2 }, () => {
     assert.equal(await exitStatus(service), 0);
   });
 
-  it('drops no request of clients that send one after another', async (t) => {
+  it('drops no request on keep-alive connections', async (t) => {
     const { path, service, open, head } = await start(t);
     const created = { count: 0 };
     const body = '{"name":"Monstera"}';
@@ -194,21 +194,21 @@ describe('serve on its way out', { concurrency: 2 }, () => {
       for (let sent = 0; ; sent++) {
         connection.write(requests[sent % requests.length] ?? '');
         const answer = await connection.answer();
-        assert.ok(answer, `no answer to request ${sent}, and the one before was not the last`);
+        assert.ok(answer, `no response to request ${sent}, and the one before did not announce the close`);
         assert.ok([200, 201].includes(answer.status), String(answer.status));
         if (answer.status === 201) created.count++;
         if (answer.isLast) return connection.closed();
       }
     };
     const clients = Array.from({ length: 32 }, hammer);
-    await until('all are at it', () => created.count >= 200);
+    await until('all clients are busy', () => created.count >= 200);
     await stopListening(service);
     await Promise.all(clients);
     assert.equal(await exitStatus(service), 0);
     assert.equal(soundIds(path).length, created.count);
   });
 
-  it('does not wait for a connection that nothing was sent over', async (t) => {
+  it('does not wait for an unused connection', async (t) => {
     const { service, open } = await start(t);
     const unused = open();
     await once(unused.socket, 'connect');

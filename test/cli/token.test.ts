@@ -27,7 +27,7 @@ async function list(url: string, ...args: string[]): Promise<Record<string, stri
 const minute = /^\d{4}-\d\d-\d\dT\d\d:\d\dZ$/;
 
 describe('token create', { concurrency: 2 }, () => {
-  it('prints the token alone on standard output, and a note on standard error', async (t) => {
+  it('prints only the token on standard output, and a note on standard error', async (t) => {
     const { folder, path, url } = databaseFile(t);
     const args = ['token', 'create', 'alice', '--database', url];
     const { status, stdout, stderr } = await run(args);
@@ -44,7 +44,7 @@ describe('token create', { concurrency: 2 }, () => {
     }
   });
 
-  it('makes a member of the store main with both scopes, for good, unless told otherwise', async (t) => {
+  it('creates a member of the store main with both scopes and no expiry by default', async (t) => {
     const { url } = databaseFile(t);
     const token = await runOk(['token', 'create', 'alice', '--database', url]);
     const [row = {}, ...others] = await list(url);
@@ -64,7 +64,7 @@ describe('token create', { concurrency: 2 }, () => {
     });
   });
 
-  it('gives the token what the flags say', async (t) => {
+  it('applies the flags to the token', async (t) => {
     const { url } = databaseFile(t);
     const flags = '--store nursery --role manager --scope plants:write --expires 90d'.split(' ');
     await runOk(['token', 'create', 'Zoë', ...flags, '--label', 'for CI', '--database', url]);
@@ -82,7 +82,7 @@ describe('token create', { concurrency: 2 }, () => {
     });
   });
 
-  it("sets the user's role where --role is given, and leaves it where not", async (t) => {
+  it("changes the role of the user only if --role is given", async (t) => {
     const { url } = databaseFile(t);
     const create = (...args: string[]) =>
       runOk(['token', 'create', 'alice', '--database', url, ...args]);
@@ -97,14 +97,14 @@ describe('token create', { concurrency: 2 }, () => {
     assert.deepEqual(new Set(await roles()), new Set(['member']));
   });
 
-  it('takes scopes in any order, with spaces between, and repeated', async (t) => {
+  it('accepts scopes in any order, with spaces, and repeated', async (t) => {
     const { url } = databaseFile(t);
     const scope = 'plants:write, plants:read,plants:write';
     await runOk(['token', 'create', 'alice', '--scope', scope, '--database', url]);
     assert.equal((await list(url))[0]?.['SCOPES'], 'plants:read,plants:write');
   });
 
-  const bad: [args: string[], mend: RegExp][] = [
+  const bad: [args: string[], advice: RegExp][] = [
     [['--role', 'admin'], /Allowed choices are member, manager\./],
     [['--scope', 'plants:admin'], /Use one or more of plants:read, plants:write, separated/],
     [['--scope', 'plants:read,'], /Use one or more of plants:read, plants:write, separated/],
@@ -119,20 +119,20 @@ describe('token create', { concurrency: 2 }, () => {
     [['--database', 'mysql://localhost/plants'], /Use sqlite:PATH or postgres:/],
   ];
 
-  it('refuses a bad value with 2 and words that name the mend, and makes nothing', async (t) => {
+  it('exits with 2 and advice for an invalid value, and creates nothing', async (t) => {
     const { folder, url } = databaseFile(t);
-    for (const [args, mend] of bad) {
+    for (const [args, advice] of bad) {
       const create = ['token', 'create', 'alice', '--database', url, ...args];
       const { status, stdout, stderr } = await run(create);
       assert.deepEqual([status, stdout], [2, ''], args.join(' '));
       const [line = ''] = stderr.split('\n');
       assert.ok(line.startsWith(`error: option '${args[0]} <`), stderr);
-      assert.match(line, mend);
+      assert.match(line, advice);
     }
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  it('refuses a user without a name that can be told', async (t) => {
+  it('refuses a user without a printable name', async (t) => {
     const { url } = databaseFile(t);
     for (const user of ['', 'a\tb', 'x'.repeat(201)]) {
       const { status, stderr } = await run(['token', 'create', user, '--database', url]);
@@ -143,7 +143,7 @@ describe('token create', { concurrency: 2 }, () => {
 });
 
 describe('token list', { concurrency: 2 }, () => {
-  it('shows ended tokens too, and what each is', async (t) => {
+  it('shows expired and revoked tokens too, with their states', async (t) => {
     const { path, url } = databaseFile(t);
     await using storage = new SqliteStorage(path, { create: true });
     await addToken(storage, 'active');
@@ -160,7 +160,7 @@ describe('token list', { concurrency: 2 }, () => {
     );
   });
 
-  it('shows the tokens of one store where that is asked for, however many', async (t) => {
+  it('shows only the tokens of the store given by --store, any number of them', async (t) => {
     const { path, url } = databaseFile(t);
     await using storage = new SqliteStorage(path, { create: true });
     const many = 2_001; // more than are read at once, twice
@@ -175,7 +175,7 @@ describe('token list', { concurrency: 2 }, () => {
     assert.deepEqual(await list(url, '--store', 'west'), []);
   });
 
-  it('fails with 1 where there is no database, and makes none', async (t) => {
+  it('exits with 1 if there is no database, and creates none', async (t) => {
     const { folder, path, url } = databaseFile(t);
     for (const args of [['list'], ['revoke', '0123456789abcdef']]) {
       const { status, stderr } = await run(['token', ...args, '--database', url]);
@@ -191,7 +191,7 @@ describe('token list', { concurrency: 2 }, () => {
 });
 
 describe('a token and the running service', { concurrency: 2 }, () => {
-  it('works from the moment that it is printed until it is revoked', async (t) => {
+  it('works from its creation until its revocation', async (t) => {
     const { url } = databaseFile(t);
     const { address } = await serve(t, ['--database', url]);
     const token = await runOk(['token', 'create', 'alice', '--database', url]);
@@ -209,7 +209,7 @@ describe('a token and the running service', { concurrency: 2 }, () => {
     );
   });
 
-  it('is refused once it has expired', async (t) => {
+  it('is refused after its expiry', async (t) => {
     const { url } = databaseFile(t);
     const { address } = await serve(t, ['--database', url]);
     const create = ['token', 'create', 'alice', '--expires', '1s', '--database', url];
@@ -220,7 +220,7 @@ describe('a token and the running service', { concurrency: 2 }, () => {
   });
 });
 
-it('token revoke fails with 1 for an id that no token has, and says how to find one', async (t) => {
+it('token revoke exits with 1 for an unknown id, and shows how to list ids', async (t) => {
   const { url } = databaseFile(t);
   await runOk(['token', 'create', 'alice', '--database', url]);
   for (const id of ['0123456789abcdef', 'alice', '0123']) {

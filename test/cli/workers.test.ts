@@ -1,5 +1,5 @@
 /**
- * serve --workers: several processes behind one address that nobody can tell from one.
+ * serve --workers: several processes behind one address that behave like one process.
  */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
@@ -33,7 +33,7 @@ function send(connection: Connection, token: string, first: string, body?: objec
   return connection.answer();
 }
 
-/** The process that gave the answer: the log of requests tells. */
+/** The process that sent the response, from the log of requests. */
 async function processOf(service: Service, answer: RawAnswer | undefined): Promise<number> {
   const id = answer?.headers.find((line) => line.startsWith('x-request-id: '))?.split(': ')[1];
   assert.ok(id);
@@ -55,7 +55,7 @@ async function connectionToEach(service: Service, open: () => Connection, token:
     const patience = setTimeout(() => connection.socket.destroy(), 1_000);
     const answer = await send(connection, token, 'GET /plants');
     clearTimeout(patience);
-    if (answer === undefined) return false; // or nobody listens just now
+    if (answer === undefined) return false; // or no worker is listening
     const pid = await processOf(service, answer);
     if (found.has(pid)) connection.socket.destroy();
     else found.set(pid, connection);
@@ -65,7 +65,7 @@ async function connectionToEach(service: Service, open: () => Connection, token:
 }
 
 describe('serve --workers', { concurrency: 2 }, () => {
-  it('answers from every process with what any of them has acknowledged', async (t) => {
+  it('shows the acknowledged changes of any process in every process', async (t) => {
     const { path, token, service, open } = await start(t);
     const connections = [...(await connectionToEach(service, open, token)).values()];
     const ids: number[] = [];
@@ -88,7 +88,7 @@ describe('serve --workers', { concurrency: 2 }, () => {
     assert.deepEqual(soundIds(path), ids);
   });
 
-  it('loses no write of many at once in all processes, and refuses none', async (t) => {
+  it('loses and refuses no write of many concurrent ones in all processes', async (t) => {
     const { path, token, service, open } = await start(t);
     const connections = [...(await connectionToEach(service, open, token)).values()];
     const statuses = await Promise.all(
@@ -118,7 +118,7 @@ describe('serve --workers', { concurrency: 2 }, () => {
     }
   });
 
-  it('puts another in the place of one that dies, whose connections alone are lost', async (t) => {
+  it('replaces a worker that dies, and loses only its connections', async (t) => {
     const { token, service, open } = await start(t);
     const connections = await connectionToEach(service, open, token);
     const [[victim, lost] = assert.fail(), ...others] = connections;
@@ -133,14 +133,14 @@ describe('serve --workers', { concurrency: 2 }, () => {
     assert.match(service.log(), /"level":50[^\n]+"signal":"SIGKILL"[^\n]+"worker exited"/);
   });
 
-  it('starts anew where all die at once, and as soon as they have started', async (t) => {
+  it('replaces all workers if they die at once, even right after their start', async (t) => {
     const { token, service, open } = await start(t);
     for (let round = 0; round < 2; round++) {
       const before = await connectionToEach(service, open, token);
       for (const pid of before.keys()) process.kill(pid, 'SIGKILL');
       for (const connection of before.values()) await connection.closed();
     }
-    await until('a worker is there again', () => {
+    await until('all deaths are logged', () => {
       const ended = service.log().split('"worker exited"').length - 1;
       return ended === 2 * workers;
     });
@@ -148,7 +148,7 @@ describe('serve --workers', { concurrency: 2 }, () => {
     assert.equal(await service.stop(), 0);
   });
 
-  it('answers in every process what has come before it stops', async (t) => {
+  it('completes in every process the requests received before the stop', async (t) => {
     const { token, service, open } = await start(t);
     const connections = [...(await connectionToEach(service, open, token)).values()];
     const body = JSON.stringify({ name: 'last' });
@@ -171,7 +171,7 @@ describe('serve --workers', { concurrency: 2 }, () => {
     assert.equal(await service.ended, 0); // a second signal would end it at once
   });
 
-  it('says once why it cannot start, and ends with 1', async (t) => {
+  it('reports once why it cannot start, and exits with 1', async (t) => {
     const { url, service } = await start(t);
     const { port } = new URL(service.address);
     const args = ['serve', '--workers', '2', '--port', port, '--database', url];
