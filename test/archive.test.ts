@@ -21,7 +21,7 @@ function assertComplete(
   assert.deepEqual(catalogue.toSorted(), [...copied, ...Object.keys(notCopied)].toSorted());
 }
 
-it('SQLite: every column is copied, or is of no use in a copy', (t) => {
+it('SQLite: copies every column except those that a copy does not need', (t) => {
   using database = openDatabase(databaseFile(t).path, { create: true });
   const rows = database
     .prepare(
@@ -40,9 +40,9 @@ it('SQLite: every column is copied, or is of no use in a copy', (t) => {
   );
 });
 
-it('PostgreSQL: every column is copied, or is of no use in a copy', async (t) => {
+it('PostgreSQL: copies every column except those that a copy does not need', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
-  await (await database.open())[Symbol.asyncDispose](); // it has brought the schema there
+  await (await database.open())[Symbol.asyncDispose](); // to create the schema
   const rows = await query(
     database.url,
     `SELECT table_name || '.' || column_name AS name

@@ -9,7 +9,7 @@ import { exchange, request } from './support/raw.ts';
 import { until } from './support/until.ts';
 
 it(
-  '4,100 dripping connections that come back are dropped, and new clients are answered',
+  '4,100 dripping connections that reconnect are dropped, and new clients get responses',
   { skip },
   async (t) => {
     const { answered, slowestMs, slow } = await keepsAnswering(
@@ -40,7 +40,7 @@ it('one address cannot take every connection from the others', { skip }, async (
     socket.write('GET /livez HTTP/1.1\r\nHost: x\r\n');
     if (count % 100 === 0) await until('it has connected', () => !socket.connecting);
   }
-  await until('what is too much is refused', () => refused === 2_500);
+  await until('excess connections are refused', () => refused === 2_500);
   assert.equal(open.size, 6_000);
   assert.match(await exchange(port, request('GET /livez', ['Host: x'])), /^HTTP\/1\.1 200 /);
 });

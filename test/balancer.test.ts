@@ -6,11 +6,11 @@ import { balance, noBalancer as skip } from './support/balancer.ts';
 import { Connection } from './support/connection.ts';
 
 describe('behind the balancer of the documentation', { concurrency: 2 }, () => {
-  it('a new client is answered while 4,100 connections drip', { skip }, async (t) => {
+  it('a new client gets its response while 4,100 connections drip', { skip }, async (t) => {
     await keepsAnswering(t, (_, answered) => answered === 20);
   });
 
-  it('every request is taken that the service takes', { skip }, async (t) => {
+  it('every request that the service accepts is accepted', { skip }, async (t) => {
     const { send, post } = await start(t);
     const body = '{"name":"Monstera"}'.padEnd(16_384);
     assert.equal((await send(post(body)))?.status, 201);
@@ -21,7 +21,7 @@ describe('behind the balancer of the documentation', { concurrency: 2 }, () => {
     assert.equal((await send(post('{}', 'Expect: something')))?.status, 417);
   });
 
-  it('a client that waits for "100 Continue" gets it, and its answer', { skip }, async (t) => {
+  it('a client that waits for "100 Continue" gets it, and its response', { skip }, async (t) => {
     const { open, post } = await start(t);
     const [head = '', body = ''] = post('{"name":"Monstera"}', 'Expect: 100-continue').split(
       /(?<=\r\n\r\n)/,

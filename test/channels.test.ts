@@ -18,7 +18,7 @@ function messagesOf<T>(t: TestContext, channel: string): T[] {
   return messages;
 }
 
-it('Every commit is published with its writes and what it took', async (t) => {
+it('publishes every commit with its number of writes and its duration', async (t) => {
   const app = await startApp(t);
   const token = await app.token('alice');
   const commits = messagesOf<{ writes: number; durationMs: number }>(t, 'plant-store:commit');
@@ -34,7 +34,7 @@ it('Every commit is published with its writes and what it took', async (t) => {
   for (const { durationMs } of commits) assert.ok(durationMs > 0 && durationMs < tookMs);
 });
 
-it('Every problem is published with its kind, also where the request was no HTTP', async (t) => {
+it('publishes every problem with its kind, even if the request is not HTTP', async (t) => {
   const app = await startApp(t);
   const token = await app.token('alice');
   const problems = messagesOf(t, 'plant-store:error');
@@ -49,7 +49,7 @@ it('Every problem is published with its kind, also where the request was no HTTP
   ]);
 });
 
-test('PostgreSQL: what is busy and who waits is published when it changes', async (t) => {
+test('PostgreSQL: publishes how many requests are busy and waiting', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
   const grant = await storage.identify({ tokenHash: hashToken(await addToken(storage, 'alice')) });

@@ -1,6 +1,6 @@
 /**
  * The documentation is true: its examples run, its tables and sections say what the program has, and
- * its links lead somewhere.
+ * its links work.
  */
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
@@ -71,7 +71,7 @@ async function printedBy(
   return terminal.run(command);
 }
 
-test('every npm command of the documentation is there', () => {
+test('every npm command in the documentation exists', () => {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   assert.equal(lock.version, version, 'package-lock.json is for another version');
   let commands = 0;
@@ -89,7 +89,7 @@ test('every npm command of the documentation is there', () => {
   assert.ok(commands > 0);
 });
 
-test('the tables of settings have every option of every command, and no other', async () => {
+test('the tables of settings contain exactly the options of every command', async () => {
   const settings = await settingsOf([]);
   const everyCommand = new Set(settings.map(({ command }) => command));
   const [, ...parts] = new Page(join(root, 'README.md')).section('Settings').split(/^### /m);
@@ -113,7 +113,7 @@ interface Setting {
   setting: string;
 }
 
-/** Every option of a command and of those below it, as its help tells it. */
+/** Every option of a command and of those below it, as its help shows it. */
 async function settingsOf(command: readonly string[]): Promise<Setting[]> {
   const { stdout, status } = await run([...command, '--help']);
   assert.equal(status, 0);
@@ -135,7 +135,7 @@ async function settingsOf(command: readonly string[]): Promise<Setting[]> {
 
 const errors = new Page(join(root, 'docs/errors.md')).sections;
 
-test('docs/errors.md has a section for each kind of problem, with its type and status', () => {
+test('docs/errors.md has a section with type and status for each kind of problem', () => {
   assert.deepEqual(
     errors.map(({ heading }) => heading).toSorted(),
     Object.keys(problemResponses).toSorted(),
@@ -149,7 +149,7 @@ test('docs/errors.md has a section for each kind of problem, with its type and s
 });
 
 for (const [kind, trigger] of Object.entries(problemTriggers)) {
-  test(`docs/errors.md shows the answer that the service gives to ${kind}`, async (t) => {
+  test(`docs/errors.md shows the response of the service for ${kind}`, async (t) => {
     const { text = '' } = errors.find(({ heading }) => heading === kind) ?? {};
     const [example, ...others] = blocksOf(text).filter(({ language }) => language === 'json');
     assert.ok(example && others.length === 0, `${kind} has one example in JSON`);
@@ -159,7 +159,7 @@ for (const [kind, trigger] of Object.entries(problemTriggers)) {
   });
 }
 
-test('every test that the documentation names is there', () => {
+test('every test named in the documentation exists', () => {
   let tests = 0;
   for (const file of all) {
     const { text } = new Page(join(root, file));
@@ -175,14 +175,14 @@ test('every test that the documentation names is there', () => {
   assert.ok(tests > 0);
 });
 
-test('every link inside the documentation leads to a file and a heading that are there', () => {
+test('every link inside the documentation leads to an existing file and heading', () => {
   let links = 0;
   for (const file of all) {
     for (const link of new Page(join(root, file)).links) {
       links++;
       const [path = '', anchor] = link.split('#');
       const target = path === '' ? join(root, file) : join(root, dirname(file), path);
-      assert.ok(existsSync(target), `${file} links to ${link}, which is not there`);
+      assert.ok(existsSync(target), `${file} links to ${link}, which does not exist`);
       if (anchor === undefined || !statSync(target).isFile()) continue;
       assert.ok(
         new Page(target).anchors.includes(anchor),

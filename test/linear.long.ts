@@ -12,13 +12,13 @@ const operations = Number(process.env['PLANT_STORE_TEST_OPERATIONS'] ?? 150_000)
 const operationsPerFault = Math.min(5_000, operations / 6);
 const title = `${operations} operations are linearizable (PLANT_STORE_TEST_SEED=${seed})`;
 
-it(`SQLite: two workers that die, and ${title}`, async (t) => {
+it(`SQLite: two workers die, and ${title}`, async (t) => {
   if (!canKillWorkers()) return t.skip('ps is not installed');
   const deployment = await workersOnSqlite(t, 2);
   await isLinearizable(t, { ...deployment, operations, operationsPerFault, seed });
 });
 
-it(`PostgreSQL: three replicas that die, and ${title}`, async (t) => {
+it(`PostgreSQL: three replicas die, and ${title}`, async (t) => {
   const deployment = await replicasOnPostgres(t, 3);
   await isLinearizable(t, { ...deployment, operations, operationsPerFault, seed });
 });

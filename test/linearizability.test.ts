@@ -131,7 +131,7 @@ const wrong: Record<string, Step[]> = {
     creates([0, 1], 'a'),
     step([2, 3], { kind: 'see', content: { name: 'a', tag: '' } }, alice),
   ],
-  'content that nobody sent': [sees([0, 1], 'c')],
+  'content that no client sent': [sees([0, 1], 'c')],
   'a 404 between two reads without a delete': [
     creates([0, 1], 'a'),
     sees([2, 3], 'a'),
@@ -184,19 +184,19 @@ const wrong: Record<string, Step[]> = {
 
 describe('the check of one plant', () => {
   for (const [name, steps] of Object.entries(right)) {
-    it(`takes: ${name}`, () => {
+    it(`accepts: ${name}`, () => {
       assert.equal(check(steps), undefined);
       assert.ok(tryEveryOrder(steps));
     });
   }
   for (const [name, steps] of Object.entries(wrong)) {
-    it(`refuses: ${name}`, () => {
+    it(`rejects: ${name}`, () => {
       assert.equal(typeof check(steps), 'string');
       assert.ok(!tryEveryOrder(steps));
     });
   }
 
-  it('agrees with every order on random histories, right ones and those with an answer changed', () => {
+  it('agrees with every order on random histories, correct ones and those with a changed response', () => {
     const counts = { right: 0, wrong: 0 };
     const agrees = fc.property(plans, fc.nat(), effects, (all, victim, effect) => {
       const history = runPlans(all);
@@ -212,7 +212,7 @@ describe('the check of one plant', () => {
     assert.ok(Math.min(counts.right, counts.wrong) > 500, JSON.stringify(counts));
   });
 
-  it('agrees with every order on histories that are random altogether', () => {
+  it('agrees with every order on completely random histories', () => {
     const counts = { right: 0, wrong: 0 };
     const agrees = fc.property(anySteps, (steps) => {
       const isRight = tryEveryOrder(steps);
@@ -255,7 +255,7 @@ describe('the check of a store', () => {
   const isWrong = (fault: RegExp, ...history: Operation[]) =>
     assert.match(faultsOf(history).join('\n'), fault);
 
-  it('takes assigned ids in the order of their creates, gaps included, and no other', () => {
+  it('accepts assigned ids only in the order of their creates, gaps included', () => {
     isRight(created([0, 1], 'a', 1), created([2, 3], 'b', 5), created([4, 5], 'c', 6));
     isRight(created([0, 5], 'a', 2), created([1, 4], 'b', 1));
     isWrong(/b was assigned 1/, created([0, 1], 'a', 2), created([2, 3], 'b', 1));
@@ -269,7 +269,7 @@ describe('the check of a store', () => {
     );
   });
 
-  it('reads each plant of a list on its own, within the range of the list', () => {
+  it('checks each plant of a list separately, within the range of the list', () => {
     const three = [created([0, 1], 'a', 1), created([2, 3], 'b', 2), created([4, 5], 'c', 3)];
     isRight(...three, listed([6, 7], { a: 1, b: 2, c: 3 }));
     isRight(...three, listed([6, 7], { a: 1, b: 2 }, { limit: 2, upTo: 2 }));
@@ -284,7 +284,7 @@ describe('the check of a store', () => {
     isWrong(/out of order/, ...three, listed([6, 7], { a: 1, b: 2, c: 3 }, { limit: 2 }));
   });
 
-  it('gives a create without an answer the id that it is seen with, and no second one', () => {
+  it('matches a create without a response to one observed id, and no second one', () => {
     isRight(lost([0, 1], 'a'));
     isRight(lost([0, 1], 'a'), found([2, 3], 'a', 1), created([4, 5], 'b', 2));
     isRight(created([0, 1], 'b', 1), lost([0, 1], 'a'), listed([8, 9], { b: 1, a: 2 }));
@@ -298,7 +298,7 @@ describe('the check of a store', () => {
     );
   });
 
-  it('lets a create of which nobody saw the id explain one plant above those held before', () => {
+  it('allows a create with an unseen id to explain one plant above the earlier ids', () => {
     isRight(lost([0, 1], 'a'), refused([2, 3], 1));
     isRight(lost([0, 1], 'a'), lost([0, 1], 'b'), refused([2, 3], 1), refused([2, 3], 2));
     isWrong(/is not/, lost([0, 1], 'a'), refused([2, 3], 1), refused([2, 3], 2));

@@ -23,7 +23,7 @@ function folderOf(t: TestContext, files: Record<string, string>): URL {
   return pathToFileURL(`${folder}/`);
 }
 
-it('migrations are read in order, with what becomes of older versions', (t) => {
+it('reads migrations in order, and whether older versions continue', (t) => {
   const folder = folderOf(t, {
     '002-more.sql': '-- Older versions: continue\nSELECT 2;\n',
     '001-first.sql': '-- Older versions: refused\n-- Why.\nSELECT 1;\n',
@@ -35,7 +35,7 @@ it('migrations are read in order, with what becomes of older versions', (t) => {
   ]);
 });
 
-it('a migration that is not marked, or not numbered in order, is a defect', (t) => {
+it('rejects a migration without a mark for older versions or out of order', (t) => {
   const marked = '-- Older versions: continue\nSELECT 1;\n';
   for (const [files, message] of [
     [{ '001-first.sql': 'SELECT 1;\n' }, /001-first\.sql: the first line must be "-- Older/],
@@ -48,7 +48,7 @@ it('a migration that is not marked, or not numbered in order, is a defect', (t) 
   }
 });
 
-it('the number of a schema shows its version and who may use it', () => {
+it('the schema number encodes its version and the oldest version that can use it', () => {
   const continuing = { sql: '', refusesOlder: false };
   const refusing = { sql: '', refusesOlder: true };
   const four = decodeSchema(4); // as programs before 0.1.0 wrote it
@@ -60,7 +60,7 @@ it('the number of a schema shows its version and who may use it', () => {
   }
 });
 
-it('a program refuses what it must not use, and to copy what it does not know', () => {
+it('refuses to use a schema that excludes this version, and to copy any newer schema', () => {
   const newest = 4;
   const name = 'plants.db';
   for (const number of [1, 4, 4_005, 1_999]) refuseUnusable(decodeSchema(number), newest, name);
@@ -79,7 +79,7 @@ it('a program refuses what it must not use, and to copy what it does not know', 
   assert.throws(() => refuseNewer(decodeSchema(4_005), newest, name), refusal);
 });
 
-it('the statements of a file on PostgreSQL say how they are run', () => {
+it('parses how each PostgreSQL statement of a file must run', () => {
   const sql = `
     -- A comment.
     CREATE TABLE IF NOT EXISTS a (concurrently text);

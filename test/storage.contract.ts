@@ -22,7 +22,7 @@ export interface StorageUnderTest {
 
 export function storageContract({ name, open, openAgain }: StorageUnderTest): void {
   describe(`${name}: plants`, () => {
-    it('gives the next number above every id that the store has ever held', async (t) => {
+    it('assigns the next id above every id that the store has ever had', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       assert.deepEqual(await storage.createPlant(alice, { name: 'a' }), plant(1, 'a'));
@@ -34,7 +34,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.equal((await storage.createPlant(alice, { name: 'f' })).id, 10);
     });
 
-    it('refuses an id that the store holds, whoever owns it, and changes nothing', async (t) => {
+    it('refuses an id that any user of the store has, without a change', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
       await storage.createPlant(alice, { name: 'first', id: 5 });
@@ -46,7 +46,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.equal((await storage.createPlant(bob, { name: 'second', id: 5 })).id, 5);
     });
 
-    it('has no number to give once the largest was held, and still takes smaller ones', async (t) => {
+    it('assigns no id after the largest one, and still accepts smaller ones', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       await storage.createPlant(alice, { name: 'last', id: maxId });
@@ -55,7 +55,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.deepEqual(await storage.findPlant(alice, maxId), plant(maxId, 'last'));
     });
 
-    it('gives the very last number to one of those who ask at once', async (t) => {
+    it('assigns the last id to only one of several concurrent creates', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       await storage.createPlant(alice, { name: 'before', id: maxId - 1 });
@@ -70,14 +70,14 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.deepEqual(await list(storage, alice, { after: maxId - 1 }), created);
     });
 
-    it('takes the largest limit that there may be', async (t) => {
+    it('accepts the largest limit', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       const plants = [await storage.createPlant(alice, { name: 'a' })];
       assert.deepEqual(await list(storage, alice, { limit: 2_147_483_647 }), plants);
     });
 
-    it('keeps text code point for code point', async (t) => {
+    it('preserves text code point by code point', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       const texts = [
@@ -99,7 +99,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       }
     });
 
-    it('shows and deletes for a member their own plants alone', async (t) => {
+    it('allows members to read and delete only their own plants', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
       await storage.createPlant(alice, { name: 'hers', id: 1 });
@@ -110,7 +110,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.deepEqual(await list(storage, bob), [plant(2, 'his')]);
     });
 
-    it('shows and deletes for a manager every plant of the store, and of no other', async (t) => {
+    it('allows managers to read and delete every plant of their own store only', async (t) => {
       const storage = await open(t);
       const manager = await caller(storage, 'manager', 'manager');
       const alice = await caller(storage, 'alice');
@@ -127,7 +127,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.equal((await list(storage, stranger)).length, 2);
     });
 
-    it('takes a plant out once, and out of every answer', async (t) => {
+    it('deletes a plant once, and removes it from every result', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       await storage.createPlant(alice, { name: 'a', tag: 't' });
@@ -161,7 +161,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       });
     }
 
-    it('finds the plants with a tag among many, and whether others follow', async (t) => {
+    it('finds the plants with a tag among many, and reports if more follow', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       const tagged = new Set([1, 1_999, 2_000, 2_001, 5_000, 9_999, 10_000, 10_001, 20_500]);
@@ -213,7 +213,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.deepEqual(none, { json: '', next: undefined });
     });
 
-    it('ends a scan for a tag when nobody waits for it', async (t) => {
+    it('aborts a scan for a tag if the client is gone', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       await storage.createPlant(alice, { name: 'a', tag: 't' });
@@ -227,7 +227,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.equal(page.json, '');
     });
 
-    it('writes the fields asked for in their order, in the bytes of a single plant', async (t) => {
+    it('returns the requested fields in their order, in the bytes of a single plant', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       const first = await storage.createPlant(alice, { name: '"quoted" \\ é 𝒳 \u2028', tag: '/' });
@@ -250,7 +250,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.deepEqual(none, { json: '', next: undefined });
     });
 
-    it('keeps the outcome of each of many writes at once', async (t) => {
+    it('stores the outcome of each of many concurrent writes', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       const wanted = Array.from({ length: 200 }, (_, at) => (at % 4 === 0 ? { id: 1_000 } : {}));
@@ -266,7 +266,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       );
     });
 
-    it('shows a settled write to another opening at once, and keeps it', async (t) => {
+    it('shows a completed write to another connection at once, durably', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       const other = await openAgain(t);
@@ -279,8 +279,8 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     });
   });
 
-  describe(`${name}: a reach of several owners`, () => {
-    it('lists the plants of all of them in order of id, page by page', async (t) => {
+  describe(`${name}: access to several owners`, () => {
+    it('lists the plants of all owners by id, page by page', async (t) => {
       const storage = await open(t);
       const owners = await Promise.all(
         Array.from({ length: 101 }, (_, at) => caller(storage, `owner ${at}`)),
@@ -320,7 +320,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       }
     });
 
-    it('holds for finding and deleting, and each apart', async (t) => {
+    it('applies to finding and deleting separately', async (t) => {
       const storage = await open(t);
       const [alice, bob, carol] = [
         await caller(storage, 'alice'),
@@ -351,7 +351,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.deepEqual(await list(storage, alice), [own]);
     });
 
-    it('shows at once what any of them changes, whoever asked before', async (t) => {
+    it('shows the changes of any owner at once, even if a page is cached', async (t) => {
       const storage = await open(t);
       const other = await openAgain(t);
       const hash = randomBytes(tokenHashBytes);
@@ -382,7 +382,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
   });
 
   describe(`${name}: tokens`, () => {
-    it('finds what a token stands for, and nothing for an unknown one', async (t) => {
+    it('finds the grant of a token, and none for an unknown token', async (t) => {
       const storage = await open(t);
       const hash = randomBytes(tokenHashBytes);
       await storage.createToken({ ...newToken(hash), scopes: ['plants:read'], expiresAtMs: 9_000 });
@@ -405,7 +405,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.notEqual(first.store, elsewhere.store);
     });
 
-    it('changes the role of the user in that store, with a role and only then', async (t) => {
+    it('changes the role of the user in that store only if a role is given', async (t) => {
       const storage = await open(t);
       const hash = randomBytes(tokenHashBytes);
       await storage.createToken(newToken(hash));
@@ -421,7 +421,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.equal(await roleNow(), 'member');
     });
 
-    it('tells a caller who is asked for again what has changed, whoever changed it', async (t) => {
+    it('shows later changes to a cached caller, even from another connection', async (t) => {
       const storage = await open(t);
       const other = await openAgain(t);
       const hash = randomBytes(tokenHashBytes);
@@ -431,7 +431,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         [storage, other],
         [other, storage],
       ] as const) {
-        // Asked twice before and twice after, so that whatever is kept in between is in use.
+        // Read twice before and twice after, so that every cache is in use.
         const page = async () => {
           const who = (await reading.identify({ tokenHash: hash }))?.caller;
           assert.ok(who);
@@ -465,7 +465,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.equal((await storage.identify({ tokenHash: hash }))?.revokedAtMs, 5_000);
     });
 
-    it('keeps the first pages of users, roles, fields and limits apart', async (t) => {
+    it('caches the first pages of users, roles, fields and limits separately', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
       const manager = await caller(storage, 'eve', 'manager');
@@ -488,7 +488,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       }
     });
 
-    it('revokes by id, once, and for every opening', async (t) => {
+    it('revokes by id, once, for every connection', async (t) => {
       const storage = await open(t);
       const [hash, otherHash] = [randomBytes(tokenHashBytes), randomBytes(tokenHashBytes)];
       await storage.createToken(newToken(hash));
@@ -510,7 +510,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       }
     });
 
-    it('lists tokens by id, of one store or of all, page by page', async (t) => {
+    it('lists the tokens of one store or of all stores by id, page by page', async (t) => {
       const storage = await open(t);
       const hashes = Array.from({ length: 5 }, () => randomBytes(tokenHashBytes));
       for (const [at, hash] of hashes.entries()) {
@@ -534,7 +534,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.deepEqual(await storage.listTokens({ store: 'nowhere', limit: 10 }), []);
     });
 
-    it('ends a grant at its very millisecond, and before that when it is revoked', () => {
+    it('ends a grant at its exact millisecond, or earlier if it is revoked', () => {
       assert.equal(stateOf({ expiresAtMs: 10, revokedAtMs: undefined }, 9), 'active');
       assert.equal(stateOf({ expiresAtMs: 10, revokedAtMs: undefined }, 10), 'expired');
       assert.equal(stateOf({ expiresAtMs: 10, revokedAtMs: 5 }, 6), 'revoked');
@@ -542,7 +542,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     });
   });
 
-  it(`${name}: says that it can answer`, async (t) => {
+  it(`${name}: reports that it is available`, async (t) => {
     const storage = await open(t);
     assert.equal(await storage.check(), undefined);
   });

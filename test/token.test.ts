@@ -9,7 +9,7 @@ const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const character = fc.constantFrom(...alphabet.split(''));
 const tokens = fc.constant(undefined).map(() => makeToken());
 
-/** What base62 text stands for, worked out apart from the code under test. */
+/** The value of base62 text, computed independently of the code under test. */
 function valueOf(text: string): bigint {
   return Array.from(text).reduce((sum, one) => sum * 62n + BigInt(alphabet.indexOf(one)), 0n);
 }
@@ -34,11 +34,11 @@ it('tokens differ, and use the whole range of 32 bytes', () => {
   assert.ok(values.some((value) => value > 2n ** 255n));
 });
 
-it('a token that was made is one', () => {
+it('makes valid tokens', () => {
   fc.assert(fc.property(tokens, (token) => isToken(token)));
 });
 
-it('every change of a single character is noticed', () => {
+it('detects every change of a single character', () => {
   const token = makeToken();
   for (let at = 0; at < token.length; at++) {
     for (const other of `${alphabet}_-. é🌱`) {
@@ -49,7 +49,7 @@ it('every change of a single character is noticed', () => {
   }
 });
 
-it('two neighbours that changed places are noticed', () => {
+it('detects two swapped neighbours', () => {
   const secretChars = fc.integer({ min: 6, max: 53 });
   fc.assert(
     fc.property(tokens, secretChars, (token, at) => {
@@ -60,7 +60,7 @@ it('two neighbours that changed places are noticed', () => {
   );
 });
 
-it('a token with a character more or less is none', () => {
+it('rejects a token with a character more or less', () => {
   fc.assert(
     fc.property(tokens, fc.nat(55), character, (token, at, more) => {
       assert.ok(!isToken(token.slice(0, at) + more + token.slice(at)));
@@ -69,7 +69,7 @@ it('a token with a character more or less is none', () => {
   );
 });
 
-it('no other text is a token', () => {
+it('rejects any other text', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (text) => !isToken(text)));
   const token = makeToken();
   for (const text of [
@@ -84,7 +84,7 @@ it('no other text is a token', () => {
   }
 });
 
-it('a secret that was made up is refused for its checksum', () => {
+it('rejects a made-up secret by its checksum', () => {
   const secret = fc.string({ unit: character, minLength: 49, maxLength: 49 });
   fc.assert(fc.property(secret, (text) => !isToken(`plant_${text}`)));
 });

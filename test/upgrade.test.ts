@@ -40,7 +40,7 @@ async function older(t: TestContext, { url }: TestDatabase) {
 const ask = async ({ address }: Service, token: string, method: string, json?: unknown) =>
   call(`${address}/plants`, method, { token, ...(json !== undefined && { json }) });
 
-it('an older version serves on beside a newer schema that lets it, and starts on it', async (t) => {
+it('an older version keeps serving and can start if the newer schema allows it', async (t) => {
   const database = await testDatabase(t);
   const { env, token, service } = await older(t, database);
   for (let id = 1; id <= 5; id++) await ask(service, token, 'POST', { id, name: `${id}` });
@@ -72,7 +72,7 @@ it('an older version serves on beside a newer schema that lets it, and starts on
   assert.match(copied.stderr, newerWords); // it would leave the notes behind
 });
 
-it('an older version stops serving before a newer schema that refuses it is there', async (t) => {
+it('an older version stops serving before a newer schema that excludes it is created', async (t) => {
   const database = await testDatabase(t);
   const { env, token, service } = await older(t, database);
   const program = newerProgram(t, {
@@ -104,7 +104,7 @@ it('an older version stops serving before a newer schema that refuses it is ther
   }
   assert.match(service.log(), newerWords);
   if (storageOf(t) === 'SQLite') {
-    await until('the log says so', () => service.log().includes('"database upgraded"'));
+    await until('the upgrade is logged', () => service.log().includes('"database upgraded"'));
   }
   assert.match(service.log(), /Update Plant Store, or choose another database\./);
   const restarted = await run(['serve', '--port', '0'], { env });
@@ -129,7 +129,7 @@ async function asOwner({ url }: TestDatabase, sql: string): Promise<Record<strin
 describe('SQLite: an upgrade', { concurrency: true }, () => {
   const sqlite = 'CREATE INDEX plants_by_name ON plants (store, name, id);';
 
-  test('waits for as long as another process has the file locked, and can be given up', async (t) => {
+  test('waits while another process locks the file, and can be cancelled', async (t) => {
     const { path, url } = databaseFile(t);
     await fill(path, 1);
     const program = newerProgram(t, { older: 'continue', sqlite });
@@ -145,15 +145,15 @@ describe('SQLite: an upgrade', { concurrency: true }, () => {
       return { child, stderr: () => text, ended: once(child, 'close') };
     });
     assert.ok(migrating && serving);
-    await until('one says so', () => /Waiting for the lock/.test(migrating.stderr()));
-    await until('the other logs it', () => /"database locked"/.test(serving.stderr()));
+    await until('migrate reports the lock', () => /Waiting for the lock/.test(migrating.stderr()));
+    await until('serve logs the lock', () => /"database locked"/.test(serving.stderr()));
     serving.child.kill('SIGTERM');
     assert.deepEqual(await serving.ended, [null, 'SIGTERM']);
     other.exec('COMMIT');
     assert.deepEqual(await migrating.ended, [0, null]);
   });
 
-  test('is known to a backup: an older version makes one, and restores none', async (t) => {
+  test('is in a backup: an older version can create one, but not restore it', async (t) => {
     const { folder, path, url } = databaseFile(t);
     await fill(path, 3);
     const program = newerProgram(t, { older: 'continue', sqlite });
@@ -190,7 +190,7 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
       env,
       program,
       select,
-      /** As another process that has taken over and is done. */
+      /** As if another process had taken over and finished. */
       finish: (version: number) =>
         select(
           `UPDATE plant_store.migrations SET version = ${version}, holder = '', held_until = '-infinity'`,
@@ -225,7 +225,7 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
   const writes = 'LOCK TABLE plant_store.plants IN ROW EXCLUSIVE MODE';
 
   for (const signal of ['SIGKILL', 'SIGSTOP'] as const)
-    test(`is finished by another process, if the first one gets ${signal} half-way`, async (t) => {
+    test(`is completed by another process if the first one gets ${signal} half-way`, async (t) => {
       const setting = await blocked(t, table + index, writes);
       const first = setting.migrate();
       await until('the index is being made', async () => (await setting.index()) === false);
@@ -237,7 +237,7 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
       assert.equal(await ready(), 503);
       assert.match(service.log(), /the database is being upgraded to a newer schema/);
       await until(
-        'another session drops what the first one has left',
+        'another session drops the unfinished index',
         async () => {
           const sessions = await setting.sessions();
           return sessions.some(
@@ -248,7 +248,7 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
       );
       assert.ok(
         (await setting.sessions()).every((one) => one['pid'] !== pid),
-        'it is ended',
+        'the first session is terminated',
       );
       assert.equal(await setting.read(), 200);
       first.child.kill('SIGCONT');
@@ -260,7 +260,7 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
       await until('the replica is ready', async () => (await ready()) === 200);
     });
 
-  test('is left to others at once by a service that stops', async (t) => {
+  test('is released to other processes at once if the service stops', async (t) => {
     const setting = await blocked(t, index, writes);
     const service = await serve(t, [], setting);
     await until('the index is being made', async () => (await setting.index()) === false);
@@ -273,7 +273,7 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
     assert.equal(await setting.index(), true);
   });
 
-  test('is given up by a process that wakes after another has finished it', async (t) => {
+  test('is abandoned by a process that wakes after another one has completed it', async (t) => {
     const setting = await blocked(t, index, writes);
     const { ended } = setting.migrate();
     await until('the index is being made', async () => (await setting.index()) === false);
@@ -288,7 +288,7 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
     ['its first statement fails', 'refused', 'SELECT 1 / 0;', undefined],
     ['it gets a signal before its first statement', 'refused', column, 'SIGINT'],
   ] as const)
-    test(`leaves older versions as they were, if ${event}`, async (t) => {
+    test(`does not affect older versions if ${event}`, async (t) => {
       const setting = await blocked(t, postgres, 'SELECT 1', olderVersions);
       const { child, ended } = setting.migrate();
       await until('older versions stop', async () => (await setting.read()) === 503, 20_000);
@@ -299,7 +299,7 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
       await until('older versions serve again', async () => (await setting.read()) === 200);
     });
 
-  test('that fails is in the log with its cause, and not tried with each request', async (t) => {
+  test('is logged with its cause if it fails, and not retried with each request', async (t) => {
     const setting = await blocked(
       t,
       `CREATE SEQUENCE IF NOT EXISTS plant_store.attempts;
@@ -320,7 +320,7 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
     assert.equal(await setting.read(), 200);
   });
 
-  test('lets others pass while it waits for a lock', async (t) => {
+  test('does not block other requests while it waits for a lock', async (t) => {
     const setting = await blocked(t, column, 'SELECT FROM plant_store.plants');
     const { ended } = setting.migrate();
     const statuses = new Set<number>();

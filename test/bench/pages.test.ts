@@ -57,7 +57,7 @@ function pages(t: TestContext) {
   return { folder, read: (page: string) => readFileSync(join(folder, page), 'utf8') };
 }
 
-test('the figures of a run replace those in the pages, and the rest of the pages stays', async (t) => {
+test('replaces the figures in the pages with those of a run, and keeps the rest', async (t) => {
   const { folder, read } = pages(t);
   await writePages(folder, report);
   const page = read('performance.md');
@@ -76,7 +76,7 @@ test('the figures of a run replace those in the pages, and the rest of the pages
   assert.match(read('performance-tables.md'), /\n## PostgreSQL\n/);
 });
 
-test('the same figures give the same bytes', async (t) => {
+test('writes the same bytes for the same figures', async (t) => {
   const { folder, read } = pages(t);
   const written = async () => {
     await writePages(folder, report);
@@ -85,7 +85,7 @@ test('the same figures give the same bytes', async (t) => {
   assert.deepEqual(await written(), await written());
 });
 
-test('the chart is small, has its message as a text, and no script', async (t) => {
+test('draws a small chart with a text alternative and no script', async (t) => {
   const { folder, read } = pages(t);
   await writePages(folder, report);
   const chart = read('performance.svg');
@@ -96,7 +96,7 @@ test('the chart is small, has its message as a text, and no script', async (t) =
   assert.doesNotMatch(chart, /<script/);
 });
 
-test('figures of PostgreSQL change neither the summary nor the tables of SQLite', async (t) => {
+test('figures of PostgreSQL do not change the summary and tables of SQLite', async (t) => {
   const { folder, read } = pages(t);
   await writePages(folder, report);
   const summary = read('performance.md');
@@ -108,14 +108,14 @@ test('figures of PostgreSQL change neither the summary nor the tables of SQLite'
   );
 });
 
-test('a page without its marks is refused, and nothing is written', async (t) => {
+test('rejects a page without its markers, and writes nothing', async (t) => {
   const { folder } = pages(t);
   cpSync(join(docs, 'api.md'), join(folder, 'performance-tables.md'));
   await assert.rejects(writePages(folder, report), /has no comments "figures: sqlite"/);
   assert.ok(!existsSync(join(folder, 'performance.svg')));
 });
 
-test('figures of fewer than 3 rounds of 2 seconds are not written', () => {
+test('writes no figures of fewer than 3 rounds of 2 seconds', () => {
   for (const [rounds, seconds] of [
     [2, 2],
     [3, 1],
