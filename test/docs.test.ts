@@ -1,5 +1,5 @@
 /**
- * The documentation is true: its examples run, its tables and sections say what the program has, and
+ * The documentation is true: its examples run, its tables and sections match the program, and
  * its links work.
  */
 import assert from 'node:assert/strict';

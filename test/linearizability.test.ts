@@ -1,5 +1,5 @@
 /**
- * The checker itself: it refuses histories that are wrong, takes those that are right, and agrees with
+ * The checker itself: it rejects wrong histories, accepts correct ones, and agrees with
  * a check that tries every order.
  */
 import assert from 'node:assert/strict';

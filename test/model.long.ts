@@ -1,6 +1,6 @@
 /**
  * The same as model.test.ts, for as long as one likes: PLANT_STORE_TEST_SEED repeats a run,
- * PLANT_STORE_TEST_REQUESTS says how many requests.
+ * PLANT_STORE_TEST_REQUESTS sets the number of requests.
  */
 import * as fc from 'fast-check';
 import { agree, steps } from './model.ts';

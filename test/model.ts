@@ -87,7 +87,7 @@ interface Expected {
   link?: string | null;
 }
 
-/** What the contract says, in the plainest form that it can be said. */
+/** The documented behaviour in its simplest form. */
 class Model {
   readonly #plants = new Map<string, Map<number, Plant & { owner: string }>>();
   readonly #lastIds = new Map<string, number>();

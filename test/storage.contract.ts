@@ -446,7 +446,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         await writing.deletePlant(alice, added.id);
         assert.deepEqual(await page(), before);
 
-        // Also for a caller who was found before, where the write was made.
+        // Also for a cached caller, on the connection of the write.
         await list(writing, alice, { limit: 20 });
         const own = await writing.createPlant(alice, { name: 'own' });
         assert.deepEqual(await list(writing, alice, { limit: 20 }), [...before, own]);

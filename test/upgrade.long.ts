@@ -69,7 +69,7 @@ it('upgrades a large table while an older version serves, and loses nothing', as
   t.diagnostic(JSON.stringify(book.counts));
 });
 
-/** Starts two of the newer version, of which one upgrades. Returns where they serve, once they do. */
+/** Starts two services of the newer version, of which one upgrades. Returns their addresses once they serve. */
 async function upgrade(t: TestContext, env: Record<string, string>, program: string) {
   const options = { env, program };
   const isSqlite = storageOf(t) === 'SQLite';
@@ -86,7 +86,7 @@ async function upgrade(t: TestContext, env: Record<string, string>, program: str
   return Promise.all(services);
 }
 
-/** Pages at random, each of which must be answered, and be right. */
+/** Reads random pages, and asserts that each is correct. */
 function readAlways(address: string, token: string, goesOn: () => boolean) {
   const reads = { count: 0, slowestMs: 0, done: Promise.resolve() };
   reads.done = (async () => {

@@ -29,7 +29,7 @@ const report: Report = {
   ],
 };
 
-/** As if the service answered twice the requests of the typical one, and half of each baseline. */
+/** As if the service handled twice the requests of the typical one, and half of each baseline. */
 function measured(workload: string): Measured[] {
   const rates = { service: 20_000, bare: 40_000, 'synced log': 40_000, typical: 10_000 } as const;
   return (['service', 'bare', 'synced log', 'typical'] as const).map((system) => ({

@@ -61,7 +61,10 @@ describe('copy', () => {
     using database = new DatabaseSync(fileOf(source.url));
     database.exec('DELETE FROM plants WHERE id = 1');
     assert.deepEqual(await ended, [1, null]);
-    assert.match(printed, /The copy differs from the original: one of them changed during the copy/);
+    assert.match(
+      printed,
+      /The copy differs from the original: one of them changed during the copy/,
+    );
   });
 
   it('is not ready before it is complete, even on a service that already runs', async (t) => {

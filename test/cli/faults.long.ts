@@ -1,5 +1,5 @@
 /**
- * Faults that take their time.
+ * Faults that last long.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -1,5 +1,5 @@
 /**
- * --help is the reference of the commands, so all that it says is held to here.
+ * --help is the reference of the commands, so all of it is tested here.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -63,8 +63,8 @@ function flagsOf(help: string): Record<string, string> {
   );
 }
 
-describe('--help', { concurrency: 2 }, () => {
-  it('lists every command', async () => {
+describe('help', { concurrency: 2 }, () => {
+  it('lists every command with --help', async () => {
     const help = `${await runOk(['--help'])}\n${await runOk(['token', '--help'])}`;
     const named = [...help.matchAll(/^ {2}(\w+) .*/gm)].map(([, name = '']) => name);
     const expected = Object.keys(commands).map((name) => name.split(' ').at(-1) ?? '');
@@ -104,7 +104,7 @@ describe('--help', { concurrency: 2 }, () => {
     }
   });
 
-  it('has a --version next to it, which prints the version of the package', async () => {
+  it('has --version, which prints the version of the package', async () => {
     const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
     assert.equal(await runOk(['--version']), JSON.parse(file).version);
   });

@@ -1,6 +1,6 @@
 /**
  * The same as power.test.ts, with more images: PLANT_STORE_TEST_SEED repeats a run as far as a seed can,
- * PLANT_STORE_TEST_IMAGES says how many images.
+ * PLANT_STORE_TEST_IMAGES sets the number of images.
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

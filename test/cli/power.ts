@@ -17,7 +17,7 @@ import { seededRandom } from '../support/random.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const source = fileURLToPath(new URL('../support/power-cut.c', import.meta.url));
-/** A plant that somebody sent, and when; undefined for what has not happened. */
+/** A plant that a client sent, and when; undefined for what has not happened. */
 interface Sent {
   name: string;
   tag: string;

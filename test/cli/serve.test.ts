@@ -82,7 +82,7 @@ async function serveOnTerminal(t: TestContext, url: string) {
   const child = spawn('script', ['-qfec', `stty cols 500; exec ${command}`, '/dev/null']);
   const closed = once(child, 'close') as Promise<[number | null]>;
   t.after(async () => {
-    child.kill('SIGKILL'); // which takes the terminal away, and with it what runs there
+    child.kill('SIGKILL'); // which closes the terminal and ends what runs there
     await closed;
   });
   let printed = '';

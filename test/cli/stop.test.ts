@@ -1,5 +1,5 @@
 /**
- * How serve ends: whoever has sent a request over a connection that it accepted gets the answer.
+ * How serve ends: every request on an accepted connection gets its response.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -194,7 +194,7 @@ describe('serve after a signal', { concurrency: 2 }, () => {
       for (let sent = 0; ; sent++) {
         connection.write(requests[sent % requests.length] ?? '');
         const answer = await connection.answer();
-        assert.ok(answer, `no response to request ${sent}, and the one before did not announce the close`);
+        assert.ok(answer, `no response to request ${sent}, and no close was announced`);
         assert.ok([200, 201].includes(answer.status), String(answer.status));
         if (answer.status === 201) created.count++;
         if (answer.isLast) return connection.closed();

@@ -82,7 +82,7 @@ describe('token create', { concurrency: 2 }, () => {
     });
   });
 
-  it("changes the role of the user only if --role is given", async (t) => {
+  it('changes the role of the user only if --role is given', async (t) => {
     const { url } = databaseFile(t);
     const create = (...args: string[]) =>
       runOk(['token', 'create', 'alice', '--database', url, ...args]);

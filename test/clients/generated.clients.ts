@@ -74,7 +74,7 @@ for (const name of Object.keys(generators)) {
     assert.equal(kindOf(await client.find(2)), '404 plant-not-found');
     assert.equal(kindOf(await client.delete(2)), '404 plant-not-found');
     assert.equal(kindOf(await client.create({ ...cactus, id: 1 })), '409 id-taken');
-    // What the published pattern lets through, for the service to refuse.
+    // The published pattern allows it, but the service refuses it.
     const refused = await client.create({ name: 'a\u0085' });
     assert.equal(kindOf(refused), '400 invalid-request');
     assert.deepEqual(

@@ -55,7 +55,7 @@ describe('authentication', () => {
     assert.equal((await call('GET', '/plants', { token: good })).status, 200);
   });
 
-  it("accepts the scheme in upper and lower case", async (t) => {
+  it('accepts the scheme in upper and lower case', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     for (const scheme of ['bearer', 'BEARER', 'bEaReR']) {
@@ -204,7 +204,7 @@ describe('an unknown token', () => {
     }
   });
 
-  it('is not assumed if the storage is unavailable', async (t) => {
+  it('is not cached if the lookup failed', async (t) => {
     const { lookups, wrap } = counted();
     const { call, token } = await startApp(t, { wrap });
     const alice = await token('alice');

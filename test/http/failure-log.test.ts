@@ -11,7 +11,7 @@ test('logs at most 20 failed requests of a kind per second', async (t) => {
   const lines = new PassThrough();
   let written = '';
   lines.on('data', (bytes) => (written += String(bytes)));
-  // Anybody can ask a service that is stopping whether it is ready.
+  // Any client can request /readyz from a service that is stopping.
   const stopping = AbortSignal.abort();
   const app = buildApp({ storage, log: pino(lines), baseUrl: '', stopping });
   t.after(async () => {

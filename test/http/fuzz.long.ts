@@ -1,6 +1,6 @@
 /**
  * The same as fuzz.test.ts for a million requests, a fifth of them mangled: PLANT_STORE_TEST_SEED repeats a run,
- * PLANT_STORE_TEST_REQUESTS says how many requests.
+ * PLANT_STORE_TEST_REQUESTS sets the number of requests.
  */
 import { test } from 'node:test';
 import { fuzz, fuzzBytes } from './fuzz/fuzz.ts';

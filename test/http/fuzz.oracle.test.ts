@@ -213,10 +213,7 @@ const wrong: Record<string, [request: Request, answer: string]> = {
     theirs,
     problem('404 Not Found', 'plant-not-found', [], { detail: '' }),
   ],
-  'an unknown member': [
-    theirs,
-    problem('404 Not Found', 'plant-not-found', [], { stack: 'x' }),
-  ],
+  'an unknown member': [theirs, problem('404 Not Found', 'plant-not-found', [], { stack: 'x' })],
   'a stack': [
     theirs,
     problem('404 Not Found', 'plant-not-found', [], { detail: 'x\n    at f (app.ts:1:1).' }),

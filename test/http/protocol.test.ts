@@ -1,5 +1,5 @@
 /**
- * What only bytes can say: broken requests, missing and repeated headers.
+ * What only raw bytes can express: malformed requests, missing and repeated headers.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -186,7 +186,7 @@ it('keeps reading a refused body, so that the client gets the response', async (
   }
 });
 
-it('executes no request that follows a final response', async (t) => {
+it('executes no request after a response that closes the connection', async (t) => {
   const { port, token, call } = await startApp(t);
   const alice = await token('alice');
   await call('POST', '/plants', { token: alice, json: { name: 'a', id: 1 } });

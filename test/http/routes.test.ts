@@ -1,5 +1,5 @@
 /**
- * What follows from a route by itself: which bodies it takes, and what its path answers to other methods.
+ * What follows from a route: which bodies it accepts, and how its path responds to other methods.
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

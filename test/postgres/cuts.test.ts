@@ -9,7 +9,7 @@ import { databaseBehindProxy } from '../support/proxy.ts';
 import { testDatabase } from '../support/storages.ts';
 import { survivesCuts } from './cuts.ts';
 
-/** More than all that a revocation sends and is answered. */
+/** More bytes than a revocation sends and receives. */
 const revocationBytes = 5_000;
 
 it('PostgreSQL: every response is correct while the network cuts connections', async (t) => {

@@ -9,7 +9,7 @@ import { testDatabase } from '../support/storages.ts';
 
 const defect = new Error('a value that pg cannot send');
 
-/** Fails where the driver turns it into bytes; that it is taken for an id or a name is the defect. */
+/** Fails when the driver converts it to bytes. The defect is that it is used as an id or a name. */
 const unsendable = {
   toPostgres() {
     throw defect;

@@ -10,7 +10,7 @@ import { databaseBehindProxy } from '../support/proxy.ts';
 import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
-/** More than any request may take, however the database is: docs/scaling.md says 12 seconds. */
+/** The longest response time in any state of the database: 12 seconds in docs/scaling.md. */
 const responseTimeoutMs = 12_000;
 
 describe('PostgreSQL: the service', () => {
@@ -112,7 +112,7 @@ describe('PostgreSQL: the service', () => {
     const locking = new Client({ connectionString: database.url });
     await locking.connect();
     await locking.query('BEGIN; LOCK TABLE plant_store.plants');
-    // On a connection that is new to the statement: the first request prepares it, and the others wait behind it.
+    // On a new connection, the first request prepares the statement, and the others wait behind it.
     assert.deepEqual(await Promise.all([find(), find(), find()]), [503, 503, 503]);
     await locking.end();
     assert.equal(await find(), 404);

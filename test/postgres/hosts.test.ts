@@ -1,6 +1,6 @@
 /**
- * A host name with two addresses, of which one is of no use. The name exists in /etc/hosts of the command
- * alone, which needs a mount namespace of its own.
+ * A host name with two addresses, of which one is useless. The name exists only in /etc/hosts of the
+ * command, which needs its own mount namespace.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -68,7 +68,7 @@ it('PostgreSQL: a list uses its own index, with all bounds', { skip }, async (t)
 });
 
 it(
-  'PostgreSQL: a list of several owners reads at most one page of each',
+  'PostgreSQL: a list of several owners reads no more than one page of each',
   { skip },
   async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');

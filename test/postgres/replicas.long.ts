@@ -10,7 +10,8 @@ it('PostgreSQL: three replicas behind a balancer survive ten restarts and a deat
   const server = await PostgresServer.make();
   t.after(() => server[Symbol.asyncDispose]());
   const inFront = (all: readonly string[]) => balance(t, all);
-  const counts = await survives(t, { database: server.url(), replicas, inFront }, async (faults) => {
+  const database = server.url();
+  const counts = await survives(t, { database, replicas, inFront }, async (faults) => {
     for (let restart = 0; restart < restarts; restart++) {
       await faults.pause();
       // A fast stop, an immediate stop, and a crash.

@@ -1,10 +1,10 @@
 /**
- * What holds of every answer, whatever was asked: written from docs/api.md, RFC 9110, RFC 9457 and
- * RFC 6750, and sharing no code with the service.
+ * The rules for every response, whatever the request: from docs/api.md, RFC 9110, RFC 9457 and
+ * RFC 6750, without code of the service.
  */
 import { valuesOf, type Answer } from './wire.ts';
 
-/** Each kind of problem and its status. 5xx is in no list: nothing that a client sends may cause one. */
+/** Each kind of problem and its status. 5xx is not listed: no request may cause one. */
 const statusOfKind: Record<string, number> = {
   'invalid-request': 400,
   'invalid-token': 401,
@@ -112,7 +112,7 @@ function isSentence(text: unknown, form: RegExp): boolean {
   return typeof text === 'string' && text.length < 20_000 && form.test(text);
 }
 
-/** Undefined where the bytes are not a JSON object in UTF-8. */
+/** Undefined if the bytes are not a JSON object in UTF-8. */
 export function problemOf(body: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(utf8.decode(Buffer.from(body, 'latin1')));

@@ -20,7 +20,7 @@ type Change =
   | { kind: 'insert'; at: number; bytes: Bytes }
   | { kind: 'splice'; at: number; from: number };
 
-/** What a client writes over one connection before it says that it sends no more. */
+/** What a client writes over one connection before it closes its side. */
 export interface Mangled {
   sound: Bytes;
   changes: readonly Change[];

@@ -1,6 +1,6 @@
 /**
- * The oracle: which responses docs/api.md and the RFCs allow for a request, decided from
- * the request as it is sent and from a model of the stores. It shares no code with the service.
+ * The oracle: which responses docs/api.md and the RFCs allow for a request, from the request
+ * as it is sent and a model of the stores. It shares no code with the service.
  *
  * A request may have several faults. They are looked for in stages: the bytes and the target, the
  * token, the scope, whether a body may be there, the input, the store. A fault of an earlier stage
@@ -125,7 +125,7 @@ function isHost(host: string): boolean {
   return /^(?:\[[\da-fA-F:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-fA-F]{2})*)(?::\d*)?$/.test(host);
 }
 
-/** Whose request it is, where it gets as far as an operation on plants. */
+/** The user of the request, if it gets as far as an operation on plants. */
 function judgeRoute(
   request: Request,
   { route, isBroken, hasDots }: ReturnType<typeof judgeTarget>,

@@ -1,6 +1,6 @@
 /**
- * What docs/api.md says of a body, decided from its bytes by a reader of its own (RFC 8259): no
- * JSON.parse, no schema, nothing of src.
+ * The rules of docs/api.md for a body, checked on its bytes by an independent parser (RFC 8259):
+ * no JSON.parse, no schema, nothing of src.
  */
 
 export interface NewPlant {
@@ -9,7 +9,7 @@ export interface NewPlant {
   id: number | undefined;
 }
 
-/** A plant to create, or where each fault is, as JSON pointers. */
+/** A plant to create, or the place of each fault, as JSON pointers. */
 export type Judgement = { plant: NewPlant } | { places: string[] };
 
 export const maxId = 2n ** 53n - 1n;
@@ -86,7 +86,7 @@ function isText(text: string, maxCodePoints: number): boolean {
   return points.length <= maxCodePoints && !points.some(isBad);
 }
 
-/** The integer that a number of JSON is, worked out in digits; undefined where it is none or has over 20. */
+/** The integer that a number of JSON is, computed from its digits; undefined if it is none or has over 20. */
 export function exactInteger(token: string): bigint | undefined {
   const [, sign, whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(token) ?? [];

@@ -10,7 +10,7 @@ import { plantText, type Person, type World } from './world.ts';
 
 export const maxBodyBytes = 16_384;
 
-/** RFC 9112, section 6: what says that there is a body. */
+/** RFC 9112, section 6: the headers that announce a body. */
 export function mayHaveBody(request: Request): boolean {
   return isChunked(request) || request.body !== '';
 }
@@ -32,7 +32,7 @@ function judgeSize({ body }: Request, add: Add, to: number): void {
   add(stage.body, to, { status: 413, kind: 'body-too-large' }, 'may');
 }
 
-/** Whether the body is something other than plain JSON; undefined where the RFCs leave it open. */
+/** Whether the body is something other than plain JSON; undefined if the RFCs leave it open. */
 function isForeign(request: Request): boolean | undefined {
   const [value = ''] = sent(request, 'content-type');
   const [type = '', ...parameters] = value

@@ -1,5 +1,5 @@
 /**
- * What the oracle says of a request: the answers that are allowed, and the stage at which each is found.
+ * The verdict of the oracle on a request: the allowed responses, and the stage that finds each.
  */
 
 export interface Outcome {
@@ -8,12 +8,12 @@ export interface Outcome {
   kind?: string;
   challenge?: string;
   allow?: string;
-  /** Where `errors` says that faults are: `pointer /name`, `parameter limit`, `*` for one of any name. */
+  /** The places of faults in `errors`: `pointer /name`, `parameter limit`, `*` for one of any name. */
   places?: readonly string[];
   /** JSON of a success. */
   text?: string;
   location?: string;
-  /** Parameters of the next page; null where there must be no Link. */
+  /** Parameters of the next page; null if there must be no Link. */
   next?: Record<string, string> | null;
   /** What an answer with this status has changed. */
   effect?: () => void;

@@ -1,5 +1,5 @@
 /**
- * A request as data, close enough to its bytes to say what no client would send.
+ * A request as data, close enough to its bytes to express what no client would send.
  */
 
 /** Text that holds bytes: every character is at most U+00FF. */
@@ -11,7 +11,7 @@ export interface Request {
   version: '1.0' | '1.1';
   headers: readonly (readonly [name: Bytes, value: Bytes])[];
   body: Bytes;
-  /** How the body is cut where Transfer-Encoding says chunked; what is left is the last chunk. */
+  /** How the body is cut if Transfer-Encoding is chunked; the rest is the last chunk. */
   chunks?: readonly number[];
   /** What comes behind the size of each chunk, and after the last one. */
   extension?: Bytes;

@@ -96,7 +96,7 @@ class Session {
     if (together.length > 0) await this.#exchange(together, manner);
   }
 
-  /** What everybody sees in the end is what the model says, over connections old and new. */
+  /** In the end, all users see the plants of the model, over old and new connections. */
   async end(): Promise<void> {
     for (const { name } of people) await this.#ask(this.#list(name));
     const whole = bytesOf(this.#list('maria'));
@@ -144,7 +144,7 @@ class Session {
       await this.#write(bytes, manner);
       const isLast = await this.#answers(together, this.#wires, manner);
       if (!isLast && manner.kind !== 'half-closed') return;
-      // What is no request has no method: HEAD may be told with a body, and what follows it is no request either.
+      // A malformed request has no method: the response to HEAD may have a body, and no request follows.
       if (!this.#isBroken(together.at(-1))) {
         await Promise.all(this.#wires.map((wire) => wire.nothingMore()));
       }
@@ -305,7 +305,7 @@ function mayClose({ outcomes }: Prediction): boolean {
   return outcomes.some(({ closes }) => closes !== 'no');
 }
 
-/** What two services must say alike: all but the time, the id of the request, and who hears of a half-close first. */
+/** What two services must return alike: all but the time, the request id, and who sees a half-close first. */
 function steady({ status, headers, body }: Answer) {
   const alike = headers.filter(
     ([name]) => !['date', 'x-request-id', 'connection', 'keep-alive'].includes(name.toLowerCase()),

@@ -1,6 +1,6 @@
 /**
- * What docs/api.md, RFC 9112 (section 3.2) and RFC 3986 say of a target and its query, decided from
- * their bytes.
+ * The rules of docs/api.md, RFC 9112 (section 3.2) and RFC 3986 for a target and its query, checked
+ * on their bytes.
  */
 import { exactInteger, maxId, isTag } from './json.ts';
 import type { Bytes } from './request.ts';
@@ -14,7 +14,7 @@ export interface Target {
   query: Bytes;
   /** Not a target at all. */
   isBroken: boolean;
-  /** Segments that some servers resolve (RFC 3986, section 6.2.2.3) and others take as they are. */
+  /** Segments that some servers resolve (RFC 3986, section 6.2.2.3) and others keep. */
   hasDots: boolean;
 }
 
@@ -50,7 +50,7 @@ export function judgeTarget(target: Bytes): Target {
   return { ...found, route: segments[1] === '' ? 'none' : 'one' };
 }
 
-/** Undefined where it is not percent-encoded UTF-8. */
+/** Undefined if it is not percent-encoded UTF-8. */
 function decode(text: Bytes): string | undefined {
   if (/%(?![\da-fA-F]{2})/.test(text)) return undefined;
   const bytes = text.replace(/%(..)/g, (_all, hex: string) =>
@@ -63,7 +63,7 @@ function decode(text: Bytes): string | undefined {
   }
 }
 
-/** An id from `least` up, in digits alone as JSON writes it; undefined for anything else. */
+/** An id from `least` up, only in digits as in JSON; undefined for anything else. */
 export function judgeId(text: string, least: bigint): number | undefined {
   return integer(text, least, maxId);
 }

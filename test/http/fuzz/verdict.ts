@@ -5,7 +5,7 @@ import { problemOf } from './answers.ts';
 import type { Outcome } from './outcomes.ts';
 import { valuesOf, type Answer } from './wire.ts';
 
-/** The outcome that the answer is; where it is none, what speaks against each. */
+/** The outcome that the response matches; if it matches none, the differences from each. */
 export function outcomeOf(
   answer: Answer,
   method: string,

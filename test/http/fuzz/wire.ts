@@ -9,7 +9,7 @@ export interface Answer {
   /** Names in the case that they came in. */
   headers: [name: string, value: string][];
   body: string;
-  /** Whether the server says that it closes the connection after this. */
+  /** Whether the server announces that it closes the connection. */
   isLast: boolean;
 }
 
@@ -80,12 +80,12 @@ export class Wire {
     this.#socket.destroy();
   }
 
-  /** Whether the server has said anything that was not asked for, or has closed. */
+  /** Whether the server has sent unrequested bytes, or has closed. */
   get isFresh(): boolean {
     return this.#received === '' && !this.#isOver;
   }
 
-  /** The next answer; undefined where the connection ends before there is any byte of one. */
+  /** The next response; undefined if the connection ends before its first byte. */
   async answer(method: string): Promise<Answer | undefined> {
     for (;;) {
       const head = await this.#head();
@@ -172,7 +172,7 @@ export class Wire {
     if (!(await this.#more())) throw new WireFault('an answer that is cut off');
   }
 
-  /** Waits for bytes; false where there will be none. */
+  /** Waits for bytes; false if there will be none. */
   async #more(): Promise<boolean> {
     if (this.#isOver) return false;
     const before = this.#received.length;

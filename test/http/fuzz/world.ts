@@ -23,7 +23,7 @@ export interface Plant {
 }
 
 export class World {
-  /** The tokens that are good, and whose they are. */
+  /** The valid tokens and their users. */
   readonly grants: ReadonlyMap<string, Grant>;
   readonly #stores = new Map<string, { plants: Map<number, Plant>; lastId: number }>();
 
@@ -38,7 +38,7 @@ export class World {
       .toSorted((one, other) => one.id - other.id);
   }
 
-  /** The id that a new plant gets; undefined where none is left. */
+  /** The id that a new plant gets; undefined if none is left. */
   nextId({ store }: Person): number | undefined {
     const { lastId } = this.#store(store);
     return lastId < Number.MAX_SAFE_INTEGER ? lastId + 1 : undefined;
