@@ -72,7 +72,7 @@ export function sentences(plants: number, comparisons: readonly Comparison[]): s
   return [
     `With ${formatNumber(plants)} plants, Plant Store serves ${firstPage} first pages, ${page} other pages or ${create} durable creates a second.`,
     `That is ${timesTypical(comparisons)} times as many as the same service on Express 5 and better-sqlite3.`,
-    `Reads reach ${toBaseline(true)} of the rate of bare \`node:http\`, and writes ${toBaseline(false)} of its rate with a synced log.`,
+    `Reads reach ${toBaseline(true)} of the rate of bare \`node:http\`. Writes reach ${toBaseline(false)} of its rate with a synced log.`,
   ].join('\n');
 }
 
@@ -84,8 +84,8 @@ export function readerTable([first, ...larger]: readonly Sized[]): string {
     'Requests/s',
     'p50 ms',
     'p99 ms',
-    'To Express 5',
-    'To bare or synced log',
+    'Ratio to Express 5',
+    'Ratio to bare or synced log',
     ...(last === undefined ? [] : [`Requests/s, ${formatNumber(last.plants)} plants`]),
   ];
   const ofLast = last && compareWorkloads(last.measured);
