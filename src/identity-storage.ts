@@ -19,7 +19,7 @@ export interface IdentityStorage {
 
   /**
    * Revokes a token: every process refuses it from the next request on (`Freshness.refresh`). Resolves to the
-   * revoked token, or to undefined if there is none. A second call keeps the time of the first.
+   * revoked token, or to undefined if there is none. A second call does not change `revokedAtMs`.
    */
   revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined>;
 }

@@ -1,5 +1,5 @@
 /**
- * Migrations of both engines: numbered SQL files. The first line of each says whether older versions of the
+ * Migrations of both engines: numbered SQL files. The first line of each states whether older versions of the
  * program can still use the database. Each database stores that in one number
  * (docs/decisions/0021-migrations.md).
  */
@@ -10,8 +10,8 @@ export interface Migration {
   /** Without the first line. */
   sql: string;
   /**
-   * Whether programs without this migration must not use a database that has it. A running one then returns
-   * 503 to every request. It checks at each commit on SQLite (`SchemaCheck`), and once a second on PostgreSQL.
+   * Whether older programs must not use a database with this migration. Running ones then return 503 to every
+   * request. They check at each commit on SQLite (`SchemaCheck`), and once a second on PostgreSQL.
    */
   refusesOlder: boolean;
 }
@@ -23,7 +23,7 @@ export interface Schema {
   usableFrom: number;
 }
 
-/** Programs before 0.1.0 refuse a number above their own version, so they refuse any number from 1,000 on. */
+/** Stores both versions in one number. Programs before 0.1.0 refuse the result: it is above their version. */
 const maxVersions = 1_000;
 
 /**

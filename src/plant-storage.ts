@@ -30,8 +30,8 @@ export interface PlantStorage {
 }
 
 /**
- * A new filter also goes into `listKind` and `firstPageKey` (lists.ts), which would otherwise return pages without it,
- * into `nextPageQuery` (http/plants.ts), http/list.ts and http/operations.ts, and into plants.ts of each engine.
+ * To add a filter, also change `listKind` and `firstPageKey` (lists.ts): otherwise, unfiltered pages are returned.
+ * Then change `nextPageQuery` (http/plants.ts), http/list.ts, http/operations.ts, and plants.ts of each engine.
  */
 export interface PlantQuery {
   after: number;

@@ -5,7 +5,7 @@ import { publish, Type } from './typebox.ts';
 export const maxNameCodePoints = 200;
 export const maxTagCodePoints = 100;
 
-// The description of a schema is its rule: a fragment that fits after "must be". A refusal quotes it;
+// The description of a schema is its rule: a fragment that fits after "must be". Problems quote it;
 // openapi.json has it after the meaning of the value.
 
 // Control characters (C0, DEL, C1) and lone surrogates: storages treat them differently.

@@ -29,7 +29,7 @@ export async function scan(
   let last: number | undefined;
   for (let from: number | undefined = after; from !== undefined;) {
     if (isAborted?.() === true) break;
-    // If the page is full, the scan continues for one more plant, to know whether others follow.
+    // If the page is full, the scan continues for one more plant, to determine whether others follow.
     const { json, plantCount, ...rest }: ScanStep = await step({
       after: from,
       limit: Math.max(left, 1),

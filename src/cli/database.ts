@@ -13,7 +13,7 @@ import { terminationSignals } from './signals.ts';
 export interface OpenOptions {
   /** Creates the file, or the schema on a database server, if it does not exist. */
   create: boolean;
-  /** Returns even if a database server is unavailable or being migrated; the storage keeps trying. */
+  /** Returns even if a database server is unavailable or being migrated. The next request tries again. */
   canBeUnavailable?: boolean;
   /** Distributes existing tables over the nodes of a cluster, however long that takes. */
   distribute?: boolean;
@@ -21,7 +21,7 @@ export interface OpenOptions {
   onLongWait?: (() => void) | undefined;
   /** Called once if the disk of a file fails a commit; from then on every write is refused. */
   onDiskFailure?: ((cause: unknown) => void) | undefined;
-  /** Called when the file becomes missing or damaged, and with undefined when it is usable again. */
+  /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
   onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
 }
 

@@ -1,5 +1,6 @@
 /**
- * Parsers of the command-line options. Each option can also be set by an environment variable.
+ * Parsers of the command-line options. Each option except --resume can also be set by an
+ * environment variable.
  */
 import { availableParallelism } from 'node:os';
 import type { TString } from '@sinclair/typebox';

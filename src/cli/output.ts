@@ -8,7 +8,7 @@ export function failWhenOutputIsLost(): void {
   const { stdout } = process;
   // Without a listener, console.log() ignores the error. Only the first one is reported.
   stdout.once('error', reportLostOutput).on('error', () => {});
-  // Node makes one write to a file, and ignores that only a part of it fit on the disk.
+  // For a file, Node writes once and ignores a short write, for example on a full disk.
   // oxlint-disable-next-line no-underscore-dangle -- the method that a stream writes with (stream.Writable)
   if (fstatSync(stdout.fd).isFile()) stdout._write = writeAll;
 }

@@ -122,7 +122,7 @@ async function startWorkers(
   stop: AbortController,
   log: Logger,
 ): Promise<boolean> {
-  // One process reports an unusable file and upgrades an old schema.
+  // The primary opens the storage first, so that only one process migrates it or reports a failure.
   await using storage = await openForServing(options, stop, log);
   const address = await workers
     .start(options.workers, options.host, options.port)

@@ -37,7 +37,7 @@ interface Connection {
 export class Connections {
   readonly #totals = { waiting: 0 };
   readonly #connections = new WeakMap<Socket, Connection>();
-  /** Connections without a valid token so far, oldest first. */
+  /** Connections without a valid token so far, in the order in which findIdle() checks them. */
   readonly #anonymous = new Set<Connection>();
   readonly #authenticated = new Set<Connection>();
   readonly #onClose: (this: ServerResponse) => void;
@@ -158,7 +158,7 @@ export class Connections {
 /** Maximum number of connections to check for an idle one. */
 const maxChecked = 100;
 
-/** The oldest connection without a complete request. One that has sent only part of a request counts as idle. */
+/** A connection without a request in progress. One that has sent only part of a header counts as idle. */
 function findIdle(connections: Set<Connection>): Connection | undefined {
   for (const connection of connections.values().take(maxChecked).toArray()) {
     if (connection.current === undefined) return connection;

@@ -43,7 +43,10 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
   return undefined;
 }
 
-/** Whether the end of the request is ambiguous. Bytes after it must not be parsed as another request. */
+/**
+ * Whether the end of the request is ambiguous, so that bytes after it must not be parsed as another request. Node
+ * drops headers above the limit, and a dropped one can frame the body.
+ */
 export function isFramingAmbiguous(request: IncomingMessage): boolean {
   return hasUnsupportedFraming(request) || hasTooManyHeaders(request);
 }

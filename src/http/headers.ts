@@ -12,8 +12,8 @@ export function headerCount({ rawHeaders }: IncomingMessage, lowerCaseName: stri
 }
 
 /**
- * Headers of every response except documents, which can be cached: a response is only for its caller, and browsers
- * must not guess another media type.
+ * Default headers of every response: it is only for its caller, and browsers must not guess another media type.
+ * Documents can be cached, so they override `cache-control`.
  */
 export const privateHeaders = {
   'cache-control': 'no-store',

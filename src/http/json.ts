@@ -1,6 +1,6 @@
 /**
  * Parses JSON (RFC 8259) without loss. It reports as faults what JSON.parse accepts silently: bytes that are not
- * UTF-8, duplicate fields, and numbers that a double cannot represent.
+ * UTF-8, duplicate fields, and numbers whose decimal value changes when they are parsed.
  */
 import { isUtf8 } from 'node:buffer';
 import type { Fault } from '../problem.ts';
@@ -64,7 +64,7 @@ function findLosses(text: string): Fault[] {
   return faults;
 }
 
-/** Whether parsing keeps the decimal value of the number, in any notation. */
+/** Whether parsing preserves the decimal value of the number, in any notation. */
 function isLosslessNumber(token: string): boolean {
   const value = String(Number(token));
   return value === token || normalizeDecimal(value) === normalizeDecimal(token);

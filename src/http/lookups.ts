@@ -8,8 +8,8 @@ import { Problem } from '../problem.ts';
 /** Maximum number of requests that wait for a lookup. */
 export const maxWaitingLookups = 2_048;
 /**
- * How long a lookup can wait. A response takes at most 12 s: this, 4 s to identify the caller, 1 s to check the
- * schema and 5.5 s to write.
+ * How long a lookup can wait. On PostgreSQL, a response takes at most 12 s: this, 4 s to identify the caller, 1 s to
+ * check the schema, and 5.5 s to write.
  */
 const maxLookupWaitMs = 1_000;
 

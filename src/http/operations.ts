@@ -126,7 +126,7 @@ export const deletePlant = {
   operationId: 'deletePlant',
   summary: 'Delete a plant',
   description:
-    'Deletes one plant for good. The response is sent after the change is on disk. If you repeat the request, the response is 404. Requires the scope `plants:write`.',
+    'Deletes one plant permanently. The response is sent after the change is on disk. If you repeat the request, the response is 404. Requires the scope `plants:write`.',
   tags: ['plants'],
   params: PlantParams,
   querystring: Type.Object({}, strict),

@@ -111,7 +111,7 @@ export const headers = {
   }),
   Link: {
     ...header(
-      'The address of the next page (RFC 8288), with every other parameter kept. Absent if there was no `limit` or no plant follows.',
+      'The address of the next page (RFC 8288), with all other parameters unchanged. Absent if there was no `limit` or no plant follows.',
       '</plants?limit=20&after=42&fields=id%2Cname>; rel="next"',
     ),
     required: false,

@@ -10,7 +10,7 @@ interface Definition<K extends ChangeKind, Column extends string> {
   /** `changes` is SQL for the rows of all changes. The statement returns the ids of changed plants. */
   sql: (changes: string) => string;
   columns: Readonly<Record<Column, 'bigint' | 'text'>>;
-  /** The rows of one change. At most one of them matches a plant. */
+  /** The parameter rows of one change: one for a creation, one for each owner in reach for a deletion. */
   rows: (change: ChangeOf<K>, idsAfter: number) => readonly Readonly<Record<Column, unknown>>[];
   outcome: ChangeStatement<K>['outcome'];
 }

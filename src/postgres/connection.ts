@@ -27,7 +27,7 @@ export function prepared<R extends Row = Row>(name: string, text: string): State
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;
 
-/** No request waits longer. A statement that continued would keep the row of a store locked. */
+/** The server cancels a statement after these times. An abandoned one would keep the row of a store locked. */
 const timeoutSettings = `
   SET statement_timeout = 3000;
   SET lock_timeout = 2000;
@@ -215,7 +215,10 @@ export const serverInfoSql = prepared<ServerRow>(
            ${durabilitySettings.map((setting) => `current_setting('${setting}', true)`).join()}`,
 );
 
-/** Throws Refusal if changes or text could be lost. Engines without a setting have no way to switch it off. */
+/**
+ * Throws ReadOnlyServer if the server accepts no writes, and Refusal if changes or text could be lost. Engines without
+ * a setting have no way to switch it off.
+ */
 export function refuseUnsafe([, readOnly, encoding = null, ...durability]: ServerRow): void {
   if (readOnly === 'on') throw new ReadOnlyServer();
   const refusalOf = (setting: string, value: string, wanted: string) =>

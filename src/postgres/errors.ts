@@ -84,7 +84,7 @@ export function isDefect(error: unknown): boolean {
   return !isStatementError(error) && !isConnectionLost(error);
 }
 
-/** The connection ended, the server stops or became read-only, or the engine does not know the outcome. */
+/** The connection ended, the server stopped or became read-only, or the outcome is unknown. */
 const connectionLostCodes = /^(?:08|25006|25P03|40003|57P|XX)/;
 
 /**

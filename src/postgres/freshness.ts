@@ -28,8 +28,8 @@ export const refreshSql = prepared<VersionsRow>(
 );
 
 /**
- * The versions of a store's plants and of its grants. They are compared for equality only, and none is used
- * twice: a restored database begins with older ones.
+ * The versions of a store's plants and of its grants. Compare them for equality only, because a restored database
+ * can have older ones. None is used twice.
  */
 export interface Versions {
   /** Undefined if this process has written since the query was sent: its response can be older. */

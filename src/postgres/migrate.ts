@@ -144,7 +144,7 @@ export async function refuseNewerSchema(connection: Connection): Promise<void> {
 }
 
 async function runMigrations(lease: Lease, stop: AbortSignal): Promise<void> {
-  /** The number to restore, until a migration that refuses older programs can have changed something. */
+  /** The number to restore after a failure; undefined once something can have changed. */
   let previousNumber: number | undefined;
   const work = async (session: Connection) => {
     const number = await lease.renew(session);
@@ -153,7 +153,7 @@ async function runMigrations(lease: Lease, stop: AbortSignal): Promise<void> {
     for (const migration of migrations.slice(schema.version)) {
       const next = schemaAfter(schema, migration);
       if (migration.refusesOlder && !isNew) {
-        // If it was announced before, another process has begun it.
+        // If it was announced before, another process can have changed something.
         if (schema.usableFrom <= schema.version) previousNumber = encodeSchema(schema);
         const announced = { version: schema.version, usableFrom: next.usableFrom };
         await lease.setNumber(session, encodeSchema(announced));

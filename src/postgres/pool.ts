@@ -1,6 +1,6 @@
 /**
  * The connections of this process: up to four that all reads share, up to four for one transaction each, and
- * one for health checks. They open on demand, and the next use replaces one that was lost.
+ * one for checks. They open on demand, and the next use replaces one that was lost.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PoolLane } from '../channels.ts';
@@ -100,7 +100,7 @@ export class Pool {
     }
   }
 
-  /** Reads for a health check, which does not wait behind requests: an overloaded service is healthy. */
+  /** Runs a health or schema check, which does not wait behind requests: an overloaded service is healthy. */
   async check<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     try {
       return await withRetries(() => this.#withConnectionOf(this.#checks, work, responseTimeoutMs));
@@ -109,13 +109,13 @@ export class Pool {
     }
   }
 
-  /** Runs an idempotent statement that writes. */
+  /** Runs a statement that writes and can be repeated. */
   async write(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
     const [rows = []] = await this.#change([[statement, values]]);
     return rows;
   }
 
-  /** Runs several idempotent statements in one transaction. */
+  /** Runs several statements that can be repeated, in one transaction. */
   async transact(statements: readonly BoundStatement[]): Promise<void> {
     await this.#change([[begin, []], ...statements, [commit, []]]);
   }

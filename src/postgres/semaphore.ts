@@ -1,7 +1,7 @@
 import { poolChannel, type PoolLane } from '../channels.ts';
 import { TimeoutError } from './errors.ts';
 
-/** At most `count` holders at a time. Others wait in order, each for a limited time. */
+/** `count` is the maximum number of concurrent holders. Others wait in order, each for a limited time. */
 export class Semaphore {
   readonly #lane: PoolLane;
   readonly #count: number;

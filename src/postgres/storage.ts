@@ -243,7 +243,7 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  /** A newer program can migrate to a schema that this one must not use. It waits until all have noticed. */
+  /** A newer program announces a migration that this one must not use, and waits until every process has checked. */
   async #checkSchema(): Promise<void> {
     await this.openWithTimeout();
     if (performance.now() < this.#schemaUntilMs) return;

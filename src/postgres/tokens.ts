@@ -1,5 +1,6 @@
 /**
- * Stores, users and tokens in PostgreSQL. Every statement is idempotent.
+ * Stores, users and tokens in PostgreSQL. Every statement can be repeated: repeating `next_user` only
+ * skips a user number.
  */
 import { randomInt } from 'node:crypto';
 import {

@@ -150,7 +150,7 @@ export class Writer {
           return true;
         }
         // This query waits for the row's lock, so an attempt that had begun has ended. If the version is not newer, it
-        // was rolled back. Otherwise nobody can tell: a later group has written the row, or the attempt can still begin.
+        // was rolled back. Otherwise the outcome is unknown: a later group has written the row, or the attempt can still begin.
         return group.begun !== undefined && version <= group.begun.version ? false : undefined;
       } catch {
         // The server is not back yet, or another group has locked the row.
@@ -184,7 +184,7 @@ export class Writer {
   }
 }
 
-/** Removes a group from the queue. No two of its changes have the same id, because their order is undefined. */
+/** Removes a group from the queue. No two of its changes have the same id, because a group runs them by kind. */
 function nextGroup({ store, waiting }: Queue): Group {
   const ids = new Set<number>();
   const changes = new Map<number, Change>();

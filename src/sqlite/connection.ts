@@ -1,6 +1,6 @@
 /**
- * A connection to the database file that recovers from errors: one that can leave it unusable closes it, and the
- * next use opens another. Each thread has its own.
+ * A connection to the database file. After an error that can make it unusable, it closes, and the next use opens
+ * another. Each thread has its own.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
@@ -209,7 +209,7 @@ export class Connection {
     }
   }
 
-  /** Rolls back, or closes the connection. Returns what to throw for `error`. */
+  /** Rolls back, and closes the connection if it can be unusable. Returns what to throw for `error`. */
   #recoverFrom(error: unknown, stage: Stage): unknown {
     // If the file was moved or truncated, that explains more than SQLite's error.
     const cause = stage === 'commit' ? error : (this.findFault() ?? error);

@@ -11,7 +11,7 @@ interface PendingRead {
 
 export class ReadBatcher {
   readonly #connection: Connection;
-  /** At most one for each request in progress. */
+  /** Maximum: one for each request in progress. */
   #pending: PendingRead[] = [];
 
   constructor(connection: Connection) {

@@ -28,7 +28,7 @@ const filePollMs = 500;
 const unfinishedSql = `SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`;
 
 export interface SqliteOptions extends OpenOptions {
-  /** Called when the file is moved, replaced or truncated, and with undefined when it is usable again. */
+  /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
   onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
   /** Called once, if a sync fails: all later writes are refused. */
   onDiskFailure?: ((cause: unknown) => void) | undefined;
@@ -42,7 +42,7 @@ export class SqliteStorage implements Storage {
   readonly #writer: Writer;
   readonly #onFileFault: SqliteOptions['onFileFault'];
   readonly #filePoll: NodeJS.Timeout;
-  /** If set, all requests fail, because the open file is no longer the database. */
+  /** Why all requests fail; undefined if the file is usable. */
   #fileFault: Refusal | undefined;
 
   /** Opens the file. Throws Refusal if it cannot be used. */

@@ -84,7 +84,7 @@ export class Tokens {
 
   /** Throws if the tables cannot be read. */
   check(): void {
-    this.#findGrant.get(lastHashOf('')); // any hash
+    this.#findGrant.get(lastHashOf('')); // matches no token
   }
 
   list({ store, after = '', limit }: TokenQuery): TokenRecord[] {

@@ -21,7 +21,7 @@ import {
   type WriteResults,
 } from './writes.ts';
 
-/** Maximum number of writes in a message. Writes of one event loop iteration are sent together. */
+/** Maximum number of writes in a message. Writes that are requested before the next tick share one. */
 const maxBatchWrites = 8;
 /** A write without an outcome after this time fails with `outcome-unknown`. Includes waiting for a lock. */
 const outcomeTimeoutMs = 20_000;
