@@ -63,7 +63,7 @@ test('replaces the figures in the pages with those of a run, and keeps the rest'
   const page = read('performance.md');
   assert.match(page, /^# Performance\n/);
   assert.match(page, /^That is 2\.0 times as many as the same service on Express 5/m);
-  assert.match(page, /^Reads reach 50 % of .*, and writes 50 % of/m);
+  assert.match(page, /^Reads reach 50 % of .*\. Writes reach 50 % of/m);
   assert.match(
     page,
     /^\| Create, 256 clients +\| +20,000 \| +1\.00 \| +2\.00 \| +2\.0 \| +0\.50 \|$/m,
