@@ -87,7 +87,7 @@ export class PostgresArchive implements Archive {
     const parts =
       table === 'plants' ? Object.values(Object.groupBy(rows, ([store]) => String(store))) : [rows];
     const statements = [
-      ...(table === 'stores' ? [nameStores(rows)] : []),
+      ...(table === 'stores' ? [addStoreNames(rows)] : []),
       ...(table === 'users' ? [raiseLastUsers(rows)] : []),
       ...parts.map((part) => insert(table, part ?? [])),
     ];
@@ -183,7 +183,7 @@ function insert(table: Table, rows: readonly Row[]): BoundStatement {
   ];
 }
 
-function nameStores(rows: readonly Row[]): BoundStatement {
+function addStoreNames(rows: readonly Row[]): BoundStatement {
   return [
     {
       name: 'name_stores',

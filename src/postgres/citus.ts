@@ -47,7 +47,7 @@ export async function distribute(connection: Connection): Promise<void> {
       column === undefined
         ? `SELECT create_reference_table('${name}')`
         : `SELECT create_distributed_table('${name}', '${column}'${colocation})`;
-    await connection.longCommand(statement).catch(async (error: unknown) => {
+    await connection.commandWithoutTimeouts(statement).catch(async (error: unknown) => {
       if (!(await isDistributed())) throw error; // otherwise another process has just done it
     });
   }

@@ -134,7 +134,7 @@ export class Connection {
   }
 
   /** Runs a statement in a transaction without a timeout, because its duration depends on the number of rows. */
-  async longCommand(text: string): Promise<void> {
+  async commandWithoutTimeouts(text: string): Promise<void> {
     const limits = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
     try {
       await this.#client.query(`BEGIN; ${limits}; ${text}; COMMIT`);
@@ -144,8 +144,8 @@ export class Connection {
     }
   }
 
-  /** Runs a statement with the timeouts of the session only. Returns the number of rows that it changed. */
-  async longStatement(text: string): Promise<number> {
+  /** Runs a statement without a timeout of the client; those of the session apply. Returns the number of rows that it changed. */
+  async statementWithoutDeadline(text: string): Promise<number> {
     try {
       return (await this.#client.query(text)).rowCount ?? 0;
     } catch (error) {

@@ -91,7 +91,7 @@ const connectionLostCodes = /^(?:08|25006|25P03|40003|57P|XX)/;
  * Codes, and classes of codes, that are not a defect of the statement: it can succeed later. A user, privilege,
  * database or table that is missing can be restored from a backup.
  */
-const transientCodes =
+const unavailableCodes =
   /^(?:08|25006|26000|28|3D000|3F000|40001|40P01|40003|42501|42P01|53|55P03|57|58|F0)/;
 
 /** The Problem for an error, if nothing was changed. Returns a defect unchanged. */
@@ -101,7 +101,7 @@ export function problemOf(error: unknown): unknown {
   // Disk full (53100): the server has rolled the write back. It is not retried, and the client gets 503. If the
   // WAL cannot grow, the server crashes instead, and the writer checks the outcome (writer.ts).
   if (code === sqlState.diskFull) return storageFull(error);
-  if (code === undefined ? error instanceof Unavailable : transientCodes.test(code)) {
+  if (code === undefined ? error instanceof Unavailable : unavailableCodes.test(code)) {
     return storageUnavailable(error);
   }
   return error;

@@ -69,21 +69,21 @@ export class Freshness {
   }
 
   /** This process has changed plants of the store: what was read before is stale. */
-  changed(store: number): void {
+  invalidatePlants(store: number): void {
     const state = this.#stateOf(store);
     state.writes++;
     if (state.versions !== undefined) state.versions.plants = undefined;
   }
 
   /** A cached page, if the store has not changed since. Call it after refresh(). */
-  page(store: number, key: string): PlantPage | undefined {
+  getPage(store: number, key: string): PlantPage | undefined {
     const cached = this.#pages.get(key);
     if (cached === undefined || performance.now() >= cached.untilMs) return undefined;
-    return cached.version === this.version(store) ? cached.page : undefined;
+    return cached.version === this.getVersion(store) ? cached.page : undefined;
   }
 
   /** The latest version of the plants that is known: what is read from now on is at least as new. */
-  version(store: number): string | undefined {
+  getVersion(store: number): string | undefined {
     return this.#stateOf(store).versions?.plants;
   }
 
@@ -92,7 +92,7 @@ export class Freshness {
     this.#pages.set(key, { page, version, untilMs: performance.now() + maxPageAgeMs });
   }
 
-  grant(key: string): { grant: Grant; version: number } | undefined {
+  getGrant(key: string): { grant: Grant; version: number } | undefined {
     const cached = this.#grants.get(key);
     return cached !== undefined && performance.now() < cached.untilMs ? cached : undefined;
   }

@@ -104,11 +104,11 @@ export class Lease {
    *
    * Rejects with LeaseLost if another process takes over, and with the reason of `stop` if that is aborted. If the
    * lease is not lost, a failure cancels the statement in progress and releases the lease. The schema then gets the
-   * number that `undo` returns, if any.
+   * number that `numberAfterFailure` returns, if any.
    */
   async hold(
     work: (session: Connection) => Promise<void>,
-    undo: () => number | undefined,
+    numberAfterFailure: () => number | undefined,
     stop: AbortSignal,
   ): Promise<void> {
     const aborted = Promise.withResolvers<never>();
@@ -143,7 +143,7 @@ export class Lease {
       await this.#pool.withConnection((connection) => this.#release(connection));
     } catch (error) {
       const isOurs = !(error instanceof LeaseLost);
-      if (isOurs) await this.#handOver(undo()).catch(() => {}); // if it cannot, the lease expires
+      if (isOurs) await this.#handOver(numberAfterFailure()).catch(() => {}); // if it cannot, the lease expires
       throw error;
     } finally {
       clearInterval(renewing);

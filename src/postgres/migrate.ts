@@ -183,7 +183,7 @@ async function runStep(step: MigrationStep, session: Connection, lease: Lease): 
     // CONCURRENTLY can wait for a long time, but does not block other transactions.
     await session.command(`SET lock_timeout = ${step.isConcurrent ? 0 : lockTimeoutMs}`);
     try {
-      const rows = await session.longStatement(step.text);
+      const rows = await session.statementWithoutDeadline(step.text);
       if (!step.repeats || rows === 0) return;
     } catch (error) {
       if (codeOf(error) !== sqlState.lockNotAvailable) throw error;
@@ -196,7 +196,7 @@ async function runStep(step: MigrationStep, session: Connection, lease: Lease): 
 async function dropInvalid(index: string, session: Connection): Promise<void> {
   if ((await session.query(invalidIndexSql, [index])).length === 0) return;
   await session.command('SET lock_timeout = 0');
-  await session.longStatement(`DROP INDEX CONCURRENTLY IF EXISTS plant_store.${index}`);
+  await session.statementWithoutDeadline(`DROP INDEX CONCURRENTLY IF EXISTS plant_store.${index}`);
 }
 
 /** Undefined if there is no schema. */

@@ -47,8 +47,8 @@ const commit: Statement = { name: 'commit', text: 'COMMIT' };
 
 export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
 
-/** Connections that are each used by one transaction at a time. */
-class Lane {
+/** Connections that serve one caller at a time. */
+class ExclusiveConnections {
   readonly semaphore: Semaphore;
   readonly free: Connection[] = [];
 
@@ -67,8 +67,8 @@ export class Pool {
   #opening: Promise<void> | undefined;
   #reads = 0;
   readonly #sentReads = new Semaphore('reads', maxSentReads);
-  readonly #exclusive = new Lane('transactions', maxExclusive);
-  readonly #checks = new Lane('checks', 1);
+  readonly #exclusive = new ExclusiveConnections('transactions', maxExclusive);
+  readonly #checks = new ExclusiveConnections('checks', 1);
   #failure: { error: unknown; untilMs: number } | undefined;
   #isClosed = false;
 
@@ -147,7 +147,7 @@ export class Pool {
   }
 
   async #withConnectionOf<T>(
-    { semaphore, free }: Lane,
+    { semaphore, free }: ExclusiveConnections,
     work: (connection: Connection) => Promise<T>,
     maxWaitMs: number,
   ): Promise<T> {

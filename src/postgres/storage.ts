@@ -161,10 +161,10 @@ export class PostgresStorage implements Storage {
     }
     const key = firstPageKey(caller, query);
     const { store } = caller;
-    const cached = key === undefined ? undefined : this.#freshness.page(store, key);
+    const cached = key === undefined ? undefined : this.#freshness.getPage(store, key);
     if (cached !== undefined) return cached;
     return this.#read(async () => {
-      const version = this.#freshness.version(store); // before the page is read
+      const version = this.#freshness.getVersion(store); // before the page is read
       const values = listValues(kind, caller, query);
       const page = pageOf(await this.#pool.read(listSql[kind], values), query);
       if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);

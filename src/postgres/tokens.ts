@@ -69,12 +69,12 @@ export const tokenSql = {
     `
       INSERT INTO plant_store.stores (store, name) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
   ),
-  nameStore: prepared(
+  addStoreName: prepared(
     'name_store',
     `
       INSERT INTO plant_store.store_names (name, store) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
   ),
-  nameOfStore: prepared<readonly [name: string]>(
+  findStoreName: prepared<readonly [name: string]>(
     'name_of_store',
     'SELECT name FROM plant_store.stores WHERE store = $1',
   ),
@@ -175,7 +175,7 @@ export class Tokens {
   async identify({ tokenHash }: Credential): Promise<Grant | undefined> {
     const bytes = Buffer.from(tokenHash);
     const key = bytes.toString('latin1');
-    const cached = this.#freshness.grant(key);
+    const cached = this.#freshness.getGrant(key);
     if (cached !== undefined) {
       const versions = await this.#freshness.refresh(cached.grant.caller.store);
       if (versions?.grants === cached.version) return cached.grant;
@@ -261,12 +261,12 @@ export class Tokens {
     };
     let store = await find();
     if (store === undefined) {
-      await this.#pool.write(tokenSql.nameStore, [name, await this.#drawStoreNumber()]);
+      await this.#pool.write(tokenSql.addStoreName, [name, await this.#drawStoreNumber()]);
       store = await find();
     }
     if (store === undefined) throw defect(new Error(`no store is called ${name}`));
     await this.#pool.write(tokenSql.addStore, [store, name]);
-    const [row] = await this.#pool.read(tokenSql.nameOfStore, [store]);
+    const [row] = await this.#pool.read(tokenSql.findStoreName, [store]);
     // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
     if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
     return store;
@@ -275,7 +275,7 @@ export class Tokens {
   async #drawStoreNumber(): Promise<number> {
     for (;;) {
       const drawn = randomInt(1, maxStoreNumber);
-      const taken = await this.#pool.read(tokenSql.nameOfStore, [drawn]);
+      const taken = await this.#pool.read(tokenSql.findStoreName, [drawn]);
       if (taken.length === 0) return drawn;
     }
   }

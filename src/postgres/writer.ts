@@ -121,7 +121,7 @@ export class Writer {
           continue;
         }
       }
-      this.#freshness.changed(group.store);
+      this.#freshness.invalidatePlants(group.store);
       if (commitChannel.hasSubscribers) {
         const { numbers, sinceMs } = group;
         commitChannel.publish({ writes: numbers.length, durationMs: performance.now() - sinceMs });

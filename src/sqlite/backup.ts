@@ -19,7 +19,7 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { Refusal, type RefusalKind } from '../refusal.ts';
 import { openWithoutMigrating, openDatabase } from './database.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
-import { companionSuffixes, publish, refuseLeftovers, syncFile } from './files.ts';
+import { companionSuffixes, publishFile, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, refuseNewerSchema, versionOf } from './migrate.ts';
 import { readPragma } from './pragma.ts';
 import { schemaDifference } from './schema.ts';
@@ -53,7 +53,7 @@ export async function backupDatabase(
     } finally {
       source.close();
     }
-    publish(partial, file);
+    publishFile(partial, file);
   });
 }
 
@@ -77,7 +77,7 @@ export async function restoreDatabase(
       openDatabase(partial, { create: false }).close(); // migrates it
       convertToSingleFile(partial);
       if (exists) return swapFiles(partial, path);
-      publish(partial, path);
+      publishFile(partial, path);
       return undefined;
     });
   } finally {
@@ -235,7 +235,7 @@ function swapFiles(partial: string, path: string): string {
     const { uid, gid, mode } = statSync(path);
     chownSync(partial, uid, gid);
     chmodSync(partial, mode);
-    publish(path, oldPath);
+    publishFile(path, oldPath);
     renameSync(partial, path);
     syncFile(dirname(path));
   } finally {

@@ -18,7 +18,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { Refusal, type RefusalKind } from '../refusal.ts';
 import { sleepSync } from './sleep.ts';
 import { isLocked, isSqliteError, primaryCode, resultCode } from './errors.ts';
-import { publish, refuseLeftovers, syncFile } from './files.ts';
+import { publishFile, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, migrate, refuseUnusableSchema } from './migrate.ts';
 import { readPragma } from './pragma.ts';
 import { rewriteWal } from './rewrite-wal.ts';
@@ -153,7 +153,7 @@ function createDatabase(path: string): void {
       database.close();
     }
     syncFile(partial);
-    publish(partial, path);
+    publishFile(partial, path);
   } catch (error) {
     const isTaken = error instanceof Error && 'code' in error && error.code === 'EEXIST';
     if (!isTaken) throw refusalFor(error, path); // if taken, another process has created it

@@ -30,7 +30,7 @@ export function refuseLeftovers(file: string): void {
 }
 
 /** Gives a complete file its final name, and syncs the folder. Throws EEXIST if the name exists. */
-export function publish(partial: string, file: string): void {
+export function publishFile(partial: string, file: string): void {
   try {
     linkSync(partial, file);
   } catch (error) {

@@ -49,7 +49,7 @@ export function migrate(database: DatabaseSync, path: string, wait: LockWait): v
 }
 
 /** Creates the schema of a version in an empty database. Sets neither application_id nor user_version. */
-export function migrateNew(database: DatabaseSync, version: number): void {
+export function createSchema(database: DatabaseSync, version: number): void {
   for (const { sql } of migrations.slice(0, version)) database.exec(sql);
 }
 

@@ -3,7 +3,7 @@
  * every request, and a foreign trigger would run with every change.
  */
 import { DatabaseSync } from 'node:sqlite';
-import { migrateNew, versionOf } from './migrate.ts';
+import { createSchema, versionOf } from './migrate.ts';
 
 /** Marks an unfinished copy (archive.ts). SQLite stores this text, and files are compared with it. */
 export const unfinishedCopyTable = 'CREATE TABLE unfinished_copy (source TEXT NOT NULL) STRICT';
@@ -44,7 +44,7 @@ export function schemaDifference(database: DatabaseSync): string | undefined {
 
 function createExpectedObjects(version: number): SchemaObject[] {
   using database = new DatabaseSync(':memory:');
-  migrateNew(database, version);
+  createSchema(database, version);
   return readObjects(database);
 }
 

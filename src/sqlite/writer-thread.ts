@@ -72,14 +72,14 @@ function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
     const deadlineMs = sentMs + lockTimeoutMs;
     const waiting = batches.slice(index).flatMap((batch) => [...batch.writes]);
     const outcomes = nowMs() < deadlineMs ? commit(waiting, deadlineMs) : undefined;
-    port.postMessage(outcomes ?? sameOutcomeForAll([...writes], lockTimeout));
+    port.postMessage(outcomes ?? sameOutcomeForAll([...writes], lockTimeoutFailure));
     if (outcomes !== undefined) return;
   }
 }
 
 type NumberedWrite = readonly [number: number, write: Write];
 
-const lockTimeout = toFailure(
+const lockTimeoutFailure = toFailure(
   storageUnavailable(new Error(`the database was locked for ${lockTimeoutMs} ms`)),
 );
 

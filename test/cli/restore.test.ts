@@ -14,7 +14,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
-import { applicationId, migrateNew, newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
+import { applicationId, createSchema, newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
 import { schemaDifference, unfinishedCopyTable } from '../../src/sqlite/schema.ts';
 import { call } from '../support/app.ts';
 import { run, runOk, serve } from '../support/command.ts';
@@ -166,7 +166,7 @@ describe('restore accepts a backup', { concurrency: 2 }, () => {
   it('from an older version, and migrates it to the newest schema', async (t) => {
     const backup = join(tempFolder(t), 'backup.db');
     using database = new DatabaseSync(backup);
-    migrateNew(database, 1);
+    createSchema(database, 1);
     database.exec(`PRAGMA user_version = 1; PRAGMA application_id = ${applicationId}`);
     database.close();
     const { path, url } = databaseFile(t);

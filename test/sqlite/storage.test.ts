@@ -6,7 +6,7 @@ import { it, type TestContext } from 'node:test';
 import type { Caller } from '../../src/access.ts';
 import { plantFields } from '../../src/plant.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
-import { applicationId, migrateNew } from '../../src/sqlite/migrate.ts';
+import { applicationId, createSchema } from '../../src/sqlite/migrate.ts';
 import { listSql, plantSql } from '../../src/sqlite/plants.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { storeSql } from '../../src/sqlite/stores.ts';
@@ -173,7 +173,7 @@ it('SQLite: only changes to plants of its owners invalidate a cached page of sev
 it('SQLite: changes invalidate cached pages in a file that an older version created', async (t) => {
   path = join(tempFolder(t), 'plants.db');
   using old = new DatabaseSync(path);
-  migrateNew(old, 2);
+  createSchema(old, 2);
   old.exec(`
     PRAGMA user_version = 2; PRAGMA application_id = ${applicationId};
     INSERT INTO stores (name, last_id) VALUES ('main', 7);
