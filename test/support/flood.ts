@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import type { TestContext } from 'node:test';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { makeToken } from '../../src/token.ts';
 
@@ -29,9 +30,10 @@ export class Flood {
     this.#worker = worker;
   }
 
-  /** Resolves when all connections have received their first responses. */
-  static async start(options: FloodOptions): Promise<Flood> {
+  /** Resolves when as many connections have received their first responses. Ends the flood after the test. */
+  static async start(t: Pick<TestContext, 'after'>, options: FloodOptions): Promise<Flood> {
     const worker = new Worker(new URL(import.meta.url), { workerData: options });
+    t.after(() => worker.terminate());
     await message(worker);
     return new Flood(worker);
   }
@@ -62,7 +64,7 @@ async function flood(options: FloodOptions): Promise<void> {
       const token = withUnknownToken ? `Authorization: Bearer ${makeToken()}\r\n` : '';
       return `GET ${target} HTTP/1.1\r\nHost: x\r\n${token}\r\n`;
     }).join('');
-  const begin = (socket: Socket) => {
+  const send = (socket: Socket) => {
     let left = depth;
     let isFirst = true;
     let text = '';
@@ -83,15 +85,21 @@ async function flood(options: FloodOptions): Promise<void> {
     });
     socket.write(requests());
   };
+  const open = () => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
+    socket.on('error', () => {}); // `close` follows
+    // The service closes connections if too many pipelined requests wait. Clients then open others.
+    socket.once('close', () => send(open()));
+    return socket;
+  };
   // One at a time, because the server's backlog of unaccepted connections is limited.
   const sockets: Socket[] = [];
   for (let at = 0; at < connections; at++) {
-    const socket = connect({ port, host: '127.0.0.1', localAddress });
+    const socket = open();
     await once(socket, 'connect');
-    socket.on('error', () => {}); // `close` follows
     sockets.push(socket);
   }
-  for (const socket of sockets) begin(socket);
+  for (const socket of sockets) send(socket);
   parentPort?.once('message', () => parentPort?.postMessage(counts));
 }
 
