@@ -14,7 +14,7 @@ const placeholders: [pattern: RegExp, placeholder: string][] = [
   [/^Date: .*$/gm, 'Date: <date>'],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g, '<minute>'],
   [/\b\d{8}T\d{9}Z/g, '<time>'],
-  [/"time":\d+,"pid":\d+,"hostname":"[^"]*"/g, '"time":<time>,"pid":<pid>,"hostname":"<host>"'],
+  [/^\d\d:\d\d:\d\d /gm, '<time> '],
   [/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8080'],
   // Progress: a moving bar on a terminal, otherwise an occasional line.
   [/^(?:(?:Copying|Restoring|Comparing) \[.*\n)+\n?/gm, ''],

@@ -1,18 +1,17 @@
 import cluster from 'node:cluster';
 import { once } from 'node:events';
-import { isIPv6 } from 'node:net';
-import { pino, type Logger } from 'pino';
+import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
 import { createDrain } from '../http/drain.ts';
-import { scopes } from '../access.ts';
 import { Problem } from '../problem.ts';
 import { DiskFailure, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
-import { messageOf } from './advice.ts';
-import { databaseOption, displayName, isFile, openStorage } from './database.ts';
+import { announce, hostAndPort, urlOf } from './announce.ts';
+import { displayName, isFile, openStorage } from './database.ts';
+import { createLog } from './log.ts';
 import { diskFailureStatus } from './reason.ts';
 import { startShutdownTimeout } from './shutdown-timeout.ts';
 import { terminationSignals } from './signals.ts';
-import { addToken, printToken } from './token.ts';
 import { Workers } from './workers.ts';
 
 interface ServeOptions {
@@ -36,12 +35,7 @@ interface ServeOptions {
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
-  // Standard output is for people. The log goes to standard error, one line of JSON per entry.
-  process.stderr.on('error', () => {}); // losing the log must not stop the service
-  const log = pino(
-    { level: options.logLevel, serializers: { err: serializeError } },
-    process.stderr,
-  );
+  const log = createLog(options.logLevel);
   try {
     if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(options, stop, log);
     else await serveInProcess(options, stop, log);
@@ -49,13 +43,6 @@ export async function serve(options: ServeOptions): Promise<void> {
     cluster.worker?.disconnect(); // the channel to the primary would keep a worker alive
   }
 }
-
-/** Adds to a refusal in the log what to do about it, as on the terminal. */
-const serializeError = pino.stdSerializers.wrapErrorSerializer((entry) => {
-  const { raw } = entry;
-  if (raw instanceof Refusal) entry.message = entry.message.replace(raw.message, messageOf(raw));
-  return entry;
-});
 
 async function serveInProcess(
   options: ServeOptions,
@@ -75,7 +62,10 @@ async function serveInProcess(
   await app.listen({ host: options.host, port: options.port }).catch(refuseListenError(options));
 
   try {
-    if (cluster.isPrimary) await announce(storage, urlOf(app.server.address()), options, log);
+    if (cluster.isPrimary) {
+      const address = app.server.address() as AddressInfo; // it listens on a port
+      await announceAt(address, storage, options, log);
+    }
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     log.info('stopping');
@@ -127,26 +117,25 @@ async function startWorkers(
   const address = await workers
     .start(options.workers, options.host, options.port)
     .catch(refuseListenError(options));
-  if (address !== undefined) await announce(storage, urlOf(address), options, log);
+  if (address !== undefined) await announceAt(address, storage, options, log);
   return address !== undefined;
 }
 
-async function announce(
+/** A database server can start later, so its failure is only reported. */
+async function announceAt(
+  { address, port }: Pick<AddressInfo, 'address' | 'port'>,
   storage: Storage,
-  address: string,
   options: ServeOptions,
   log: Logger,
 ): Promise<void> {
-  console.log(`Plant Store listens on ${address}`);
-  const database = displayName(options.database);
-  console.log(`Database: ${database}`);
-  await announceFirstToken(storage, address, options).catch((error: unknown) => {
+  await announce(storage, { ...options, host: address, port }).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error;
     console.log('The database is not ready yet. Until it is, requests get 503.');
     log.warn({ err: error.cause ?? error }, 'database not ready');
   });
   const { workers } = options;
-  log.info({ address, database, workers }, 'listening');
+  const database = displayName(options.database);
+  log.info({ address: urlOf(address, port), database, workers }, 'listening');
 }
 
 /** Does not wait for a database server, which can start after the service. */
@@ -185,47 +174,6 @@ function stopOnSignals(stop: AbortController): void {
     process.kill(process.pid, signal); // process.exit() would wait for the writer thread
   };
   for (const signal of terminationSignals) process.on(signal, stopOrExit);
-}
-
-/** If there is no token yet, creates one if standard output is a terminal. Otherwise prints the command that does. */
-async function announceFirstToken(
-  storage: Storage,
-  address: string,
-  options: ServeOptions,
-): Promise<void> {
-  if ((await storage.listTokens({ limit: 1 })).length > 0) return;
-  if (!process.stdout.isTTY) {
-    console.log('There is no token yet. Create the first one:');
-    const database = shellQuoted(databaseOption(options.database));
-    console.log(`  npx plant-store token create alice --database ${database}`);
-    return;
-  }
-  const token = await addToken(storage, 'admin', {
-    store: 'main',
-    role: 'manager',
-    scope: scopes,
-    label: 'first token',
-  });
-  const text = `First token (user admin, role manager). It is not shown again:\n  ${token}`;
-  await printToken(storage, token, text);
-  console.log('Create a plant with it:');
-  console.log(
-    `  curl ${address}/plants -H 'Authorization: Bearer ${token}' ` +
-      `-H 'Content-Type: application/json' -d '{"name": "Monstera", "tag": "indoor"}'`,
-  );
-}
-
-function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-function urlOf(address: { address: string; port: number } | string | null): string {
-  if (address === null || typeof address === 'string') return `http://${address}`;
-  return `http://${hostAndPort(address.address, address.port)}`;
-}
-
-function hostAndPort(host: string, port: number): string {
-  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
 function refuseListenError({ host, port }: ServeOptions) {

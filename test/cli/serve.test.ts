@@ -46,39 +46,63 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     assert.equal(status, 201);
   });
 
-  it('on a terminal creates the first token and shows a curl line that works', async (t) => {
-    const service = await serveOnTerminal(t, databaseFile(t).url);
+  it('on a terminal creates the first token and prints a link with it', async (t) => {
+    const service = await serveOnTerminal(t, ['--database', databaseFile(t).url]);
     if (service === undefined) return;
-    await until('it shows the curl line', () => /^ {2}curl .*\}'$/m.test(service.output()));
-    const [, token = ''] = /^ {2}(plant_\w+)$/m.exec(service.output()) ?? [];
-    const [, line = ''] = /^ {2}(curl .*)$/m.exec(service.output()) ?? [];
-    assert.match(
-      service.output(),
-      /^First token \(user admin, role manager\)\. It is not shown again:$/m,
-    );
-
-    assert.equal(await sendAsCurl(t, line), '{"name":"Monstera","tag":"indoor"}');
-    const { text } = await call(`${service.address}/plants`, 'GET', { token });
-    assert.equal(text, '[{"name":"Monstera","tag":"indoor"}]');
+    const [, link = '', token = ''] = /^ {2}(\S+)#token=(plant_\w+)$/m.exec(service.output()) ?? [];
+    assert.equal(link, `${service.address}/`);
+    assert.match(service.output(), /the first token \(user admin, role manager\)/);
+    const { text } = await call(`${service.address}/plants`, 'POST', {
+      token,
+      json: { name: 'A' },
+    });
+    assert.equal(text, '{"name":"A","tag":""}');
     assert.equal(await service.interrupt(), 0);
   });
 
-  it('on a terminal creates no token if there is one', async (t) => {
+  const links: [args: string[], link: RegExp][] = [
+    [['--host', '0.0.0.0'], /^ {2}http:\/\/127\.0\.0\.1:\d+\/#token=plant_/m],
+    [['--host', '::'], /^ {2}http:\/\/\[::1\]:\d+\/#token=plant_/m],
+    [['--base-url', 'https://p.example/api/'], /^ {2}https:\/\/p\.example\/api\/#token=plant_/m],
+    [['--workers', '2'], /^ {2}http:\/\/127\.0\.0\.1:\d+\/#token=plant_/m],
+  ];
+  for (const [args, link] of links) {
+    it(`prints a link that a browser can open with ${args.join(' ')}`, async (t) => {
+      const service = await serveOnTerminal(t, ['--database', databaseFile(t).url, ...args]);
+      if (service === undefined) return;
+      assert.match(service.output(), link);
+      assert.equal(await service.interrupt(), 0);
+    });
+  }
+
+  it('on a terminal creates no token if there is one, and prints how to', async (t) => {
     const { path, url } = databaseFile(t);
     await fill(path, 0);
-    const service = await serveOnTerminal(t, url);
+    const service = await serveOnTerminal(t, ['--database', url]);
     if (service === undefined) return;
     assert.equal(await service.interrupt(), 0);
-    assert.ok(!/token|curl/.test(service.output()), service.output());
-    assert.match(service.output(), /"msg":"stopped"/, 'the output is complete');
+    assert.doesNotMatch(service.output(), /plant_/);
+    assert.match(service.output(), new RegExp(`^Open ${service.address}/ in a browser\\.`, 'm'));
+    const [, command = ''] = /^ {2}(npx plant-store token .*)$/m.exec(service.output()) ?? [];
+    assert.match(await shell(t, command), /^plant_\w{49}$/);
   });
 });
 
+it('the log is readable on a terminal', async (t) => {
+  const service = await serveOnTerminal(t, ['--database', databaseFile(t).url]);
+  if (service === undefined) return;
+  assert.equal(await service.interrupt(), 0);
+  const words = String.raw`listening address=${service.address} database=/\S+ workers=1`;
+  assert.match(service.output(), new RegExp(String.raw`^\d\d:\d\d:\d\d info  ${words}$`, 'm'));
+  assert.match(service.output(), /^\d\d:\d\d:\d\d info {2}stopped$/m);
+  assert.doesNotMatch(service.output(), /\{/);
+});
+
 /** Starts serve on its own terminal, if a program for that is installed. */
-async function serveOnTerminal(t: TestContext, url: string) {
+async function serveOnTerminal(t: TestContext, args: readonly string[]) {
   const isUtilLinux = /util-linux/.test(String(spawnSync('script', ['--version']).stdout));
   if (!isUtilLinux) return t.skip('script of util-linux is not installed');
-  const command = `'${process.execPath}' '${executable}' serve --port 0 --database '${url}'`;
+  const command = `'${process.execPath}' '${executable}' serve --port 0 ${args.join(' ')}`;
   const child = spawn('script', ['-qfec', `stty cols 500; exec ${command}`, '/dev/null']);
   const closed = once(child, 'close') as Promise<[number | null]>;
   t.after(async () => {
@@ -88,7 +112,7 @@ async function serveOnTerminal(t: TestContext, url: string) {
   let printed = '';
   child.stdout.setEncoding('utf8').on('data', (chunk) => (printed += String(chunk)));
   const output = () => printed.replaceAll('\r\n', '\n');
-  const listens = /^Plant Store listens on (\S+)\nDatabase: .*\n[^]*"msg":"listening"/m;
+  const listens = /^Plant Store listens on (\S+)\nDatabase: .*\n[^]* listening /m;
   await until('it listens', () => listens.test(output()));
   const [, address = ''] = listens.exec(output()) ?? [];
   return {
@@ -99,18 +123,6 @@ async function serveOnTerminal(t: TestContext, url: string) {
       return (await closed)[0];
     },
   };
-}
-
-/** Runs the line, or sends the same request if curl is not installed. */
-async function sendAsCurl(t: TestContext, line: string): Promise<string> {
-  if (spawnSync('curl', ['--version']).status === 0) return shell(t, `${line} --silent`);
-  const [, url = '', headers = '', body = ''] =
-    /^curl (\S+)((?: -H '[^']+')+) -d '(.*)'$/.exec(line) ?? [];
-  const pairs = [...headers.matchAll(/'([^:]+): ([^']+)'/g)].map(([, name, value]) => [
-    name,
-    value,
-  ]);
-  return (await call(url, 'POST', { body, headers: Object.fromEntries(pairs) })).text;
 }
 
 describe('serve', { concurrency: 2 }, () => {

@@ -78,7 +78,7 @@ export class Terminal {
   /** Starts the service on a free port, and returns its output until it listens. */
   async startService({ tty }: { tty: boolean }): Promise<string> {
     await this.stopService();
-    const command = `exec '${process.execPath}' '${executable}' serve --port 0 2>&1`;
+    const command = `echo $$; exec '${process.execPath}' '${executable}' serve --port 0 2>&1`;
     const onTerminal =
       process.platform === 'darwin'
         ? ['-q', '/dev/null', 'sh', '-c', command]
@@ -89,7 +89,8 @@ export class Terminal {
     const closed = once(child, 'close');
     this.#test.after(() => child.kill('SIGKILL')); // in case it never listens
     const output = collect(child);
-    const [printed, pid] = await untilPrinted(child, output, /"pid":(\d+).*"msg":"listening"}/);
+    const [all, pid] = await untilPrinted(child, output, /^(\d+)[^]*\blistening\b.*\r?\n/);
+    const printed = all.slice(all.indexOf('\n') + 1);
     const [, address = ''] = /listens on (\S+)/.exec(printed) ?? [];
     this.#service = { address, pid: Number(pid), closed };
     return this.#shown(printed);

@@ -1,0 +1,75 @@
+/**
+ * What `serve` prints on standard output once it listens: its address, its database, and how to get in.
+ */
+import { isIPv6 } from 'node:net';
+import { scopes } from '../access.ts';
+import type { Storage } from '../storage.ts';
+import { databaseOption, displayName } from './database.ts';
+import { program } from './program.ts';
+import { addToken, printToken } from './token.ts';
+
+export interface Announced {
+  host: string;
+  port: number;
+  /** Empty if there is none. */
+  baseUrl: string;
+  database: string;
+}
+
+/** Rejects with a Problem if the database cannot be read yet. */
+export async function announce(storage: Storage, service: Announced): Promise<void> {
+  console.log(`Plant Store listens on ${urlOf(service.host, service.port)}`);
+  console.log(`Database: ${displayName(service.database)}`);
+  const [token] = await storage.listTokens({ limit: 1 });
+  const isEmpty = token === undefined;
+  if (!process.stdout.isTTY) {
+    if (isEmpty) {
+      console.log('There is no token yet. Create the first one:');
+      console.log(`  ${createCommand('alice', service.database)}`);
+    }
+  } else if (isEmpty) {
+    await printLink(storage, pageUrl(service));
+  } else {
+    console.log(`Open ${pageUrl(service)} in a browser. It asks for a token. To create one:`);
+    console.log(`  ${createCommand('admin', service.database)}`);
+  }
+}
+
+/** The fragment of a link stays in the browser: no server and no log receives the token. */
+async function printLink(storage: Storage, url: string): Promise<void> {
+  const token = await addToken(storage, 'admin', {
+    store: 'main',
+    role: 'manager',
+    scope: scopes,
+    label: 'first token',
+  });
+  const about = 'It contains the first token (user admin, role manager) and is not shown again:';
+  await printToken(
+    storage,
+    token,
+    `Open this link in a browser. ${about}\n  ${url}#token=${token}`,
+  );
+}
+
+function createCommand(user: string, database: string): string {
+  return `${program} token create ${user} --database ${shellQuoted(databaseOption(database))}`;
+}
+
+function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Where a browser finds the page. It cannot open an address that means "all addresses of this machine". */
+function pageUrl({ baseUrl, host, port }: Announced): string {
+  if (baseUrl !== '') return `${baseUrl}/`;
+  const reachable: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+  return `${urlOf(reachable[host] ?? host, port)}/`;
+}
+
+export function urlOf(host: string, port: number): string {
+  return `http://${hostAndPort(host, port)}`;
+}
+
+export function hostAndPort(host: string, port: number): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,36 @@
+/**
+ * The log goes to standard error: a line for people on a terminal, otherwise a line of JSON per entry.
+ */
+import { pino, type Logger } from 'pino';
+import { Refusal } from '../refusal.ts';
+import { messageOf } from './advice.ts';
+
+export function createLog(level: string): Logger {
+  const { stderr } = process;
+  stderr.on('error', () => {}); // losing the log must not stop the service
+  const forPeople = { write: (entry: string) => stderr.write(readableLine(entry)) };
+  const serializers = { err: serializeError };
+  return pino({ level, serializers }, stderr.isTTY ? forPeople : stderr);
+}
+
+/** Adds to a refusal what to do about it, as in the message of a command that fails. */
+const serializeError = pino.stdSerializers.wrapErrorSerializer((entry) => {
+  const { raw } = entry;
+  if (raw instanceof Refusal) entry.message = entry.message.replace(raw.message, messageOf(raw));
+  return entry;
+});
+
+/** Local time, level, message and details of an entry; then the stack of an error that needs one. */
+function readableLine(entry: string): string {
+  const { time, level, pid: _pid, hostname: _hostname, msg, err, ...details } = JSON.parse(entry);
+  const clock = new Date(time).toTimeString().slice(0, 8);
+  const pairs = Object.entries(details).map(([name, value]) => `${name}=${readableValue(value)}`);
+  const words = [clock, (pino.levels.labels[level] ?? '').padEnd(5), msg, ...pairs, err?.message];
+  const line = words.filter((word) => word !== undefined).join(' ');
+  return err === undefined || err.type === Refusal.name ? `${line}\n` : `${line}\n${err.stack}\n`;
+}
+
+/** Text as it is if it cannot be confused with other words of the line. */
+function readableValue(value: unknown): string {
+  return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
+}
