@@ -62,6 +62,10 @@ export interface Credential {
 /** What a credential grants, and until when. Times are in milliseconds since the Unix epoch. */
 export interface Grant {
   readonly caller: Caller;
+  readonly tokenId: string;
+  readonly storeName: string;
+  readonly userName: string;
+  readonly role: Role;
   readonly expiresAtMs: number | undefined;
   readonly revokedAtMs: number | undefined;
 }

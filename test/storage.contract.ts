@@ -391,6 +391,8 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.equal(roleOf(grant.caller), 'member');
       assert.deepEqual(grant.caller.scopes, new Set(['plants:read']));
       assert.deepEqual([grant.expiresAtMs, grant.revokedAtMs], [9_000, undefined]);
+      const { tokenId: id, userName, storeName, role } = grant;
+      assert.deepEqual([id, userName, storeName, role], [tokenId(hash), 'alice', 'main', 'member']);
       assert.equal(await storage.identify({ tokenHash: randomBytes(tokenHashBytes) }), undefined);
     });
 

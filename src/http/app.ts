@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Storage } from '../storage.ts';
+import { Authentication } from './auth.ts';
 import { acceptJsonBodies } from './body.ts';
 import { handleClientError } from './client-errors.ts';
 import { Connections, lingerOnClose } from './connections.ts';
@@ -24,6 +25,7 @@ import {
   requestTimeoutMs,
 } from './limits.ts';
 import { asProblem, problemHandler, sendProblem } from './problems.ts';
+import { tokenRoutes } from './token.ts';
 import { validateRequests } from './validation.ts';
 
 export interface AppOptions {
@@ -99,7 +101,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     if (isLast) reply.header('connection', 'close');
     // The client may still be sending when it gets the response.
     if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerOnClose(raw.socket);
-    if (request.caller !== undefined) connections.markAuthenticated(raw.socket);
+    if (request.grant !== undefined) connections.markAuthenticated(raw.socket);
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
@@ -116,7 +118,10 @@ export function addRoutes(
   app: FastifyInstance,
   { storage, log, baseUrl, stopping }: AppOptions,
 ): void {
-  plantRoutes(app, { storage, log, baseUrl });
+  const authentication = new Authentication(storage);
+  app.decorateRequest('grant');
+  plantRoutes(app, { storage, authentication, log, baseUrl });
+  tokenRoutes(app, authentication);
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
 }

@@ -3,7 +3,7 @@
  * from the next request on.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { stateOf, type Caller, type Credential, type Grant, type Scope } from '../access.ts';
+import { stateOf, type Credential, type Grant, type Scope } from '../access.ts';
 import type { IdentityStorage } from '../identity-storage.ts';
 import { Cache } from '../cache.ts';
 import { Problem } from '../problem.ts';
@@ -13,8 +13,8 @@ import { Lookups } from './lookups.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set only on routes that require a scope. */
-    caller: Caller;
+    /** What the token grants. Set only on routes that require a token. */
+    grant: Grant;
   }
 }
 
@@ -47,7 +47,8 @@ export class Authentication {
   /** Returns an onRequest hook that refuses requests without a valid token that grants the scope. */
   requireScope(scope: Scope) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      const caller = await this.#authenticate(request, reply);
+      const grant = await this.#authenticate(request, reply);
+      const { caller } = grant;
       if (!caller.scopes.has(scope)) {
         setChallenge(reply, `error="insufficient_scope", scope="${scope}"`);
         throw new Problem(
@@ -55,11 +56,18 @@ export class Authentication {
           `This operation requires the scope ${scope}; the token has ${[...caller.scopes].join(' ')}.`,
         );
       }
-      request.caller = caller;
+      request.grant = grant;
     };
   }
 
-  async #authenticate(request: FastifyRequest, reply: FastifyReply): Promise<Caller> {
+  /** Returns an onRequest hook that refuses requests without a valid token. */
+  requireToken() {
+    return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+      request.grant = await this.#authenticate(request, reply);
+    };
+  }
+
+  async #authenticate(request: FastifyRequest, reply: FastifyReply): Promise<Grant> {
     const { authorization } = request.headers;
     if (authorization === undefined) {
       setChallenge(reply);
@@ -83,7 +91,7 @@ export class Authentication {
     if (grant === undefined)
       return refuse('There is no such token. Check that it was created for this service.');
     const state = stateOf(grant, Date.now());
-    return state === 'active' ? grant.caller : refuse(`The token is ${state}; get a new one.`);
+    return state === 'active' ? grant : refuse(`The token is ${state}; get a new one.`);
   }
 
   async #lookUp(

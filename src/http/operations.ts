@@ -7,7 +7,7 @@ import type { FastifyTypeProvider } from 'fastify';
 import { maxId } from '../ids.ts';
 import { NewPlant, PlantField, PlantId, Tag } from '../plant.ts';
 import { publish, Type } from '../typebox.ts';
-import { Health, json, Plant, response, responses } from './responses.ts';
+import { Health, json, Plant, response, responses, Token } from './responses.ts';
 
 /** Derives the types of a validated request from its schemas. Responses are text, so they have no type here. */
 export interface TypeBoxProvider extends FastifyTypeProvider {
@@ -134,6 +134,21 @@ export const deletePlant = {
     204: response('The plant is deleted.', []),
     404: responses.NotFound,
     ...plantOperation,
+  },
+};
+
+export const findToken = {
+  operationId: 'findToken',
+  summary: 'Get your token',
+  description:
+    'Returns what the token of the request grants, to whom and until when. Any valid token is enough: it needs no scope.',
+  tags: ['tokens'],
+  querystring: Type.Object({}, strict),
+  response: {
+    200: json('What the token grants.', Token),
+    401: responses.InvalidToken,
+    503: responses.Unavailable,
+    ...anyOperation,
   },
 };
 

@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import { plantJson } from '../plant.ts';
 import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
-import { Authentication } from './auth.ts';
+import type { Authentication } from './auth.ts';
 import { listPlants, type ListQuery } from './list.ts';
 import * as operations from './operations.ts';
 import { sendText } from './send.ts';
@@ -17,6 +17,7 @@ const jsonMediaType = 'application/json';
 
 export interface PlantRoutesOptions {
   storage: Storage;
+  authentication: Authentication;
   log: Logger;
   /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
   baseUrl: string;
@@ -24,20 +25,18 @@ export interface PlantRoutesOptions {
 
 export function plantRoutes(
   app: FastifyInstance,
-  { storage, log, baseUrl }: PlantRoutesOptions,
+  { storage, authentication, log, baseUrl }: PlantRoutesOptions,
 ): void {
   const budgets = new ResponseBudget();
   const routes = app.withTypeProvider<operations.TypeBoxProvider>();
-  const authentication = new Authentication(storage);
   const readOptions = { onRequest: authentication.requireScope('plants:read') };
   const writeOptions = { onRequest: authentication.requireScope('plants:write') };
-  app.decorateRequest('caller');
 
   routes.post(
     '/plants',
     { ...writeOptions, schema: operations.createPlant },
     async (request, reply) => {
-      const plant = await storage.createPlant(request.caller, request.body);
+      const plant = await storage.createPlant(request.grant.caller, request.body);
       reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
       return sendText(reply, jsonMediaType, plantJson(plant, request.query.fields));
     },
@@ -47,7 +46,8 @@ export function plantRoutes(
     '/plants',
     { ...readOptions, schema: operations.listPlants },
     async (request, reply) => {
-      const { caller, query } = request;
+      const { query } = request;
+      const { caller } = request.grant;
       const context = {
         storage,
         caller,
@@ -71,7 +71,7 @@ export function plantRoutes(
     '/plants/:id',
     { ...readOptions, schema: operations.findPlant },
     async (request, reply) => {
-      const plant = await storage.findPlant(request.caller, request.params.id);
+      const plant = await storage.findPlant(request.grant.caller, request.params.id);
       if (plant === undefined) throw plantNotFound();
       return sendText(reply, jsonMediaType, plantJson(plant, request.query.fields));
     },
@@ -81,7 +81,7 @@ export function plantRoutes(
     '/plants/:id',
     { ...writeOptions, schema: operations.deletePlant },
     async (request, reply) => {
-      const deleted = await storage.deletePlant(request.caller, request.params.id);
+      const deleted = await storage.deletePlant(request.grant.caller, request.params.id);
       if (!deleted) throw plantNotFound();
       return reply.code(204).send();
     },

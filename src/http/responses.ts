@@ -3,6 +3,7 @@
  * under its name in `components`. The examples of problems are those of docs/errors.md.
  */
 import type { TSchema } from '@sinclair/typebox';
+import { roles, scopes, type Role, type Scope } from '../access.ts';
 import { maxId } from '../ids.ts';
 import { NewPlant, PlantField } from '../plant.ts';
 import type { ProblemKind } from '../problem.ts';
@@ -80,6 +81,48 @@ const Problem = Type.Object(
   { description: 'Why a request failed (RFC 9457).' },
 );
 
+const TokenRole = Type.Unsafe<Role>({
+  type: 'string',
+  enum: roles,
+  description:
+    'The role of the user: a `member` can access their own plants, a `manager` every plant in the store.',
+});
+
+export const Token = Type.Object(
+  {
+    id: Type.String({
+      description: 'The public id of the token, as `plant-store token list` shows it.',
+    }),
+    user: Type.String({ description: 'The name of the calling user.' }),
+    store: Type.String({ description: 'The name of the store that the user belongs to.' }),
+    role: TokenRole,
+    scopes: Type.Array(
+      Type.Unsafe<Scope>({ type: 'string', enum: scopes, description: 'One kind of operation.' }),
+      { description: 'The operations that the token allows.' },
+    ),
+    expiresAt: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        description: 'When the token expires (RFC 3339). Absent if it never does.',
+      }),
+    ),
+  },
+  {
+    description:
+      'What a token grants, to whom and until when. Ignore members that you do not know.',
+    examples: [
+      {
+        id: '22894e9580395e64',
+        user: 'alice',
+        store: 'main',
+        role: 'member',
+        scopes: ['plants:read', 'plants:write'],
+        expiresAt: '2027-01-31T12:00:00.000Z',
+      },
+    ],
+  },
+);
+
 export const Health = Type.Object(
   { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
   {
@@ -88,7 +131,7 @@ export const Health = Type.Object(
   },
 );
 
-export const schemas = { NewPlant, Plant, PlantField, Problem, Fault, Health };
+export const schemas = { NewPlant, Plant, PlantField, Token, Problem, Fault, Health };
 
 function header(description: string, example: unknown, schema: object = { type: 'string' }) {
   return { description, required: true, schema, example };

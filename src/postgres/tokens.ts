@@ -46,10 +46,6 @@ export const tokenSql = {
       SELECT store, user_id, scopes, expires_at, revoked_at
       FROM plant_store.tokens WHERE hash = $1`,
   ),
-  findRole: prepared<readonly [role: Role]>(
-    'find_role',
-    'SELECT role FROM plant_store.users WHERE store = $1 AND id = $2',
-  ),
   findStore: prepared<readonly [store: number]>(
     'find_store',
     'SELECT store FROM plant_store.store_names WHERE name = $1',
@@ -167,8 +163,8 @@ export class Tokens {
       [tokenSql.addToken, values],
     ];
     await this.#changeGrants(storeNumber, change, async () => {
-      const [row] = await this.#pool.read(tokenSql.findRole, [storeNumber, userNumber]);
-      return row?.[0] === role;
+      const [row] = await this.#pool.read(tokenSql.describeUser, [storeNumber, userNumber]);
+      return row?.[2] === role;
     });
   }
 
@@ -185,14 +181,19 @@ export class Tokens {
     const [store, user] = found;
     // Read the token again after the versions, so that it is at least as new as they are.
     const versions = await this.#freshness.refresh(store);
-    const [[tokenRow], [roleRow]] = await Promise.all([
+    const [[tokenRow], [userRow]] = await Promise.all([
       this.#pool.read(tokenSql.findToken, [bytes]),
-      this.#pool.read(tokenSql.findRole, [store, user]),
+      this.#pool.read(tokenSql.describeUser, [store, user]),
     ]);
-    if (tokenRow === undefined || roleRow === undefined) return undefined;
+    if (tokenRow === undefined || userRow === undefined) return undefined;
     const [, , scopes, expiresAt, revokedAt] = tokenRow;
+    const [storeName, userName, role] = userRow;
     const grant = {
-      caller: callerOf({ store, user }, roleRow[0], parseScopes(scopes)),
+      caller: callerOf({ store, user }, role, parseScopes(scopes)),
+      tokenId: tokenId(tokenHash),
+      storeName,
+      userName,
+      role,
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };

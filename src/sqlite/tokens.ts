@@ -14,8 +14,9 @@ const selectRecords = `
 
 export const tokenSql = {
   findGrant: `
-    SELECT tokens.store, tokens.user, users.role, tokens.scopes, tokens.expires_at, tokens.revoked_at
-    FROM tokens JOIN users USING (store, user) WHERE tokens.hash = ?`,
+    SELECT tokens.store, tokens.user, stores.name, users.name, users.role, tokens.scopes,
+           tokens.expires_at, tokens.revoked_at
+    FROM tokens JOIN stores USING (store) JOIN users USING (store, user) WHERE tokens.hash = ?`,
   listAll: `${selectRecords} WHERE tokens.hash > :after ORDER BY tokens.hash LIMIT :limit`,
   listStore: `${selectRecords} WHERE tokens.hash > :after AND stores.name = :store
     ORDER BY tokens.hash LIMIT :limit`,
@@ -74,9 +75,13 @@ export class Tokens {
   findGrant(hash: Uint8Array): Grant | undefined {
     const row = this.#findGrant.get(hash);
     if (row === undefined) return undefined;
-    const [store, user, role, scopes, expiresAt, revokedAt] = row;
+    const [store, user, storeName, userName, role, scopes, expiresAt, revokedAt] = row;
     return {
       caller: callerOf({ store, user }, role, parseScopes(scopes)),
+      tokenId: tokenId(hash),
+      storeName,
+      userName,
+      role,
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
@@ -107,6 +112,8 @@ export class Tokens {
 type GrantRow = [
   store: number,
   user: number,
+  storeName: string,
+  userName: string,
   role: Role,
   scopes: string,
   expiresAt: number | null,

@@ -5,7 +5,7 @@ import { scanStepEndSql, findSql, listSql, scanStepSql } from '../../src/postgre
 import { tokenSql } from '../../src/postgres/tokens.ts';
 import { refreshSql } from '../../src/postgres/freshness.ts';
 
-const { findToken, findRole, listAll: _all, listStore: _store, ...others } = tokenSql;
+const { findToken, describeUser, listAll: _all, listStore: _store, ...others } = tokenSql;
 
 /** All that requests send. */
 export const ofRequests: readonly Statement[] = [
@@ -17,7 +17,7 @@ export const ofRequests: readonly Statement[] = [
   ...Object.values(groupSql),
   ...Object.values(changeStatements).map(({ statement }) => statement),
   findToken,
-  findRole,
+  describeUser,
 ];
 
 /** What commands send about one token, user or store. */
