@@ -1,0 +1,124 @@
+/**
+ * The error of the client. Every failed call throws one, unless your signal aborts the call: it then throws the
+ * reason of the signal.
+ */
+import type { Fault, Problem, ProblemKind } from './types.ts';
+
+/**
+ * Problems that the client finds itself:
+ * - `network`: the connection failed, or it closed before the whole response arrived
+ * - `timeout`: the call took longer than `timeoutMs`
+ * - `unexpected-response`: the response is not one of a Plant Store; a proxy can send such responses
+ */
+export type ClientProblemKind = 'network' | 'timeout' | 'unexpected-response';
+
+/** Later versions of the service can respond with kinds that are not listed here. */
+export type AnyProblemKind = ProblemKind | ClientProblemKind | (string & {});
+
+/** What is known about a failure. */
+export interface Failure extends Problem {
+  kind: AnyProblemKind;
+  requestId?: string | undefined;
+  retryAfterSeconds?: number | undefined;
+  cause?: unknown;
+}
+
+export class PlantStoreError extends Error {
+  override readonly name = 'PlantStoreError';
+  /** The kind of problem: the last segment of `type`. If your code does not know it, use `status`. */
+  readonly kind: AnyProblemKind;
+  /** The type of the problem document; `about:blank` if there is no document. */
+  readonly type: string;
+  /** The kind in a few words, for people. */
+  readonly title: string;
+  /** The status code of the response; 0 if there is no response. */
+  readonly status: number;
+  /** What went wrong and how to fix it, for people. */
+  readonly detail: string;
+  /** Every fault of invalid input; empty for other problems. */
+  readonly errors: readonly Fault[];
+  /** Identifies the request in the log of the service. */
+  readonly requestId: string | undefined;
+  /** How many seconds to wait before you try again, if the response specifies that. */
+  readonly retryAfterSeconds: number | undefined;
+  /** True if the call may have changed the store although it failed. Always false for calls that only read. */
+  readonly outcomeUnknown: boolean;
+
+  constructor(failure: Failure, outcomeUnknown: boolean) {
+    super(`${failure.kind}: ${failure.detail}`, { cause: failure.cause });
+    this.kind = failure.kind;
+    this.type = failure.type;
+    this.title = failure.title;
+    this.status = failure.status;
+    this.detail = failure.detail;
+    this.errors = failure.errors ?? [];
+    this.requestId = failure.requestId;
+    this.retryAfterSeconds = failure.retryAfterSeconds;
+    this.outcomeUnknown = outcomeUnknown;
+  }
+}
+
+export function isProblem(error: unknown, kind: AnyProblemKind): error is PlantStoreError {
+  return error instanceof PlantStoreError && error.kind === kind;
+}
+
+/** The failure that a response describes. */
+export function failureOf({ status, headers }: Response, json: unknown): Failure {
+  const retryAfter = headers.get('retry-after') ?? '';
+  const context = {
+    status,
+    requestId: headers.get('x-request-id') ?? undefined,
+    retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined,
+  };
+  if (isProblemDocument(json)) return { ...json, ...context, kind: kindOf(json.type) };
+  return { ...unexpectedResponse(detailOf(status)), ...context };
+}
+
+export function unexpectedResponse(detail: string): Failure {
+  return {
+    kind: 'unexpected-response',
+    type: 'about:blank',
+    title: 'Not a response of Plant Store',
+    status: 0,
+    detail,
+  };
+}
+
+function detailOf(status: number): string {
+  // Browsers hide the status of a redirect.
+  if (status < 400)
+    return 'The address redirects to another one. Set `url` to the address of the service itself.';
+  return `The response with the status ${status} is not one of Plant Store. Check \`url\`, and any proxy in between.`;
+}
+
+export function networkFailure(cause: unknown): Failure {
+  return {
+    kind: 'network',
+    type: 'about:blank',
+    title: 'The connection failed',
+    status: 0,
+    detail: 'The connection failed before the whole response arrived. Check `url` and the network.',
+    cause,
+  };
+}
+
+export function timeoutFailure(timeoutMs: number): Failure {
+  return {
+    kind: 'timeout',
+    type: 'about:blank',
+    title: 'The call took too long',
+    status: 0,
+    detail: `There was no whole response within ${timeoutMs} ms. Try again, or set a larger \`timeoutMs\`.`,
+  };
+}
+
+/** `urn:plant-store:problem:id-taken` and `/problems/id-taken` have the kind `id-taken`. */
+function kindOf(type: string): AnyProblemKind {
+  return type.slice(Math.max(type.lastIndexOf('/'), type.lastIndexOf(':')) + 1);
+}
+
+function isProblemDocument(json: unknown): json is Problem {
+  if (typeof json !== 'object' || json === null) return false;
+  const { type, title, detail } = json as Partial<Problem>; // checked below
+  return [type, title, detail].every((member) => typeof member === 'string');
+}

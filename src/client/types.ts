@@ -1,0 +1,74 @@
+// Generated from openapi.json by `npm run openapi`. Do not edit it.
+
+/** A plant to create. A JSON object with the fields name, id and tag. */
+export interface NewPlant {
+  /** What the plant is called. A string of 1 to 200 Unicode code points, at least one of them not white space, without control characters and lone surrogates. */
+  name: string;
+  /** The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held. An integer from 1 to 9007199254740991. */
+  id?: number;
+  /** A word of your own to find the plant by. Without it, the tag is empty. A string of at most 100 Unicode code points, without control characters and lone surrogates. */
+  tag?: string;
+}
+
+/** A plant with the fields that `fields` names: `name` and `tag` by default. */
+export interface Plant {
+  /** What the plant is called, exactly as it was sent. */
+  name?: string;
+  /** Its tag; empty if it has none. */
+  tag?: string;
+  /** Its id, unique in the store. Present only if `fields` names it. */
+  id?: number;
+}
+
+export type PlantField = 'id' | 'name' | 'tag';
+
+/** Why a request failed (RFC 9457). */
+export interface Problem {
+  /** The kind of problem: a stable name, not an address. Write code against it. */
+  type: string;
+  /** The kind of problem in a few words, for people. */
+  title: string;
+  /** The status code of the response. */
+  status: number;
+  /** What went wrong this time and how to fix it, for people. */
+  detail: string;
+  /** Every fault of invalid input, one entry for each. */
+  errors?: Fault[];
+}
+
+/** One thing that is wrong with the input: in the body or in a parameter. */
+export interface Fault {
+  /** The place in the body, as a JSON Pointer (RFC 6901); empty for the whole body. */
+  pointer?: string;
+  /** The name of the query or path parameter. */
+  parameter?: string;
+  /** What is wrong there and how to fix it. */
+  detail: string;
+}
+
+/** The response of a successful health check. */
+export interface Health {
+  /** Always `ok`. */
+  status: 'ok';
+}
+
+/** The kinds of problems that the service responds with. */
+export type ProblemKind =
+  | 'invalid-request'
+  | 'invalid-token'
+  | 'insufficient-scope'
+  | 'plant-not-found'
+  | 'path-not-found'
+  | 'method-not-allowed'
+  | 'request-timeout'
+  | 'id-taken'
+  | 'ids-exhausted'
+  | 'body-too-large'
+  | 'unsupported-media-type'
+  | 'expectation-failed'
+  | 'headers-too-large'
+  | 'internal-error'
+  | 'overloaded'
+  | 'storage-full'
+  | 'storage-unavailable'
+  | 'outcome-unknown';

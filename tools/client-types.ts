@@ -1,0 +1,76 @@
+/**
+ * Generates the types of the client from openapi.json. `npm run openapi` writes them to src/client/types.ts. A test
+ * compares the committed file with the generated types.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { format, resolveConfig } from 'prettier';
+import { openapiFile } from './openapi.ts';
+
+export const clientTypesFile = fileURLToPath(new URL('../src/client/types.ts', import.meta.url));
+
+/** The parts of JSON Schema that openapi.json uses. */
+interface Schema {
+  $ref?: string;
+  type?: string;
+  enum?: string[];
+  items?: Schema;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  description?: string;
+}
+
+interface Components {
+  schemas: Record<string, Schema>;
+  examples: Record<string, unknown>;
+}
+
+/** The types as text, as they are committed. */
+export async function clientTypesText(): Promise<string> {
+  const { components }: { components: Components } = JSON.parse(readFileSync(openapiFile, 'utf8'));
+  const { schemas, examples } = components;
+  const declarations = [
+    ...Object.entries(schemas).map(([name, schema]) => declaration(name, schema)),
+    declaration('ProblemKind', {
+      enum: Object.keys(examples),
+      description: 'The kinds of problems that the service responds with.',
+    }),
+  ];
+  const text = `// Generated from openapi.json by \`npm run openapi\`. Do not edit it.\n\n${declarations.join('\n\n')}`;
+  const style = await resolveConfig(clientTypesFile);
+  return format(text, { ...style, filepath: clientTypesFile });
+}
+
+function declaration(name: string, schema: Schema): string {
+  const isObject = schema.type === 'object';
+  const head = isObject ? `interface ${name}` : `type ${name} =`;
+  return `${comment(schema)}export ${head} ${typeOf(schema)}`;
+}
+
+function typeOf({ $ref, type, enum: values, items, properties = {}, required }: Schema): string {
+  if ($ref !== undefined) return $ref.slice($ref.lastIndexOf('/') + 1);
+  if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(' | ');
+  switch (type) {
+    case 'string':
+      return 'string';
+    case 'integer':
+      return 'number';
+    case 'array':
+      return `${typeOf(items ?? {})}[]`;
+    case 'object': {
+      const members = Object.entries(properties).map(
+        ([name, schema]) =>
+          `${comment(schema)}${name}${required?.includes(name) ? '' : '?'}: ${typeOf(schema)};`,
+      );
+      return `{\n${members.join('\n')}\n}`;
+    }
+    default:
+      throw new Error(`No TypeScript type for ${type}. Add it to tools/client-types.ts.`);
+  }
+}
+
+function comment({ description }: Schema): string {
+  return description === undefined ? '' : `/** ${description} */\n`;
+}
+
+if (import.meta.main) writeFileSync(clientTypesFile, await clientTypesText());
