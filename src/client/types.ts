@@ -22,6 +22,22 @@ export interface Plant {
 
 export type PlantField = 'id' | 'name' | 'tag';
 
+/** What a token grants, to whom and until when. Ignore members that you do not know. */
+export interface Token {
+  /** The public id of the token, as `plant-store token list` shows it. */
+  id: string;
+  /** The name of the calling user. */
+  user: string;
+  /** The name of the store that the user belongs to. */
+  store: string;
+  /** The role of the user: a `member` can access their own plants, a `manager` every plant in the store. */
+  role: 'member' | 'manager';
+  /** The operations that the token allows. */
+  scopes: 'plants:read' | 'plants:write'[];
+  /** When the token expires (RFC 3339). Absent if it never does. */
+  expiresAt?: string;
+}
+
 /** Why a request failed (RFC 9457). */
 export interface Problem {
   /** The kind of problem: a stable name, not an address. Write code against it. */
