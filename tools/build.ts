@@ -3,7 +3,7 @@
  * are copied, because it is only a development dependency.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, rmSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,9 +14,21 @@ const swaggerUi = dirname(createRequire(import.meta.url).resolve('swagger-ui-dis
 
 process.chdir(root);
 rmSync('dist', { recursive: true, force: true });
-execFileSync('tsc', ['--project', 'tsconfig.build.json'], { stdio: 'inherit' });
+for (const project of ['tsconfig.build.json', 'tsconfig.build.browser.json']) {
+  execFileSync('tsc', ['--project', project], { stdio: 'inherit' });
+}
 for (const storage of ['sqlite', 'postgres']) {
   cpSync(`src/${storage}/migrations`, `dist/${storage}/migrations`, { recursive: true });
+}
+for (const file of globSync('web/**/*.{css,html,svg}', { cwd: 'src' })) {
+  const text = readFileSync(join('src', file), 'utf8');
+  const target = join('dist', file);
+  mkdirSync(dirname(target), { recursive: true });
+  // The page names its modules as in a checkout.
+  writeFileSync(
+    target,
+    file.endsWith('.html') ? text.replaceAll(/(?<=(?:src|href)="[^"]*)\.ts(?=")/g, '.js') : text,
+  );
 }
 mkdirSync('dist/http/swagger-ui');
 for (const file of [...Object.keys(assets), 'LICENSE', 'NOTICE']) {

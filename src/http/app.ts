@@ -27,6 +27,7 @@ import {
 import { asProblem, problemHandler, sendProblem } from './problems.ts';
 import { tokenRoutes } from './token.ts';
 import { validateRequests } from './validation.ts';
+import { webRoutes } from './web.ts';
 
 export interface AppOptions {
   storage: Storage;
@@ -124,6 +125,7 @@ export function addRoutes(
   tokenRoutes(app, authentication);
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
+  webRoutes(app);
 }
 
 function logRequests(app: FastifyInstance, log: Logger): void {

@@ -4,10 +4,10 @@
  */
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { pathNotFound } from './problems.ts';
 
 export interface Document {
-  path: string;
   read: () => Promise<Buffer>;
   /** The media type and other headers of the document. */
   headers: Record<string, string>;
@@ -24,7 +24,40 @@ interface Representations {
   gzip: Representation;
 }
 
-export function serveDocument(app: FastifyInstance, { path, read, headers }: Document): void {
+type Responder = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+
+export function serveDocument(
+  app: FastifyInstance,
+  { path, ...document }: Document & { path: string },
+): void {
+  app.route({ method: ['GET', 'HEAD'], url: path, handler: responderFor(document) });
+}
+
+/** Serves `<path>/<name>` for every name that `find` returns a document for. `find` is called until it does. */
+export function serveDocuments(
+  app: FastifyInstance,
+  path: string,
+  find: (name: string) => Promise<Document | undefined>,
+): void {
+  const responders = new Map<string, Responder>();
+  app.route<{ Params: { name: string } }>({
+    method: ['GET', 'HEAD'],
+    url: `${path}/:name`,
+    handler: async (request, reply) => {
+      const { name } = request.params;
+      let respond = responders.get(name);
+      if (respond === undefined) {
+        const document = await find(name);
+        if (document === undefined) throw pathNotFound();
+        respond = responderFor(document);
+        responders.set(name, respond);
+      }
+      return respond(request, reply);
+    },
+  });
+}
+
+function responderFor({ read, headers }: Document): Responder {
   let cached: Promise<Representations> | undefined;
   const load = () =>
     (cached ??= encode(read).catch((error: unknown) => {
@@ -32,22 +65,18 @@ export function serveDocument(app: FastifyInstance, { path, read, headers }: Doc
       throw error;
     }));
 
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: path,
-    handler: async (request, reply) => {
-      const { plain, gzip } = await load();
-      const isGzip = wantsGzip(request.headers['accept-encoding']);
-      const { bytes, etag } = isGzip ? gzip : plain;
-      reply.header('cache-control', 'no-cache').headers(headers);
-      reply.header('vary', 'Accept-Encoding').header('etag', etag);
-      if (matchesEtag(request.headers['if-none-match'], etag)) {
-        return reply.removeHeader('content-type').code(304).send();
-      }
-      if (isGzip) reply.header('content-encoding', 'gzip');
-      return reply.send(bytes);
-    },
-  });
+  return async (request, reply) => {
+    const { plain, gzip } = await load();
+    const isGzip = wantsGzip(request.headers['accept-encoding']);
+    const { bytes, etag } = isGzip ? gzip : plain;
+    reply.header('cache-control', 'no-cache').headers(headers);
+    reply.header('vary', 'Accept-Encoding').header('etag', etag);
+    if (matchesEtag(request.headers['if-none-match'], etag)) {
+      return reply.removeHeader('content-type').code(304).send();
+    }
+    if (isGzip) reply.header('content-encoding', 'gzip');
+    return reply.send(bytes);
+  };
 }
 
 /**

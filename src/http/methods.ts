@@ -4,10 +4,9 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, HTTPMethods } from 'fastify';
-import { Problem } from '../problem.ts';
 import { refuseConnect } from './client-errors.ts';
 import type { Connections } from './connections.ts';
-import { methodNotAllowed } from './problems.ts';
+import { methodNotAllowed, pathNotFound } from './problems.ts';
 
 /** Call it before the first route is added, because it collects the methods of all routes. */
 export function handleOtherMethods(app: FastifyInstance, connections: Connections): void {
@@ -19,14 +18,13 @@ export function handleOtherMethods(app: FastifyInstance, connections: Connection
 
   // A hook instead of a handler, because hooks run before the body is checked, which can be of any type here.
   app.addHook<{ Params: Record<string, string> }>('onRequest', (request, reply, done) => {
-    if (!request.is404 && !hasEmptyParam(request.params)) return done();
     const { url = '' } = request.raw;
-    const isServerWide = url.startsWith('*'); // the server, not a path (RFC 9110, section 9.3.7)
+    // The server, not a path (RFC 9110, section 9.3.7). The router treats it as "/".
+    const isServerWide = url.startsWith('*');
+    if (!request.is404 && !isServerWide && !hasEmptyParam(request.params)) return done();
     const allowed = [...methods].filter((method) => isServerWide || hasRoute(app, method, url));
     if (allowed.length === 0) {
-      return done(
-        new Problem('path-not-found', 'There is nothing at this path. /docs lists the paths.'),
-      );
+      return done(pathNotFound());
     }
     const allow = allowHeader(allowed);
     reply.header('allow', allow);

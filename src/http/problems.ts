@@ -123,6 +123,10 @@ export function requestTimeout(): Problem {
   );
 }
 
+export function pathNotFound(): Problem {
+  return new Problem('path-not-found', 'There is nothing at this path. /docs lists the paths.');
+}
+
 export function methodNotAllowed(allow: string): Problem {
   return new Problem('method-not-allowed', `This path supports ${allow}.`);
 }

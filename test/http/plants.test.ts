@@ -209,7 +209,6 @@ describe('HEAD and OPTIONS', () => {
     const { call } = await startApp(t);
     for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE']) {
       for (const path of [
-        '/',
         '/plant',
         '/openapiXjson',
         '/plants/',

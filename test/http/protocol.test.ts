@@ -64,6 +64,7 @@ const broken: Record<string, [bytes: string, status: number]> = {
   ],
   'a fragment in the path': [request('GET /plants#top', ['Host: x']), 400],
   'a fragment in the query': [request('GET /plants?tag=a#b', ['Host: x']), 400],
+  'an asterisk with GET': [request('GET *', ['Host: x']), 405],
   'an asterisk for the first slash': [request('GET *livez', ['Host: x']), 400],
   'a path with a slash at its end': [request('GET /plants/', ['Host: x']), 404],
 };
@@ -107,12 +108,12 @@ it('uses the host of an absolute URL instead of the Host header', async (t) => {
     'http://x:65536/livez': 400,
     'http:///livez': 400,
     'http://?/livez': 400,
-    'http://x?/livez': 404,
-    'http://x': 404,
+    'http://x?/livez': 200,
+    'http://x': 200,
   };
   for (const [target, status] of Object.entries(statuses)) {
-    const answer = read(await exchange(port, request(`GET ${target}`, ['Host: other.example'])));
-    assert.equal(answer.status, status, target);
+    const answer = await exchange(port, request(`GET ${target}`, ['Host: other.example']));
+    assert.equal(answer.split(' ')[1], String(status), target);
   }
   const wrong = await exchange(port, request('GET http://x/livez', ['Host: a b']));
   assert.match(wrong, /^HTTP\/1\.1 400 /);

@@ -29,6 +29,8 @@ const allowed: Record<Route, string> = {
   one: 'DELETE, GET, HEAD, OPTIONS',
   health: 'GET, HEAD, OPTIONS',
   document: 'GET, HEAD, OPTIONS',
+  file: 'GET, HEAD, OPTIONS',
+  token: 'GET, HEAD, OPTIONS',
   whole: 'DELETE, GET, HEAD, OPTIONS, POST',
   none: '',
 };
@@ -125,7 +127,7 @@ function isHost(host: string): boolean {
   return /^(?:\[[\da-fA-F:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-fA-F]{2})*)(?::\d*)?$/.test(host);
 }
 
-/** The user of the request, if it gets as far as an operation on plants. */
+/** The user of the request, if it gets as far as an operation that needs a token. */
 function judgeRoute(
   request: Request,
   { route, isBroken, hasDots }: ReturnType<typeof judgeTarget>,
@@ -160,17 +162,23 @@ function judgeRoute(
     add(stage.target, stage.target, { status: 405, kind: 'method-not-allowed', allow });
   } else if (!isAllowed) {
     add(stage.target, stage.target, { status: 405, kind: 'method-not-allowed', allow });
-  } else if (route === 'health' || route === 'document') {
+  } else if (route === 'health' || route === 'document' || route === 'file') {
     // RFC 9110, section 13.1.2: the client has whatever there is.
     const isKnown = route === 'document' && sent(request, 'if-none-match').includes('*');
-    add(stage.store, stage.store, { status: isKnown ? 304 : 200 });
+    const outcome = route === 'file' ? notFound : { status: isKnown ? 304 : 200 };
+    add(stage.store, stage.store, outcome);
     if (mayHaveBody(request)) judgeUnwantedBody(request, add, optional);
     if (request.target.includes('?')) add(stage.input, optional, invalid);
-  } else return judgeToken(request, world, add);
+  } else return judgeToken(request, route, world, add);
   return undefined;
 }
 
-function judgeToken(request: Request, { grants }: World, add: Add): Grant | undefined {
+function judgeToken(
+  request: Request,
+  route: Route,
+  { grants }: World,
+  add: Add,
+): Grant | undefined {
   const values = sent(request, 'authorization');
   const [value = ''] = values;
   const refuse = (challenge: string) =>
@@ -183,7 +191,7 @@ function judgeToken(request: Request, { grants }: World, add: Add): Grant | unde
     return undefined;
   }
   const scope = ['GET', 'HEAD'].includes(request.method) ? 'plants:read' : 'plants:write';
-  if (grant.scopes.includes(scope)) return grant;
+  if (route === 'token' || grant.scopes.includes(scope)) return grant;
   const challenge = `Bearer error="insufficient_scope", scope="${scope}"`;
   add(stage.scope, stage.scope, { status: 403, kind: 'insufficient-scope', challenge });
   return undefined;

@@ -5,7 +5,7 @@
 import { exactInteger, maxId, isTag } from './json.ts';
 import type { Bytes } from './request.ts';
 
-export type Route = 'list' | 'one' | 'health' | 'document' | 'whole' | 'none';
+export type Route = 'list' | 'one' | 'health' | 'document' | 'file' | 'token' | 'whole' | 'none';
 
 export interface Target {
   route: Route;
@@ -22,7 +22,7 @@ export const fieldNames = ['id', 'name', 'tag'] as const;
 export type Field = (typeof fieldNames)[number];
 
 const healthPaths = ['/livez', '/readyz'];
-const documentPaths = ['/openapi.json', '/docs', '/docs/start.js'];
+const documentPaths = ['/', '/web/theme.css', '/openapi.json', '/docs', '/docs/start.js'];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function judgeTarget(target: Bytes): Target {
@@ -45,9 +45,16 @@ export function judgeTarget(target: Bytes): Target {
   const whole = `/${segments.join('/')}`;
   if (healthPaths.includes(whole)) return { ...found, route: 'health' };
   if (documentPaths.includes(whole)) return { ...found, route: 'document' };
+  if (isFile(segments)) return { ...found, route: 'file' };
+  if (whole === '/token') return { ...found, route: 'token' };
   if (segments[0] !== 'plants' || segments.length > 2) return { ...found, route: 'none' };
   if (segments.length === 1) return { ...found, route: 'list' };
   return { ...found, route: segments[1] === '' ? 'none' : 'one' };
+}
+
+/** A name that no file has, in a folder that has files: documents are judged before. */
+function isFile([folder = '', name = '', ...more]: readonly (string | undefined)[]): boolean {
+  return ['web', 'client'].includes(folder) && name !== '' && more.length === 0;
 }
 
 /** Undefined if it is not percent-encoded UTF-8. */

@@ -1,0 +1,68 @@
+/**
+ * Serves the page at `/`, and the modules and styles that it loads: `/web/<file>` and `/client/<file>`. A checkout
+ * needs no build: its TypeScript modules are sent without their types. The package has JavaScript modules.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import type { FastifyInstance } from 'fastify';
+import { serveDocument, serveDocuments, type Document } from './documents.ts';
+
+/** The page needs nothing but the files and the API of its own origin. */
+const pageHeaders = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+    "require-trusted-types-for 'script'",
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+};
+
+const mediaTypes: Record<string, string> = {
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
+  ts: 'text/javascript; charset=utf-8',
+};
+
+/** The URLs in the page are relative, so a path prefix works. */
+export function webRoutes(app: FastifyInstance): void {
+  serveDocument(app, {
+    path: '/',
+    read: () => readFile(new URL('../web/index.html', import.meta.url)),
+    headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
+  });
+  for (const folder of ['web', 'client']) serveDocuments(app, `/${folder}`, filesOf(folder));
+}
+
+/** Finds the files of a folder beside this one by name. Its list is read once, at the first request. */
+function filesOf(folder: string): (name: string) => Promise<Document | undefined> {
+  const url = new URL(`../${folder}/`, import.meta.url);
+  let names: Promise<string[]> | undefined;
+  return async (name) => {
+    const [, extension = ''] = /^[\w-]+\.(\w+)$/.exec(name) ?? [];
+    const mediaType = mediaTypes[extension];
+    if (mediaType === undefined) return undefined;
+    names ??= readdir(url);
+    if (!(await names).includes(name)) return undefined;
+    return {
+      read: () => (extension === 'ts' ? readModule : readFile)(new URL(name, url)),
+      headers: { ...pageHeaders, 'content-type': mediaType },
+    };
+  };
+}
+
+async function readModule(url: URL): Promise<Buffer> {
+  const { stripTypeScriptTypes } = await import('node:module');
+  const source = await readFile(url, 'utf8');
+  return Buffer.from(withoutWarning(() => stripTypeScriptTypes(source)));
+}
+
+/** Node warns on the terminal that its function is experimental, and has no option to prevent only that. */
+function withoutWarning<Result>(work: () => Result): Result {
+  const emitWarning = process.emitWarning.bind(process);
+  process.emitWarning = () => {};
+  try {
+    return work();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}

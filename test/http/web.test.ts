@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { it } from 'node:test';
+import { call as send, startApp, type Answer } from '../support/app.ts';
+import { serve } from '../support/command.ts';
+import { databaseFile } from '../support/database.ts';
+
+const source = new URL('../../src/', import.meta.url);
+const paths = ['web', 'client'].flatMap((folder) =>
+  readdirSync(new URL(`${folder}/`, source)).map((file) => `/${folder}/${file}`),
+);
+
+function assertIsolated({ headers }: Answer, path: string): void {
+  assert.equal(
+    headers.get('content-security-policy'),
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+      "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+      "require-trusted-types-for 'script'",
+    path,
+  );
+  assert.equal(headers.get('referrer-policy'), 'no-referrer', path);
+  assert.equal(headers.get('cross-origin-opener-policy'), 'same-origin', path);
+  assert.equal(headers.get('x-content-type-options'), 'nosniff', path);
+}
+
+it('serves the page at / under a strict policy, with relative URLs of its own files', async (t) => {
+  const { call, address } = await startApp(t, { baseUrl: 'https://plants.example/nursery' });
+  const page = await call('GET', '/');
+  assert.equal(page.status, 200);
+  assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8');
+  assertIsolated(page, '/');
+  const urls = [...page.text.matchAll(/\s(?:src|href)="([^"#]+)"/g)].map(([, url = '']) => url);
+  const files = urls.filter((url) => !url.startsWith('data:'));
+  assert.ok(files.length > 0);
+  for (const file of files) {
+    assert.match(file, /^[^/:]/, 'a path prefix is kept');
+    const { pathname } = new URL(file, `${address}/`);
+    assert.equal((await call('GET', pathname)).status, 200, file);
+  }
+});
+
+it('serves every module and style of the page and the client', async (t) => {
+  const { call } = await startApp(t);
+  const mediaTypes: Record<string, string> = {
+    css: 'text/css; charset=utf-8',
+    svg: 'image/svg+xml',
+    ts: 'text/javascript; charset=utf-8',
+  };
+  const served = paths.filter((path) => path !== '/web/index.html');
+  assert.ok(served.some((path) => path.endsWith('.ts')));
+  for (const path of served) {
+    const [, extension = ''] = path.split('.');
+    const answer = await call('GET', path);
+    assert.equal(answer.status, 200, path);
+    assert.equal(answer.headers.get('content-type'), mediaTypes[extension], path);
+    assertIsolated(answer, path);
+    assert.equal((await call('HEAD', path)).status, 200, path);
+  }
+});
+
+it('serves nothing else', async (t) => {
+  const { call } = await startApp(t);
+  for (const path of [
+    '/web',
+    '/web/',
+    '/web/index.html',
+    '/web/nothing.ts',
+    '/web/theme.css/',
+    '/web/THEME.CSS',
+    '/web/..%2fhttp%2fapp.ts',
+    '/web/%2e%2e%2fplant.ts',
+    '/client/../plant.ts',
+    '/client/',
+    '/client/theme.css',
+    '/http/app.ts',
+  ]) {
+    const { status, json } = await call('GET', path);
+    assert.equal(status, 404, path);
+    assert.partialDeepStrictEqual(json, { title: 'Path not found' });
+  }
+});
+
+it('prints no warning when it removes the types of a module', async (t) => {
+  const { url } = databaseFile(t);
+  const service = await serve(t, ['--database', url]);
+  for (const path of paths.filter((one) => one.endsWith('.ts'))) {
+    assert.equal((await send(service.address + path, 'GET')).status, 200);
+  }
+  await service.stop();
+  assert.doesNotMatch(service.log() + service.output(), /warning/i);
+});
