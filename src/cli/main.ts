@@ -12,6 +12,7 @@ import {
   parseDatabaseUrl,
   parseDurationMs,
   parseHost,
+  parseOrigins,
   parsePort,
   parserOf,
   parseScopeList,
@@ -68,6 +69,11 @@ function program() {
       flag('--base-url <url>', 'public URL, if it differs; can include a path prefix')
         .argParser(parseBaseUrl)
         .default('', 'none'),
+    )
+    .addOption(
+      flag('--cors-origin <list>', 'origins whose web pages can use the service, or * for all')
+        .argParser(parseOrigins)
+        .default([], 'none'),
     )
     .addOption(
       flag(

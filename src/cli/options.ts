@@ -58,6 +58,23 @@ export function parseBaseUrl(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
+/** Origins as browsers send them, or `*` alone. */
+export function parseOrigins(text: string): string[] {
+  const origins = text.split(',').map((one) => one.trim());
+  return origins.length === 1 && origins[0] === '*' ? origins : origins.map(parseOrigin);
+}
+
+function parseOrigin(text: string): string {
+  const url = URL.parse(text);
+  if (!url || !/^https?:\/\/[^/\\?#@\s*]+\/?$/i.test(text)) {
+    throw new InvalidArgumentError(
+      'Use origins such as https://garden.example or http://localhost:5173, without a path, separated by commas; ' +
+        'or * alone for all.',
+    );
+  }
+  return url.origin; // browsers send it in this form: in lower case, without the default port
+}
+
 /** A duration such as 90d, in milliseconds. */
 export function parseDurationMs(text: string): number {
   const [, count, unit] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];

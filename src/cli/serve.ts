@@ -19,6 +19,7 @@ interface ServeOptions {
   host: string;
   port: number;
   baseUrl: string;
+  corsOrigin: readonly string[];
   /** Number of processes. */
   workers: number;
   logLevel: string;
@@ -57,7 +58,8 @@ async function serveInProcess(
   };
   await using storage = await openForServing(options, stop, log, onDiskFailure);
   const { buildApp } = await import('../http/app.ts'); // here, because a primary does not need it
-  const app = buildApp({ storage, log, baseUrl: options.baseUrl, stopping: stop.signal });
+  const { baseUrl, corsOrigin: corsOrigins } = options;
+  const app = buildApp({ storage, log, baseUrl, corsOrigins, stopping: stop.signal });
   const drain = createDrain(app.server);
   await app.listen({ host: options.host, port: options.port }).catch(refuseListenError(options));
 

@@ -11,6 +11,7 @@ import { Authentication } from './auth.ts';
 import { acceptJsonBodies } from './body.ts';
 import { handleClientError } from './client-errors.ts';
 import { Connections, lingerOnClose } from './connections.ts';
+import { Cors } from './cors.ts';
 import { docsRoutes } from './docs.ts';
 import { headProblem, isFramingAmbiguous } from './head.ts';
 import { setPrivateHeaders } from './headers.ts';
@@ -34,6 +35,8 @@ export interface AppOptions {
   log: Logger;
   /** Public URL, including any path prefix, without a trailing slash; empty for path-absolute links. */
   baseUrl: string;
+  /** Origins whose web pages can use the service, or `*` alone; none by default. */
+  corsOrigins?: readonly string[];
   /** Once aborted, the service is not ready, and each connection closes after its next response. */
   stopping: AbortSignal;
 }
@@ -48,7 +51,8 @@ const noCompilers = {
 };
 
 export function buildApp(options: AppOptions): FastifyInstance {
-  const { log, stopping } = options;
+  const { log, stopping, corsOrigins = [] } = options;
+  const cors = corsOrigins.length === 0 ? undefined : new Cors(corsOrigins);
   const connections = new Connections();
   const checkHead = (request: IncomingMessage) => {
     if (isFramingAmbiguous(request)) connections.closeAfter(request);
@@ -68,12 +72,11 @@ export function buildApp(options: AppOptions): FastifyInstance {
       requireHostHeader: false, // checkHead responds with a problem
     },
     clientErrorHandler: (error, socket) => handleClientError(error, socket, connections),
-    frameworkErrors: (error, { raw }, reply) =>
-      connections.schedule(
-        raw,
-        reply.raw,
-        () => void sendProblem(reply, checkHead(raw) ?? asProblem(error)),
-      ),
+    frameworkErrors: (error, request, reply) =>
+      connections.schedule(request.raw, reply.raw, () => {
+        cors?.addHeaders(request, reply); // no hook runs
+        sendProblem(reply, checkHead(request.raw) ?? asProblem(error));
+      }),
     schemaController: { compilersFactory: noCompilers },
   });
   connections.limitConnections(app.server);
@@ -102,11 +105,12 @@ export function buildApp(options: AppOptions): FastifyInstance {
     if (isLast) reply.header('connection', 'close');
     // The client may still be sending when it gets the response.
     if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerOnClose(raw.socket);
+    cors?.addHeaders(request, reply);
     if (request.grant !== undefined) connections.markAuthenticated(raw.socket);
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
-  handleOtherMethods(app, connections);
+  handleOtherMethods(app, connections, cors);
   acceptJsonBodies(app);
   validateRequests(app);
 

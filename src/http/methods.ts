@@ -6,10 +6,15 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { refuseConnect } from './client-errors.ts';
 import type { Connections } from './connections.ts';
+import type { Cors } from './cors.ts';
 import { methodNotAllowed, pathNotFound } from './problems.ts';
 
 /** Call it before the first route is added, because it collects the methods of all routes. */
-export function handleOtherMethods(app: FastifyInstance, connections: Connections): void {
+export function handleOtherMethods(
+  app: FastifyInstance,
+  connections: Connections,
+  cors: Cors | undefined,
+): void {
   const methods = new Set<HTTPMethods>();
 
   app.addHook('onRoute', ({ method }) => {
@@ -23,9 +28,11 @@ export function handleOtherMethods(app: FastifyInstance, connections: Connection
     const isServerWide = url.startsWith('*');
     if (!request.is404 && !isServerWide && !hasEmptyParam(request.params)) return done();
     const allowed = [...methods].filter((method) => isServerWide || hasRoute(app, method, url));
-    if (allowed.length === 0) {
-      return done(pathNotFound());
+    if (cors?.isPreflight(request) === true) {
+      // For an unknown path, any method: only then can the page send the request and read the 404.
+      return cors.sendPreflight(reply, allowHeader(allowed.length === 0 ? methods : allowed));
     }
+    if (allowed.length === 0) return done(pathNotFound());
     const allow = allowHeader(allowed);
     reply.header('allow', allow);
     if (request.method === 'OPTIONS') return void reply.code(204).send();

@@ -22,6 +22,7 @@ const commands: Record<string, Record<string, string>> = {
     '--host <host>': 'env: PLANT_STORE_HOST; default: "127.0.0.1"',
     '--port <number>': 'env: PLANT_STORE_PORT; default: 8080',
     '--base-url <url>': 'env: PLANT_STORE_BASE_URL; default: none',
+    '--cors-origin <list>': 'env: PLANT_STORE_CORS_ORIGIN; default: none',
     '--workers <number>': 'env: PLANT_STORE_WORKERS; default: 1',
     '--log-level <level>': 'env: PLANT_STORE_LOG_LEVEL; default: "info"',
   },

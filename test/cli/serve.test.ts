@@ -154,6 +154,12 @@ describe('serve', { concurrency: 2 }, () => {
     ['--base-url', 'ftp://plants.example', /Use an http or https URL/],
     ['--base-url', 'https://plants.example/?a=b', /URL without a query or user name/],
     ['--base-url', 'https://me:secret@plants.example', /URL without a query or user name/],
+    ['--cors-origin', 'garden.example', /Use origins such as https:\/\/garden\.example or http/],
+    ['--cors-origin', '', /Use origins such as/],
+    ['--cors-origin', 'null', /Use origins such as/],
+    ['--cors-origin', 'https://garden.example/app', /without a path/],
+    ['--cors-origin', 'https://a.example, *', /or \* alone/],
+    ['--cors-origin', 'https://*.example', /Use origins such as/],
     ['--log-level', 'loud', /Allowed choices are debug, info, warn, error, silent\./],
     ['--database', 'mysql://localhost/plants', /Use sqlite:PATH or postgres:/],
   ];
@@ -184,6 +190,16 @@ it('--base-url is the prefix of Location, Link and the paths of /openapi.json', 
   assert.equal(headers.get('link'), next);
   const { text } = await call(`${address}/openapi.json`, 'GET');
   assert.deepEqual(JSON.parse(text).servers, [{ url: 'https://plants.example/api' }]);
+});
+
+it('--cors-origin takes origins as people write them, also in every worker', async (t) => {
+  const env = { PLANT_STORE_CORS_ORIGIN: 'https://Garden.example:443/, http://localhost:5173' };
+  const args = ['--database', databaseFile(t).url, '--workers', '2'];
+  const { address } = await serve(t, args, { env });
+  for (const origin of ['https://garden.example', 'http://localhost:5173']) {
+    const { headers } = await call(`${address}/livez`, 'GET', { headers: { origin } });
+    assert.equal(headers.get('access-control-allow-origin'), origin);
+  }
 });
 
 it('the log has every request at level debug, but never a token or the content of a plant', async (t) => {

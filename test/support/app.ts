@@ -49,6 +49,7 @@ export async function startApp(
   t: Pick<TestContext, 'after'>,
   options: {
     baseUrl?: string;
+    corsOrigins?: readonly string[];
     /** Opens another storage instead of the test's empty database. */
     open?: () => Promise<Storage>;
     wrap?: (storage: Storage) => Storage;
@@ -63,6 +64,7 @@ export async function startApp(
     storage,
     log: pino({ level: 'silent' }),
     baseUrl: options.baseUrl ?? '',
+    corsOrigins: options.corsOrigins ?? [],
     stopping: new AbortController().signal,
   });
   options.addRoutes?.(app);
