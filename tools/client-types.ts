@@ -56,7 +56,7 @@ function typeOf({ $ref, type, enum: values, items, properties = {}, required }: 
     case 'integer':
       return 'number';
     case 'array':
-      return `${typeOf(items ?? {})}[]`;
+      return `(${typeOf(items ?? {})})[]`; // Prettier removes parentheses that are not needed
     case 'object': {
       const members = Object.entries(properties).map(
         ([name, schema]) =>

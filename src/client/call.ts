@@ -1,6 +1,7 @@
 /**
- * A call of the client: a request with its safe retries, and one deadline for all of it.
+ * A call: one request, its safe retries, and one deadline for all of them.
  */
+import type { Transport } from './options.ts';
 import {
   failureOf,
   networkFailure,
@@ -10,99 +11,54 @@ import {
 } from './problem.ts';
 import { isTemporary, mayHaveChanged, pause, pauseMs, type Effect } from './retry.ts';
 
-/** What all calls of a client share. */
-export interface Transport {
-  fetch: (url: URL, init: RequestInit) => Promise<Response>;
-  headers: Readonly<Record<string, string>>;
-  /** How long one call can take. */
-  timeoutMs: number;
-  maxRetries: number;
-}
+const successStatus = { GET: 200, POST: 201, DELETE: 204 } as const;
 
-export interface Reply {
+export interface Reply<T> {
+  status: number;
   headers: Headers;
-  /** The body; undefined if there is none. */
-  json: unknown;
+  /** The body. */
+  json: T;
 }
 
 export class Call {
-  /** True after an attempt that failed, but may have changed the store. */
+  /** True after an attempt that failed but can have changed the store. */
   outcomeUnknown = false;
   readonly #transport: Transport;
   readonly #effect: Effect;
   /** Aborts at the deadline, or with the signal of the caller. */
   readonly #end = new AbortController();
-  readonly #deadlineMs: number;
 
-  private constructor(transport: Transport, effect: Effect) {
+  constructor(transport: Transport, effect: Effect) {
     this.#transport = transport;
     this.#effect = effect;
-    this.#deadlineMs = performance.now() + transport.timeoutMs;
   }
 
-  /** Runs `attempt` until it succeeds, or until a repetition is not safe or in time. Throws its last error. */
-  static async run<T>(
-    transport: Transport,
-    effect: Effect,
-    signal: AbortSignal | undefined,
-    attempt: (call: Call) => Promise<T>,
-  ): Promise<T> {
+  /** Runs `attempt` until it succeeds, or until another attempt would be unsafe or too late. */
+  async run<T>(attempt: (call: Call) => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     signal?.throwIfAborted();
-    const call = new Call(transport, effect);
-    const abort = () => call.#end.abort(signal?.reason);
+    const { timeoutMs } = this.#transport;
+    const abort = () => this.#end.abort(signal?.reason);
+    const timeout = () => this.#end.abort(this.error(timeoutFailure(timeoutMs)));
+    const timer = setTimeout(timeout, timeoutMs);
+    // AbortSignal.any() and .timeout() would hold memory after the end of the call.
     signal?.addEventListener('abort', abort);
-    const timer = setTimeout(() => {
-      call.#end.abort(call.error(timeoutFailure(transport.timeoutMs)));
-    }, transport.timeoutMs);
     try {
-      return await call.#run(attempt);
+      return await this.#repeat(attempt, performance.now() + timeoutMs);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
     }
   }
 
-  /** Sends one request. Throws a PlantStoreError, or the reason of the caller's signal. */
-  async send(method: 'GET' | 'POST' | 'DELETE', url: URL, body?: object): Promise<Reply> {
-    const { fetch, headers } = this.#transport;
-    const { signal } = this.#end;
-    let response: Response;
-    let text: string;
-    try {
-      response = await fetch(url, {
-        method,
-        headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
-        ...(body && { body: JSON.stringify(body) }),
-        redirect: 'manual', // never send the token to another address
-        signal,
-      });
-      text = await response.text();
-    } catch (cause) {
-      signal.throwIfAborted();
-      throw this.error(networkFailure(cause));
-    }
-    const isJson = /\bjson\b/.test(response.headers.get('content-type') ?? '');
-    const json = isJson ? this.#parse(text) : undefined;
-    if (!response.ok) throw this.error(failureOf(response, json));
-    return { headers: response.headers, json };
-  }
-
-  error(failure: Failure): PlantStoreError {
-    // That the id is taken by another plant is certain, whatever happened before.
-    const unknownBefore = this.outcomeUnknown && failure.kind !== 'id-taken';
-    const outcomeUnknown = this.#effect !== 'read' && (unknownBefore || mayHaveChanged(failure));
-    return new PlantStoreError(failure, outcomeUnknown);
-  }
-
-  async #run<T>(attempt: (call: Call) => Promise<T>): Promise<T> {
+  async #repeat<T>(attempt: (call: Call) => Promise<T>, deadlineMs: number): Promise<T> {
     for (let retries = 0; ; retries++) {
       try {
         return await attempt(this);
       } catch (error) {
         if (!(error instanceof PlantStoreError) || !this.#canRepeatAfter(error)) throw error;
         const waitMs = pauseMs(error, retries);
-        const isInTime = performance.now() + waitMs < this.#deadlineMs;
-        if (retries === this.#transport.maxRetries || !isInTime) throw error;
+        const isLate = performance.now() + waitMs >= deadlineMs;
+        if (isLate || retries === this.#transport.maxRetries) throw error;
         this.outcomeUnknown ||= error.outcomeUnknown;
         await pause(waitMs, this.#end.signal);
       }
@@ -113,12 +69,50 @@ export class Call {
     return isTemporary(error) && (this.#effect !== 'once' || !error.outcomeUnknown);
   }
 
-  /** A response that ends early is not JSON. */
-  #parse(text: string): unknown {
-    try {
-      return JSON.parse(text);
-    } catch (cause) {
-      throw this.error(networkFailure(cause));
+  /** Sends one request. Throws a PlantStoreError, or the reason of the caller's signal. */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- T is what openapi.json promises
+  async send<T>(method: 'GET' | 'POST' | 'DELETE', address: URL, body?: object): Promise<Reply<T>> {
+    const { response, text } = await this.#exchange(method, address, body);
+    const { status, headers } = response;
+    const json = parse(text);
+    if (status !== successStatus[method]) throw this.error(failureOf(response, json));
+    if (json === undefined && status !== 204) {
+      const isJson = headers.get('content-type')?.includes('json');
+      // A list that fails ends early, and some proxies hide that.
+      throw this.error(isJson ? networkFailure(address) : failureOf(response, json));
     }
+    return { status, headers, json: json as T }; // see above
+  }
+
+  async #exchange(method: string, address: URL, body: object | undefined) {
+    const { fetch, headers } = this.#transport;
+    const { signal } = this.#end;
+    const init: RequestInit = { method, headers, signal, redirect: 'manual' };
+    if (body !== undefined) {
+      init.headers = { ...headers, 'content-type': 'application/json' };
+      init.body = JSON.stringify(body);
+    }
+    try {
+      const response = await fetch(address, init);
+      return { response, text: await response.text() };
+    } catch (cause) {
+      signal.throwIfAborted();
+      throw this.error(networkFailure(address, cause));
+    }
+  }
+
+  error(failure: Failure): PlantStoreError {
+    // `id-taken` is certain, because the attempt that it follows was compared with the plant of this id.
+    const wasUnknown = this.outcomeUnknown && failure.kind !== 'id-taken';
+    const outcomeUnknown = this.#effect !== 'read' && (wasUnknown || mayHaveChanged(failure));
+    return new PlantStoreError(failure, outcomeUnknown);
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }

@@ -1,104 +1,45 @@
 /**
  * The client of the Plant Store, for Node and browsers. docs/client.md shows how to use it.
  */
-import { Call, type Reply, type Transport } from './call.ts';
-import { isProblem, unexpectedResponse } from './problem.ts';
+import { Call } from './call.ts';
+import { baseOf, transportOf, type PlantStoreOptions, type Transport } from './options.ts';
+import { isProblem } from './problem.ts';
+import { idOf, nextOf, plantsOf } from './reply.ts';
 import type { Effect } from './retry.ts';
-import type { NewPlant, Plant as PartialPlant, PlantField } from './types.ts';
+import type { NewPlant, Plant as PartialPlant, PlantField, Token } from './types.ts';
 
+export type { PlantStoreOptions } from './options.ts';
 export { PlantStoreError, type AnyProblemKind, type ClientProblemKind } from './problem.ts';
-export type { Fault, NewPlant, PlantField, ProblemKind } from './types.ts';
+export type { Fault, NewPlant, PlantField, ProblemKind, Token } from './types.ts';
 
-/** A plant with all its fields. */
-export type Plant = Required<PartialPlant>;
-
-/** A plant with the selected fields. If the compiler does not know which they are, each may be missing. */
-export type PlantWith<Fields extends readonly PlantField[]> = number extends Fields['length']
-  ? Partial<Plant>
-  : Pick<Plant, Fields[number]>;
-
-export type DefaultFields = readonly ['name', 'tag'];
-
-export interface PlantStoreOptions {
-  /** The address of the service, such as `https://plants.example`. It can have a path prefix. */
-  url: string | URL;
-  /** A token that `plant-store token create` printed. It is sent to the origin of `url` only. */
-  token: string;
-  /** How long a call can take, its retries included, in milliseconds. Each page of a list is a call. Default: 30,000. */
-  timeoutMs?: number | undefined;
-  /** How often a call is repeated at most. Default: 4. */
-  maxRetries?: number | undefined;
-  /** Replaces the global `fetch`. */
-  fetch?: ((url: URL, init: RequestInit) => Promise<Response>) | undefined;
-  /** The User-Agent header. Some browsers ignore it. */
-  userAgent?: string | undefined;
-}
-
-export interface CallOptions {
-  /** Aborts the call, which then throws the reason of the signal. */
-  signal?: AbortSignal | undefined;
-}
-
-export interface FieldsOptions<Fields> extends CallOptions {
-  /** Which fields the result has. Default: `name` and `tag`. */
-  fields?: Fields | undefined;
-}
-
-export interface ListOptions<Fields> extends FieldsOptions<Fields> {
-  /** Only plants with exactly this tag; empty: only plants without a tag. */
-  tag?: string | undefined;
-  /** Only plants with an id above this one. */
-  after?: number | undefined;
-}
-
-export interface Created<Fields extends readonly PlantField[]> {
-  id: number;
-  plant: PlantWith<Fields>;
-}
-
-/** Who the token belongs to, and what it grants. */
-export interface TokenInfo {
-  id: string;
-  user: string;
-  store: string;
-  role: 'member' | 'manager';
-  scopes: string[];
-  /** When it expires (RFC 3339); absent if never. */
-  expiresAt?: string;
-}
-
-/** Every method throws a PlantStoreError if it fails, and the reason of its `signal` if that aborts. */
+/**
+ * Calls the service at one address with one token. A method that fails throws a PlantStoreError. If its `signal`
+ * aborts, it throws the reason of the signal.
+ */
 export class PlantStore {
   readonly #base: URL;
   readonly #transport: Transport;
 
+  /** Throws a TypeError or a RangeError if an option is not valid. */
   constructor(options: PlantStoreOptions) {
-    const { url, token, timeoutMs = 30_000, maxRetries = 4, fetch: fetchWith, userAgent } = options;
-    this.#base = baseOf(url);
-    this.#transport = {
-      fetch: fetchWith ?? ((address, init) => fetch(address, init)),
-      headers: {
-        authorization: `Bearer ${token}`,
-        ...(userAgent !== undefined && { 'user-agent': userAgent }),
-      },
-      timeoutMs,
-      maxRetries,
-    };
+    this.#base = baseOf(options.url);
+    this.#transport = transportOf(options);
   }
 
   /**
-   * Creates a plant. With an id of its own, the request is repeated after any temporary problem. Without one, it is
-   * repeated only if it is certain that nothing was created.
+   * Creates a plant. After a temporary problem, it is repeated if the plant has an id of its own. Without one, it is
+   * repeated only if nothing was created for certain.
    */
-  async create<const Fields extends readonly PlantField[] = DefaultFields>(
+  async create<const F extends Fields = DefaultFields>(
     plant: NewPlant,
-    { fields, signal }: FieldsOptions<Fields> = {},
-  ): Promise<Created<Fields>> {
+    { fields, signal }: FieldsOptions<F> = {},
+  ): Promise<Created<F>> {
     const effect = plant.id === undefined ? 'once' : 'repeatable';
     return this.#call(effect, signal, async (call) => {
       try {
-        const reply = await call.send('POST', this.#address('plants', { fields }), plant);
-        return { id: plant.id ?? idOf(call, reply), plant: bodyOf<PlantWith<Fields>>(call, reply) };
+        const address = this.#address('plants', { fields });
+        const reply = await call.send<PlantWith<F>>('POST', address, plant);
+        return { id: plant.id ?? idOf(call, reply), plant: reply.json };
       } catch (error) {
         const found = isProblem(error, 'id-taken') && (await this.#findCreated(call, plant));
         if (!found) throw error;
@@ -108,16 +49,14 @@ export class PlantStore {
   }
 
   /** Gets a plant. */
-  async get<const Fields extends readonly PlantField[] = DefaultFields>(
+  async get<const F extends Fields = DefaultFields>(
     id: number,
-    { fields, signal }: FieldsOptions<Fields> = {},
-  ): Promise<PlantWith<Fields>> {
-    return this.#call('read', signal, async (call) =>
-      bodyOf<PlantWith<Fields>>(
-        call,
-        await call.send('GET', this.#address(`plants/${id}`, { fields })),
-      ),
-    );
+    { fields, signal }: FieldsOptions<F> = {},
+  ): Promise<PlantWith<F>> {
+    return this.#call('read', signal, async (call) => {
+      const address = this.#address(`plants/${id}`, { fields });
+      return (await call.send<PlantWith<F>>('GET', address)).json;
+    });
   }
 
   /** Deletes a plant. */
@@ -126,72 +65,72 @@ export class PlantStore {
       try {
         await call.send('DELETE', this.#address(`plants/${id}`));
       } catch (error) {
-        // An earlier attempt has deleted it, and its response was lost.
+        // An earlier attempt deleted it, and the response was lost.
         if (!call.outcomeUnknown || !isProblem(error, 'plant-not-found')) throw error;
       }
     });
   }
 
-  /** Lists plants in ascending order of id. `pageSize` is the number of plants per request. Default: 1,000. */
-  async *list<const Fields extends readonly PlantField[] = DefaultFields>({
-    pageSize,
-    ...options
-  }: ListOptions<Fields> & { pageSize?: number | undefined } = {}): AsyncGenerator<
-    PlantWith<Fields>,
-    void
-  > {
-    for await (const page of this.pages({ ...options, limit: pageSize })) yield* page;
-  }
-
-  /** Lists plants in pages of at most `limit`. Default: 1,000. A page can be shorter, or empty. */
-  async *pages<const Fields extends readonly PlantField[] = DefaultFields>({
-    fields,
-    tag,
-    after,
-    limit = 1_000,
-    signal,
-  }: ListOptions<Fields> & { limit?: number | undefined } = {}): AsyncGenerator<
-    PlantWith<Fields>[],
-    void
-  > {
-    let address: URL | undefined = this.#address('plants', { limit, after, tag, fields });
-    while (address !== undefined) {
-      const url: URL = address;
-      const { plants, next } = await this.#call('read', signal, async (call) => {
-        const reply = await call.send('GET', url);
-        return { plants: bodyOf<PlantWith<Fields>[]>(call, reply), next: nextOf(call, url, reply) };
-      });
-      yield plants;
-      address = next;
+  /** Lists plants in ascending order of id. Each request gets `pageSize` plants, by default 1,000. */
+  async *list<const F extends Fields = DefaultFields>(
+    options: ListOptions<F> & { pageSize?: number | undefined } = {},
+  ): AsyncGenerator<PlantWith<F>, void, void> {
+    const { pageSize: limit, ...others } = options;
+    for await (const page of this.pages({ ...others, limit })) {
+      for (const plant of page) {
+        options.signal?.throwIfAborted();
+        yield plant;
+      }
     }
   }
 
-  /** Gets what the service knows about the token. */
-  async token({ signal }: CallOptions = {}): Promise<TokenInfo> {
-    return this.#call('read', signal, async (call) =>
-      bodyOf<TokenInfo>(call, await call.send('GET', this.#address('token'))),
-    );
+  /** Lists plants like `list`, but in pages of up to `limit` plants, by default 1,000. A page can be shorter. */
+  async *pages<const F extends Fields = DefaultFields>(
+    options: ListOptions<F> & { limit?: number | undefined } = {},
+  ): AsyncGenerator<PlantWith<F>[], void, void> {
+    const { fields, tag, after, limit = 1_000, signal } = options;
+    let next: URL | undefined = this.#address('plants', { limit, after, tag, fields });
+    while (next !== undefined) {
+      const address: URL = next;
+      const page = await this.#call('read', signal, async (call) => {
+        const reply = await call.send<PlantWith<F>[]>('GET', address);
+        return { plants: plantsOf(call, reply), next: nextOf(call, reply, address) };
+      });
+      yield page.plants;
+      next = page.next;
+    }
   }
 
-  #call<T>(effect: Effect, signal: AbortSignal | undefined, attempt: (call: Call) => Promise<T>) {
-    return Call.run(this.#transport, effect, signal, attempt);
+  /** Gets what the token grants, to whom, and until when. */
+  async token({ signal }: CallOptions = {}): Promise<Token> {
+    return this.#call('read', signal, async (call) => {
+      return (await call.send<Token>('GET', this.#address('token'))).json;
+    });
   }
 
-  #address(path: string, parameters: Query = {}): URL {
+  #call<T>(
+    effect: Effect,
+    signal: AbortSignal | undefined,
+    attempt: (call: Call) => Promise<T>,
+  ): Promise<T> {
+    return new Call(this.#transport, effect).run(attempt, signal);
+  }
+
+  #address(path: string, query: Record<string, string | number | Fields | undefined> = {}): URL {
     const address = new URL(path, this.#base);
-    for (const [name, value] of Object.entries(parameters)) {
+    for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) address.searchParams.set(name, String(value));
     }
     return address;
   }
 
-  /** The plant, if an earlier attempt of this call has created it and its response was lost. */
-  async #findCreated(call: Call, { id, name, tag = '' }: NewPlant): Promise<Plant | undefined> {
+  /** The plant, if an earlier attempt created it and the response was lost. */
+  async #findCreated(call: Call, plant: NewPlant): Promise<Plant | undefined> {
     if (!call.outcomeUnknown) return undefined;
-    const address = this.#address(`plants/${id}`, { fields: ['id', 'name', 'tag'] });
+    const address = this.#address(`plants/${plant.id}`, { fields: ['id', 'name', 'tag'] });
     try {
-      const found = bodyOf<Plant>(call, await call.send('GET', address));
-      return found.name === name && found.tag === tag ? found : undefined;
+      const { json: found } = await call.send<Plant>('GET', address);
+      return found.name === plant.name && found.tag === (plant.tag ?? '') ? found : undefined;
     } catch (error) {
       if (isProblem(error, 'plant-not-found')) return undefined; // it belongs to another user
       throw error;
@@ -199,56 +138,42 @@ export class PlantStore {
   }
 }
 
-type Query = Record<string, string | number | readonly PlantField[] | undefined>;
-
-/** The address of the service, to which relative addresses are resolved. */
-function baseOf(url: string | URL): URL {
-  const base = new URL(url);
-  if (!base.pathname.endsWith('/')) base.pathname += '/';
-  base.search = '';
-  base.hash = '';
-  return base;
-}
-
-/**
- * The next page; undefined after the last one. Only the query of `Link` is used: its origin and path are those of the
- * service's public address, which can differ from `url`, and the token must not go elsewhere.
- */
-function nextOf(call: Call, address: URL, { headers }: Reply): URL | undefined {
-  const [, link] = /<([^>]*)>\s*;[^,]*\brel="?next\b/.exec(headers.get('link') ?? '') ?? [];
-  if (link === undefined) return undefined;
-  const next = new URL(address);
-  next.search = new URL(link, address).search;
-  if (next.href === address.href) {
-    throw call.error(unexpectedResponse('The page links to itself as the next one.'));
-  }
-  return next;
-}
-
-/** The id of a new plant, from the last segment of Location. */
-function idOf(call: Call, { headers }: Reply): number {
-  const [, id] = /\/(\d+)$/.exec(headers.get('location') ?? '') ?? [];
-  if (id === undefined) {
-    throw call.error(
-      unexpectedResponse('The response to a new plant has no Location with its id.'),
-    );
-  }
-  return Number(id);
-}
-
-/** The body of a successful response. The caller names the type that openapi.json promises. */
-// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
-function bodyOf<T extends object>(call: Call, { json }: Reply): T {
-  if (typeof json !== 'object' || json === null) {
-    throw call.error(unexpectedResponse('The response has no JSON. Check `url`, and any proxy.'));
-  }
-  return json as T; // the service's promise is not checked again
-}
-
-function select<Fields extends readonly PlantField[]>(
-  plant: Plant,
-  fields: readonly PlantField[] = ['name', 'tag'],
-): PlantWith<Fields> {
+function select<F extends Fields>(plant: Plant, fields: Fields = ['name', 'tag']): PlantWith<F> {
   const entries = fields.map((field) => [field, plant[field]]);
-  return Object.fromEntries(entries) as PlantWith<Fields>; // it has exactly these fields
+  return Object.fromEntries(entries) as PlantWith<F>; // `fields` is F, or absent
+}
+
+/** A plant with all its fields. */
+export type Plant = Required<PartialPlant>;
+
+type Fields = readonly PlantField[];
+
+/** The fields of a result if a call names none. */
+export type DefaultFields = readonly ['name', 'tag'];
+
+/** A plant with these fields. Each is optional if the compiler does not know which fields you select. */
+export type PlantWith<F extends Fields> = number extends F['length']
+  ? Partial<Plant>
+  : Pick<Plant, F[number]>;
+
+export interface Created<F extends Fields> {
+  id: number;
+  plant: PlantWith<F>;
+}
+
+export interface CallOptions {
+  /** Aborts the call. A `create` or `delete` that is aborted can have happened nevertheless. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface FieldsOptions<F extends Fields> extends CallOptions {
+  /** Which fields a plant has; by default `name` and `tag`. */
+  fields?: F | undefined;
+}
+
+export interface ListOptions<F extends Fields> extends FieldsOptions<F> {
+  /** Only plants with exactly this tag; empty: only plants without a tag. */
+  tag?: string | undefined;
+  /** Only plants with an id above this one. */
+  after?: number | undefined;
 }

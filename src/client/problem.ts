@@ -45,7 +45,10 @@ export class PlantStoreError extends Error {
   readonly outcomeUnknown: boolean;
 
   constructor(failure: Failure, outcomeUnknown: boolean) {
-    super(`${failure.kind}: ${failure.detail}`, { cause: failure.cause });
+    super(
+      `${failure.kind}: ${failure.detail}`,
+      failure.cause === undefined ? {} : { cause: failure.cause },
+    );
     this.kind = failure.kind;
     this.type = failure.type;
     this.title = failure.title;
@@ -65,60 +68,51 @@ export function isProblem(error: unknown, kind: AnyProblemKind): error is PlantS
 /** The failure that a response describes. */
 export function failureOf({ status, headers }: Response, json: unknown): Failure {
   const retryAfter = headers.get('retry-after') ?? '';
-  const context = {
-    status,
+  return {
+    ...(isProblemDocument(json)
+      ? { ...json, status, kind: kindOf(json.type) }
+      : unexpectedResponse(status, adviceOn(status))),
     requestId: headers.get('x-request-id') ?? undefined,
     retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined,
   };
-  if (isProblemDocument(json)) return { ...json, ...context, kind: kindOf(json.type) };
-  return { ...unexpectedResponse(detailOf(status)), ...context };
 }
 
-export function unexpectedResponse(detail: string): Failure {
-  return {
-    kind: 'unexpected-response',
-    type: 'about:blank',
-    title: 'Not a response of Plant Store',
-    status: 0,
-    detail,
-  };
+function adviceOn(status: number): string {
+  // A redirect has no status in a browser.
+  return status === 0 || (status >= 300 && status < 400)
+    ? 'The address redirects to another one, which is not followed. Set `url` to the address of the service.'
+    : 'The response is not from Plant Store. Check `url`, and any proxy before the service.';
 }
 
-function detailOf(status: number): string {
-  // Browsers hide the status of a redirect.
-  if (status < 400)
-    return 'The address redirects to another one. Set `url` to the address of the service itself.';
-  return `The response with the status ${status} is not one of Plant Store. Check \`url\`, and any proxy in between.`;
+export function unexpectedResponse(status: number, detail: string): Failure {
+  return clientFailure('unexpected-response', 'Unexpected response', status, detail);
 }
 
-export function networkFailure(cause: unknown): Failure {
-  return {
-    kind: 'network',
-    type: 'about:blank',
-    title: 'The connection failed',
-    status: 0,
-    detail: 'The connection failed before the whole response arrived. Check `url` and the network.',
-    cause,
-  };
+export function networkFailure({ origin }: URL, cause?: unknown): Failure {
+  const detail = `The connection to ${origin} failed before the whole response arrived.`;
+  return { ...clientFailure('network', 'Connection failed', 0, detail), cause };
 }
 
 export function timeoutFailure(timeoutMs: number): Failure {
-  return {
-    kind: 'timeout',
-    type: 'about:blank',
-    title: 'The call took too long',
-    status: 0,
-    detail: `There was no whole response within ${timeoutMs} ms. Try again, or set a larger \`timeoutMs\`.`,
-  };
+  const detail = `The call did not end within ${timeoutMs} ms.`;
+  return clientFailure('timeout', 'Call timed out', 0, detail);
 }
 
-/** `urn:plant-store:problem:id-taken` and `/problems/id-taken` have the kind `id-taken`. */
+function clientFailure(
+  kind: ClientProblemKind,
+  title: string,
+  status: number,
+  detail: string,
+): Failure {
+  return { kind, type: 'about:blank', title, status, detail };
+}
+
 function kindOf(type: string): AnyProblemKind {
-  return type.slice(Math.max(type.lastIndexOf('/'), type.lastIndexOf(':')) + 1);
+  return /[^/:]*$/.exec(type)?.[0] ?? type;
 }
 
 function isProblemDocument(json: unknown): json is Problem {
   if (typeof json !== 'object' || json === null) return false;
-  const { type, title, detail } = json as Partial<Problem>; // checked below
+  const { type, title, detail } = json as Partial<Problem>; // the next line checks it
   return [type, title, detail].every((member) => typeof member === 'string');
 }

@@ -33,7 +33,7 @@ export interface Token {
   /** The role of the user: a `member` can access their own plants, a `manager` every plant in the store. */
   role: 'member' | 'manager';
   /** The operations that the token allows. */
-  scopes: 'plants:read' | 'plants:write'[];
+  scopes: ('plants:read' | 'plants:write')[];
   /** When the token expires (RFC 3339). Absent if it never does. */
   expiresAt?: string;
 }

@@ -1,0 +1,36 @@
+/**
+ * What the client reads from a successful response, besides a plant.
+ */
+import type { Call, Reply } from './call.ts';
+import { unexpectedResponse } from './problem.ts';
+
+export function plantsOf<T>(call: Call, { status, json }: Reply<T[]>): T[] {
+  if (Array.isArray(json)) return json;
+  throw call.error(unexpectedResponse(status, 'The response is not a list of plants.'));
+}
+
+/** The id of a new plant. */
+export function idOf(call: Call, { status, headers }: Reply<unknown>): number {
+  const [, id] = /\/(\d+)$/.exec(headers.get('location') ?? '') ?? [];
+  if (id !== undefined) return Number(id);
+  throw call.error(
+    unexpectedResponse(status, 'The plant was created, but Location does not have its id.'),
+  );
+}
+
+/**
+ * The address of the next page; undefined after the last one. Only the query of `Link` is used: the service can write
+ * its public address there, which can differ from `url`, and the token must not be sent to another address.
+ */
+export function nextOf(
+  call: Call,
+  { status, headers }: Reply<unknown>,
+  address: URL,
+): URL | undefined {
+  const [, link] = /<([^>]*)>\s*;[^,]*\brel="?next\b/.exec(headers.get('link') ?? '') ?? [];
+  if (link === undefined) return undefined;
+  const next = new URL(address);
+  next.search = URL.parse(link, address)?.search ?? address.search;
+  if (next.href !== address.href) return next;
+  throw call.error(unexpectedResponse(status, 'Link does not lead to the next page.'));
+}
