@@ -68,10 +68,11 @@ export function isProblem(error: unknown, kind: AnyProblemKind): error is PlantS
 /** The failure that a response describes. */
 export function failureOf({ status, headers }: Response, json: unknown): Failure {
   const retryAfter = headers.get('retry-after') ?? '';
+  const problem = isProblemDocument(json)
+    ? { ...json, status, kind: kindOf(json.type) }
+    : unexpectedResponse(status, adviceOn(status));
   return {
-    ...(isProblemDocument(json)
-      ? { ...json, status, kind: kindOf(json.type) }
-      : unexpectedResponse(status, adviceOn(status))),
+    ...problem,
     requestId: headers.get('x-request-id') ?? undefined,
     retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined,
   };

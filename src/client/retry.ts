@@ -36,17 +36,17 @@ export function pauseMs({ retryAfterSeconds = 0 }: PlantStoreError, retries: num
   return shortestMs * (1 + Math.random() / 2);
 }
 
-/** Waits. Rejects with the reason of the signal if it aborts. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort);
-      resolve();
-    }, ms);
-    const abort = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    signal.addEventListener('abort', abort, { once: true });
-  });
+/** Waits. Throws the reason of the signal if it aborts. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  const abort = () => reject(signal.reason);
+  signal.addEventListener('abort', abort);
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
 }
