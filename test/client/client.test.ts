@@ -1,25 +1,153 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { PlantStore, PlantStoreError } from '../../src/client/client.ts';
-import { startApp } from '../support/app.ts';
+import { readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import { PlantStore, type Plant, type PlantField, type Token } from '../../src/client/client.ts';
+import { clientTypesFile, clientTypesText } from '../../tools/client-types.ts';
+import { startApp, type TestApp, type TokenOptions } from '../support/app.ts';
+import { startGateway } from '../support/gateway.ts';
 
-test('a plant can be created, listed, read and deleted', async (t) => {
-  const { address, token } = await startApp(t);
-  const store = new PlantStore({ url: address, token: await token('alice') });
-  const { id, plant } = await store.create({ name: 'Monstera', tag: 'indoor' });
-  assert.deepEqual({ id, plant }, { id: 1, plant: { name: 'Monstera', tag: 'indoor' } });
-  await store.create({ name: 'Ficus', id: 40 });
-  const listed = await Array.fromAsync(store.list({ fields: ['id', 'name'], pageSize: 1 }));
-  assert.deepEqual(listed, [
-    { id: 1, name: 'Monstera' },
-    { id: 40, name: 'Ficus' },
-  ]);
-  assert.deepEqual(await store.get(40, { fields: ['tag'] }), { tag: '' });
-  await store.delete(40);
-  await assert.rejects(store.get(40), (error) => {
-    assert.ok(error instanceof PlantStoreError);
-    assert.equal(error.kind, 'plant-not-found');
-    assert.equal(error.status, 404);
-    return true;
+async function storeOf({ address, token }: TestApp, options?: TokenOptions): Promise<PlantStore> {
+  return new PlantStore({ url: address, token: await token('alice', options) });
+}
+
+it('src/client/types.ts matches openapi.json; run "npm run openapi" after a change', async () => {
+  assert.equal(readFileSync(clientTypesFile, 'utf8'), await clientTypesText());
+});
+
+describe('PlantStore', () => {
+  it('creates, gets and deletes a plant', async (t) => {
+    const store = await storeOf(await startApp(t));
+    const monstera = { name: '🌵 "Monstera"', tag: 'a,b&c=d e' };
+    assert.deepEqual(await store.create(monstera), { id: 1, plant: monstera });
+    assert.deepEqual(await store.create({ name: 'Ficus', id: 40 }), {
+      id: 40,
+      plant: { name: 'Ficus', tag: '' },
+    });
+    assert.deepEqual(await store.get(1), monstera);
+    assert.deepEqual(await Array.fromAsync(store.list({ tag: monstera.tag })), [monstera]);
+    assert.equal(await store.delete(1), undefined);
+    await assert.rejects(store.get(1), { kind: 'plant-not-found', status: 404 });
+    await assert.rejects(store.delete(1), { kind: 'plant-not-found', outcomeUnknown: false });
+  });
+
+  it('returns the selected fields, in their order and with their types', async (t) => {
+    const store = await storeOf(await startApp(t));
+    const created = await store.create({ name: 'Ficus', tag: 'indoor' }, { fields: ['tag', 'id'] });
+    assert.equal(JSON.stringify(created), '{"id":1,"plant":{"tag":"indoor","id":1}}');
+    const id: number = created.plant.id;
+    // @ts-expect-error: the name is not selected
+    assert.equal(created.plant.name, undefined);
+
+    const { name } = await store.get(id, { fields: ['name'] });
+    assert.equal(name satisfies string, 'Ficus');
+    // @ts-expect-error: by default there is no id
+    assert.equal((await store.get(id)).id, undefined);
+    // @ts-expect-error: there is no such field
+    await assert.rejects(store.get(id, { fields: ['nmae'] }), { kind: 'invalid-request' });
+    await assert.rejects(store.get(id, { fields: [] }), { kind: 'invalid-request' });
+
+    for await (const plant of store.list({ fields: ['id', 'name', 'tag'] })) {
+      assert.deepEqual(plant satisfies Plant, { id: 1, name: 'Ficus', tag: 'indoor' });
+    }
+    const chosen: PlantField[] = ['id'];
+    for await (const plant of store.list({ fields: chosen })) {
+      // @ts-expect-error: the compiler does not know what is selected
+      assert.equal(plant.id satisfies number, 1);
+    }
+  });
+
+  it('shows what the token grants', async (t) => {
+    const app = await startApp(t);
+    const store = await storeOf(app, { store: 'north', scopes: ['plants:read'] });
+    const { id, ...others }: Token = await store.token();
+    assert.match(id, /^[0-9a-f]{16}$/);
+    const expected = { user: 'alice', store: 'north', role: 'member', scopes: ['plants:read'] };
+    assert.deepEqual(others, expected);
+  });
+
+  it('lists every plant once, over any number of pages', async (t) => {
+    const app = await startApp(t);
+    const gateway = await startGateway(t, app.address);
+    const store = new PlantStore({ url: gateway.address, token: await app.token('alice') });
+    assert.deepEqual(await Array.fromAsync(store.list()), []);
+    const plants = Array.from({ length: 2_500 }, (_, index) => ({
+      id: index + 1,
+      name: `Plant ${index}`,
+      tag: index % 2 === 0 ? 'even' : 'odd',
+    }));
+    await app.database.fill(plants);
+
+    gateway.requests.length = 0;
+    const all = await Array.fromAsync(store.list({ fields: ['id', 'name', 'tag'] }));
+    assert.deepEqual(all, plants);
+    assert.equal(gateway.requests.length, 3); // 1,000 plants in each, by default
+
+    const odd = store.list({ tag: 'odd', after: 2_400, pageSize: 7, fields: ['id'] });
+    const ids = (await Array.fromAsync(odd)).map(({ id }) => id);
+    assert.deepEqual(
+      ids,
+      plants.filter(({ id, tag }) => tag === 'odd' && id > 2_400).map(({ id }) => id),
+    );
+
+    const lengths = await Array.fromAsync(store.pages({ limit: 900 }), (page) => page.length);
+    assert.deepEqual(lengths, [900, 900, 700]);
+  });
+
+  it('requests a page only when the loop needs it', async (t) => {
+    const app = await startApp(t);
+    const gateway = await startGateway(t, app.address);
+    const store = new PlantStore({ url: gateway.address, token: await app.token('alice') });
+    for (const name of ['a', 'b', 'c']) await store.create({ name });
+    gateway.requests.length = 0;
+    for await (const { name } of store.list({ pageSize: 1 })) if (name === 'b') break;
+    assert.equal(gateway.requests.length, 2);
+  });
+
+  for (const end of ['', '/', '/?a=b#token=c']) {
+    it(`works at an address with a path prefix, written as /green/house${end}`, async (t) => {
+      // The public address is another one, and Link and Location name it.
+      const app = await startApp(t, { baseUrl: 'https://plants.example/other' });
+      const gateway = await startGateway(t, app.address, { prefix: '/green/house' });
+      const url = gateway.address + end;
+      const store = new PlantStore({ url, token: await app.token('alice') });
+      for (const name of ['a', 'b', 'c']) await store.create({ name });
+      assert.equal((await store.create({ name: 'd' })).id, 4);
+      const listed = await Array.fromAsync(store.list({ pageSize: 2, fields: ['name'] }));
+      assert.deepEqual(
+        listed.map(({ name }) => name),
+        ['a', 'b', 'c', 'd'],
+      );
+      await store.delete(1);
+      assert.equal((await store.get(2)).name, 'b');
+      assert.equal((await store.token()).user, 'alice');
+    });
+  }
+
+  it('sends a User-Agent if it is given', async (t) => {
+    const app = await startApp(t);
+    const gateway = await startGateway(t, app.address);
+    const options = { url: new URL(gateway.address), token: await app.token('alice') };
+    await new PlantStore({ ...options, userAgent: 'garden/1.0' }).token();
+    assert.equal(gateway.requests[0]?.headers['user-agent'], 'garden/1.0');
+  });
+
+  it('refuses options that are not valid, and does not repeat the token', () => {
+    const url = 'http://127.0.0.1:8080';
+    const token = 'plant_secret';
+    const secret = (error: Error) => !error.message.includes('secret');
+    for (const bad of ['', 'plant_secret\nx', 'plant_secrét', 'plant secret']) {
+      assert.throws(() => new PlantStore({ url, token: bad }), secret);
+    }
+    // @ts-expect-error: a variable of the environment can be missing
+    assert.throws(() => new PlantStore({ url, token: process.env['NONE'] }), TypeError);
+    for (const bad of ['', '/plants', 'localhost:8080', 'ftp://plants.example']) {
+      assert.throws(() => new PlantStore({ url: bad, token }), TypeError);
+    }
+    for (const timeoutMs of [0, -1, 0.5, NaN, Infinity, 2 ** 31]) {
+      assert.throws(() => new PlantStore({ url, token, timeoutMs }), RangeError);
+    }
+    for (const maxRetries of [-1, 0.5, NaN, Infinity]) {
+      assert.throws(() => new PlantStore({ url, token, maxRetries }), RangeError);
+    }
   });
 });
