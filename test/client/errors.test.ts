@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { describe, it, type TestContext } from 'node:test';
+import { PlantStore, PlantStoreError } from '../../src/client/client.ts';
+import { startApp } from '../support/app.ts';
+import { respond, startGateway } from '../support/gateway.ts';
+
+const html = '<html><h1>502 Bad Gateway</h1></html>';
+const json = { 'content-type': 'application/json' };
+
+async function errorOf(call: Promise<unknown>): Promise<PlantStoreError> {
+  const error = await call.then(
+    () => assert.fail('the call succeeded'),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof PlantStoreError, String(error));
+  return error;
+}
+
+/** A client that reaches its service through a gateway, and repeats nothing. */
+async function setUp(t: TestContext) {
+  const app = await startApp(t);
+  const gateway = await startGateway(t, app.address);
+  const token = await app.token('alice');
+  const store = new PlantStore({ url: gateway.address, token, maxRetries: 0 });
+  return { app, gateway, token, store };
+}
+
+describe('PlantStoreError', () => {
+  it('has everything that the problem document has, and the request id', async (t) => {
+    const { store } = await setUp(t);
+    // @ts-expect-error: there is no such field
+    const error = await errorOf(store.create({ name: '', tga: 'indoor' }));
+    assert.equal(error.kind, 'invalid-request');
+    assert.ok(error.type.endsWith('invalid-request'));
+    assert.equal(error.title, 'The request is not valid');
+    assert.equal(error.status, 400);
+    assert.match(error.detail, /2 errors/);
+    assert.deepEqual(
+      error.errors.map(({ pointer }) => pointer),
+      ['/tga', '/name'],
+    );
+    assert.match(error.requestId ?? '', /^[0-9a-f-]{36}$/);
+    assert.equal(error.retryAfterSeconds, undefined);
+    assert.equal(error.outcomeUnknown, false);
+    assert.equal(error.message, `invalid-request: ${error.detail}`);
+    assert.equal(String(error), `PlantStoreError: ${error.message}`);
+  });
+
+  it('names the parameter that is not valid', async (t) => {
+    const { store } = await setUp(t);
+    const { errors } = await errorOf(store.pages({ limit: 0 }).next());
+    assert.deepEqual(
+      errors.map(({ parameter }) => parameter),
+      ['limit'],
+    );
+  });
+
+  for (const type of ['urn:plant-store:problem:new-kind', '/problems/new-kind', 'new-kind']) {
+    it(`has the last segment of ${type} as its kind, even if the client does not know it`, async (t) => {
+      const { gateway, store } = await setUp(t);
+      const problem = JSON.stringify({ type, title: 'New', status: 418, detail: 'See there.' });
+      gateway.plan.push(respond(418, problem, { 'content-type': 'application/problem+json' }));
+      const error = await errorOf(store.get(1));
+      assert.deepEqual([error.kind, error.type, error.status], ['new-kind', type, 418]);
+    });
+  }
+
+  for (const [description, status, body, headers] of [
+    ['an HTML page of a proxy', 502, html, undefined],
+    ['an HTML page of a captive portal', 200, html, undefined],
+    ['an error of another API', 404, '{"error":"not found"}', json],
+    ['JSON that is cut off', 500, '{"type":"a', json],
+    ['nothing', 503, '', {}],
+  ] as const) {
+    it(`is an unexpected response for ${description}`, async (t) => {
+      const { gateway, store } = await setUp(t);
+      for (const call of [
+        () => store.create({ name: 'Ficus' }),
+        () => store.get(1),
+        () => store.delete(1),
+        () => store.list().next(),
+        () => store.token(),
+      ]) {
+        gateway.plan.push(respond(status, body, headers));
+        const error = await errorOf(call());
+        assert.deepEqual(
+          [error.kind, error.type, error.status],
+          ['unexpected-response', 'about:blank', status],
+        );
+      }
+    });
+  }
+
+  it('is an unexpected response if JSON is not what it should be', async (t) => {
+    const { gateway, store } = await setUp(t);
+    gateway.plan.push(respond(200, '{}', json));
+    assert.equal((await errorOf(store.list().next())).kind, 'unexpected-response');
+    gateway.plan.push(respond(201, '{}', json)); // without Location
+    const error = await errorOf(store.create({ name: 'Ficus' }));
+    assert.deepEqual([error.kind, error.outcomeUnknown], ['unexpected-response', true]);
+    for (const link of ['</plants?limit=1000>; rel="next"', '<http://[>; rel=next']) {
+      gateway.plan.push(respond(200, '[]', { ...json, link }));
+      assert.equal((await errorOf(store.list().next())).kind, 'unexpected-response');
+    }
+  });
+
+  it('is of the kind network if nothing listens, and its cause says so', async (t) => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo; // it listens on a port
+    server.close();
+    await once(server, 'close');
+    const { token } = await setUp(t);
+    const store = new PlantStore({ url: `http://127.0.0.1:${port}`, token, maxRetries: 0 });
+    const error = await errorOf(store.create({ name: 'Ficus' }));
+    assert.deepEqual([error.kind, error.status, error.outcomeUnknown], ['network', 0, true]);
+    assert.ok(error.detail.includes(`127.0.0.1:${port}`));
+    assert.ok(error.cause instanceof TypeError);
+    assert.equal((await errorOf(store.get(1))).outcomeUnknown, false);
+  });
+});
+
+describe('the token', () => {
+  it('is not sent to another address by a redirect', async (t) => {
+    const { app, gateway, store } = await setUp(t);
+    const other = await startGateway(t, app.address);
+    for (const [status, target] of [
+      [301, `${other.address}/plants`],
+      [307, `${other.address}/plants`],
+      [308, '/plants?limit=1'],
+    ] as const) {
+      gateway.plan.push(respond(status, '', { location: target }));
+      const error = await errorOf(store.create({ name: 'Ficus' }));
+      assert.deepEqual([error.kind, error.status], ['unexpected-response', status]);
+      assert.match(error.detail, /redirects/);
+    }
+    assert.equal(other.requests.length, 0);
+    assert.equal(gateway.requests.length, 3);
+  });
+
+  it('is not sent to another origin by Link, and the next page is still found', async (t) => {
+    const { app, gateway, store } = await setUp(t);
+    const other = await startGateway(t, app.address);
+    for (const name of ['a', 'b', 'c']) await store.create({ name });
+    const link = `<${other.address}/elsewhere?limit=2&after=1>; rel="next"`;
+    gateway.plan.push(respond(200, '[{"name":"a"}]', { ...json, link }));
+    const names = await Array.fromAsync(store.list({ fields: ['name'] }), ({ name }) => name);
+    assert.deepEqual(names, ['a', 'b', 'c']);
+    assert.equal(gateway.requests.at(-1)?.line, 'GET /plants?limit=2&after=1');
+    assert.equal(other.requests.length, 0);
+  });
+});

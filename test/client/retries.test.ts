@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { PlantStore } from '../../src/client/client.ts';
+import {
+  outcomeUnknown,
+  storageFull,
+  storageUnavailable,
+  tooManyWrites,
+} from '../../src/problem.ts';
+import type { Storage } from '../../src/storage.ts';
+import { startApp, type TokenOptions } from '../support/app.ts';
+import { cutAfter, cutBefore, respond, startGateway } from '../support/gateway.ts';
+
+const badGateway = respond(502, '<html>Bad Gateway</html>');
+const unavailable = respond(503, '', { 'retry-after': '1' });
+const ficus = { name: 'Ficus', tag: 'indoor' };
+
+/** A client and its service behind a gateway. Creating a plant first fails with each of `failures`. */
+async function setUp(
+  t: TestContext,
+  { failures = [], ...options }: { failures?: Error[] } & TokenOptions = {},
+) {
+  const wrap = (storage: Storage): Storage =>
+    new Proxy(storage, {
+      get(target, name) {
+        const failure = name === 'createPlant' ? failures.shift() : undefined;
+        if (failure !== undefined) return () => Promise.reject(failure);
+        const member: unknown = Reflect.get(target, name);
+        return typeof member === 'function' ? member.bind(target) : member;
+      },
+    });
+  const app = await startApp(t, { wrap });
+  const { address: url, plan, requests } = await startGateway(t, app.address);
+  const store = new PlantStore({ url, token: await app.token('alice', options) });
+  const bob = new PlantStore({ url: app.address, token: await app.token('bob') });
+  const lines = () => requests.map(({ line }) => line);
+  const manager = new PlantStore({
+    url: app.address,
+    token: await app.token('carol', { role: 'manager' }),
+  });
+  const ids = () => Array.fromAsync(manager.list({ fields: ['id'] }), ({ id }) => id);
+  return { store, bob, plan, requests, lines, ids };
+}
+
+describe('a request that only reads', { concurrency: true }, () => {
+  it('is repeated after a cut connection, a gateway error, and a response that ends early', async (t) => {
+    const { store, plan, requests } = await setUp(t);
+    await store.create(ficus);
+    const short = respond(200, '[{"name":"Fic', { 'content-type': 'application/json' });
+    for (const failure of [cutBefore, badGateway, respond(504, ''), short]) {
+      requests.length = 0;
+      plan.push(failure);
+      assert.deepEqual(await Array.fromAsync(store.list()), [ficus]);
+      assert.equal(requests.length, 2);
+    }
+  });
+
+  it('is repeated after Retry-After, and not before', async (t) => {
+    const { store, plan, requests } = await setUp(t);
+    await store.create(ficus);
+    requests.length = 0;
+    plan.push(unavailable);
+    assert.deepEqual(await store.get(1), ficus);
+    const [first, second] = requests.map(({ atMs }) => atMs);
+    assert.ok(first !== undefined && second !== undefined);
+    assert.ok(second - first >= 1_000, `after ${second - first} ms`);
+  });
+
+  it('is repeated `maxRetries` times, after longer and longer pauses', async (t) => {
+    const { store, plan, requests } = await setUp(t);
+    plan.push(...Array.from({ length: 9 }, () => badGateway));
+    await assert.rejects(store.get(1), { kind: 'unexpected-response', status: 502 });
+    assert.equal(requests.length, 5);
+    const pauses = requests.slice(1).map(({ atMs }, at) => atMs - (requests[at]?.atMs ?? 0));
+    for (const [at, pause] of pauses.entries()) {
+      assert.ok(pause >= 500 * 2 ** at, `pause ${at} took ${pause} ms`);
+    }
+  });
+
+  it('is not repeated if Retry-After is later than the end of the call', async (t) => {
+    const { store, plan, requests } = await setUp(t);
+    plan.push(respond(503, '', { 'retry-after': '3600' }));
+    await assert.rejects(store.get(1), { status: 503, retryAfterSeconds: 3600 });
+    assert.equal(requests.length, 1);
+  });
+
+  it('is not repeated after an error that lasts', async (t) => {
+    const { store, plan, requests } = await setUp(t);
+    await assert.rejects(store.get(1), { status: 404 });
+    plan.push(respond(500, ''));
+    await assert.rejects(store.get(1), { status: 500 });
+    assert.equal(requests.length, 2);
+  });
+});
+
+describe('POST without an id', { concurrency: true }, () => {
+  for (const [description, handler] of [
+    ['a cut connection', cutBefore],
+    ['a lost response', cutAfter],
+    ['a gateway error', badGateway],
+    ['an unknown 503 with Retry-After', unavailable],
+  ] as const) {
+    it(`is not repeated after ${description}, because it may have created a plant`, async (t) => {
+      const { store, plan, lines } = await setUp(t);
+      plan.push(handler);
+      await assert.rejects(store.create(ficus), { outcomeUnknown: true });
+      assert.deepEqual(lines(), ['POST /plants']);
+    });
+  }
+
+  it('is not repeated if the service does not know its outcome', async (t) => {
+    const { store, lines } = await setUp(t, { failures: [outcomeUnknown(new Error('lost'))] });
+    await assert.rejects(store.create(ficus), { kind: 'outcome-unknown', outcomeUnknown: true });
+    assert.deepEqual(lines(), ['POST /plants']);
+  });
+
+  it('is repeated if the service promises that nothing was changed', async (t) => {
+    const failures = [storageUnavailable(new Error('away')), tooManyWrites()];
+    const { store, lines, ids } = await setUp(t, { failures });
+    assert.deepEqual(await store.create(ficus), { id: 1, plant: ficus });
+    assert.equal(lines().length, 3);
+    assert.deepEqual(await ids(), [1]);
+  });
+
+  it('does not wait for a full storage, which takes longer than a call', async (t) => {
+    const { store, lines } = await setUp(t, { failures: [storageFull(new Error('full'))] });
+    const problem = { kind: 'storage-full', retryAfterSeconds: 60, outcomeUnknown: false };
+    await assert.rejects(store.create(ficus), problem);
+    assert.equal(lines().length, 1);
+  });
+});
+
+describe('POST with an id of its own', { concurrency: true }, () => {
+  const mine = { ...ficus, id: 40 };
+
+  it('creates one plant, whatever happened to the first request', async (t) => {
+    for (const failure of [cutBefore, badGateway, cutAfter]) {
+      const { store, plan, ids } = await setUp(t);
+      plan.push(failure);
+      const created = await store.create(mine, { fields: ['tag', 'id'] });
+      assert.equal(JSON.stringify(created), '{"id":40,"plant":{"tag":"indoor","id":40}}');
+      assert.deepEqual(await ids(), [40]);
+    }
+  });
+
+  it('finds its plant by default fields too, and a plant without a tag', async (t) => {
+    const { store, plan } = await setUp(t, { failures: [outcomeUnknown(new Error('lost'))] });
+    plan.push(cutAfter, cutAfter);
+    const created = await store.create({ name: 'Aloe', id: 7 });
+    assert.deepEqual(created, { id: 7, plant: { name: 'Aloe', tag: '' } });
+  });
+
+  it('reports a taken id, and compares only after an unknown outcome', async (t) => {
+    const { store, lines } = await setUp(t);
+    await store.create(mine);
+    await assert.rejects(store.create(mine), { kind: 'id-taken', outcomeUnknown: false });
+    assert.deepEqual(lines(), ['POST /plants', 'POST /plants']);
+  });
+
+  it('reports a taken id after a cut connection if the plant there is another', async (t) => {
+    const { store, bob, plan } = await setUp(t);
+    await store.create({ ...mine, tag: 'outdoor' });
+    await bob.create({ ...mine, id: 41 }); // equal, but of a user whom alice cannot see
+    for (const id of [40, 41]) {
+      plan.push(cutBefore);
+      const taken = { kind: 'id-taken', outcomeUnknown: false };
+      await assert.rejects(store.create({ ...mine, id }), taken);
+    }
+  });
+
+  it('reports an unknown outcome if the token cannot read the plant', async (t) => {
+    const { store, plan } = await setUp(t, { scopes: ['plants:write'] });
+    plan.push(cutAfter);
+    const refused = { kind: 'insufficient-scope', outcomeUnknown: true };
+    await assert.rejects(store.create(mine), refused);
+  });
+});
+
+describe('DELETE', { concurrency: true }, () => {
+  it('succeeds if it is repeated after a lost response', async (t) => {
+    const { store, plan, lines, ids } = await setUp(t);
+    await store.create(ficus);
+    plan.push(cutAfter);
+    await store.delete(1);
+    assert.deepEqual(lines().slice(1), ['DELETE /plants/1', 'DELETE /plants/1']);
+    assert.deepEqual(await ids(), []);
+  });
+
+  it('reports a missing plant if no earlier request can have deleted it', async (t) => {
+    const { store, plan } = await setUp(t);
+    await assert.rejects(store.delete(1), { kind: 'plant-not-found', outcomeUnknown: false });
+    const problem = { type: '/problems/overloaded', title: '', detail: '' };
+    const headers = { 'content-type': 'application/problem+json', 'retry-after': '1' };
+    plan.push(respond(503, JSON.stringify(problem), headers));
+    await assert.rejects(store.delete(1), { kind: 'plant-not-found', outcomeUnknown: false });
+  });
+
+  it('reports an unknown outcome if any request may have deleted the plant', async (t) => {
+    const { store, plan } = await setUp(t);
+    plan.push(cutAfter, respond(401, ''));
+    await assert.rejects(store.delete(1), { status: 401, outcomeUnknown: true });
+  });
+});
