@@ -42,7 +42,7 @@ async function setUp(
   return { store, bob, plan, requests, lines, ids };
 }
 
-describe('a request that only reads', { concurrency: true }, () => {
+describe('a request that only reads', { concurrency: 3 }, () => {
   it('is repeated after a cut connection, a gateway error, and a response that ends early', async (t) => {
     const { store, plan, requests } = await setUp(t);
     await store.create(ficus);
@@ -93,7 +93,7 @@ describe('a request that only reads', { concurrency: true }, () => {
   });
 });
 
-describe('POST without an id', { concurrency: true }, () => {
+describe('POST without an id', { concurrency: 3 }, () => {
   for (const [description, handler] of [
     ['a cut connection', cutBefore],
     ['a lost response', cutAfter],
@@ -130,7 +130,7 @@ describe('POST without an id', { concurrency: true }, () => {
   });
 });
 
-describe('POST with an id of its own', { concurrency: true }, () => {
+describe('POST with an id of its own', { concurrency: 3 }, () => {
   const mine = { ...ficus, id: 40 };
 
   it('creates one plant, whatever happened to the first request', async (t) => {
@@ -176,7 +176,7 @@ describe('POST with an id of its own', { concurrency: true }, () => {
   });
 });
 
-describe('DELETE', { concurrency: true }, () => {
+describe('DELETE', { concurrency: 3 }, () => {
   it('succeeds if it is repeated after a lost response', async (t) => {
     const { store, plan, lines, ids } = await setUp(t);
     await store.create(ficus);

@@ -7,7 +7,9 @@ import { databaseFile } from '../support/database.ts';
 
 const source = new URL('../../src/', import.meta.url);
 const paths = ['web', 'client'].flatMap((folder) =>
-  readdirSync(new URL(`${folder}/`, source)).map((file) => `/${folder}/${file}`),
+  readdirSync(new URL(`${folder}/`, source))
+    .filter((file) => !file.endsWith('.json'))
+    .map((file) => `/${folder}/${file}`),
 );
 
 function assertIsolated({ headers }: Answer, path: string): void {

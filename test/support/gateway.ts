@@ -62,7 +62,8 @@ export async function startGateway(
 ): Promise<Gateway> {
   const plan: Handler[] = [];
   const requests: GatewayRequest[] = [];
-  const server = createServer(async (request, response) => {
+  const server = createServer((request, response) => void handle(request, response));
+  const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const { method = '', url = '', headers } = request;
     const closed = once(response, 'close');
     const body = await text(request);
@@ -71,7 +72,7 @@ export async function startGateway(
     const path = url.startsWith(prefix) ? url.slice(prefix.length) : '/not-found';
     const forward = () => sendTo(target + path, method, headers, body);
     await (plan.shift() ?? forwardAll)(response, forward);
-  });
+  };
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(async () => {
