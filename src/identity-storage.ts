@@ -11,6 +11,9 @@ export interface IdentityStorage {
    */
   identify(credential: Credential): Promise<Grant | undefined>;
 
+  /** Whether the store exists, and the user in it. */
+  findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames>;
+
   /** Creates a token, and its store and user if needed. */
   createToken(token: NewToken): Promise<void>;
 
@@ -35,6 +38,11 @@ export interface NewToken {
   label: string;
   createdAtMs: number;
   expiresAtMs?: number | undefined;
+}
+
+export interface FoundNames {
+  store: boolean;
+  user: boolean;
 }
 
 export interface TokenQuery {

@@ -512,6 +512,21 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       }
     });
 
+    it('finds a store and its users from their first token on', async (t) => {
+      const storage = await open(t);
+      const [main, elsewhere] = ['main', 'elsewhere'];
+      const find = (store: string, user: string) => storage.findNames({ store, user });
+      assert.deepEqual(await find(main, 'alice'), { store: false, user: false });
+      await storage.createToken(newToken(randomBytes(tokenHashBytes)));
+      assert.deepEqual(await find(main, 'alice'), { store: true, user: true });
+      assert.deepEqual(await find(main, 'Alice'), { store: true, user: false });
+      assert.deepEqual(await find(elsewhere, 'alice'), { store: false, user: false });
+      await storage.createToken({ ...newToken(randomBytes(tokenHashBytes)), store: elsewhere });
+      await storage.revokeToken((await storage.listTokens({ limit: 1 }))[0]?.id ?? '', 1);
+      assert.deepEqual(await find(main, 'alice'), { store: true, user: true });
+      assert.deepEqual(await find(elsewhere, 'alice'), { store: true, user: true });
+    });
+
     it('lists the tokens of one store or of all stores by id, page by page', async (t) => {
       const storage = await open(t);
       const hashes = Array.from({ length: 5 }, () => randomBytes(tokenHashBytes));

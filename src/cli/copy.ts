@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { keyColumnCounts, tables, type Archive, type Row, type Table } from '../archive.ts';
 import { Refusal } from '../refusal.ts';
 import { displayName, openArchive } from './database.ts';
+import { program } from './program.ts';
 import { withProgress } from './progress.ts';
 import { causeOf, reasonOf } from './reason.ts';
 
@@ -27,7 +28,7 @@ export async function copy({ from, to, resume }: CopyOptions): Promise<void> {
   await using target = await openArchive(to, { create: true });
   if ((await source.unfinishedSource()) !== undefined) {
     throw new Refusal(
-      `${sourceName} is itself an unfinished copy. Finish it first with "plant-store copy --resume".`,
+      `${sourceName} is itself an unfinished copy. Finish it first with "${program} copy --resume".`,
     );
   }
   await prepareTarget(target, sourceName, targetName, resume);

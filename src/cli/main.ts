@@ -120,6 +120,9 @@ function program() {
         .argParser(parserOf(Tag))
         .default('', 'none'),
     )
+    .addOption(
+      new Option('--yes', 'create a new database, store or user without asking').default(false),
+    )
     .action(async (user, options) => (await import('./token.ts')).createToken(user, options));
 
   token

@@ -1,5 +1,5 @@
 /**
- * Parsers of the command-line options. Each option except --resume can also be set by an
+ * Parsers of the command-line options. Each option that takes a value can also be set by an
  * environment variable.
  */
 import { availableParallelism } from 'node:os';

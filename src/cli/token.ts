@@ -1,10 +1,11 @@
-import { existsSync } from 'node:fs';
 import type { Role, Scope } from '../access.ts';
 import { stateOf } from '../access.ts';
 import type { TokenRecord } from '../identity-storage.ts';
 import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
-import { fileOf, isFile, openStorage } from './database.ts';
+import { confirm } from './confirm.ts';
+import { displayName, isFile, openStorage } from './database.ts';
+import { program } from './program.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
 
 interface NewTokenOptions {
@@ -16,21 +17,58 @@ interface NewTokenOptions {
   label: string;
 }
 
-/** Only the token goes to standard output, so that a script can read it. */
-export async function createToken(
-  user: string,
-  options: NewTokenOptions & { database: string },
-): Promise<void> {
-  const isNew = isFile(options.database) && !existsSync(fileOf(options.database));
-  await using storage = await openStorage(options.database, { create: true });
-  // In a wrong folder, a new database is a surprise: its tokens are unknown to the service.
-  if (isNew) console.error(`Created the database ${fileOf(options.database)}.`);
+interface CreateOptions extends NewTokenOptions {
+  database: string;
+  /** Creates whatever is new without a question. */
+  yes: boolean;
+}
+
+/**
+ * Only the token goes to standard output, so that a script can read it. A wrong folder or a typo would create
+ * another database, store or user, so a person is asked first.
+ */
+export async function createToken(user: string, options: CreateOptions): Promise<void> {
+  const { database, store, yes } = options;
+  const existing = await openExisting(database);
+  if (existing === undefined && !yes) await confirmDatabase(database);
+  await using storage = existing ?? (await openStorage(database, { create: true }));
+  console.error(`Database: ${displayName(database)}${existing === undefined ? ' (new)' : ''}`);
+  const found = await storage.findNames({ store, user });
+  const isEmpty = async () => (await storage.listTokens({ limit: 1 })).length === 0;
+  if (!found.user && !yes && !(await isEmpty())) await confirmUser(user, store, found.store);
+
   const token = await addToken(storage, user, options);
+  const owner = `${found.user ? '' : 'new '}user ${user} in ${found.store ? '' : 'new '}store ${store}`;
   console.error(
-    `Created token ${tokenId(hashToken(token))} for user ${user} in store ${options.store}. ` +
-      'Save it now: it is not shown again.',
+    `Created token ${tokenId(hashToken(token))} for ${owner}. Save it now: it is not shown again.`,
   );
   await printToken(storage, token, token);
+}
+
+/** Undefined if there is no such database, or nothing of Plant Store in it. */
+async function openExisting(database: string): Promise<Storage | undefined> {
+  try {
+    return await openStorage(database, { create: false });
+  } catch (error) {
+    const isMissing =
+      error instanceof Refusal && ['no-file', 'missing-schema'].includes(error.kind ?? '');
+    if (!isMissing) throw error;
+    return undefined;
+  }
+}
+
+async function confirmDatabase(database: string): Promise<void> {
+  const state = isFile(database) ? 'does not exist' : 'contains no Plant Store';
+  if (await confirm(`The database ${displayName(database)} ${state}. Create it?`)) return;
+  throw new Refusal('Nothing was created.', { kind: 'no-file' });
+}
+
+async function confirmUser(user: string, store: string, storeExists: boolean): Promise<void> {
+  const question = storeExists
+    ? `Store ${store} has no user ${user}. Create this user?`
+    : `There is no store ${store}. Create it, with user ${user}?`;
+  if (await confirm(question)) return;
+  throw new Refusal(`Nothing was created. "${program} token list" shows every store and user.`);
 }
 
 /** Prints `text`, which contains a new token. Revokes the token if the output fails. */
@@ -84,7 +122,7 @@ export async function revokeToken(id: string, options: { database: string }): Pr
   await using storage = await openStorage(options.database, { create: false });
   const token = await storage.revokeToken(id, Date.now());
   if (token === undefined) {
-    throw new Refusal(`There is no token ${id}. "plant-store token list" shows the ids.`);
+    throw new Refusal(`There is no token ${id}. "${program} token list" shows the ids.`);
   }
   console.log(`Revoked token ${id} of user ${token.user} in store ${token.store}.`);
 }

@@ -12,7 +12,7 @@ import {
   type WriteAccess,
 } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
-import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
+import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { maxId } from '../ids.ts';
 import { firstPageKey, listKind, pageOf } from '../lists.ts';
 import type { NewPlant, Plant } from '../plant.ts';
@@ -186,6 +186,11 @@ export class PostgresStorage implements Storage {
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
     await this.#whenReady();
     return this.#writer.write(['delete', store, write, id]);
+  }
+
+  async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
+    await this.#whenReady();
+    return this.#tokens.findNames(name);
   }
 
   async createToken(token: NewToken): Promise<void> {

@@ -11,7 +11,7 @@ import {
   type Grant,
   type Role,
 } from '../access.ts';
-import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
+import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { defect, outcomeUnknown } from '../problem.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import { prepared } from './connection.ts';
@@ -139,6 +139,13 @@ export class Tokens {
   constructor(pool: Pool, freshness: Freshness) {
     this.#pool = pool;
     this.#freshness = freshness;
+  }
+
+  async findNames({ store, user }: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
+    const [found] = await this.#pool.read(tokenSql.findStore, [store]);
+    if (found === undefined) return { store: false, user: false };
+    const users = await this.#pool.read(tokenSql.findUser, [found[0], user]);
+    return { store: true, user: users.length > 0 };
   }
 
   async create({ store, user, role, ...token }: NewToken): Promise<void> {

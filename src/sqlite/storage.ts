@@ -4,7 +4,7 @@
  */
 import type { Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
-import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
+import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { firstPageKey, listKind } from '../lists.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
@@ -87,6 +87,10 @@ export class SqliteStorage implements Storage {
 
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
     return this.#write(['delete', store, write, id]);
+  }
+
+  async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
+    return this.#read(({ tokens }) => tokens.findNames(name));
   }
 
   async createToken(token: NewToken): Promise<void> {

@@ -3,7 +3,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { callerOf, parseScopes, formatScopes, type Grant, type Role } from '../access.ts';
-import type { NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
+import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import { prepare, type Statement } from './statement.ts';
 
@@ -21,6 +21,9 @@ export const tokenSql = {
   listStore: `${selectRecords} WHERE tokens.hash > :after AND stores.name = :store
     ORDER BY tokens.hash LIMIT :limit`,
   findById: `${selectRecords} WHERE tokens.hash BETWEEN :first AND :last`,
+  findNames: `
+    SELECT users.user FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user
+    WHERE stores.name = :store`,
   revoke: `
     UPDATE tokens SET revoked_at = :revokedAtMs
     WHERE hash BETWEEN :first AND :last AND revoked_at IS NULL`,
@@ -42,6 +45,7 @@ export class Tokens {
   readonly #listAll: Statement<RecordRow>;
   readonly #listStore: Statement<RecordRow>;
   readonly #findById: Statement<RecordRow>;
+  readonly #findNames: Statement<[user: number | null]>;
   readonly #revoke: Statement;
   readonly #addStore: Statement;
   readonly #addUser: Statement;
@@ -52,10 +56,16 @@ export class Tokens {
     this.#listAll = prepare(database, tokenSql.listAll);
     this.#listStore = prepare(database, tokenSql.listStore);
     this.#findById = prepare(database, tokenSql.findById);
+    this.#findNames = prepare(database, tokenSql.findNames);
     this.#revoke = prepare(database, tokenSql.revoke);
     this.#addStore = prepare(database, tokenSql.addStore);
     this.#addUser = prepare(database, tokenSql.addUser);
     this.#addToken = prepare(database, tokenSql.addToken);
+  }
+
+  findNames({ store, user }: Pick<NewToken, 'store' | 'user'>): FoundNames {
+    const row = this.#findNames.get({ store, user });
+    return { store: row !== undefined, user: typeof row?.[0] === 'number' };
   }
 
   create({ hash, store, user, role, scopes, label, createdAtMs, expiresAtMs }: NewToken): void {

@@ -33,6 +33,7 @@ const commands: Record<string, Record<string, string>> = {
     '--scope <list>': 'env: PLANT_STORE_SCOPE; default: plants:read,plants:write',
     '--expires <duration>': 'env: PLANT_STORE_EXPIRES; default: none',
     '--label <text>': 'env: PLANT_STORE_LABEL; default: none',
+    '--yes': 'env: none; default: false',
   },
   'token list': {
     '--database <url>': database,

@@ -67,7 +67,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     // Except for a message about the token.
     assert.match(
       stderr,
-      /^Created the database .*\nCreated token .*\nerror: Token \w{16} could not be printed, so it was revoked.*\n$/,
+      /^Database: .*\nCreated token .*\nerror: Token \w{16} could not be printed, so it was revoked.*\n$/,
     );
     const help = start(['--help']);
     help.stdout.destroy();

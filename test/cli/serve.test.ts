@@ -2,7 +2,7 @@
  * What serve prints when it starts, what it refuses, and what it never logs.
  */
 import assert from 'node:assert/strict';
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
@@ -11,8 +11,9 @@ import { describe, it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { call } from '../support/app.ts';
-import { executable, run, serve } from '../support/command.ts';
+import { run, serve } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
+import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
 
@@ -100,27 +101,18 @@ it('the log is readable on a terminal', async (t) => {
 
 /** Starts serve on its own terminal, if a program for that is installed. */
 async function serveOnTerminal(t: TestContext, args: readonly string[]) {
-  const isUtilLinux = /util-linux/.test(String(spawnSync('script', ['--version']).stdout));
-  if (!isUtilLinux) return t.skip('script of util-linux is not installed');
-  const command = `'${process.execPath}' '${executable}' serve --port 0 ${args.join(' ')}`;
-  const child = spawn('script', ['-qfec', `stty cols 500; exec ${command}`, '/dev/null']);
-  const closed = once(child, 'close') as Promise<[number | null]>;
-  t.after(async () => {
-    child.kill('SIGKILL'); // which closes the terminal and ends what runs there
-    await closed;
-  });
-  let printed = '';
-  child.stdout.setEncoding('utf8').on('data', (chunk) => (printed += String(chunk)));
-  const output = () => printed.replaceAll('\r\n', '\n');
+  const serving = `exec ${quotedExecutable} serve --port 0 ${args.join(' ')}`;
+  const terminal = startOnTerminal(t, serving);
+  if (terminal === undefined) return undefined;
   const listens = /^Plant Store listens on (\S+)\nDatabase: .*\n[^]* listening /m;
-  await until('it listens', () => listens.test(output()));
-  const [, address = ''] = listens.exec(output()) ?? [];
+  await terminal.shows(listens);
+  const [, address = ''] = listens.exec(terminal.output()) ?? [];
   return {
     address,
-    output,
-    async interrupt() {
-      child.stdin.write('\x03'); // Ctrl-C
-      return (await closed)[0];
+    output: () => terminal.output(),
+    interrupt() {
+      terminal.type('\x03'); // Ctrl-C
+      return terminal.ended;
     },
   };
 }

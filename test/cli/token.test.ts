@@ -6,7 +6,8 @@ import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { hashToken, isToken, tokenId } from '../../src/token.ts';
 import { addToken, call } from '../support/app.ts';
 import { run, runOk, serve } from '../support/command.ts';
-import { databaseFile } from '../support/database.ts';
+import { databaseFile, fill } from '../support/database.ts';
+import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { until } from '../support/until.ts';
 
 /** The rows that `token list` prints, by column. */
@@ -36,9 +37,15 @@ describe('token create', { concurrency: 2 }, () => {
     const token = stdout.trim();
     assert.ok(isToken(token));
     const id = tokenId(hashToken(token));
-    const note = `Created token ${id} for user alice in store main. Save it now: it is not shown again.\n`;
-    assert.equal(stderr, `Created the database ${path}.\n${note}`);
-    assert.match((await run(args)).stderr, /^Created token .*\n$/);
+    assert.equal(
+      stderr,
+      `Database: ${path} (new)\n` +
+        `Created token ${id} for new user alice in new store main. Save it now: it is not shown again.\n`,
+    );
+    const again = (await run(args)).stderr.replace(/\w{16}/, 'ID');
+    const note =
+      'Created token ID for user alice in store main. Save it now: it is not shown again.';
+    assert.equal(again, `Database: ${path}\n${note}\n`);
     for (const file of readdirSync(folder)) {
       assert.ok(!readFileSync(join(folder, file)).includes(token), `${file} has the token`);
     }
@@ -142,6 +149,85 @@ describe('token create', { concurrency: 2 }, () => {
   });
 });
 
+const newDatabase = /^The database (\S+) does not exist\. Create it\? \[y\/N\] $/m;
+
+describe('token create on a terminal', { concurrency: 2 }, () => {
+  it('asks before it creates a database, and creates nothing unless the answer is yes', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    for (const answer of ['\n', 'no\n', 'yesterday\n', '\x04']) {
+      const terminal = startOnTerminal(
+        t,
+        `${quotedExecutable} token create alice --database ${url}`,
+      );
+      if (terminal === undefined) return;
+      await terminal.shows(newDatabase);
+      assert.ok(terminal.output().includes(path));
+      terminal.type(answer);
+      assert.equal(await terminal.ended, 1);
+      const advice =
+        'Run the command in the folder of the database, or set its path with --database.';
+      assert.ok(terminal.output().endsWith(`\nerror: Nothing was created. ${advice}\n`));
+      assert.deepEqual(readdirSync(folder), []);
+    }
+  });
+
+  it('asks once for a new database, and leaves standard output to the token', async (t) => {
+    const { path, url } = databaseFile(t);
+    const create = `${quotedExecutable} token create alice --database ${url}`;
+    const terminal = startOnTerminal(t, `TOKEN=$(${create}); echo "the token is '$TOKEN'"`);
+    if (terminal === undefined) return;
+    await terminal.shows(newDatabase);
+    terminal.type('y\n');
+    assert.equal(await terminal.ended, 0);
+    assert.match(terminal.output(), /^the token is 'plant_\w{49}'$/m);
+    assert.match(terminal.output(), new RegExp(`^Database: ${path} \\(new\\)$`, 'm'));
+  });
+
+  const typos: [args: string, question: string][] = [
+    ['alcie', 'Store main has no user alcie. Create this user?'],
+    ['alice --store mian', 'There is no store mian. Create it, with user alice?'],
+  ];
+  for (const [args, question] of typos) {
+    it(`asks before it creates the names of "${args}"`, async (t) => {
+      const { path, url } = databaseFile(t);
+      await fill(path, 0);
+      const create = `${quotedExecutable} token create ${args} --database ${url}`;
+      for (const [answer, status] of [
+        ['n', 1],
+        ['y', 0],
+      ] as const) {
+        const terminal = startOnTerminal(t, create);
+        if (terminal === undefined) return;
+        await terminal.shows(/ \[y\/N\] $/);
+        assert.equal(terminal.output(), `Database: ${path}\n${question} [y/N] `);
+        terminal.type(`${answer}\n`);
+        assert.equal(await terminal.ended, status, terminal.output());
+        assert.equal((await list(url)).length, 2 - status);
+      }
+    });
+  }
+
+  it('asks nothing for the first user of an empty database, an existing user, or with --yes', async (t) => {
+    const { path, url } = databaseFile(t);
+    await runOk(['migrate', '--database', url]);
+    for (const args of ['alice', 'alice', 'bob --yes', 'bob --store north --yes']) {
+      const terminal = startOnTerminal(
+        t,
+        `${quotedExecutable} token create ${args} --database ${url}`,
+      );
+      if (terminal === undefined) return;
+      assert.equal(await terminal.ended, 0);
+      assert.match(terminal.output(), /^Database: \S+\nCreated token .*\nplant_\w{49}\n$/);
+    }
+    const fresh = startOnTerminal(
+      t,
+      `${quotedExecutable} token create alice --database ${url}.new --yes`,
+    );
+    assert.equal(await fresh?.ended, 0);
+    assert.ok(fresh?.output().startsWith(`Database: ${path}.new (new)\nCreated token `));
+  });
+});
+
 describe('token list', { concurrency: 2 }, () => {
   it('shows expired and revoked tokens too, with their states', async (t) => {
     const { path, url } = databaseFile(t);
@@ -228,7 +314,7 @@ it('token revoke exits with 1 for an unknown id, and shows how to list ids', asy
     assert.deepEqual([status, stdout], [1, '']);
     assert.equal(
       stderr,
-      `error: There is no token ${id}. "plant-store token list" shows the ids.\n`,
+      `error: There is no token ${id}. "npx plant-store token list" shows the ids.\n`,
     );
   }
   assert.equal((await list(url))[0]?.['STATE'], 'active');

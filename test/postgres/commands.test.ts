@@ -81,7 +81,7 @@ describe('PostgreSQL: the commands', () => {
     const { url } = await testDatabase(t, 'PostgreSQL');
     const target = await testDatabase(t, 'SQLite');
     const nothing =
-      /There is no Plant Store in this database\. Create its tables with "plant-store migrate"\./;
+      /There is no Plant Store in this database\. Create its tables with "npx plant-store migrate"\./;
     for (const args of [
       ['token', 'list', '--database', url],
       ['token', 'revoke', '0123456789abcdef', '--database', url],

@@ -1,0 +1,16 @@
+import { createInterface } from 'node:readline';
+
+/** Asks a question on the terminal; only yes counts as true. Without a terminal, a script goes on: true. */
+export async function confirm(question: string): Promise<boolean> {
+  const { stdin, stderr } = process; // standard output can be captured, as in TOKEN=$(...)
+  if (!stdin.isTTY || !stderr.isTTY) return true;
+  stderr.write(`${question} [y/N] `);
+  const lines = createInterface({ input: stdin });
+  try {
+    for await (const answer of lines) return /^\s*y(es)?\s*$/i.test(answer);
+    stderr.write('\n'); // after Ctrl-D, the cursor is still behind the question
+    return false;
+  } finally {
+    lines.close(); // otherwise the terminal keeps the process running
+  }
+}
