@@ -62,17 +62,17 @@ export async function startGateway(
 ): Promise<Gateway> {
   const plan: Handler[] = [];
   const requests: GatewayRequest[] = [];
-  const server = createServer((request, response) => void handle(request, response));
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const { method = '', url = '', headers } = request;
     const closed = once(response, 'close');
     const body = await text(request);
     requests.push({ line: `${method} ${url}`, headers, atMs: performance.now(), closed });
-    server.emit('planned');
+    server.emit('received');
     const path = url.startsWith(prefix) ? url.slice(prefix.length) : '/not-found';
     const forward = () => sendTo(target + path, method, headers, body);
     await (plan.shift() ?? forwardAll)(response, forward);
   };
+  const server = createServer((request, response) => void handle(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(async () => {
@@ -86,7 +86,7 @@ export async function startGateway(
     plan,
     requests,
     async received(count) {
-      while (requests.length < count) await once(server, 'planned');
+      while (requests.length < count) await once(server, 'received');
     },
   };
 }
