@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +12,7 @@ import { executable } from './command.ts';
 import { tempFolder } from './temp.ts';
 
 const curl = fileURLToPath(new URL('./curl.ts', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 export const shownAddress = 'http://127.0.0.1:8080';
 export const shownFolder = '/home/you/plant-store';
@@ -32,6 +33,9 @@ export class Terminal {
     this.#test = t;
     t.after(() => this.#close()); // before the folders are deleted
     this.#folder = tempFolder(t);
+    // Programs can import the client, as after `npm install`.
+    mkdirSync(join(this.#folder, 'node_modules'));
+    symlinkSync(root, join(this.#folder, 'node_modules/plant-store'));
     const tools = tempFolder(t);
     // In a checkout, `npx plant-store` runs this executable. This script saves the start of npx.
     const npx = `#!/bin/sh\n[ "$1" = plant-store ] || exit 127\nshift\nexec '${process.execPath}' '${executable}' "$@"\n`;
