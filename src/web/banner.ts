@@ -1,0 +1,39 @@
+/**
+ * The banner below the bar: what keeps the page from the service, and what one can do about it.
+ */
+import { onPress, setText, show } from './dom.ts';
+import { announce } from './toast.ts';
+
+export interface Notice {
+  title: string;
+  text: string;
+  action: string;
+  onAction: () => void;
+}
+
+let current: Notice | undefined;
+onPress('connection-action', () => current?.onAction());
+
+/** Shows a notice in the place of the one before. Screen readers hear it if it is another one. */
+export function showBanner(notice: Notice): void {
+  const isOther = current?.title !== notice.title;
+  current = notice;
+  setText('connection-title', notice.title);
+  setText('connection-text', notice.text);
+  setText('connection-action', notice.action);
+  setCountdown('');
+  show('connection');
+  if (isOther) announce(`${notice.title} ${notice.text}`);
+}
+
+/** Changes the end of the notice, which screen readers do not hear. The dialog that covers the banner repeats it. */
+export function setCountdown(text: string): void {
+  setText('connection-countdown', text);
+  setText('add-waiting', text === '' ? '' : `${current?.title ?? ''} ${text}`);
+}
+
+export function hideBanner(): void {
+  current = undefined;
+  setCountdown('');
+  show('connection', false);
+}

@@ -1,0 +1,150 @@
+/**
+ * The connection to the service. It repeats what failed for a while, shows when it tries again, and asks for another
+ * token if this one no longer works. What waits for it continues by itself.
+ */
+import { PlantStore, PlantStoreError, type Token } from '../client/client.ts';
+import { isTemporary, pauseMs } from '../client/retry.ts';
+import { hideBanner, setCountdown, showBanner } from './banner.ts';
+import { byId } from './dom.ts';
+import { announce } from './toast.ts';
+
+const timeoutMs = 15_000;
+/** The longest pause between two attempts, unless the service asks for a longer one. */
+const longestPauseMs = 15_000;
+
+/** The address of the service, with its path prefix: that of this page. */
+export const serviceUrl = new URL('.', location.href);
+
+interface RunOptions {
+  signal?: AbortSignal;
+  once?: boolean;
+}
+
+export class Connection {
+  #token = '';
+  /** Undefined until somebody has signed in. */
+  #store: PlantStore | undefined;
+  /** Asks for another token. Resolves when there is one. */
+  readonly #renew: () => Promise<void>;
+  #renewing: Promise<void> | undefined;
+  #waiting: Promise<void> | undefined;
+  #failures = 0;
+  #endWait = () => {};
+
+  constructor(renew: () => Promise<void>) {
+    this.#renew = renew;
+    addEventListener('online', () => this.#endWait());
+  }
+
+  /** Uses this token from now on. */
+  use(token: string): void {
+    this.#token = token;
+    this.#store = connect(token);
+  }
+
+  /** What a token grants. Throws a PlantStoreError if it does not work. */
+  async check(token: string): Promise<Token> {
+    const store = connect(token);
+    return this.#repeat(() => store.token(), {});
+  }
+
+  /**
+   * Runs the task until it succeeds: again after a temporary problem, and with another token after a 401. Throws
+   * what else the task throws, and the reason of the signal. A task that runs `once` is not repeated if it may have
+   * succeeded.
+   */
+  async run<T>(task: (store: PlantStore) => Promise<T>, options: RunOptions = {}): Promise<T> {
+    for (;;) {
+      const store = this.#store;
+      if (store === undefined) throw new Error('use() comes first');
+      try {
+        return await this.#repeat(() => task(store), options);
+      } catch (error) {
+        options.signal?.throwIfAborted();
+        if (!(error instanceof PlantStoreError) || error.status !== 401) throw error;
+        // Another task may have got a new token meanwhile.
+        if (store === this.#store) await (this.#renewing ??= this.#askForToken());
+      }
+    }
+  }
+
+  /** The service for a last request, which outlives the page. */
+  get lasting(): PlantStore {
+    return connect(this.#token, (url, init) => fetch(url, { ...init, keepalive: true }));
+  }
+
+  async #repeat<T>(task: () => Promise<T>, { signal, once = false }: RunOptions): Promise<T> {
+    for (;;) {
+      await this.#waiting;
+      signal?.throwIfAborted();
+      try {
+        const result = await task();
+        this.#succeeded();
+        return result;
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (!(error instanceof PlantStoreError) || !isTransient(error)) throw error;
+        if (once && error.outcomeUnknown) throw error;
+        this.#waiting ??= this.#wait(error);
+      }
+    }
+  }
+
+  #succeeded(): void {
+    if (this.#failures === 0) return;
+    this.#failures = 0;
+    announce('The service responds again.');
+    if (this.#renewing === undefined) hideBanner();
+    else showTokenBanner();
+  }
+
+  async #askForToken(): Promise<void> {
+    showTokenBanner();
+    await this.#renew();
+    this.#renewing = undefined;
+    hideBanner();
+  }
+
+  /** Waits, and shows for how long. */
+  async #wait(failure: PlantStoreError): Promise<void> {
+    const longestMs = Math.max(longestPauseMs, (failure.retryAfterSeconds ?? 0) * 1_000);
+    const untilMs = performance.now() + Math.min(pauseMs(failure, this.#failures), longestMs);
+    this.#failures++;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#endWait = resolve;
+    showBanner({
+      title: failure.status === 503 ? 'The service is busy.' : 'The service does not respond.',
+      text: 'The page keeps what it shows, and continues by itself.',
+      action: 'Try now',
+      onAction: resolve,
+    });
+    const countDown = () => {
+      const seconds = Math.ceil((untilMs - performance.now()) / 1_000);
+      if (seconds <= 0) resolve();
+      else setCountdown(`Trying again in ${seconds} s.`);
+    };
+    countDown();
+    const ticking = setInterval(countDown, 200);
+    await promise;
+    clearInterval(ticking);
+    setCountdown('Trying again …');
+    this.#waiting = undefined;
+  }
+}
+
+function showTokenBanner(): void {
+  showBanner({
+    title: 'Your token no longer works.',
+    text: 'The page keeps what it shows.',
+    action: 'Paste another token',
+    onAction: () => byId('renew', HTMLDialogElement).showModal(),
+  });
+}
+
+function connect(token: string, fetchWith?: typeof fetch): PlantStore {
+  return new PlantStore({ url: serviceUrl, token, timeoutMs, maxRetries: 0, fetch: fetchWith });
+}
+
+function isTransient(error: PlantStoreError): boolean {
+  return isTemporary(error) || error.kind === 'timeout';
+}

@@ -1,0 +1,129 @@
+/**
+ * Deletes with undo. The rows disappear at once, and the requests are sent some seconds later: a plant that was
+ * recreated would belong to whoever undid it.
+ */
+import type { PlantStore } from '../client/client.ts';
+import { isProblem } from '../client/problem.ts';
+import type { Connection } from './connection.ts';
+import { element } from './dom.ts';
+import { plantCount } from './format.ts';
+import type { Plant } from './plant-pages.ts';
+import { toast } from './toast.ts';
+
+const undoMs = 8_000;
+const concurrency = 8;
+
+export interface DeletionEvents {
+  onHide: (plants: Plant[]) => void;
+  onRestore: (plants: Plant[]) => void;
+}
+
+export class Deletions {
+  /** The ids of plants that are to be deleted, or are being deleted. */
+  readonly hidden = new Set<number>();
+  readonly #connection: Connection;
+  readonly #events: DeletionEvents;
+  #pending: Plant[] = [];
+  #message: { close: () => void } | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(connection: Connection, events: DeletionEvents) {
+    this.#connection = connection;
+    this.#events = events;
+    addEventListener('pagehide', () => this.#sendAtEnd());
+    addEventListener('keydown', (event) => {
+      const isUndo = event.key === 'z' && (event.ctrlKey || event.metaKey) && !event.shiftKey;
+      if (!isUndo || this.#pending.length === 0 || event.target instanceof HTMLInputElement) return;
+      event.preventDefault();
+      this.undo();
+    });
+  }
+
+  /** Hides the plants, and deletes them later together with those that already wait. */
+  add(plants: Plant[]): void {
+    this.#pending.push(...plants);
+    for (const { id } of plants) this.hidden.add(id);
+    this.#events.onHide(plants);
+    this.#show();
+  }
+
+  undo(): void {
+    const plants = this.#take();
+    this.#restore(plants);
+    toast(plants.length === 1 ? 'The plant is back.' : `${plantCount(plants.length)} are back.`);
+  }
+
+  /** Sends what waits. */
+  async send(): Promise<void> {
+    const plants = this.#take();
+    if (plants.length === 0) return;
+    const failed: Plant[] = [];
+    let reason: unknown;
+    const queue = plants.values();
+    const work = async () => {
+      for (const plant of queue) {
+        try {
+          await this.#connection.run((store) => deletePlant(store, plant.id));
+          this.hidden.delete(plant.id);
+        } catch (error) {
+          reason = error;
+          failed.push(plant);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: concurrency }, work));
+    if (failed.length === 0) {
+      toast(`Deleted ${plants.length === 1 ? `“${plants[0]?.name}”` : plantCount(plants.length)}.`);
+      return;
+    }
+    this.#restore(failed);
+    const why = reason instanceof Error ? reason.message : 'The service refused it.';
+    toast(`${plantCount(failed.length)} could not be deleted. ${why}`);
+  }
+
+  #take(): Plant[] {
+    clearTimeout(this.#timer);
+    this.#message?.close();
+    return this.#pending.splice(0);
+  }
+
+  #restore(plants: Plant[]): void {
+    for (const { id } of plants) this.hidden.delete(id);
+    this.#events.onRestore(plants);
+  }
+
+  #show(): void {
+    this.#message?.close();
+    const [first] = this.#pending;
+    const what = this.#pending.length === 1 ? `“${first?.name}”` : plantCount(this.#pending.length);
+    const undo = element('button', { type: 'button' }, 'Undo');
+    undo.addEventListener('click', () => this.undo());
+    this.#message = toast(`Deleting ${what} in ${undoMs / 1_000} seconds.`, undo);
+    // Whoever is about to press the button gets the time to.
+    undo.addEventListener('focus', () => clearTimeout(this.#timer));
+    undo.addEventListener('blur', () => this.#schedule());
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.send(), undoMs);
+  }
+
+  #sendAtEnd(): void {
+    const ids = this.#take().map(({ id }) => id);
+    for (const id of ids) {
+      // Nobody is there any more to see how it ends.
+      this.#connection.lasting.delete(id).catch(() => {});
+    }
+  }
+}
+
+/** A plant that somebody else has deleted meanwhile is gone as well. */
+async function deletePlant(store: PlantStore, id: number): Promise<void> {
+  try {
+    await store.delete(id);
+  } catch (error) {
+    if (!isProblem(error, 'plant-not-found')) throw error;
+  }
+}

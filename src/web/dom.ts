@@ -1,0 +1,61 @@
+/**
+ * The little that the page needs on top of the DOM. Text enters it as text only: the content security policy
+ * refuses markup from strings.
+ */
+
+/** The element of index.html with this id. Throws if there is none of this type. */
+export function byId<T extends HTMLElement>(id: string, type: new () => T): T {
+  const found = document.getElementById(id);
+  if (found instanceof type) return found;
+  throw new Error(`index.html has no ${type.name} with the id ${id}`);
+}
+
+/** Creates an element with these properties and children. */
+export function element<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  properties: Partial<HTMLElementTagNameMap[Tag]> = {},
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[Tag] {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+/** Creates one of the icons of index.html. Icons only repeat what a text beside them says. */
+export function icon(name: string): SVGSVGElement {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  const use = document.createElementNS('http://www.w3.org/2000/svg', 'use');
+  svg.classList.add('icon');
+  use.setAttribute('href', `#icon-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/** Runs the handler when the button is pressed. A handler that fails ends up in `unhandledrejection`. */
+export function onPress(id: string, handler: () => void | Promise<void>): void {
+  byId(id, HTMLButtonElement).addEventListener('click', () => void handler());
+}
+
+/** Shows or hides the element with this id. */
+export function show(id: string, visible = true): void {
+  byId(id, HTMLElement).hidden = !visible;
+}
+
+export function setText(id: string, text: string): void {
+  byId(id, HTMLElement).textContent = text;
+}
+
+/** Fills a list of facts, as pairs of a term and its description. */
+export function setFacts(id: string, facts: Record<string, Node | string>): void {
+  byId(id, HTMLElement).replaceChildren(
+    ...Object.entries(facts).map(([term, description]) =>
+      element('div', {}, element('dt', {}, term), element('dd', {}, description)),
+    ),
+  );
+}
+
+/** Shows a fault beside its field, or removes it. Screen readers read it with the field. */
+export function setFault(field: HTMLInputElement, fault: string): void {
+  field.ariaInvalid = fault === '' ? null : 'true';
+  setText(`${field.id}-fault`, fault);
+}

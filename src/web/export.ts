@@ -1,0 +1,104 @@
+/**
+ * Saves the present view, all of it and not only what is loaded, as CSV or JSON.
+ */
+import { writeCsv } from '../client/csv.ts';
+import type { Connection } from './connection.ts';
+import { element, onPress } from './dom.ts';
+import type { Field } from './fields.ts';
+import { plantCount } from './format.ts';
+import type { Plant } from './plant-pages.ts';
+import { toast } from './toast.ts';
+
+const pageSize = 1_000;
+
+export interface View {
+  fields: Field[];
+  tag: string | undefined;
+}
+
+interface Format {
+  type: string;
+  start: (fields: Field[]) => string;
+  row: (plant: Plant, fields: Field[], isFirst: boolean) => string;
+  end: string;
+}
+
+const formats: Record<'csv' | 'json', Format> = {
+  csv: {
+    type: 'text/csv',
+    start: writeCsv,
+    row: (plant, fields) => writeCsv(fields.map((field) => plant[field])),
+    end: '',
+  },
+  json: {
+    type: 'application/json',
+    start: () => '[',
+    row: (plant, fields, isFirst) => `${isFirst ? '' : ','}\n${JSON.stringify(plant, fields)}`,
+    end: '\n]\n',
+  },
+};
+
+export class Exporter {
+  readonly #connection: Connection;
+  readonly #view: () => View;
+  #abort = new AbortController();
+
+  constructor(connection: Connection, view: () => View) {
+    this.#connection = connection;
+    this.#view = view;
+    onPress('export-csv', () => this.#export('csv'));
+    onPress('export-json', () => this.#export('json'));
+  }
+
+  stop(): void {
+    this.#abort.abort();
+  }
+
+  async #export(extension: keyof typeof formats): Promise<void> {
+    this.stop();
+    const format = formats[extension];
+    const { signal } = (this.#abort = new AbortController());
+    const cancel = element('button', { type: 'button' }, 'Cancel');
+    cancel.addEventListener('click', () => this.stop());
+    const message = toast('Exporting …', cancel);
+    try {
+      const { fields, tag } = this.#view();
+      // A Blob can be larger than the memory of the page: browsers move it to the disk.
+      let file = new Blob([format.start(fields)], { type: format.type });
+      let count = 0;
+      for await (const plants of this.#pages(tag, signal)) {
+        const rows = plants.map((plant, at) => format.row(plant, fields, count + at === 0));
+        file = new Blob([file, ...rows], { type: format.type });
+        count += plants.length;
+        message.update(`Exporting: ${plantCount(count)} so far.`);
+      }
+      save(new Blob([file, format.end], { type: format.type }), `plants.${extension}`);
+      toast(`Exported ${plantCount(count)}.`);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      message.close();
+    }
+  }
+
+  /** The plants of the view. Each page is read again after a problem, so a long export survives one. */
+  async *#pages(tag: string | undefined, signal: AbortSignal): AsyncGenerator<Plant[], void> {
+    let after: number | undefined;
+    for (;;) {
+      const options = { fields: ['id', 'name', 'tag'], tag, after, limit: pageSize } as const;
+      const plants = await this.#connection.run(
+        async (store) => (await store.pages({ ...options, signal }).next()).value ?? [],
+        { signal },
+      );
+      if (plants.length === 0) return;
+      yield plants;
+      after = plants.at(-1)?.id;
+    }
+  }
+}
+
+function save(file: Blob, name: string): void {
+  const href = URL.createObjectURL(file);
+  element('a', { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000); // the browser may still be writing
+}

@@ -1,0 +1,186 @@
+/**
+ * The page: puts its parts together. docs/page.md describes what it does, decision 30 why it is built this way.
+ */
+import { PlantStoreError, type Token } from '../client/client.ts';
+import { AddDialog } from './add-dialog.ts';
+import { Connection } from './connection.ts';
+import { copyCurl, curlOf, curlOfPlant } from './curl.ts';
+import { Deletions } from './deletions.ts';
+import { byId, onPress, setText, show } from './dom.ts';
+import { Exporter } from './export.ts';
+import { Fields } from './fields.ts';
+import { formatCount, plantCount, tagText } from './format.ts';
+import { PlantDialog } from './plant-dialog.ts';
+import { pageSize, PlantPages, type Plant } from './plant-pages.ts';
+import { Selection } from './selection.ts';
+import { Session } from './session.ts';
+import { Table } from './table.ts';
+import { Tags } from './tags.ts';
+import { toast } from './toast.ts';
+
+/** What the table shows: undefined for all plants. It is in the address after `#`, so that one can go back. */
+let filter: string | undefined;
+let canWrite = false;
+let canRead = false;
+let pages: PlantPages | undefined;
+let leavePages = new AbortController();
+
+const connection = new Connection(() => session.renew());
+const session = new Session(connection, openStore);
+const selection = new Selection({
+  onChange: () => table.refresh(),
+  onDelete: () => deletions.add(selection.plants),
+});
+const deletions = new Deletions(connection, {
+  onHide(plants) {
+    selection.clear();
+    pages?.remove(plants.map(({ id }) => id));
+    for (const { tag } of plants) tags.change(tag, -1);
+    table.focus();
+  },
+  onRestore(plants) {
+    pages?.restore(plants.filter(({ tag }) => filter === undefined || tag === filter));
+    for (const { tag } of plants) tags.change(tag, 1);
+  },
+});
+const tags = new Tags(connection, { onFilter: toggleFilter, onCount: drawHeading });
+const plantDialog = new PlantDialog(connection, {
+  onDelete: (plant) => deletions.add([plant]),
+  onGone(plant) {
+    pages?.remove([plant.id]);
+    tags.change(plant.tag, -1);
+  },
+});
+const table = new Table(selection, {
+  open: (plant) => void plantDialog.open(plant, { canDelete: canWrite }),
+  copy: ({ id }) => void copyCurl(curlOfPlant(id)),
+  filter: toggleFilter,
+  delete: (plants) => deletions.add(plants),
+  canDelete: () => canWrite,
+});
+const addDialog = new AddDialog(connection, (plant) => {
+  tags.change(plant.tag, 1);
+  const isShown = filter === undefined || plant.tag === filter;
+  const row = isShown ? pages?.add(plant) : undefined;
+  if (row !== undefined) table.reveal(row, plant.id);
+});
+const fields = new Fields(() => table.refresh());
+const exporter = new Exporter(connection, () => ({ fields: fields.shown, tag: filter }));
+
+/** Shows the store of a token, from the beginning. */
+function openStore({ scopes }: Token): void {
+  exporter.stop();
+  canRead = scopes.includes('plants:read');
+  canWrite = scopes.includes('plants:write');
+  byId('store', HTMLElement).classList.toggle('read-only', !canWrite);
+  setText('grid-keys', keys());
+  show('store');
+  for (const id of ['add-open', 'empty-add']) show(id, canWrite);
+  for (const id of ['filter', 'tools', 'grid', 'tags-card']) show(id, canRead);
+  show('unreadable', !canRead);
+  if (!canRead) return;
+  void tags.restart();
+  filter = filterOfAddress();
+  showPlants();
+}
+
+/** Shows the plants of the filter, from the beginning. */
+function showPlants(): void {
+  leavePages.abort();
+  const { signal } = (leavePages = new AbortController());
+  const tag = filter;
+  const read = async (after: number | undefined): Promise<Plant[]> => {
+    const options = { fields: ['id', 'name', 'tag'], limit: pageSize, tag, after } as const;
+    return connection.run(
+      async (store) => (await store.pages({ ...options, signal }).next()).value ?? [],
+      { signal },
+    );
+  };
+  const list = new PlantPages(read, deletions.hidden, () => {
+    if (list === pages) drawPlants(list);
+  });
+  pages = list;
+  selection.clear();
+  tags.mark(tag);
+  drawPlants(list);
+  table.show(list);
+}
+
+function drawPlants({ count, isComplete, failure }: PlantPages): void {
+  const isEmpty = isComplete && count === 0;
+  show('empty', isEmpty && filter === undefined);
+  show('no-match', isEmpty && filter !== undefined);
+  show('failed', failure !== undefined);
+  show('grid', !isEmpty && failure === undefined);
+  if (failure instanceof PlantStoreError) {
+    setText('failed-title', failure.title);
+    setText('failed-text', failure.detail);
+  }
+  drawHeading();
+  table.refresh();
+}
+
+function drawHeading(): void {
+  const shown = pages?.isComplete ? pages.count : undefined;
+  const total = filter === undefined ? (tags.total ?? shown) : shown;
+  const text =
+    total === undefined ? `more than ${formatCount(pages?.count ?? 0)}` : plantCount(total);
+  setText('store-count', pages === undefined || pages.count === 0 ? '' : text);
+  show('filter-chip', filter !== undefined);
+  setText('filter-tag', tagText(filter ?? ''));
+  setText('no-match-title', `No plant has the tag “${filter ?? ''}”`);
+  setText(
+    'export-what',
+    `All plants${filter === undefined ? '' : ` with the tag “${filter}”`}: ${fields.shown.join(', ')}`,
+  );
+}
+
+/** Shows only the plants with this tag, or all if it shows them already. */
+function toggleFilter(tag: string): void {
+  location.hash = tag === filter ? '' : new URLSearchParams({ tag }).toString();
+}
+
+function filterOfAddress(): string | undefined {
+  return new URLSearchParams(location.hash.slice(1)).get('tag') ?? undefined;
+}
+
+function keys(): string {
+  return canWrite
+    ? '↑ ↓ move · Space choose · Enter open · C copy · Delete delete'
+    : '↑ ↓ move · Enter open · C copy';
+}
+
+addEventListener('hashchange', () => {
+  if (!canRead || filterOfAddress() === filter) return;
+  filter = filterOfAddress();
+  showPlants();
+});
+
+addEventListener('unhandledrejection', ({ reason }) => {
+  if (reason instanceof PlantStoreError) toast(`${reason.title}. ${reason.detail}`);
+});
+
+byId('filter', HTMLFormElement).addEventListener('submit', (event) => {
+  event.preventDefault();
+  applyFilter();
+});
+byId('filter-input', HTMLInputElement).addEventListener('input', (event) => {
+  const isPicked = !(event instanceof InputEvent) || event.inputType === 'insertReplacementText';
+  if (isPicked) applyFilter();
+});
+
+function applyFilter(): void {
+  const input = byId('filter-input', HTMLInputElement);
+  const tag = input.value;
+  if (tag !== '' && tag !== filter) toggleFilter(tag);
+  input.value = '';
+}
+
+for (const id of ['filter-clear', 'no-match-clear']) onPress(id, () => void (location.hash = ''));
+for (const id of ['add-open', 'empty-add']) onPress(id, () => addDialog.open(filter));
+onPress('copy-view', () =>
+  copyCurl(curlOf('plants', { fields: fields.shown.join(), tag: filter })),
+);
+onPress('failed-retry', showPlants);
+
+await session.start();

@@ -1,0 +1,57 @@
+/**
+ * The dialog of one plant: everything about it, and what one can do with it.
+ */
+import { isProblem } from '../client/problem.ts';
+import type { Connection } from './connection.ts';
+import { copyCurl, curlOfPlant } from './curl.ts';
+import { byId, onPress, setFacts, setText, show } from './dom.ts';
+import { tagText } from './format.ts';
+import type { Plant } from './plant-pages.ts';
+
+export class PlantDialog {
+  readonly #connection: Connection;
+  readonly #onGone: (plant: Plant) => void;
+  readonly #dialog = byId('plant', HTMLDialogElement);
+  #plant: Plant | undefined;
+
+  constructor(
+    connection: Connection,
+    { onDelete, onGone }: { onDelete: (plant: Plant) => void; onGone: (plant: Plant) => void },
+  ) {
+    this.#connection = connection;
+    this.#onGone = onGone;
+    onPress('plant-close', () => this.#dialog.close());
+    onPress('plant-copy', async () => {
+      if (this.#plant !== undefined) await copyCurl(curlOfPlant(this.#plant.id));
+    });
+    onPress('plant-delete', () => {
+      this.#dialog.close();
+      if (this.#plant !== undefined) onDelete(this.#plant);
+    });
+  }
+
+  async open(plant: Plant, { canDelete }: { canDelete: boolean }): Promise<void> {
+    this.#plant = plant;
+    setText('plant-name', plant.name);
+    setFacts('plant-facts', { Id: String(plant.id), Tag: tagText(plant.tag) });
+    setText('plant-curl', curlOfPlant(plant.id));
+    show('plant-gone', false);
+    show('plant-delete', canDelete);
+    this.#dialog.showModal();
+    byId('plant-close', HTMLButtonElement).focus();
+    await this.#checkIfGone(plant);
+  }
+
+  /** The table can be minutes old. */
+  async #checkIfGone(plant: Plant): Promise<void> {
+    try {
+      await this.#connection.run((store) => store.get(plant.id));
+    } catch (error) {
+      if (!isProblem(error, 'plant-not-found')) throw error;
+      this.#onGone(plant);
+      if (this.#plant !== plant) return;
+      show('plant-gone');
+      show('plant-delete', false);
+    }
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * Who uses the page: signs in by a link or a pasted token, shows what the token grants, and asks for another one when
+ * it ends. The token is in the session storage of this tab, and nowhere else.
+ */
+import { PlantStoreError, type Token } from '../client/client.ts';
+import { serviceUrl, type Connection } from './connection.ts';
+import { byId, onPress, setFacts, setFault, setText, show } from './dom.ts';
+import { formatTime } from './format.ts';
+import { findToken, Malformed } from './token.ts';
+
+const key = 'plant-store.token';
+
+export class Session {
+  readonly #connection: Connection;
+  readonly #onOpen: (info: Token) => void;
+  #info: Token | undefined;
+  #renewed = () => {};
+
+  /** `onOpen` is called when a store opens, but not when another token continues in the same one. */
+  constructor(connection: Connection, onOpen: (info: Token) => void) {
+    this.#connection = connection;
+    this.#onOpen = onOpen;
+    onToken('sign-in', (token) => this.#open(token));
+    onToken('renew', (token) => this.#continue(token));
+    onPress('renew-later', () => byId('renew', HTMLDialogElement).close());
+    onPress('sign-out', signOut);
+    addEventListener('hashchange', () => void this.start());
+  }
+
+  /** Opens the store of the link, or of this tab, or asks for a token. */
+  async start(): Promise<void> {
+    const link = takeTokenFromAddress();
+    if (link === undefined && this.#info !== undefined) return;
+    const token = link ?? sessionStorage.getItem(key);
+    try {
+      if (token === null) return;
+      show('sign-in', false);
+      show('opening');
+      await this.#open(findToken(token));
+    } catch (error) {
+      showFault('sign-in', error);
+    } finally {
+      show('opening', false);
+      show('sign-in', this.#info === undefined);
+    }
+  }
+
+  /** Asks for another token while the page stays as it is. Resolves when there is one. */
+  async renew(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#renewed = resolve;
+    byId('renew', HTMLDialogElement).showModal();
+    await promise;
+  }
+
+  async #open(token: string): Promise<void> {
+    const info = await this.#connection.check(token);
+    this.#use(token, info);
+    show('sign-in', false);
+    this.#onOpen(info);
+  }
+
+  async #continue(token: string): Promise<void> {
+    const before = this.#info;
+    const info = await this.#connection.check(token);
+    this.#use(token, info);
+    byId('renew', HTMLDialogElement).close();
+    this.#renewed();
+    if (info.user !== before?.user || info.store !== before.store) this.#onOpen(info);
+  }
+
+  #use(token: string, info: Token): void {
+    this.#info = info;
+    this.#connection.use(token);
+    sessionStorage.setItem(key, token);
+    showIdentity(info);
+  }
+}
+
+/** The token of a link, which it removes from the address at once. */
+function takeTokenFromAddress(): string | undefined {
+  const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? undefined;
+  if (token !== undefined) history.replaceState(null, '', location.pathname + location.search);
+  return token;
+}
+
+function signOut(): void {
+  sessionStorage.removeItem(key);
+  location.replace(serviceUrl); // loads the page again, so that nothing of the store stays in memory
+}
+
+/** Handles a form with a token. Faults appear beside the field, and the field keeps what was typed. */
+function onToken(form: 'sign-in' | 'renew', handle: (token: string) => Promise<void>): void {
+  const field = byId(`${form}-token`, HTMLInputElement);
+  const submitted = async () => {
+    setFault(field, '');
+    try {
+      await handle(findToken(field.value));
+      field.value = '';
+    } catch (error) {
+      showFault(form, error);
+      field.focus();
+    }
+  };
+  byId(`${form}-form`, HTMLFormElement).addEventListener('submit', (event) => {
+    event.preventDefault();
+    void submitted();
+  });
+}
+
+function showFault(form: 'sign-in' | 'renew', error: unknown): void {
+  setFault(byId(`${form}-token`, HTMLInputElement), faultOf(error));
+}
+
+function faultOf(error: unknown): string {
+  if (error instanceof Malformed) return error.message;
+  if (!(error instanceof PlantStoreError)) throw error;
+  if (error.status !== 401) return error.detail;
+  return 'The service does not accept this token: it has expired, was revoked, or is for another service.';
+}
+
+function showIdentity({ user, store, role, scopes, expiresAt, id }: Token): void {
+  const canWrite = scopes.includes('plants:write');
+  const canRead = scopes.includes('plants:read');
+  document.title = `${store} · Plant Store`;
+  setText('store-name', store);
+  setText('who-user', user);
+  show('store-name');
+  show('who');
+  show('who-badge', !canWrite);
+  const rights = canRead ? (canWrite ? 'Read and change' : 'Read only') : 'Add only';
+  setFacts('identity-facts', {
+    User: user,
+    Store: store,
+    Role: role === 'manager' ? 'Manager: all plants of the store' : 'Member: your own plants',
+    Rights: `${rights} (${scopes.join(', ')})`,
+    'Valid until': expiresAt === undefined ? 'It does not expire' : formatTime(new Date(expiresAt)),
+    Token: id,
+  });
+}

@@ -1,0 +1,225 @@
+/**
+ * The table of plants: a grid whose rows exist only while they are visible. The focus stays on the grid itself, and
+ * `aria-activedescendant` names the active row, so that no focus is lost when a row scrolls away.
+ */
+import { byId, setText } from './dom.ts';
+import { formatCount } from './format.ts';
+import type { Plant, PlantPages } from './plant-pages.ts';
+import { Row } from './row.ts';
+import { maxChosen, type Selection } from './selection.ts';
+import { VirtualScroll } from './virtual-scroll.ts';
+
+/** Rows that are drawn above and below the visible ones, so that a scroll shows them at once. */
+const spareRows = 8;
+/** Empty rows at the end of the known ones, which are filled while one scrolls into them. */
+const rowsAhead = 4;
+
+export interface TableActions {
+  open: (plant: Plant) => void;
+  copy: (plant: Plant) => void;
+  filter: (tag: string) => void;
+  delete: (plants: Plant[]) => void;
+  /** Whether plants can be chosen and deleted. */
+  canDelete: () => boolean;
+}
+
+export class Table {
+  readonly #grid = byId('grid', HTMLElement);
+  readonly #body = byId('rows', HTMLElement);
+  readonly #scroll: VirtualScroll;
+  readonly #rows: Row[] = [];
+  readonly #selection: Selection;
+  readonly #actions: TableActions;
+  #pages: PlantPages | undefined;
+  #rowPx = 0;
+  #activeIndex = 0;
+  /** Where a range that Shift extends begins. */
+  #anchorIndex = 0;
+  #newId: number | undefined;
+  #isDrawPlanned = false;
+
+  constructor(selection: Selection, actions: TableActions) {
+    this.#selection = selection;
+    this.#actions = actions;
+    this.#scroll = new VirtualScroll(this.#grid, byId('spacer', HTMLElement), () => this.#draw());
+    this.#body.addEventListener('click', (event) => this.#pressed(event));
+    this.#grid.addEventListener('keydown', (event) => this.#keyPressed(event));
+    new ResizeObserver(() => this.refresh()).observe(this.#grid);
+  }
+
+  /** Shows another list, from its beginning. */
+  show(pages: PlantPages): void {
+    this.#pages = pages;
+    this.#activeIndex = 0;
+    this.#anchorIndex = 0;
+    this.#newId = undefined;
+    this.#grid.scrollTop = 0;
+    this.refresh();
+  }
+
+  /** Draws again, once for all changes of a moment. */
+  refresh(): void {
+    if (this.#isDrawPlanned) return;
+    this.#isDrawPlanned = true;
+    requestAnimationFrame(() => {
+      this.#isDrawPlanned = false;
+      this.#draw();
+    });
+  }
+
+  /** Scrolls to a plant that was added, and highlights it. */
+  reveal(index: number, id: number): void {
+    this.#newId = id;
+    this.#activate(index);
+  }
+
+  focus(): void {
+    this.#grid.focus();
+  }
+
+  #draw(): void {
+    const pages = this.#pages;
+    if (pages === undefined || this.#grid.clientHeight === 0) return;
+    const rowPx = this.#measureRow();
+    const { viewPx } = this.#scroll;
+    const visible = Math.ceil(viewPx / rowPx);
+    const { count } = pages;
+    const ahead = pages.isComplete ? 0 : Math.max(rowsAhead, visible - count);
+    this.#scroll.heightPx = (count + ahead) * rowPx;
+    this.#grid.ariaRowCount = String(pages.isComplete ? count + 1 : -1);
+    this.#grid.ariaBusy = String(count === 0 && !pages.isComplete);
+
+    const first = Math.max(0, Math.floor(this.#scroll.topPx / rowPx));
+    const end = Math.min(count + ahead, Math.ceil((this.#scroll.topPx + viewPx) / rowPx));
+    this.#drawRows(Math.max(0, first - spareRows), Math.min(count + ahead, end + spareRows));
+    const last = Math.min(end, count);
+    setText('position', last === 0 ? '' : `Rows ${formatCount(first + 1)} to ${formatCount(last)}`);
+    pages.see(first, end);
+  }
+
+  #drawRows(start: number, end: number): void {
+    const before = this.#rows[0]?.index ?? start;
+    this.#resize(end - start);
+    this.#rotate(start - before);
+    const plants = this.#pages?.slice(start, end) ?? [];
+    this.#rows.forEach((row, at) => {
+      const plant = plants[at];
+      row.draw({
+        index: start + at,
+        plant,
+        isChosen: this.#selection.has(plant),
+        isActive: start + at === this.#activeIndex,
+        isNew: plant !== undefined && plant.id === this.#newId,
+      });
+    });
+    this.#body.style.transform = `translateY(${this.#scroll.place(start * this.#rowPx)}px)`;
+    const isActiveDrawn = this.#activeIndex >= start && this.#activeIndex < end;
+    if (isActiveDrawn) this.#grid.setAttribute('aria-activedescendant', `row-${this.#activeIndex}`);
+    else this.#grid.removeAttribute('aria-activedescendant');
+  }
+
+  #resize(count: number): void {
+    for (const row of this.#rows.splice(count)) row.element.remove();
+    while (this.#rows.length < count) {
+      const row = new Row();
+      this.#rows.push(row);
+      this.#body.append(row.element);
+    }
+  }
+
+  /** Moves the rows that scrolled away to the other end. Most rows stay, and their order is that of the plants. */
+  #rotate(by: number): void {
+    if (by === 0 || Math.abs(by) >= this.#rows.length) return;
+    const moved = by > 0 ? this.#rows.splice(0, by) : this.#rows.splice(by);
+    const elements = moved.map((row) => row.element);
+    if (by > 0) {
+      this.#rows.push(...moved);
+      this.#body.append(...elements);
+    } else {
+      this.#rows.unshift(...moved);
+      this.#body.prepend(...elements);
+    }
+  }
+
+  #measureRow(): number {
+    if (this.#rows.length === 0) this.#resize(1);
+    const px = this.#rows[0]?.element.offsetHeight ?? 0;
+    return (this.#rowPx = Math.max(1, px));
+  }
+
+  #pressed(event: MouseEvent): void {
+    const { target } = event;
+    const row = this.#rows.find((each) => target instanceof Node && each.element.contains(target));
+    const [plant] = row === undefined ? [] : (this.#pages?.slice(row.index, row.index + 1) ?? []);
+    if (row === undefined || plant === undefined) return;
+    this.#activeIndex = row.index;
+    this.#grid.focus({ preventScroll: true }); // the keyboard goes on from here
+    if (target instanceof Element && target.closest('.check') !== null) {
+      this.#choose(row.index, event.shiftKey);
+    } else if (target instanceof HTMLButtonElement) this.#actions.filter(plant.tag);
+    else this.#actions.open(plant);
+    this.refresh();
+  }
+
+  #keyPressed(event: KeyboardEvent): void {
+    const { count } = this.#pages ?? { count: 0 };
+    if (count === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    const index = this.#destination(event.key, count);
+    if (index !== undefined) {
+      if (event.shiftKey && this.#actions.canDelete()) this.#chooseRange(index);
+      else this.#anchorIndex = index;
+      this.#activate(index);
+    } else if (!this.#acted(event)) return;
+    event.preventDefault();
+  }
+
+  #destination(key: string, count: number): number | undefined {
+    const page = Math.max(1, Math.floor(this.#scroll.viewPx / this.#rowPx) - 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
+    if (key === 'Home') return 0;
+    if (key === 'End') return count - 1;
+    const step = steps[key as keyof typeof steps] as number | undefined; // other keys have none
+    return step && Math.max(0, Math.min(count - 1, this.#activeIndex + step));
+  }
+
+  /** Whether the key did something with the active plant. */
+  #acted({ key, shiftKey }: KeyboardEvent): boolean {
+    const [plant] = this.#pages?.slice(this.#activeIndex, this.#activeIndex + 1) ?? [];
+    if (plant === undefined) return false;
+    if (key === 'Enter') this.#actions.open(plant);
+    else if (key === 'c') this.#actions.copy(plant);
+    else if (key === 'Escape') this.#selection.clear();
+    else if (!this.#actions.canDelete()) return false;
+    else if (key === ' ') this.#choose(this.#activeIndex, shiftKey);
+    else if (key === 'Delete' || key === 'Backspace') {
+      const { plants } = this.#selection;
+      this.#actions.delete(plants.length > 0 ? plants : [plant]);
+    } else return false;
+    return true;
+  }
+
+  #choose(index: number, isRange: boolean): void {
+    const [plant] = this.#pages?.slice(index, index + 1) ?? [];
+    if (plant === undefined) return;
+    if (isRange) this.#chooseRange(index);
+    else this.#selection.toggle(plant);
+    this.#anchorIndex = index;
+  }
+
+  /** Adds the rows between the last chosen one and this one. */
+  #chooseRange(index: number): void {
+    const from = Math.max(Math.min(this.#anchorIndex, index), index - maxChosen);
+    const to = Math.min(Math.max(this.#anchorIndex, index), index + maxChosen);
+    const plants = this.#pages?.slice(from, to + 1) ?? [];
+    this.#selection.add(plants.filter((plant) => plant !== undefined));
+  }
+
+  #activate(index: number): void {
+    this.#activeIndex = index;
+    const { topPx, viewPx } = this.#scroll;
+    const [rowTop, rowEnd] = [index * this.#rowPx, (index + 1) * this.#rowPx];
+    if (rowTop < topPx) this.#scroll.topPx = rowTop;
+    else if (rowEnd > topPx + viewPx) this.#scroll.topPx = rowEnd - viewPx;
+    this.refresh();
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * How many plants each tag has, as bars that filter the table. The service does not count, so the page reads the tags
+ * of all plants, or of the first ones if there are many.
+ */
+import type { Connection } from './connection.ts';
+import { byId, element, onPress, setText, show } from './dom.ts';
+import { formatCount, plantCount, tagText } from './format.ts';
+
+/** How many plants are counted without being asked to. */
+const countedAtOnce = 20_000;
+const pageSize = 5_000;
+/** A store with more tags than this uses them as ids; the others are counted together. */
+const maxTags = 10_000;
+const maxBars = 30;
+
+export class Tags {
+  readonly #connection: Connection;
+  readonly #onFilter: (tag: string) => void;
+  readonly #onCount: () => void;
+  readonly #counts = new Map<string, number>();
+  #counted = 0;
+  #isComplete = false;
+  #after: number | undefined;
+  #abort = new AbortController();
+  #filter: string | undefined;
+
+  constructor(
+    connection: Connection,
+    { onFilter, onCount }: { onFilter: (tag: string) => void; onCount: () => void },
+  ) {
+    this.#connection = connection;
+    this.#onFilter = onFilter;
+    this.#onCount = onCount;
+    // Beside the table it is open, above it there is no room.
+    byId('tags', HTMLDetailsElement).open = matchMedia('(width >= 60rem)').matches;
+    onPress('tags-all', () => this.#count(Infinity));
+  }
+
+  /** The number of plants, if it is known. */
+  get total(): number | undefined {
+    return this.#isComplete ? this.#counted : undefined;
+  }
+
+  /** The number of plants that were counted so far. */
+  get counted(): number {
+    return this.#counted;
+  }
+
+  /** Counts again from the beginning. */
+  async restart(): Promise<void> {
+    this.stop();
+    this.#counts.clear();
+    this.#counted = 0;
+    this.#after = undefined;
+    this.#isComplete = false;
+    await this.#count(countedAtOnce);
+  }
+
+  stop(): void {
+    this.#abort.abort();
+  }
+
+  /** Counts a plant that was added, or with -1 one that was deleted. */
+  change(tag: string, by: 1 | -1): void {
+    this.#add(tag, by);
+    this.#draw();
+  }
+
+  /** Marks the bar of the tag that the table shows. */
+  mark(tag: string | undefined): void {
+    this.#filter = tag;
+    this.#draw();
+  }
+
+  async #count(limit: number): Promise<void> {
+    this.#abort.abort();
+    const { signal } = (this.#abort = new AbortController());
+    show('tags-all', false);
+    try {
+      while (!this.#isComplete && this.#counted < limit) {
+        const plants = await this.#connection.run(
+          async (store) => {
+            const options = { fields: ['id', 'tag'], limit: pageSize, after: this.#after } as const;
+            const { value } = await store.pages({ ...options, signal }).next();
+            return value ?? [];
+          },
+          { signal },
+        );
+        for (const { tag } of plants) this.#add(tag, 1);
+        this.#isComplete = plants.length === 0;
+        this.#after = plants.at(-1)?.id;
+        this.#draw();
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      setText('tags-note', 'The tags could not be counted.');
+      throw error;
+    }
+    show('tags-all', !this.#isComplete);
+  }
+
+  #add(tag: string, by: number): void {
+    this.#counted += by;
+    const count = (this.#counts.get(tag) ?? 0) + by;
+    if (count <= 0) this.#counts.delete(tag);
+    else if (this.#counts.size < maxTags || this.#counts.has(tag)) this.#counts.set(tag, count);
+  }
+
+  #draw(): void {
+    this.#onCount();
+    const sorted = [...this.#counts].toSorted(([, one], [, other]) => other - one);
+    const bars = sorted.slice(0, maxBars);
+    const most = bars[0]?.[1] ?? 1;
+    setText('tags-note', this.#note());
+    byId('tags-bars', HTMLElement).replaceChildren(
+      ...bars.map(([tag, count]) => this.#bar(tag, count, most)),
+    );
+    const others = this.#counted - bars.reduce((sum, [, count]) => sum + count, 0);
+    show('tags-rest', others > 0);
+    setText('tags-rest', `${plantCount(others)} with other tags`);
+    byId('known-tags', HTMLDataListElement).replaceChildren(
+      ...bars.filter(([tag]) => tag !== '').map(([tag]) => element('option', { value: tag })),
+    );
+  }
+
+  #note(): string {
+    if (this.#isComplete && this.#counted === 0) return 'Tags appear here with the first plants.';
+    if (this.#isComplete) return `${plantCount(this.#counted)}, by tag`;
+    return `The first ${formatCount(this.#counted)} plants, by tag`;
+  }
+
+  #bar(tag: string, count: number, most: number): HTMLElement {
+    const bar = element('span', { className: 'bar-fill' });
+    bar.style.setProperty('--share', String(count / most));
+    const button = element(
+      'button',
+      { type: 'button', className: tag === '' ? 'tag-bar no-tag' : 'tag-bar' },
+      element('span', { className: 'bar-tag' }, tagText(tag)),
+      element('span', { className: 'bar-count' }, formatCount(count)),
+      bar,
+    );
+    button.ariaPressed = String(tag === this.#filter);
+    button.addEventListener('click', () => this.#onFilter(tag));
+    return element('li', {}, button);
+  }
+}

@@ -1,0 +1,30 @@
+/**
+ * Short messages at the bottom of the page, and the live region in which screen readers hear them.
+ */
+import { byId, element, setText } from './dom.ts';
+
+const shownMs = 6_000;
+
+export interface Toast {
+  /** Changes the text, without announcing it. */
+  update: (text: string) => void;
+  close: () => void;
+}
+
+/** Says a text to screen readers only. */
+export function announce(text: string): void {
+  setText('live', '');
+  // A region that gets the same text again is not read again, unless it was empty for a moment.
+  setTimeout(() => setText('live', text), 50);
+}
+
+/** Shows a message for a few seconds. One with buttons stays until `close` is called. */
+export function toast(text: string, ...buttons: HTMLButtonElement[]): Toast {
+  const words = element('p', {}, text);
+  const message = element('div', { className: 'toast' }, words, ...buttons);
+  byId('toasts', HTMLElement).append(message);
+  announce(text);
+  const close = () => message.remove();
+  if (buttons.length === 0) setTimeout(close, shownMs);
+  return { close, update: (next) => (words.textContent = next) };
+}
