@@ -33,7 +33,7 @@ export function* readCsv(text: string, separator: Separator): Generator<CsvRecor
 export function separatorOf(text: string): Separator {
   const header = text.slice(0, endOfLine(text, 0)).replaceAll(/"[^"]*"/g, '');
   const count = (separator: string) => header.split(separator).length;
-  return separators.reduce((best, next) => (count(next) > count(best) ? next : best));
+  return separators.reduce((best, each) => (count(each) > count(best) ? each : best));
 }
 
 /** Writes a record, with a line break at the end. */
