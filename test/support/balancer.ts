@@ -10,7 +10,7 @@ import { freePort } from './postgres.ts';
 import { tempFolder } from './temp.ts';
 import { until } from './until.ts';
 
-const configuration = new URL('../../docs/haproxy.cfg', import.meta.url);
+const configuration = new URL('../../deploy/haproxy.cfg', import.meta.url);
 
 /** The reason to skip tests that need HAProxy, or false. */
 export const noBalancer =
@@ -23,7 +23,7 @@ export async function balance(
 ): Promise<string> {
   const port = await freePort();
   const file = join(tempFolder(t), 'haproxy.cfg');
-  writeFileSync(file, configured(port, replicas));
+  writeFileSync(file, balancerConfiguration(`bind 127.0.0.1:${port}`, replicas));
   const child = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'inherit'] });
   const ended = once(child, 'exit');
   t.after(async () => {
@@ -40,10 +40,10 @@ export async function balance(
   return address;
 }
 
-/** The documented configuration with these addresses. */
-function configured(port: number, replicas: readonly string[]): string {
+/** The documented configuration with this `bind` line and these replicas. */
+export function balancerConfiguration(bind: string, replicas: readonly string[]): string {
   const servers = replicas.map((url, at) => `  server replica${at + 1} ${new URL(url).host}`);
   return readFileSync(configuration, 'utf8')
-    .replace(/bind .*/, `bind 127.0.0.1:${port}`)
+    .replace(/bind .*/, bind)
     .replace(/(?:^ {2}server .*\n)+/m, `${servers.join('\n')}\n`);
 }

@@ -1,0 +1,161 @@
+/**
+ * The reverse proxies of docs/deploy.md, with TLS: nginx, Caddy and HAProxy run with the files of deploy/. Only
+ * addresses and paths are replaced.
+ */
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { connect as connectTls } from 'node:tls';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { balancerConfiguration } from './balancer.ts';
+import { freePort } from './postgres.ts';
+import { tempFolder } from './temp.ts';
+import { until } from './until.ts';
+
+/** A running proxy. */
+export interface ReverseProxy {
+  httpsPort: number;
+  /** The port without TLS; undefined if the file has none. */
+  httpPort: number | undefined;
+  /** The certificate of the proxy, which clients must trust. */
+  ca: Buffer;
+  folder: string;
+}
+
+interface Setup {
+  folder: string;
+  httpPort: number;
+  httpsPort: number;
+  /** Port of the service. */
+  upstream: number;
+  certificate: string;
+  key: string;
+}
+
+interface Kind {
+  program: string;
+  /** Writes the configuration into `folder`. Returns the arguments of the program. */
+  configure: (setup: Setup) => readonly string[];
+  hasHttpPort: boolean;
+}
+
+const kinds = {
+  nginx: {
+    program: 'nginx',
+    configure: ({ folder, httpPort, httpsPort, upstream, certificate, key }) => {
+      const site = readFileSync(fileIn('nginx.conf'), 'utf8')
+        .replaceAll(/^ *listen \[::\].*\n/gm, '')
+        .replace('listen 80;', `listen 127.0.0.1:${httpPort};`)
+        .replace('listen 443', `listen 127.0.0.1:${httpsPort}`)
+        .replaceAll('127.0.0.1:8080', `127.0.0.1:${upstream}`)
+        .replace(/ssl_certificate .*/, `ssl_certificate ${certificate};`)
+        .replace(/ssl_certificate_key .*/, `ssl_certificate_key ${key};`)
+        .replace('/var/log/nginx', folder);
+      writeFileSync(join(folder, 'site.conf'), site);
+      const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+        (kind) => `${kind}_temp_path ${join(folder, kind)};`,
+      );
+      const main = `daemon off; pid ${join(folder, 'pid')}; error_log ${join(folder, 'error.log')}; events {}
+        http { ${paths.join(' ')} include ${join(folder, 'site.conf')}; }`;
+      writeFileSync(join(folder, 'nginx.conf'), main);
+      return ['-e', 'stderr', '-p', folder, '-c', join(folder, 'nginx.conf')];
+    },
+    hasHttpPort: true,
+  },
+  Caddy: {
+    program: 'caddy',
+    configure: ({ folder, httpPort, httpsPort, upstream, certificate, key }) => {
+      const options = `admin off\n\thttp_port ${httpPort}\n\thttps_port ${httpsPort}`;
+      const site = readFileSync(fileIn('Caddyfile'), 'utf8')
+        .replace(/^\{$/m, `{\n\t${options}`)
+        .replace(/^plants\.example \{$/m, `$&\n\ttls ${certificate} ${key}`)
+        .replaceAll('127.0.0.1:8080', `127.0.0.1:${upstream}`);
+      writeFileSync(join(folder, 'Caddyfile'), site);
+      return ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile'];
+    },
+    hasHttpPort: true,
+  },
+  HAProxy: {
+    program: 'haproxy',
+    configure: ({ folder, httpsPort, upstream, certificate, key }) => {
+      const both = join(folder, 'both.pem');
+      writeFileSync(both, readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'));
+      const bind = documentedBind()
+        .replace(/:\d+/, `127.0.0.1:${httpsPort}`)
+        .replace(/\S+\.pem/, both);
+      const file = join(folder, 'haproxy.cfg');
+      writeFileSync(file, balancerConfiguration(bind, [`http://127.0.0.1:${upstream}`]));
+      return ['-db', '-f', file];
+    },
+    hasHttpPort: false,
+  },
+} satisfies Record<string, Kind>;
+
+export type ReverseProxyName = keyof typeof kinds;
+export const reverseProxyNames = Object.keys(kinds) as ReverseProxyName[]; // the keys above
+
+/** The reason to skip the tests of a proxy, or false. */
+export function missing(name: ReverseProxyName): string | false {
+  const { program } = kinds[name];
+  return spawnSync(program, ['-v']).error !== undefined && `${program} is not installed`;
+}
+
+/** Starts a proxy in front of a local port, with a certificate of its own for plants.example. */
+export async function startReverseProxy(
+  t: Pick<TestContext, 'after'>,
+  name: ReverseProxyName,
+  upstream: number,
+): Promise<ReverseProxy> {
+  const { program, configure, hasHttpPort } = kinds[name];
+  let stop = async () => {};
+  t.after(() => stop()); // before the folder is deleted
+  const folder = tempFolder(t);
+  const [httpPort, httpsPort] = [await freePort(), await freePort()];
+  const { certificate, key } = selfSigned(folder);
+  const args = configure({ folder, httpPort, httpsPort, upstream, certificate, key });
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'ignore', name === 'Caddy' ? 'ignore' : 'inherit'], // Caddy logs there
+    env: { ...process.env, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+  });
+  const ended = once(child, 'exit');
+  stop = async () => {
+    child.kill('SIGTERM'); // nginx would leave its workers behind after SIGKILL
+    await ended;
+  };
+  const ca = readFileSync(certificate);
+  await until(`${name} accepts connections`, () => {
+    if (child.exitCode !== null) throw new Error(`${name} exited with ${child.exitCode}`);
+    return acceptsTls(httpsPort, ca);
+  });
+  return { httpsPort, httpPort: hasHttpPort ? httpPort : undefined, ca, folder };
+}
+
+function acceptsTls(port: number, ca: Buffer): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connectTls({ port, host: '127.0.0.1', servername: 'plants.example', ca });
+    socket.once('secureConnect', () => socket.end(() => resolve(true)));
+    socket.once('error', () => resolve(false));
+  });
+}
+
+function selfSigned(folder: string): { certificate: string; key: string } {
+  const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')];
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+  const subject = ['-subj', '/CN=plants', '-addext', 'subjectAltName=DNS:plants.example'];
+  const files = ['-days', '2', '-keyout', key, '-out', certificate];
+  execFileSync('openssl', ['req', '-x509', ...curve, ...subject, ...files], { stdio: 'ignore' });
+  return { certificate, key };
+}
+
+/** The line in docs/deploy.md that makes HAProxy listen with TLS. */
+function documentedBind(): string {
+  const page = readFileSync(new URL('../../docs/deploy.md', import.meta.url), 'utf8');
+  const [line] = /^ *bind .* ssl .*$/m.exec(page) ?? [];
+  if (line === undefined) throw new Error('docs/deploy.md has no bind line with TLS');
+  return line.trim();
+}
+
+function fileIn(name: string): URL {
+  return new URL(`../../deploy/${name}`, import.meta.url);
+}
