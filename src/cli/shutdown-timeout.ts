@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
 /** The drain takes at most 10 seconds (drain.ts); the rest is for closing the storage. */
-const maxShutdownMs = 15_000;
+export const maxShutdownMs = 15_000;
 
 /**
  * Kills the process if shutting down takes too long, for example because a disk hangs. SIGKILL shows a

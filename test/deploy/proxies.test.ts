@@ -70,6 +70,18 @@ for (const name of reverseProxyNames) {
       assert.equal(JSON.parse(received).length, 2_001);
     });
 
+    it('serves below the path of the public address', async (t) => {
+      const app = await startApp(t, { baseUrl: 'https://plants.example/api' });
+      const token = await app.token('alice');
+      const proxy = await startReverseProxy(t, name, app.port, true);
+      const { send } = client(t, proxy, token);
+      const created = await send('POST', '/api/plants', { body: '{"name":"Monstera"}' });
+      const { location = '' } = created.headers;
+      assert.equal(location, 'https://plants.example/api/plants/1');
+      assert.equal((await send('GET', new URL(location).pathname)).status, 200);
+      assert.equal((await send('GET', '/api/plants?limit=1&fields=id')).body, '[{"id":1}]');
+    });
+
     it('uses one connection to the service for many requests', async (t) => {
       const { send, served } = await start(t, name);
       for (let at = 0; at < 20; at++) assert.equal((await send('GET', '/plants')).status, 200);
@@ -192,6 +204,11 @@ async function start(t: TestContext, name: ReverseProxyName, faults: Faults = {}
   });
   const token = await app.token('alice');
   const proxy = await startReverseProxy(t, name, app.port);
+  return { app, stop, proxy, token, served, ...client(t, proxy, token) };
+}
+
+/** Sends requests through the proxy on one connection. */
+function client(t: TestContext, proxy: ReverseProxy, token: string) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
   const open = async (
@@ -222,7 +239,7 @@ async function start(t: TestContext, name: ReverseProxyName, faults: Faults = {}
     for await (const chunk of response.setEncoding('utf8')) chunks.push(String(chunk));
     return { status: response.statusCode, headers: response.headers, body: chunks.join('') };
   };
-  return { app, stop, proxy, token, open, send, served };
+  return { open, send };
 }
 
 function addressOf({ httpsPort, ca }: ReverseProxy) {

@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectTls } from 'node:tls';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { blocksOf } from '../../tools/markdown.ts';
 import { balancerConfiguration } from './balancer.ts';
 import { freePort } from './postgres.ts';
 import { tempFolder } from './temp.ts';
@@ -24,6 +25,8 @@ export interface ReverseProxy {
 }
 
 interface Setup {
+  /** Whether the public address has the path prefix of docs/deploy.md, /api. */
+  isBelowPath: boolean;
   folder: string;
   httpPort: number;
   httpsPort: number;
@@ -43,8 +46,10 @@ interface Kind {
 const kinds = {
   nginx: {
     program: 'nginx',
-    configure: ({ folder, httpPort, httpsPort, upstream, certificate, key }) => {
+    configure: ({ isBelowPath, folder, httpPort, httpsPort, upstream, certificate, key }) => {
+      const location = /location \/ \{\n +proxy_pass .*\n/;
       const site = readFileSync(fileIn('nginx.conf'), 'utf8')
+        .replace(location, (lines) => (isBelowPath ? documented('nginx') : lines))
         .replaceAll(/^ *listen \[::\].*\n/gm, '')
         .replace('listen 80;', `listen 127.0.0.1:${httpPort};`)
         .replace('listen 443', `listen 127.0.0.1:${httpsPort}`)
@@ -65,9 +70,13 @@ const kinds = {
   },
   Caddy: {
     program: 'caddy',
-    configure: ({ folder, httpPort, httpsPort, upstream, certificate, key }) => {
+    configure: ({ isBelowPath, folder, httpPort, httpsPort, upstream, certificate, key }) => {
       const options = `admin off\n\thttp_port ${httpPort}\n\thttps_port ${httpsPort}`;
+      const proxy = /reverse_proxy .*\n([^]*?\n)\t\}\n/;
       const site = readFileSync(fileIn('Caddyfile'), 'utf8')
+        .replace(proxy, (lines, rest: string) =>
+          isBelowPath ? `${documented('caddy')}${rest}}\n}\n` : lines,
+        )
         .replace(/^\{$/m, `{\n\t${options}`)
         .replace(/^plants\.example \{$/m, `$&\n\ttls ${certificate} ${key}`)
         .replaceAll('127.0.0.1:8080', `127.0.0.1:${upstream}`);
@@ -78,14 +87,18 @@ const kinds = {
   },
   HAProxy: {
     program: 'haproxy',
-    configure: ({ folder, httpsPort, upstream, certificate, key }) => {
+    configure: ({ isBelowPath, folder, httpsPort, upstream, certificate, key }) => {
       const both = join(folder, 'both.pem');
       writeFileSync(both, readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'));
-      const bind = documentedBind()
-        .replace(/:\d+/, `127.0.0.1:${httpsPort}`)
-        .replace(/\S+\.pem/, both);
+      const [bind = '', path = ''] = documented('haproxy').split(/\n(?=http-request)/);
+      const listen = bind.replace(/:\d+/, `127.0.0.1:${httpsPort}`).replace(/\S+\.pem/, both);
+      const replicas = [`http://127.0.0.1:${upstream}`];
+      const configuration = balancerConfiguration(listen, replicas);
       const file = join(folder, 'haproxy.cfg');
-      writeFileSync(file, balancerConfiguration(bind, [`http://127.0.0.1:${upstream}`]));
+      writeFileSync(
+        file,
+        isBelowPath ? configuration.replace(/default_backend .*/, `$&\n  ${path}`) : configuration,
+      );
       return ['-db', '-f', file];
     },
     hasHttpPort: false,
@@ -106,6 +119,7 @@ export async function startReverseProxy(
   t: Pick<TestContext, 'after'>,
   name: ReverseProxyName,
   upstream: number,
+  isBelowPath = false,
 ): Promise<ReverseProxy> {
   const { program, configure, hasHttpPort } = kinds[name];
   let stop = async () => {};
@@ -113,7 +127,7 @@ export async function startReverseProxy(
   const folder = tempFolder(t);
   const [httpPort, httpsPort] = [await freePort(), await freePort()];
   const { certificate, key } = selfSigned(folder);
-  const args = configure({ folder, httpPort, httpsPort, upstream, certificate, key });
+  const args = configure({ isBelowPath, folder, httpPort, httpsPort, upstream, certificate, key });
   const child = spawn(program, args, {
     stdio: ['ignore', 'ignore', name === 'Caddy' ? 'ignore' : 'inherit'], // Caddy logs there
     env: { ...process.env, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
@@ -148,12 +162,14 @@ function selfSigned(folder: string): { certificate: string; key: string } {
   return { certificate, key };
 }
 
-/** The line in docs/deploy.md that makes HAProxy listen with TLS. */
-function documentedBind(): string {
+/** The lines for a proxy in docs/deploy.md. */
+function documented(language: string): string {
   const page = readFileSync(new URL('../../docs/deploy.md', import.meta.url), 'utf8');
-  const [line] = /^ *bind .* ssl .*$/m.exec(page) ?? [];
-  if (line === undefined) throw new Error('docs/deploy.md has no bind line with TLS');
-  return line.trim();
+  const blocks = blocksOf(page.replaceAll(/^ {2}/gm, '')); // some are in lists
+  return blocks
+    .filter((block) => block.language === language)
+    .map(({ text }) => text)
+    .join('');
 }
 
 function fileIn(name: string): URL {

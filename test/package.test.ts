@@ -1,0 +1,115 @@
+/**
+ * The package that `npm pack` makes, installed in an empty folder as a user installs it.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { Page } from '../tools/markdown.ts';
+import packageFile from '../package.json' with { type: 'json' };
+import { call } from './support/app.ts';
+import { serve } from './support/command.ts';
+import { testDatabase } from './support/storages.ts';
+import { tempFolder } from './support/temp.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const maxPackages = 62;
+const maxTarballBytes = 1_000_000;
+
+test('the package', { timeout: 200_000 }, async (suite) => {
+  const temp = tempFolder(suite);
+  const tarball = await pack(temp);
+  const folder = join(temp, 'empty');
+  mkdirSync(folder);
+  await npm(folder, 'install', '--prefer-offline', tarball);
+  const home = join(folder, 'node_modules', 'plant-store');
+
+  await suite.test('has few packages, and none with an install script', () => {
+    const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+    const { '': _, ...packages } = lock.packages as Record<string, { hasInstallScript?: boolean }>;
+    assert.ok(Object.keys(packages).length <= maxPackages, String(Object.keys(packages).length));
+    assert.ok(statSync(tarball).size <= maxTarballBytes, String(statSync(tarball).size));
+    for (const [name, { hasInstallScript }] of Object.entries(packages)) {
+      assert.ok(!hasInstallScript, name);
+      assert.ok(!(name.slice('node_modules/'.length) in packageFile.devDependencies), name);
+    }
+  });
+
+  await suite.test('contains its documentation, whose links work', () => {
+    const files = readdirSync(home, { recursive: true, encoding: 'utf8' });
+    for (const file of ['LICENSE', 'SECURITY.md', 'openapi.json', 'deploy/plant-store.service']) {
+      assert.ok(files.includes(file), file);
+    }
+    const pages = files.filter((file) => file.endsWith('.md') && !file.startsWith('dist'));
+    assert.ok(pages.length > 10);
+    for (const page of pages) {
+      for (const link of new Page(join(home, page)).links) {
+        const [path = ''] = link.split('#');
+        const target = path === '' ? page : relative(home, join(home, dirname(page), path));
+        const isThere = existsSync(join(home, target)) || onlyInRepository.test(target);
+        assert.ok(isThere, `${page} links to ${link}`);
+      }
+    }
+  });
+
+  await suite.test('serves, creates tokens, and backs up', async (t) => {
+    const cwd = join(tempFolder(t), 'data');
+    cpSync(join(folder, 'package.json'), join(cwd, 'package.json'));
+    symlinkSync(join(folder, 'node_modules'), join(cwd, 'node_modules'));
+    const { address } = await serve(t, [], { cwd, program: join(home, 'bin/plant-store.js') });
+    const token = await npx(cwd, 'token', 'create', 'alice');
+    const json = { name: 'Monstera' };
+    assert.equal((await call(`${address}/plants`, 'POST', { token, json })).status, 201);
+    for (const path of ['/docs', '/openapi.json', '/readyz']) {
+      assert.equal((await call(address + path, 'GET')).status, 200, path);
+    }
+    await npx(cwd, 'backup', 'plants.backup');
+    assert.ok(existsSync(join(cwd, 'plants.backup')));
+  });
+
+  await suite.test('uses PostgreSQL once pg is installed beside it', async (t) => {
+    const { url } = await testDatabase(t, 'PostgreSQL');
+    const create = ['token', 'create', 'alice', '--database', url] as const;
+    await assert.rejects(npx(folder, ...create), /npm install pg/);
+    const pg = `pg@${packageFile.devDependencies.pg}`;
+    await npm(folder, 'install', '--prefer-offline', pg);
+    assert.match(await npx(folder, ...create), /^plant_/);
+  });
+});
+
+/** Readers of these files have the repository. */
+const onlyInRepository =
+  /^(test|bench|tools|src|docs\/decisions)(\/|$)|^(CONTRIBUTING\.md|compose\.yaml|deploy\/Dockerfile)$/;
+
+/** Packs a copy of the checkout, because packing writes dist/. */
+async function pack(temp: string): Promise<string> {
+  const copy = join(temp, 'checkout');
+  const excluded = ['node_modules', '.git', '.cache', 'dist', 'test', 'bench'];
+  const filter = (file: string) => !excluded.includes(relative(root, file));
+  cpSync(root, copy, { recursive: true, filter });
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+  await npm(copy, 'pack');
+  const [tarball = ''] = readdirSync(copy).filter((file) => file.endsWith('.tgz'));
+  return join(copy, tarball);
+}
+
+async function npm(cwd: string, ...args: string[]): Promise<void> {
+  await promisify(execFile)('npm', [...args, '--no-audit', '--no-fund'], { cwd });
+}
+
+/** Runs a command of the package, and returns its trimmed standard output. */
+async function npx(cwd: string, ...args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)('npx', ['plant-store', ...args], { cwd });
+  return stdout.trim();
+}
