@@ -1,5 +1,6 @@
 /**
- * The package that `npm pack` makes, installed in an empty folder as a user installs it.
+ * The package that `npm pack` makes, installed in an empty folder as a user installs it. npm takes the dependencies
+ * from its cache if it can.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -71,11 +72,22 @@ test('the package', { timeout: 200_000 }, async (suite) => {
     const token = await npx(cwd, 'token', 'create', 'alice');
     const json = { name: 'Monstera' };
     assert.equal((await call(`${address}/plants`, 'POST', { token, json })).status, 201);
-    for (const path of ['/docs', '/openapi.json', '/readyz']) {
+    for (const path of ['/', '/client/client.js', '/docs', '/openapi.json', '/readyz']) {
       assert.equal((await call(address + path, 'GET')).status, 200, path);
     }
     await npx(cwd, 'backup', 'plants.backup');
     assert.ok(existsSync(join(cwd, 'plants.backup')));
+  });
+
+  await suite.test('exports the client', async () => {
+    const module = `
+      import { PlantStore } from 'plant-store/client';
+      console.log(typeof PlantStore.prototype.create);`;
+    const args = ['--input-type=module', '--eval', module];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder });
+    assert.equal(stdout, 'function\n');
+    const { types } = packageFile.exports['./client'];
+    assert.ok(existsSync(join(home, types)), types);
   });
 
   await suite.test('uses PostgreSQL once pg is installed beside it', async (t) => {
