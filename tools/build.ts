@@ -1,16 +1,12 @@
 /**
- * Builds dist/ for the published package: Node does not run TypeScript in node_modules. The files of Swagger UI
- * are copied, because it is only a development dependency.
+ * Builds dist/ for the published package: Node does not run TypeScript in node_modules.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { assets } from '../src/http/docs.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const swaggerUi = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 
 process.chdir(root);
 rmSync('dist', { recursive: true, force: true });
@@ -29,8 +25,4 @@ for (const file of globSync('web/**/*.{css,html,svg}', { cwd: 'src' })) {
     target,
     file.endsWith('.html') ? text.replaceAll(/(?<=(?:src|href)="[^"]*)\.ts(?=")/g, '.js') : text,
   );
-}
-mkdirSync('dist/http/swagger-ui');
-for (const file of [...Object.keys(assets), 'LICENSE', 'NOTICE']) {
-  cpSync(join(swaggerUi, file), join('dist/http/swagger-ui', file));
 }

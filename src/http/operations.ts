@@ -24,6 +24,7 @@ const fields = Type.Optional(
       uniqueItems: true,
       minItems: 1,
       description: 'a comma-separated list of id, name and tag, each at most once',
+      examples: [['id', 'name', 'tag']],
     }),
     {
       meaning:
@@ -38,6 +39,7 @@ const limit = Type.Optional(
       minimum: 1,
       maximum: maxLimit,
       description: `an integer from 1 to ${maxLimit}`,
+      examples: [100],
     }),
     {
       meaning:

@@ -31,7 +31,7 @@ export const Plant = Type.Object(
   {
     additionalProperties: false,
     description: 'A plant with the fields that `fields` names: `name` and `tag` by default.',
-    examples: [{ name: 'Monstera deliciosa', tag: 'indoor' }],
+    examples: [{ id: 42, name: 'Monstera deliciosa', tag: 'indoor' }],
   },
 );
 
@@ -155,7 +155,7 @@ export const headers = {
   Link: {
     ...header(
       'The address of the next page (RFC 8288), with all other parameters unchanged. Absent if there was no `limit` or no plant follows.',
-      '</plants?limit=20&after=42&fields=id%2Cname>; rel="next"',
+      '</plants?limit=100&after=42&tag=indoor&fields=id%2Cname%2Ctag>; rel="next"',
     ),
     required: false,
   },

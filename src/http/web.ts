@@ -6,8 +6,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
 import { serveDocument, serveDocuments, type Document } from './documents.ts';
 
-/** The page needs nothing but the files and the API of its own origin. */
-const pageHeaders = {
+/** A page needs nothing but the files and the API of its own origin. */
+export const pageHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +

@@ -137,7 +137,7 @@ export const sieges: Record<string, Siege> = {
   '2,500 connections request the whole list': { connections: 2_500, bytes: listRequest },
   '200 connections request the reference page 300 times': {
     connections: 200,
-    bytes: () => 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(300),
+    bytes: () => 'GET /docs HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(300),
   },
 };
 

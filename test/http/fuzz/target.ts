@@ -22,7 +22,7 @@ export const fieldNames = ['id', 'name', 'tag'] as const;
 export type Field = (typeof fieldNames)[number];
 
 const healthPaths = ['/livez', '/readyz'];
-const documentPaths = ['/', '/web/theme.css', '/openapi.json', '/docs', '/docs/start.js'];
+const documentPaths = ['/', '/web/theme.css', '/openapi.json', '/docs'];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function judgeTarget(target: Bytes): Target {

@@ -1,0 +1,59 @@
+/**
+ * The script of the reference: the choice of a language, buttons to copy code, and the real address in samples.
+ */
+const storageKey = 'plant-store-language';
+
+const address = new URL('.', location.href).href.replace(/\/$/, '');
+for (const element of document.querySelectorAll('.address')) element.textContent = address;
+
+const radios = [...document.querySelectorAll<HTMLInputElement>('.samples input')];
+
+function choose(language: string): void {
+  document.documentElement.dataset['language'] = language;
+  for (const radio of radios) radio.checked = radio.value === language;
+}
+
+for (const radio of radios) {
+  radio.addEventListener('change', () => {
+    const top = radio.getBoundingClientRect().top;
+    choose(radio.value);
+    // Samples above change their height. What the reader looks at must not move.
+    scrollBy({ top: radio.getBoundingClientRect().top - top, behavior: 'instant' });
+    storage()?.setItem(storageKey, radio.value);
+  });
+}
+const known = storage()?.getItem(storageKey);
+if (radios.some(({ value }) => value === known)) choose(String(known));
+
+/** Undefined if the browser blocks it. */
+function storage(): Storage | undefined {
+  try {
+    return localStorage;
+  } catch {
+    return undefined;
+  }
+}
+
+const status = document.querySelector('#status');
+
+// Without TLS, browsers allow copying only on this machine.
+const { clipboard } = navigator as Partial<Navigator>;
+for (const button of document.querySelectorAll<HTMLButtonElement>('.copy')) {
+  button.hidden = clipboard === undefined;
+  button.addEventListener('click', () => {
+    const code = button.parentElement?.querySelector('code')?.textContent ?? '';
+    void clipboard?.writeText(code).then(
+      () => report(button, 'Copied'),
+      () => report(button, 'Not allowed'),
+    );
+  });
+}
+
+function report(button: HTMLButtonElement, outcome: string): void {
+  button.textContent = outcome;
+  if (status) status.textContent = outcome;
+  setTimeout(() => {
+    button.textContent = 'Copy';
+    if (status) status.textContent = '';
+  }, 2000);
+}

@@ -1,0 +1,137 @@
+/**
+ * The parts of the reference around the operations.
+ */
+import { html, type Html } from '../html.ts';
+import { addressHtml, codeHtml, copyableHtml, samplesHtml } from './code.ts';
+import { htmlOf, inlineHtml, type Section } from './markdown.ts';
+import type { Header } from './openapi.ts';
+import { sampleAddress } from './samples.ts';
+
+export const startHtml = html`<section id="token" class="operation" aria-labelledby="token-title">
+    <div class="about">
+      <h2 id="token-title">Get a token</h2>
+      <p>
+        Every operation on plants needs a token. The operator of the service creates one for each
+        user. The command prints the token once.
+      </p>
+      <p>
+        A token can be limited to <code>plants:read</code> or <code>plants:write</code> with
+        <code>--scope</code>, and to a time with <code>--expires 90d</code>.
+      </p>
+      <p>
+        <a href="./">The page of the service</a> shows what a token grants, and you can add, find
+        and delete plants there. At the first start on a terminal,
+        <code>plant-store serve</code> prints a link that opens it with a token.
+      </p>
+    </div>
+    <div class="example">${copyableHtml('export TOKEN=$(npx plant-store token create alice)')}</div>
+  </section>
+  <section id="requests" class="operation" aria-labelledby="requests-title">
+    <div class="about">
+      <h2 id="requests-title">Send requests</h2>
+      <p>
+        Send requests to <code>${addressHtml}</code> with the token in the header
+        <code>Authorization</code>. Never put a token into a URL.
+      </p>
+      <p>
+        A body is JSON in UTF-8 with <code>Content-Type: application/json</code>. An unknown field
+        or parameter is refused, so a typo loses no data.
+      </p>
+      <p>
+        To generate a client, use <a href="openapi.json">openapi.json</a>. The samples need no
+        package: they run with curl, with Node, and with Python 3.
+      </p>
+    </div>
+    <div class="example">
+      ${copyableHtml(`curl ${sampleAddress}/token \\\n  -H "Authorization: Bearer $TOKEN"`)}
+    </div>
+  </section>`;
+
+/** The loop over all pages, with the programs of docs/api.md. They show two plants; here they get large pages. */
+export function pagingHtml(id: string, { heading, tokens }: Section): Html {
+  const sample = (language: string) => {
+    for (const token of tokens) {
+      if (token.type !== 'code' || !String(token['lang']).startsWith(`${language} `)) continue;
+      return String(token['text']).replace('limit=1&', 'limit=1000&');
+    }
+    throw new Error(`"${heading}" has no program in ${language}.`);
+  };
+  const samples = { curl: sample('sh'), JavaScript: sample('js'), Python: sample('python') };
+  return html`<section id="${id}" class="operation" aria-labelledby="${id}-title">
+    <div class="about">
+      <h2 id="${id}-title">${heading}</h2>
+      <p>
+        A list without <code>limit</code> has all plants. With <code>limit</code>, the header
+        <code>Link</code> has the URL of the next page, with all other parameters. If there is no
+        <code>Link</code>, this is the last page.
+      </p>
+      <p>
+        The URL is relative, unless the service has a public address: resolve it against the URL of
+        the request. Use a <code>limit</code> of 1,000 or more.
+      </p>
+      <p>
+        A list is not a snapshot. A plant that exists before, during and after the list is in it
+        exactly once.
+      </p>
+    </div>
+    <div class="example">${samplesHtml(id, samples)}</div>
+  </section>`;
+}
+
+export function proseHtml(id: string, { heading, tokens }: Section): Html {
+  return html`<section id="${id}" class="prose" aria-labelledby="${id}-title">
+    <h2 id="${id}-title">${heading}</h2>
+    ${htmlOf(tokens)}
+  </section>`;
+}
+
+export function headersHtml(id: string, headers: Record<string, Header>): Html {
+  return html`<section id="${id}" class="prose" aria-labelledby="${id}-title">
+    <h2 id="${id}-title">Response headers</h2>
+    <dl class="fields">
+      ${Object.entries(headers).map(
+        ([name, { description, example }]) =>
+          html`<div>
+            <dt><code>${name}</code></dt>
+            <dd>${inlineHtml(description)} Example: <code>${String(example)}</code></dd>
+          </div>`,
+      )}
+    </dl>
+  </section>`;
+}
+
+/** Each problem of docs/errors.md, folded, with its cause, its example and its fix. */
+export function problemsHtml(id: string, problems: Section[]): Html {
+  return html`<section id="${id}" class="prose" aria-labelledby="${id}-title">
+    <h2 id="${id}-title">Problems</h2>
+    <p>
+      Every error is a problem document (RFC 9457) with <code>type</code>, <code>title</code>,
+      <code>status</code> and <code>detail</code>. <code>detail</code> describes what is wrong with
+      this request and how to fix it. For invalid input, <code>errors</code> lists every fault. Base
+      your code on the last part of <code>type</code>, or on the status if the type is unknown.
+    </p>
+    ${problems.map(problemHtml)}
+  </section>`;
+}
+
+function problemHtml({ heading: kind, tokens }: Section): Html {
+  // The first paragraph repeats what the example has: the type and the status.
+  const [, ...rest] = tokens.filter(({ type }) => type !== 'space');
+  const at = rest.findIndex(({ type }) => type === 'code');
+  const example = rest[at];
+  const text = example?.type === 'code' ? String(example['text']) : '{}';
+  const { status, title } = JSON.parse(text);
+  return html`<details class="problem">
+    <summary>
+      <span class="status s${String(status).charAt(0)}">${status}</span>
+      <span>${title} <code>${kind}</code></span>
+    </summary>
+    <div id="${kind}">
+      ${htmlOf(rest.slice(0, at))} ${htmlOf(rest.slice(at + 1))}
+      <p>
+        <a href="problems/${kind}">The page of <code>${kind}</code></a>
+      </p>
+      ${codeHtml(text)}
+    </div>
+  </details>`;
+}
