@@ -16,7 +16,7 @@ const placeholders: [pattern: RegExp, placeholder: string][] = [
   [/\b\d{8}T\d{9}Z/g, '<time>'],
   [/^\d\d:\d\d:\d\d /gm, '<time> '],
   [/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8080'],
-  // Progress: a moving bar on a terminal, otherwise an occasional line.
+  // Progress: a page shows the last state of the bar on a terminal, and without one there is none.
   [/^(?:(?:Copying|Restoring|Comparing) \[.*\n)+\n?/gm, ''],
   [/\b[0-9a-f]{64}\b/g, '<digest>'],
   [/postgres:\/\/plants@127\.0\.0\.1(?::\d+)?\/\w+/g, 'postgres://plants@127.0.0.1/plants'],

@@ -3,7 +3,7 @@ import { terminationSignals } from './signals.ts';
 
 type OnProgress = (done: number, total: number) => void;
 
-/** Shows a progress bar on standard error; if that is not a terminal, prints a line at intervals. */
+/** Shows a progress bar on standard error if that is a terminal. */
 export async function withProgress<T>(
   title: string,
   unit: string,
@@ -13,7 +13,6 @@ export async function withProgress<T>(
     {
       format: `${title} [{bar}] {percentage}% | {value} of {total} ${unit}`,
       stream: process.stderr,
-      noTTYOutput: true,
     },
     Presets.legacy,
   );

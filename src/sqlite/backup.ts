@@ -71,6 +71,7 @@ export async function restoreDatabase(
   if (!exists) refuseLeftovers(path);
   const source = openBackup(file);
   try {
+    if (exists) refuseIfInUse(path);
     return await withTemporaryFile(path, async (partial) => {
       await copy(source, file, partial, onProgress);
       refuseForeignContent(partial, file); // checks the copy, because the original can change meanwhile
@@ -82,6 +83,19 @@ export async function restoreDatabase(
     });
   } finally {
     source.close();
+  }
+}
+
+/** Checks before the copy, which can take minutes. `swapFiles` checks again. */
+function refuseIfInUse(path: string): void {
+  rewriteWal(path);
+  const database = new DatabaseSync(path);
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
+  } catch (error) {
+    throw refusalFor(error, path);
+  } finally {
+    database.close();
   }
 }
 

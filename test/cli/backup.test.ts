@@ -7,6 +7,7 @@ import { describe, it } from 'node:test';
 import { call } from '../support/app.ts';
 import { run, serve, start, type Service } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
+import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
 
@@ -42,12 +43,16 @@ describe('backup', { concurrency: 2 }, () => {
     assert.deepEqual(readdirSync(folder), ['copy.db'], 'it can be read without any other file');
   });
 
-  it('shows its progress on standard error', async (t) => {
+  it('shows its progress on a terminal only', async (t) => {
     const { path, url } = databaseFile(t);
     await fill(path, 100);
     const copy = join(tempFolder(t), 'copy.db');
-    const { stderr } = await run(['backup', copy, '--database', url]);
-    const [, done, total] = /\[=+\] 100% \| (\d+) of (\d+) pages/.exec(stderr) ?? [];
+    const { stderr } = await run(['backup', `${copy}.other`, '--database', url]);
+    assert.equal(stderr, '');
+    const terminal = startOnTerminal(t, `${quotedExecutable} backup ${copy} --database ${url}`);
+    if (terminal === undefined) return;
+    assert.equal(await terminal.ended, 0);
+    const [, done, total] = /\[=+\] 100% \| (\d+) of (\d+) pages/.exec(terminal.output()) ?? [];
     using database = new DatabaseSync(copy);
     const pages = database.prepare('PRAGMA page_count').get()?.['page_count'];
     assert.deepEqual([Number(done), Number(total)], [pages, pages]);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
 import { fileOf, openArchive } from '../../src/cli/database.ts';
 import { addToken, call } from '../support/app.ts';
-import { run, runOk, serve, start } from '../support/command.ts';
+import { run, runOk, serve } from '../support/command.ts';
+import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 import { copyKilled, sourceOf } from './copy.ts';
@@ -53,16 +53,15 @@ describe('copy', () => {
   it('detects a change in the source after it was read', async (t) => {
     const source = await sourceOf(t, 'SQLite', plants);
     const target = await testDatabase(t, 'PostgreSQL');
-    const child = start(['copy', '--from', source.url, '--to', target.url]);
-    const ended = once(child, 'close');
-    let printed = '';
-    child.stderr.setEncoding('utf8').on('data', (text) => (printed += String(text)));
-    await until('it compares both sides', () => /Comparing/.test(printed), 60_000);
+    const copy = `${quotedExecutable} copy --from ${source.url} --to '${target.url}'`;
+    const terminal = startOnTerminal(t, copy); // which shows the progress
+    if (terminal === undefined) return;
+    await terminal.shows(/Comparing/, 60_000);
     using database = new DatabaseSync(fileOf(source.url));
     database.exec('DELETE FROM plants WHERE id = 1');
-    assert.deepEqual(await ended, [1, null]);
+    assert.equal(await terminal.ended, 1);
     assert.match(
-      printed,
+      terminal.output(),
       /The copy differs from the original: one of them changed during the copy/,
     );
   });

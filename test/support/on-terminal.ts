@@ -11,7 +11,7 @@ export interface OnTerminal {
   /** Everything that the terminal has shown so far, both output and what was typed. */
   output(): string;
   /** Waits until the terminal shows this. */
-  shows(what: RegExp): Promise<void>;
+  shows(what: RegExp, timeoutMs?: number): Promise<void>;
   type(keys: string): void;
   /** Resolves to the exit status. */
   ended: Promise<number | null>;
@@ -44,7 +44,8 @@ export function startOnTerminal(
   const output = () => printed.replaceAll('\r\n', '\n');
   return {
     output,
-    shows: (what) => until(`the terminal shows ${what}`, () => what.test(output())),
+    shows: (what, timeoutMs) =>
+      until(`the terminal shows ${what}`, () => what.test(output()), timeoutMs),
     type: (keys) => child.stdin.write(keys),
     ended: closed.then(([status]) => status),
   };
