@@ -215,7 +215,7 @@ function seen({ status, text: body, json: parsed, headers }: Answer, expected: E
   return {
     status,
     ...('text' in expected && { text: body }),
-    ...('problem' in expected && { problem: type?.replace('urn:plant-store:problem:', '') ?? '' }),
+    ...('problem' in expected && { problem: type?.replace('/problems/', '') ?? '' }),
     ...('location' in expected && { location: headers.get('location') ?? '' }),
     ...('link' in expected && { link: headers.get('link') }),
   };

@@ -40,7 +40,7 @@ export interface Token {
 
 /** Why a request failed (RFC 9457). */
 export interface Problem {
-  /** The kind of problem: a stable name, not an address. Write code against it. */
+  /** The address of a page about this kind of problem. Its last segment is a stable name: write code against it. */
   type: string;
   /** The kind of problem in a few words, for people. */
   title: string;

@@ -51,8 +51,9 @@ const noCompilers = {
 };
 
 export function buildApp(options: AppOptions): FastifyInstance {
-  const { log, stopping, corsOrigins = [] } = options;
+  const { log, stopping, baseUrl, corsOrigins = [] } = options;
   const cors = corsOrigins.length === 0 ? undefined : new Cors(corsOrigins);
+  const pathPrefix = baseUrl === '' ? '' : new URL(baseUrl).pathname.replace(/\/$/, '');
   const connections = new Connections();
   const checkHead = (request: IncomingMessage) => {
     if (isFramingAmbiguous(request)) connections.closeAfter(request);
@@ -71,11 +72,12 @@ export function buildApp(options: AppOptions): FastifyInstance {
       connectionsCheckingInterval: requestCheckMs,
       requireHostHeader: false, // checkHead responds with a problem
     },
-    clientErrorHandler: (error, socket) => handleClientError(error, socket, connections),
+    clientErrorHandler: (error, socket) =>
+      handleClientError(error, socket, connections, pathPrefix),
     frameworkErrors: (error, request, reply) =>
       connections.schedule(request.raw, reply.raw, () => {
         cors?.addHeaders(request, reply); // no hook runs
-        sendProblem(reply, checkHead(request.raw) ?? asProblem(error));
+        sendProblem(reply, checkHead(request.raw) ?? asProblem(error), pathPrefix);
       }),
     schemaController: { compilersFactory: noCompilers },
   });
@@ -87,7 +89,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   app.server.on('checkExpectation', (request, response) =>
     app.server.emit('request', request, response),
   );
-  app.setErrorHandler(problemHandler(log));
+  app.setErrorHandler(problemHandler(log, pathPrefix));
 
   app.addHook('onRequest', (request, reply, done) =>
     connections.schedule(request.raw, reply.raw, () => {
@@ -110,7 +112,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
-  handleOtherMethods(app, connections, cors);
+  handleOtherMethods(app, connections, cors, pathPrefix);
   acceptJsonBodies(app);
   validateRequests(app);
 

@@ -27,13 +27,14 @@ export function handleClientError(
   error: Error & { code?: string },
   socket: Socket,
   connections: Connections,
+  pathPrefix: string,
 ): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
   if (!connections.closeAfterCompleteRequests(socket)) {
-    respondAndClose(socket, parserProblem(error.code));
+    respondAndClose(socket, parserProblem(error.code), pathPrefix);
   }
 }
 
@@ -41,7 +42,12 @@ export function handleClientError(
  * Handles the event `connect` of node:http. Node has released the socket by then, so its errors, its timeout and
  * the `drain` of a response in progress are handled here.
  */
-export function refuseConnect(socket: Socket, connections: Connections, allow: string): void {
+export function refuseConnect(
+  socket: Socket,
+  connections: Connections,
+  allow: string,
+  pathPrefix: string,
+): void {
   const destroy = () => void socket.destroy();
   socket.on('error', destroy).setTimeout(idleTimeoutMs, destroy);
   if (connections.closeAfterCompleteRequests(socket)) {
@@ -52,15 +58,16 @@ export function refuseConnect(socket: Socket, connections: Connections, allow: s
     'method-not-allowed',
     'This is not a proxy. Send the request itself, without CONNECT.',
   );
-  respondAndClose(socket, problem, { Allow: allow });
+  respondAndClose(socket, problem, pathPrefix, { Allow: allow });
 }
 
 function respondAndClose(
   socket: Socket,
   problem: Problem,
+  pathPrefix: string,
   extraHeaders: Record<string, string> = {},
 ): void {
-  const { status, headers, body } = buildResponse(problem);
+  const { status, headers, body } = buildResponse(problem, pathPrefix);
   const all = Object.entries({ ...headers, ...extraHeaders });
   const lines = all.map(([name, value]) => `${name}: ${value}\r\n`);
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`;
@@ -82,9 +89,9 @@ function parserProblem(code: string | undefined): Problem {
   }
 }
 
-function buildResponse(problem: Problem) {
+function buildResponse(problem: Problem, pathPrefix: string) {
   const requestId = randomUUID();
-  const body = problemBody(problem, requestId);
+  const body = problemBody(problem, requestId, pathPrefix);
   const headers = {
     'X-Request-Id': requestId,
     Date: new Date().toUTCString(), // RFC 9110, section 6.6.1

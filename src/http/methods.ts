@@ -14,6 +14,7 @@ export function handleOtherMethods(
   app: FastifyInstance,
   connections: Connections,
   cors: Cors | undefined,
+  pathPrefix: string,
 ): void {
   const methods = new Set<HTTPMethods>();
 
@@ -40,7 +41,7 @@ export function handleOtherMethods(
   });
 
   app.server.on('connect', ({ socket }: IncomingMessage) =>
-    refuseConnect(socket, connections, allowHeader(methods)),
+    refuseConnect(socket, connections, allowHeader(methods), pathPrefix),
   );
 }
 

@@ -41,17 +41,17 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'outcome-unknown': { status: 503, title: 'The outcome is unknown', retryAfterSeconds: 1 },
 };
 
-/** A URN, because the type is the same on every host. */
-export function problemType(kind: ProblemKind): string {
-  return `urn:plant-store:problem:${kind}`;
+/** The address of the page about the kind (web.ts), below the path prefix of the base URL. */
+export function problemType(kind: ProblemKind, pathPrefix: string): string {
+  return `${pathPrefix}/problems/${kind}`;
 }
 
 /** The body of a response; call it once per response. Only a 5xx contains the request id, to find it in the log. */
-export function problemBody(problem: Problem, requestId: string): string {
+export function problemBody(problem: Problem, requestId: string, pathPrefix: string): string {
   const { status, title } = problemResponses[problem.kind];
   if (errorChannel.hasSubscribers) errorChannel.publish({ kind: problem.kind });
   const text = JSON.stringify({
-    type: problemType(problem.kind),
+    type: problemType(problem.kind, pathPrefix),
     title,
     status,
     detail: status < 500 ? problem.detail : `${problem.detail} The request id is ${requestId}.`,
@@ -61,21 +61,25 @@ export function problemBody(problem: Problem, requestId: string): string {
   return problem.faults === undefined ? text : redactTokens(text);
 }
 
-export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+export function sendProblem(
+  reply: FastifyReply,
+  problem: Problem,
+  pathPrefix: string,
+): FastifyReply {
   const { status, retryAfterSeconds } = problemResponses[problem.kind];
   if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
   const { id } = reply.request;
   setPrivateHeaders(reply.code(status).header('x-request-id', id));
-  return sendText(reply, problemMediaType, problemBody(problem, id));
+  return sendText(reply, problemMediaType, problemBody(problem, id, pathPrefix));
 }
 
 /** The error handler of the app: sends any error as a problem, and logs it if it is a 5xx. */
-export function problemHandler(log: Logger) {
+export function problemHandler(log: Logger, pathPrefix: string) {
   const failures = new FailureLog(log);
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = asProblem(error);
     if (problemResponses[problem.kind].status >= 500) failures.add(request.id, problem);
-    return sendProblem(reply, problem);
+    return sendProblem(reply, problem, pathPrefix);
   };
 }
 

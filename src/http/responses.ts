@@ -62,8 +62,9 @@ const Problem = Type.Object(
   {
     type: Type.String({
       format: 'uri-reference',
-      description: 'The kind of problem: a stable name, not an address. Write code against it.',
-      examples: ['urn:plant-store:problem:invalid-request'],
+      description:
+        'The address of a page about this kind of problem. Its last segment is a stable name: write code against it.',
+      examples: ['/problems/invalid-request'],
     }),
     title: Type.String({ description: 'The kind of problem in a few words, for people.' }),
     status: Type.Integer({

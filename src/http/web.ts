@@ -1,12 +1,14 @@
 /**
- * Serves the page at `/`, and the modules and styles that it loads: `/web/<file>` and `/client/<file>`. A checkout
- * needs no build: its TypeScript modules are sent without their types. The package has JavaScript modules.
+ * Serves the page at `/`, a page about each kind of problem at `/problems/<kind>`, and the modules and styles that
+ * they load: `/web/<file>` and `/client/<file>`. A checkout needs no build: its TypeScript modules are sent without
+ * their types. The package has JavaScript modules.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
 import { serveDocument, serveDocuments, type Document } from './documents.ts';
+import { problemResponses } from './problems.ts';
 
-/** A page needs nothing but the files and the API of its own origin. */
+/** The pages need nothing but the files and the API of their own origin. */
 export const pageHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
@@ -23,14 +25,21 @@ const mediaTypes: Record<string, string> = {
   ts: 'text/javascript; charset=utf-8',
 };
 
-/** The URLs in the page are relative, so a path prefix works. */
+/** The URLs in the pages are relative, so a path prefix works. */
 export function webRoutes(app: FastifyInstance): void {
-  serveDocument(app, {
-    path: '/',
-    read: () => readFile(new URL('../web/index.html', import.meta.url)),
-    headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
-  });
+  serveDocument(app, { path: '/', ...htmlFile('index.html') });
+  serveDocument(app, { path: '/problems', ...htmlFile('problems/index.html') });
+  serveDocuments(app, '/problems', async (kind) =>
+    Object.hasOwn(problemResponses, kind) ? htmlFile(`problems/${kind}.html`) : undefined,
+  );
   for (const folder of ['web', 'client']) serveDocuments(app, `/${folder}`, filesOf(folder));
+}
+
+function htmlFile(path: string): Document {
+  return {
+    read: () => readFile(new URL(`../web/${path}`, import.meta.url)),
+    headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
+  };
 }
 
 /** Finds the files of a folder beside this one by name. Its list is read once, at the first request. */

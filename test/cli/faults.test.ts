@@ -37,7 +37,7 @@ async function createUntilRefused(address: string, token: string) {
 
 function assertHonest({ status, text, headers }: Answer, kind: string): void {
   assert.equal(status, 503, text);
-  assert.match(text, new RegExp(`"urn:plant-store:problem:${kind}"`));
+  assert.match(text, new RegExp(`"/problems/${kind}"`));
   assert.match(headers.get('retry-after') ?? '', /^\d+$/);
   assert.doesNotMatch(text, /sqlite|SQL|I\/O|\.db|\//i);
 }

@@ -122,7 +122,7 @@ describe('serve', { concurrency: 2 }, () => {
       return (await status()) === 503;
     });
     const answer = await call(`${service.address}/plants`, 'GET', { token: greedy });
-    assert.match(answer.text, /"urn:plant-store:problem:overloaded"/);
+    assert.match(answer.text, /"\/problems\/overloaded"/);
     assert.equal(answer.headers.get('retry-after'), '1');
     const page = await call(`${service.address}/plants?limit=10`, 'GET', { token: greedy });
     assert.equal(page.status, 200);

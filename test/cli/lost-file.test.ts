@@ -11,7 +11,7 @@ import { run, serve } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
 import { until } from '../support/until.ts';
 
-const unavailable = /"urn:plant-store:problem:storage-unavailable"/;
+const unavailable = /"\/problems\/storage-unavailable"/;
 const plants = 2_000; // 1.6 MB, so that no cache holds all of it
 
 async function start(t: TestContext, more: readonly string[] = []) {

@@ -97,5 +97,5 @@ function idsOf({ data }: Outcome<Plant[]>) {
 
 function kindOf({ status, problem }: Outcome<unknown>): string {
   assert.equal(problem?.status, status);
-  return `${status} ${String(problem?.type).replace('urn:plant-store:problem:', '')}`;
+  return `${status} ${String(problem?.type).replace('/problems/', '')}`;
 }

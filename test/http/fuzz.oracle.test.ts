@@ -54,7 +54,7 @@ function answer(status: string, headers: readonly string[], body = ''): string {
 const json = 'Content-Type: application/json';
 function problem(status: string, kind: string, headers: readonly string[] = [], more = {}): string {
   const body = {
-    type: `urn:plant-store:problem:${kind}`,
+    type: `/problems/${kind}`,
     title: 'Title',
     status: parseInt(status),
     detail: 'It is so.',

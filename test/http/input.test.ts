@@ -84,7 +84,7 @@ describe('an invalid body', () => {
       assert.equal(answer.status, 400, answer.text);
       assert.equal(answer.headers.get('content-type')?.split(';')[0], 'application/problem+json');
       assert.partialDeepStrictEqual(answer.json, {
-        type: 'urn:plant-store:problem:invalid-request',
+        type: '/problems/invalid-request',
         status: 400,
       });
       assert.deepEqual(placesOf(answer).toSorted(), places.toSorted());

@@ -42,7 +42,7 @@ describe('create', () => {
     for (const owner of [alice, bob]) {
       const taken = await call('POST', '/plants', { token: owner, json: { name: 'new', id: 1 } });
       assert.equal(taken.status, 409);
-      assert.partialDeepStrictEqual(taken.json, { type: 'urn:plant-store:problem:id-taken' });
+      assert.partialDeepStrictEqual(taken.json, { type: '/problems/id-taken' });
     }
     assert.equal(
       (await call('GET', '/plants', { token: alice })).text,
@@ -198,7 +198,7 @@ describe('HEAD and OPTIONS', () => {
         const refused = await call(method, path, { body: '<x/>' });
         assert.deepEqual([refused.status, refused.headers.get('allow')], [405, allow]);
         assert.partialDeepStrictEqual(refused.json, {
-          type: 'urn:plant-store:problem:method-not-allowed',
+          type: '/problems/method-not-allowed',
         });
       }
     }

@@ -41,7 +41,7 @@ export function ledger(addresses: readonly string[], token: string): Ledger {
       return undefined;
     }
     const { type } = (response.status < 400 ? {} : (response.json ?? {})) as { type?: string };
-    const kind = type?.replace('urn:plant-store:problem:', '') ?? '';
+    const kind = type?.replace('/problems/', '') ?? '';
     count(`${method} ${response.status} ${kind}`.trimEnd());
     if (response.status === 503) {
       assert.ok(response.headers.get('retry-after'), 'a 503 has a Retry-After header');

@@ -229,7 +229,7 @@ function failureOf(response: RawAnswer | undefined): string {
   if (response === undefined) return 'no response';
   if (response.status !== 503) return '';
   const { type } = JSON.parse(response.body) as { type: string };
-  return type.replace('urn:plant-store:problem:', '');
+  return type.replace('/problems/', '');
 }
 
 /** Throws if the response is not possible for the request. */

@@ -87,7 +87,7 @@ function wrongsOfProblem({ status, body }: Answer, mediaType: string, method: st
   if (problem === undefined) return ['a problem that is not a JSON object in UTF-8'];
   const wrongs: string[] = [];
   const { type, title, detail, errors, status: said, ...others } = problem;
-  const kind = String(type).replace(/^urn:plant-store:problem:/, '');
+  const kind = String(type).replace(/^\/problems\//, '');
   if (kind === type) wrongs.push(`type ${JSON.stringify(type)}`);
   if (statusOfKind[kind] !== status || said !== status) wrongs.push(`${kind} with ${status}`);
   if (!isSentence(title, /\S/)) wrongs.push('no title');

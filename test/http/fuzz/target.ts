@@ -22,7 +22,14 @@ export const fieldNames = ['id', 'name', 'tag'] as const;
 export type Field = (typeof fieldNames)[number];
 
 const healthPaths = ['/livez', '/readyz'];
-const documentPaths = ['/', '/web/theme.css', '/openapi.json', '/docs'];
+const documentPaths = [
+  '/',
+  '/web/theme.css',
+  '/problems',
+  '/problems/id-taken',
+  '/openapi.json',
+  '/docs',
+];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function judgeTarget(target: Bytes): Target {
@@ -54,7 +61,7 @@ export function judgeTarget(target: Bytes): Target {
 
 /** A name that no file has, in a folder that has files: documents are judged before. */
 function isFile([folder = '', name = '', ...more]: readonly (string | undefined)[]): boolean {
-  return ['web', 'client'].includes(folder) && name !== '' && more.length === 0;
+  return ['web', 'client', 'problems'].includes(folder) && name !== '' && more.length === 0;
 }
 
 /** Undefined if it is not percent-encoded UTF-8. */

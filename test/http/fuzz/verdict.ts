@@ -55,7 +55,7 @@ function differencesOf(answer: Answer, method: string, outcome: Outcome): string
 function differencesOfProblem({ body }: Answer, { kind, places }: Outcome): string[] {
   const problem = problemOf(body) ?? {};
   const wrongs: string[] = [];
-  const type = `urn:plant-store:problem:${kind}`;
+  const type = `/problems/${kind}`;
   if (problem['type'] !== type) wrongs.push(`type ${JSON.stringify(problem['type'])}`);
   if (places === undefined) return wrongs;
   const errors = (problem['errors'] ?? []) as { pointer?: string; parameter?: string }[]; // answers.ts has checked it

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { problemResponses } from '../../src/http/problems.ts';
+import { pagesFolder, problemPages } from '../../tools/problem-pages.ts';
+import { startApp } from '../support/app.ts';
+import { exchange, request } from '../support/raw.ts';
+
+const kinds = Object.entries(problemResponses);
+
+it('src/web/problems matches docs/errors.md; run "npm run openapi" after a change', () => {
+  const pages = problemPages();
+  assert.deepEqual(readdirSync(pagesFolder).toSorted(), [...pages.keys()].toSorted());
+  for (const [name, text] of pages) {
+    assert.equal(readFileSync(join(pagesFolder, name), 'utf8'), text, name);
+  }
+});
+
+it('the type of a problem is the address of a page with its status, cause, fix and example', async (t) => {
+  const { call } = await startApp(t);
+  for (const [kind, { status, title }] of kinds) {
+    const page = await call('GET', `/problems/${kind}`);
+    assert.equal(page.status, 200, kind);
+    assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8');
+    assert.match(page.headers.get('content-security-policy') ?? '', /^default-src 'none'; /);
+    assert.ok(page.text.includes(`<h1>${title}</h1>`), kind);
+    assert.ok(page.text.includes(`>${status} `), kind);
+    assert.ok(page.text.includes(`"/problems/${kind}"`), `${kind} has an example`);
+    for (const heading of ['Cause', 'Fix', 'Example']) {
+      assert.ok(page.text.includes(`<h2>${heading}</h2>`), `${kind} has the part ${heading}`);
+    }
+    assert.doesNotMatch(page.text, /<script|\sstyle=|\*\*|\]\(/, kind);
+  }
+});
+
+it('/problems lists every kind, and all links of the pages lead to something', async (t) => {
+  const { call, address } = await startApp(t);
+  const found = new Set<string>();
+  for (const path of ['/problems', ...kinds.map(([kind]) => `/problems/${kind}`)]) {
+    const { text } = await call('GET', path);
+    const links = [...text.matchAll(/\shref="([^"]+)"/g)].map(([, link = '']) => link);
+    for (const link of links.filter((one) => !one.startsWith('data:'))) {
+      assert.match(link, /^\.{1,2}\/|^problems\//, 'a path prefix is kept');
+      const { pathname } = new URL(link, address + path);
+      if (!found.has(pathname)) assert.equal((await call('GET', pathname)).status, 200, link);
+      found.add(pathname);
+    }
+  }
+  for (const [kind] of kinds) assert.ok(found.has(`/problems/${kind}`), kind);
+});
+
+it('an unknown kind is a problem itself', async (t) => {
+  const { call } = await startApp(t);
+  for (const path of ['nothing', 'id-taken.html', 'index', 'constructor', 'ID-TAKEN', '']) {
+    const { status, json } = await call('GET', `/problems/${path}`);
+    assert.equal(status, 404, path);
+    assert.partialDeepStrictEqual(json, { type: '/problems/path-not-found' });
+  }
+  assert.equal(
+    (await call('POST', '/problems/id-taken')).headers.get('allow'),
+    'GET, HEAD, OPTIONS',
+  );
+});
+
+it('the type has the path prefix of the base URL, whoever finds the problem', async (t) => {
+  const bases = {
+    'https://plants.example/nursery/north': '/nursery/north',
+    'https://plants.example': '',
+  };
+  for (const [baseUrl, prefix] of Object.entries(bases)) {
+    const { call, port } = await startApp(t, { baseUrl });
+    const { json } = await call('GET', '/plants');
+    assert.partialDeepStrictEqual(json, { type: `${prefix}/problems/invalid-token` });
+    const requests = {
+      'invalid-request': ['hello\r\n\r\n', request('GET /%zz', ['Host: x'])],
+      'method-not-allowed': [
+        request('CONNECT x:80', ['Host: x:80']),
+        request('PUT /', ['Host: x']),
+      ],
+      'path-not-found': [request('GET /nowhere', ['Host: x'])],
+    };
+    for (const [kind, all] of Object.entries(requests)) {
+      for (const bytes of all) {
+        const answer = await exchange(port, bytes);
+        assert.ok(answer.includes(`{"type":"${prefix}/problems/${kind}",`), answer);
+      }
+    }
+  }
+});
