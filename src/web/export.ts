@@ -3,7 +3,7 @@
  */
 import { writeCsv } from '../client/csv.ts';
 import type { Connection } from './connection.ts';
-import { element, onPress } from './dom.ts';
+import { byId, element, onPress } from './dom.ts';
 import type { Field } from './fields.ts';
 import { plantCount } from './format.ts';
 import type { Plant } from './plant-pages.ts';
@@ -56,6 +56,7 @@ export class Exporter {
 
   async #export(extension: keyof typeof formats): Promise<void> {
     this.stop();
+    byId('export', HTMLElement).hidePopover();
     const format = formats[extension];
     const { signal } = (this.#abort = new AbortController());
     const cancel = element('button', { type: 'button' }, 'Cancel');

@@ -17,6 +17,7 @@ export class Tags {
   readonly #connection: Connection;
   readonly #onFilter: (tag: string) => void;
   readonly #onCount: () => void;
+  readonly #details = byId('tags', HTMLDetailsElement);
   readonly #counts = new Map<string, number>();
   #counted = 0;
   #isComplete = false;
@@ -31,8 +32,7 @@ export class Tags {
     this.#connection = connection;
     this.#onFilter = onFilter;
     this.#onCount = onCount;
-    // Beside the table it is open, above it there is no room.
-    byId('tags', HTMLDetailsElement).open = matchMedia('(width >= 60rem)').matches;
+    this.#details.open = isBesideTable();
     onPress('tags-all', () => this.#count(Infinity));
   }
 
@@ -112,9 +112,7 @@ export class Tags {
     const bars = sorted.slice(0, maxBars);
     const most = bars[0]?.[1] ?? 1;
     setText('tags-note', this.#note());
-    byId('tags-bars', HTMLElement).replaceChildren(
-      ...bars.map(([tag, count]) => this.#bar(tag, count, most)),
-    );
+    this.#drawBars(bars.map(([tag, count]) => this.#bar(tag, count, most)));
     const others = this.#counted - bars.reduce((sum, [, count]) => sum + count, 0);
     show('tags-rest', others > 0);
     setText('tags-rest', `${plantCount(others)} with other tags`);
@@ -123,24 +121,45 @@ export class Tags {
     );
   }
 
+  /** Replaces the bars, and keeps the focus on that of the same tag. */
+  #drawBars(bars: HTMLButtonElement[]): void {
+    const { activeElement } = document;
+    const isFocused =
+      activeElement instanceof HTMLButtonElement && this.#details.contains(activeElement);
+    byId('tags-bars', HTMLElement).replaceChildren(...bars.map((bar) => element('li', {}, bar)));
+    if (isFocused) bars.find(({ value }) => value === activeElement.value)?.focus();
+  }
+
   #note(): string {
     if (this.#isComplete && this.#counted === 0) return 'Tags appear here with the first plants.';
     if (this.#isComplete) return `${plantCount(this.#counted)}, by tag`;
     return `The first ${formatCount(this.#counted)} plants, by tag`;
   }
 
-  #bar(tag: string, count: number, most: number): HTMLElement {
+  #bar(tag: string, count: number, most: number): HTMLButtonElement {
     const bar = element('span', { className: 'bar-fill' });
     bar.style.setProperty('--share', String(count / most));
     const button = element(
       'button',
-      { type: 'button', className: tag === '' ? 'tag-bar no-tag' : 'tag-bar' },
+      { type: 'button', value: tag, className: tag === '' ? 'tag-bar no-tag' : 'tag-bar' },
       element('span', { className: 'bar-tag' }, tagText(tag)),
       element('span', { className: 'bar-count' }, formatCount(count)),
       bar,
     );
     button.ariaPressed = String(tag === this.#filter);
-    button.addEventListener('click', () => this.#onFilter(tag));
-    return element('li', {}, button);
+    button.addEventListener('click', () => this.#chose(tag));
+    return button;
   }
+
+  #chose(tag: string): void {
+    this.#onFilter(tag);
+    if (isBesideTable()) return;
+    this.#details.open = false;
+    this.#details.querySelector('summary')?.focus();
+  }
+}
+
+/** Above the table, there is only room for the chart while it is used. style.css decides where it is. */
+function isBesideTable(): boolean {
+  return matchMedia('(width >= 60rem)').matches;
 }

@@ -1,0 +1,241 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { it } from 'node:test';
+import { makeToken } from '../../src/token.ts';
+import { startApp } from '../support/app.ts';
+import { openPage, withoutBrowser } from '../support/browser.ts';
+import { until } from '../support/until.ts';
+import { browserOfFile, namesIn, namesOf, openStore, toast } from './store.ts';
+
+const browser = browserOfFile();
+const skip = withoutBrowser;
+
+it('a link opens the store, and its token leaves the address', { skip }, async (t) => {
+  const { page, token, errors } = await openStore(t, browser());
+  assert.equal(new URL(page.url()).hash, '');
+  assert.deepEqual(await namesIn(page), [
+    'Monstera deliciosa',
+    'Ficus lyrata',
+    'Thymus vulgaris',
+    'Aloe vera',
+  ]);
+  assert.equal(await page.title(), 'main · Plant Store');
+  const kept = await page.evaluate('[Object.values(sessionStorage), Object.values(localStorage)]');
+  assert.deepEqual(kept, [[token], []]);
+  await page.reload();
+  await page.getByText('Aloe vera').waitFor();
+  assert.deepEqual(errors, []);
+});
+
+it('shows who the user is, and forgets the token on sign-out', { skip }, async (t) => {
+  const expiresAtMs = Date.now() + 86_400_000;
+  const { page } = await openStore(t, browser(), { access: { expiresAtMs } });
+  await page.getByRole('button', { name: 'alice' }).click();
+  const facts = await page.locator('#identity-facts').innerText();
+  for (const fact of ['alice', 'main', 'Manager', 'Read and change', '20']) {
+    assert.ok(facts.includes(fact), fact);
+  }
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+  assert.equal(await page.evaluate('sessionStorage.length'), 0);
+});
+
+it(
+  'a pasted token opens the store, and bad ones are refused with a reason',
+  { skip },
+  async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice');
+    const { page } = await openPage(browser(), app.address);
+    t.after(() => page.context().close());
+    const requests: string[] = [];
+    page.on('request', (request) => requests.push(request.url()));
+    const field = page.locator('#sign-in-token');
+    const wrong = `${token.slice(0, 20)}${token[20] === 'a' ? 'b' : 'a'}${token.slice(21)}`;
+    for (const [text, reason] of [
+      ['', 'Paste your access token here.'],
+      ['secret', 'This is not a token: tokens start with "plant_".'],
+      ['plant_short', 'A token has 55 characters, and this one has 11. Copy it again.'],
+      [wrong, 'A character of this token is wrong. Copy it again.'],
+    ] as const) {
+      await field.fill(text);
+      await page.getByRole('button', { name: 'Open the store' }).click();
+      await page.getByText(reason).waitFor();
+    }
+    assert.deepEqual(requests, [], 'the service is not asked');
+    await field.fill(makeToken());
+    await field.press('Enter');
+    await page.getByText('The service does not accept this token').waitFor();
+    await field.fill(`${app.address}/#token=${token}`);
+    await field.press('Enter');
+    await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
+  },
+);
+
+it('an empty store leads to the first plant', { skip }, async (t) => {
+  const store = await openStore(t, browser(), { plants: [] });
+  const { page } = store;
+  await page.getByRole('button', { name: 'Add your first plant' }).click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('Monstera');
+  await page.keyboard.press('Enter');
+  await page.getByText('Added “Monstera” with the id 1.').waitFor();
+  await page.getByRole('button', { name: 'Close' }).click();
+  assert.deepEqual(await namesIn(page), ['Monstera']);
+  assert.deepEqual(await namesOf(store), ['Monstera']);
+  await page.getByText('1 plant', { exact: true }).waitFor();
+});
+
+it('shows each fault beside its field, and keeps what was typed', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  await page.getByRole('button', { name: 'Add plant' }).click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('  ');
+  await page.getByRole('combobox', { name: 'Tag optional' }).fill('x'.repeat(101));
+  await page.keyboard.press('Enter');
+  await page.locator('#add-name-fault').getByText('"name"').waitFor();
+  await page.locator('#add-tag-fault').getByText('"tag" is too long').waitFor();
+  assert.equal(await page.locator(':focus').getAttribute('id'), 'add-name');
+  assert.equal(
+    await page.getByRole('textbox', { name: 'Name' }).getAttribute('aria-invalid'),
+    'true',
+  );
+  await page.getByRole('textbox', { name: 'Name' }).fill('Salvia');
+  await page.getByRole('combobox', { name: 'Tag optional' }).fill('herbs');
+  await page.getByText('Choose the id yourself').click();
+  const id = page.getByRole('textbox', { name: 'Id optional' });
+  for (const [text, fault] of [
+    ['one', 'must be a whole number'],
+    ['0', '"id" is'],
+    ['1', 'already has a plant with the id 1'],
+  ] as const) {
+    await id.fill(text);
+    await page.keyboard.press('Enter');
+    await page.locator('#add-id-fault').getByText(fault).waitFor();
+  }
+  await id.fill('77');
+  await page.keyboard.press('Enter');
+  await page.getByText('Added “Salvia” with the id 77.').waitFor();
+});
+
+it('deletes a plant after some seconds, unless one undoes it', { skip }, async (t) => {
+  const store = await openStore(t, browser());
+  const { page } = store;
+  await page.clock.install();
+  await page.getByText('Ficus lyrata').click();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await toast(page, 'Deleting “Ficus lyrata” in 8 seconds.').waitFor();
+  assert.ok(!(await namesIn(page)).includes('Ficus lyrata'));
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.locator('#rows').getByText('Ficus lyrata').waitFor();
+  assert.equal((await namesOf(store)).length, 4);
+
+  await page.getByRole('checkbox', { name: 'Choose Monstera' }).click();
+  await page.getByRole('checkbox', { name: 'Choose Thymus' }).click({ modifiers: ['Shift'] });
+  await page.getByText('3 plants chosen').waitFor();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await toast(page, 'Deleting 3 plants in 8 seconds.').waitFor();
+  assert.deepEqual(await namesIn(page), ['Aloe vera']);
+  assert.equal((await namesOf(store)).length, 4);
+  await page.clock.runFor(8_000);
+  await toast(page, 'Deleted 3 plants.').waitFor();
+  assert.deepEqual(await namesOf(store), ['Aloe vera']);
+});
+
+it('leaving the page sends the deletions that wait', { skip }, async (t) => {
+  const store = await openStore(t, browser());
+  await store.page.getByRole('checkbox', { name: 'Choose Monstera' }).click();
+  await store.page.getByRole('button', { name: 'Delete' }).click();
+  await store.page.goto('about:blank');
+  await until('the plant is deleted', async () => (await namesOf(store)).length === 3);
+});
+
+it('filters by a tag that is typed, in the table or in the chart', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  await page.getByLabel('Filter by tag').fill('herbs');
+  await page.keyboard.press('Enter');
+  await page.getByText('Monstera deliciosa').waitFor({ state: 'detached' });
+  assert.deepEqual(await namesIn(page), ['Thymus vulgaris']);
+  await page.getByRole('button', { name: 'Remove the filter' }).click();
+  await page.getByRole('button', { name: 'Show only the tag indoor' }).first().click();
+  await page.getByText('Thymus vulgaris').waitFor({ state: 'detached' });
+  assert.deepEqual(await namesIn(page), ['Monstera deliciosa', 'Ficus lyrata']);
+  await page.getByRole('button', { name: 'no tag 1' }).click();
+  await page.getByText('Aloe vera').waitFor();
+  assert.deepEqual(await namesIn(page), ['Aloe vera']);
+  await page.goBack();
+  await page.getByText('Ficus lyrata').waitFor();
+  await page.getByLabel('Filter by tag').fill('cactus');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'No plant has the tag “cactus”' }).waitFor();
+  await page.getByRole('button', { name: 'Show all plants' }).click();
+  await page.getByText('Aloe vera').waitFor();
+});
+
+it('the chart counts each tag, also after changes', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  const bars = page.locator('.tag-bar');
+  const counts = async () => (await bars.allInnerTexts()).map((text) => text.split(/\s*\n\s*/));
+  await page.getByText('4 plants, by tag').waitFor();
+  assert.deepEqual(await counts(), [
+    ['indoor', '2'],
+    ['herbs', '1'],
+    ['no tag', '1'],
+  ]);
+  await page.getByRole('checkbox', { name: 'Choose Thymus' }).click();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('3 plants, by tag').waitFor();
+  assert.deepEqual(await counts(), [
+    ['indoor', '2'],
+    ['no tag', '1'],
+  ]);
+});
+
+it('shows the chosen fields, also after a reload', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  await page.getByRole('button', { name: 'Fields' }).click();
+  await page.getByRole('checkbox', { name: 'Id' }).uncheck();
+  await page.getByRole('checkbox', { name: 'Tag' }).uncheck();
+  assert.ok(await page.getByRole('checkbox', { name: 'Name' }).isDisabled());
+  await page.reload();
+  await page.getByText('Aloe vera').waitFor();
+  assert.deepEqual(await page.getByRole('columnheader').allInnerTexts(), ['Choose', 'Name']);
+});
+
+it('copies the view, or one plant, as a curl command without the token', { skip }, async (t) => {
+  const { page, app, token } = await openStore(t, browser(), {
+    context: { permissions: ['clipboard-read', 'clipboard-write'] },
+  });
+  const copied = () => page.evaluate('navigator.clipboard.readText()');
+  await page.getByRole('button', { name: 'herbs' }).first().click();
+  await page.getByText('1 plant', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Copy as curl' }).click();
+  await toast(page, 'Copied.').waitFor();
+  const header = '-H "Authorization: Bearer $TOKEN"';
+  assert.equal(
+    await copied(),
+    `curl '${app.address}/plants?fields=id,name,tag&tag=herbs' ${header}`,
+  );
+  await page.getByText('Thymus vulgaris').click();
+  await page.getByRole('button', { name: 'Copy', exact: true }).click();
+  await until('the plant is copied', async () => String(await copied()).includes('/plants/3?'));
+  assert.ok(!(await page.content()).includes(token));
+});
+
+it('exports what it shows as CSV or JSON', { skip }, async (t) => {
+  const { page } = await openStore(t, browser(), {
+    plants: [{ name: 'Rose, "red"', tag: 'bed 1' }, { name: 'Ivy' }],
+  });
+  for (const [format, text] of [
+    ['CSV', 'id,name,tag\n1,"Rose, ""red""","bed 1"\n2,Ivy,\n'],
+    [
+      'JSON',
+      '[\n{"id":1,"name":"Rose, \\"red\\"","tag":"bed 1"},\n{"id":2,"name":"Ivy","tag":""}\n]\n',
+    ],
+  ] as const) {
+    await page.getByRole('button', { name: 'Export' }).click();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: format }).click();
+    const file = await download;
+    assert.equal(file.suggestedFilename(), `plants.${format.toLowerCase()}`);
+    assert.equal(readFileSync(await file.path(), 'utf8'), text);
+  }
+});

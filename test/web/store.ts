@@ -1,0 +1,83 @@
+/**
+ * A store that is open on the page in a browser.
+ */
+import assert from 'node:assert/strict';
+import { after, before, type TestContext } from 'node:test';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import type { Storage } from '../../src/storage.ts';
+import { startApp, type TestApp, type TokenOptions } from '../support/app.ts';
+import { launchBrowser, openPage, withoutBrowser } from '../support/browser.ts';
+
+export interface TestPlant {
+  name: string;
+  tag?: string;
+  id?: number;
+}
+
+export interface OpenStore {
+  app: TestApp;
+  token: string;
+  page: Page;
+  /** Uncaught errors and violations of the policy. */
+  errors: string[];
+}
+
+export const shelf: TestPlant[] = [
+  { name: 'Monstera deliciosa', tag: 'indoor' },
+  { name: 'Ficus lyrata', tag: 'indoor' },
+  { name: 'Thymus vulgaris', tag: 'herbs' },
+  { name: 'Aloe vera' },
+];
+
+/** One browser for the tests of a file. */
+export function browserOfFile(): () => Browser {
+  let browser: Browser | undefined;
+  before(async () => {
+    // The file closes it, because a hook that is added here would belong to this hook.
+    if (withoutBrowser === false) browser = await launchBrowser({ after: () => {} });
+  });
+  after(() => browser?.close());
+  return () => {
+    assert.ok(browser, 'the test has the option skip: withoutBrowser');
+    return browser;
+  };
+}
+
+/** Starts the service with these plants of alice, a manager, and opens the page by a link with her token. */
+export async function openStore(
+  t: TestContext,
+  browser: Browser,
+  options: {
+    plants?: readonly TestPlant[];
+    access?: TokenOptions;
+    context?: BrowserContextOptions;
+    wrap?: (storage: Storage) => Storage;
+  } = {},
+): Promise<OpenStore> {
+  const { plants = shelf, access = {}, context = {}, wrap } = options;
+  const app = await startApp(t, wrap && { wrap });
+  const writer = await app.token('alice', { role: 'manager' });
+  for (const json of plants) await app.call('POST', '/plants', { token: writer, json });
+  const token = await app.token('alice', access);
+  const { page, errors } = await openPage(browser, `${app.address}/#token=${token}`, context);
+  t.after(() => page.context().close());
+  await page.locator('#store').waitFor();
+  await page.locator('#grid[aria-busy=true]').waitFor({ state: 'hidden' });
+  return { app, token, page, errors };
+}
+
+/** The message at the bottom of the page. */
+export function toast(page: Page, text: string): Locator {
+  return page.locator('.toast').getByText(text);
+}
+
+/** The names in the table, from the top. */
+export async function namesIn(page: Page): Promise<string[]> {
+  return page.locator('#rows .row:not(.loading) .name').allTextContents();
+}
+
+/** The names of all plants that alice's store has. */
+export async function namesOf({ app, token }: OpenStore): Promise<string[]> {
+  const { json } = await app.call('GET', '/plants?fields=name', { token });
+  return (json as { name: string }[]).map(({ name }) => name);
+}
