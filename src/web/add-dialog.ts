@@ -2,6 +2,7 @@
  * The dialog that adds plants. It keeps what was typed until the plant is added, whatever happens meanwhile.
  */
 import { PlantStoreError } from '../client/client.ts';
+import { act } from './banner.ts';
 import type { Connection } from './connection.ts';
 import { byId, onPress, setFault, setText, show } from './dom.ts';
 import type { Plant } from './plant-pages.ts';
@@ -42,10 +43,11 @@ export class AddDialog {
   }
 
   async #add(): Promise<void> {
+    if (this.#submit.ariaBusy === 'true') return act(); // there is no need to wait
     this.#clearFaults();
     const draft = this.#draft();
-    if (draft === undefined || this.#submit.ariaDisabled === 'true') return;
-    this.#submit.ariaDisabled = 'true'; // unlike `disabled`, it keeps the focus
+    if (draft === undefined) return;
+    this.#submit.ariaBusy = 'true'; // unlike `disabled`, it keeps the focus
     try {
       const fields = ['id', 'name', 'tag'] as const;
       const { plant } = await this.#connection.run((store) => store.create(draft, { fields }), {
@@ -56,7 +58,7 @@ export class AddDialog {
       if (!(error instanceof PlantStoreError)) throw error;
       this.#showFaults(error);
     } finally {
-      this.#submit.ariaDisabled = null;
+      this.#submit.ariaBusy = null;
     }
   }
 

@@ -12,7 +12,12 @@ export interface Notice {
 }
 
 let current: Notice | undefined;
-onPress('connection-action', () => current?.onAction());
+onPress('connection-action', act);
+
+/** Does what the button of the banner does. */
+export function act(): void {
+  current?.onAction();
+}
 
 /** Shows a notice in the place of the one before. Screen readers hear it if it is another one. */
 export function showBanner(notice: Notice): void {
@@ -29,7 +34,7 @@ export function showBanner(notice: Notice): void {
 /** Changes the end of the notice, which screen readers do not hear. The dialog that covers the banner repeats it. */
 export function setCountdown(text: string): void {
   setText('connection-countdown', text);
-  setText('add-waiting', text === '' ? '' : `${current?.title ?? ''} ${text}`);
+  setText('add-waiting', `${current?.title ?? ''} ${text}`.trim());
 }
 
 export function hideBanner(): void {

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { it, type TestContext } from 'node:test';
+import { tooManyWrites } from '../../src/problem.ts';
+import type { Storage } from '../../src/storage.ts';
+import { hashToken, tokenId } from '../../src/token.ts';
+import { openPage, withoutBrowser } from '../support/browser.ts';
+import { serve } from '../support/command.ts';
+import { databaseFile, fill } from '../support/database.ts';
+import { browserOfFile, namesIn, namesOf, openStore, toast, type OpenStore } from './store.ts';
+
+const browser = browserOfFile();
+const skip = withoutBrowser;
+
+/** Opens the dialog, revokes the token, and adds the plant that was typed. */
+async function addWithRevokedToken(t: TestContext): Promise<OpenStore> {
+  const store = await openStore(t, browser());
+  const { page, app, token } = store;
+  await page.getByRole('button', { name: 'Add plant' }).click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('A name that took long to type');
+  await app.storage.revokeToken(tokenId(hashToken(token)), Date.now());
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
+  return store;
+}
+
+it('a revoked token loses no typed text, and another one continues', { skip }, async (t) => {
+  const store = await addWithRevokedToken(t);
+  const { page, app } = store;
+  await page.getByRole('button', { name: 'Not now' }).click();
+  assert.equal(await page.locator('#add-name').inputValue(), 'A name that took long to type');
+  await page.locator('#add-waiting').getByText('Your token no longer works.').waitFor();
+  await page.locator('#add-submit').click();
+  await page.getByRole('button', { name: 'Not now' }).click();
+  await page.getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Paste another token' }).click();
+  const token = await app.token('alice');
+  await page.locator('#renew-token').fill('plant_wrong');
+  await page.keyboard.press('Enter');
+  await page.getByText('A token has 55 characters').waitFor();
+  await page.locator('#renew-token').fill(token);
+  await page.keyboard.press('Enter');
+  await page.locator('#rows').getByText('A name that took long to type').waitFor();
+  assert.equal((await namesOf({ ...store, token })).length, 5);
+  await page.getByRole('region', { name: 'Connection' }).waitFor({ state: 'hidden' });
+});
+
+it(
+  'the token of another user opens their plants, and keeps the typed text',
+  { skip },
+  async (t) => {
+    const { page, app } = await openStore(t, browser());
+    await page.getByRole('button', { name: 'Add plant' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Typed');
+    await page.getByRole('button', { name: 'Close' }).click();
+    const other = await app.token('bob', { store: 'north' });
+    await page.goto(`${app.address}/#token=${other}`);
+    await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
+    assert.equal(await page.title(), 'north · Plant Store');
+    assert.equal(await page.locator('#add-name').inputValue(), 'Typed');
+  },
+);
+
+it('a service that is down and back costs no reload', { skip }, async (t) => {
+  const { url, path } = databaseFile(t);
+  const token = await fill(path, 3);
+  const service = await serve(t, ['--database', url]);
+  const { page } = await openPage(browser(), `${service.address}/#token=${token}`);
+  t.after(() => page.context().close());
+  await page.getByText('3 plants, by tag').waitFor();
+  await page.evaluate('window.isSamePage = true');
+  await service.stop();
+  await page.locator('.tag-bar').first().click();
+  const banner = page.getByRole('region', { name: 'Connection' });
+  await banner.getByText('The service does not respond.').waitFor();
+  await banner.getByText(/Trying again in \d+ s\./).waitFor();
+  const { port } = new URL(service.address);
+  await serve(t, ['--database', url, '--port', port]);
+  await banner.waitFor({ state: 'hidden' });
+  await page.locator('#rows .row:not(.loading)').first().waitFor();
+  assert.equal((await namesIn(page)).length, 3);
+  assert.equal(await page.evaluate('window.isSamePage'), true);
+});
+
+it('an overloaded service gets the plant later', { skip }, async (t) => {
+  let refusals = 1;
+  const store = await openStore(t, browser(), {
+    plants: [],
+    wrap: (storage) =>
+      override(storage, {
+        createPlant: async (caller, plant) => {
+          if (refusals-- > 0) throw tooManyWrites();
+          return storage.createPlant(caller, plant);
+        },
+      }),
+  });
+  const { page } = store;
+  await page.getByRole('button', { name: 'Add your first plant' }).click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('Patience');
+  await page.keyboard.press('Enter');
+  await page
+    .locator('#add-waiting')
+    .getByText(/The service is busy\. Trying again/)
+    .waitFor();
+  await page.getByText('Added “Patience”').waitFor();
+  assert.deepEqual(await namesOf(store), ['Patience']);
+});
+
+it('a failure shows what to do, and one can try again', { skip }, async (t) => {
+  let failures = Infinity;
+  const { page } = await openStore(t, browser(), {
+    wrap: (storage) =>
+      override(storage, {
+        listPlants: async (caller, query) => {
+          if (failures-- > 0) throw new Error('a defect');
+          return storage.listPlants(caller, query);
+        },
+      }),
+  });
+  await page.getByRole('heading', { name: 'Internal error' }).waitFor();
+  failures = 0;
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByText('Aloe vera').waitFor();
+});
+
+it('a plant that somebody else deleted is gone, and no error', { skip }, async (t) => {
+  const { page, app, token } = await openStore(t, browser());
+  for (const id of [1, 2]) await app.call('DELETE', `/plants/${id}`, { token });
+  await page.getByText('Monstera deliciosa').click();
+  await page.getByText('Someone has deleted this plant meanwhile.').waitFor();
+  await page.getByRole('button', { name: 'Close' }).click();
+  assert.ok(!(await namesIn(page)).includes('Monstera deliciosa'));
+  await page.clock.install();
+  await page.getByRole('checkbox', { name: 'Choose Ficus' }).click();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.clock.runFor(8_000);
+  await toast(page, 'Deleted “Ficus lyrata”.').waitFor();
+});
+
+it('a read-only token shows no control that it cannot use', { skip }, async (t) => {
+  const { page } = await openStore(t, browser(), { access: { scopes: ['plants:read'] } });
+  await page.getByRole('button', { name: 'alice read only' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Add plant' }).count(), 0);
+  assert.equal(await page.getByRole('checkbox', { name: 'Choose' }).count(), 0);
+  await page.locator('#grid').focus();
+  await page.keyboard.press('Delete');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Monstera deliciosa' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Delete' }).count(), 0);
+});
+
+/** The storage with other methods. */
+function override(storage: Storage, methods: Partial<Storage>): Storage {
+  return new Proxy(storage, {
+    get(target, name: keyof Storage) {
+      const value = methods[name] ?? target[name];
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}

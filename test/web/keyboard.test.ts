@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { startApp } from '../support/app.ts';
+import { openPage, withoutBrowser } from '../support/browser.ts';
+import { browserOfFile, namesIn, openStore, toast } from './store.ts';
+
+const browser = browserOfFile();
+const skip = withoutBrowser;
+
+async function press(page: Page, ...keys: string[]): Promise<void> {
+  for (const key of keys) await page.keyboard.press(key);
+}
+
+/** Presses Tab until the focus is on the element with this id. */
+async function tabTo(page: Page, id: string): Promise<void> {
+  const passed: unknown[] = [];
+  while (passed.at(-1) !== id) {
+    assert.ok(passed.length < 40, `Tab reaches ${id}: ${passed.join(', ')}`);
+    await page.keyboard.press('Tab');
+    passed.push(await page.evaluate('document.activeElement.id'));
+  }
+}
+
+/** The name in the row that the keyboard is at. */
+async function activeName(page: Page): Promise<string> {
+  const id = await page.locator('#grid').getAttribute('aria-activedescendant');
+  return page.locator(`#${id} .name`).innerText();
+}
+
+it('the keyboard alone signs in, adds, finds, chooses, deletes and undoes', { skip }, async (t) => {
+  const app = await startApp(t);
+  const { page } = await openPage(browser(), app.address);
+  t.after(() => page.context().close());
+  await tabTo(page, 'sign-in-token');
+  await page.keyboard.insertText(await app.token('alice'));
+  await press(page, 'Enter');
+  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
+  await tabTo(page, 'empty-add');
+  await press(page, 'Enter');
+  for (const name of ['Aloe', 'Basil', 'Chives', 'Dill']) {
+    await page.keyboard.insertText(name);
+    await press(page, 'Enter');
+    await page.locator('#add-done').getByText(`Added “${name}”`).waitFor();
+  }
+  await press(page, 'Escape');
+  await tabTo(page, 'grid');
+  await press(page, 'Home', 'ArrowDown', 'Space', 'Shift+ArrowDown');
+  await page.getByText('2 plants chosen').waitFor();
+  assert.equal(await activeName(page), 'Chives');
+  await press(page, 'Delete');
+  await toast(page, 'Deleting 2 plants').waitFor();
+  assert.deepEqual(await namesIn(page), ['Aloe', 'Dill']);
+  await press(page, 'Control+z');
+  await toast(page, '2 plants are back.').waitFor();
+  assert.deepEqual(await namesIn(page), ['Aloe', 'Basil', 'Chives', 'Dill']);
+  await press(page, 'End');
+  await page.waitForFunction(
+    "document.querySelector('#grid').getAttribute('aria-activedescendant') === 'row-3'",
+  );
+  await press(page, 'Enter');
+  await page.getByRole('dialog', { name: 'Dill' }).waitFor();
+  await press(page, 'Escape');
+  assert.equal(await page.evaluate('document.activeElement.id'), 'grid', 'the focus is back');
+});
+
+it('the table has the semantics of a grid', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  await page.locator('#grid[aria-rowcount="5"]').waitFor();
+  const rows = page.getByRole('grid', { name: 'Plants' }).getByRole('row');
+  assert.equal(await rows.count(), 5);
+  const indexes = await rows.evaluateAll((all) =>
+    all.map((row) => row.getAttribute('aria-rowindex')),
+  );
+  assert.deepEqual(indexes, ['1', '2', '3', '4', '5']);
+  await page.getByRole('checkbox', { name: 'Choose Aloe vera' }).click();
+  await page.getByRole('row', { selected: true }).getByText('Aloe vera').waitFor();
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { hashToken, tokenId } from '../../src/token.ts';
+import { startApp } from '../support/app.ts';
+import { violations } from '../support/accessibility.ts';
+import { openPage, withoutBrowser } from '../support/browser.ts';
+import { browserOfFile, openStore, toast } from './store.ts';
+
+const browser = browserOfFile();
+const skip = withoutBrowser;
+
+/** Checks what the page shows now, in each combination of size and colours. */
+async function assertAccessible(page: Page, state: string): Promise<void> {
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      const what = `${state}, ${width} px, ${colorScheme}`;
+      assert.deepEqual(await violations(page), [], what);
+    }
+    const tooWide = 'document.documentElement.scrollWidth > document.documentElement.clientWidth';
+    assert.equal(await page.evaluate(tooWide), false, `${state}, ${width} px: no sideways scroll`);
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
+it('signed out', { skip }, async (t) => {
+  const { address } = await startApp(t);
+  const { page } = await openPage(browser(), address);
+  t.after(() => page.context().close());
+  await page.getByText('I do not have a token').click();
+  await page.getByRole('button', { name: 'Open the store' }).click();
+  await page.getByText('Paste your access token here.').waitFor();
+  await assertAccessible(page, 'signed out, with a fault');
+});
+
+it('a store with plants, and its dialogs', { skip }, async (t) => {
+  const { page, app, token, errors } = await openStore(t, browser());
+  await page.getByText('4 plants, by tag').waitFor();
+  await page.locator('#grid').focus();
+  await assertAccessible(page, 'table');
+  await page.getByRole('button', { name: 'alice' }).click();
+  await assertAccessible(page, 'identity');
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Export' }).click();
+  await assertAccessible(page, 'export');
+  await page.keyboard.press('Escape');
+  await page.getByRole('checkbox', { name: 'Choose Monstera' }).click();
+  await assertAccessible(page, 'selection');
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await toast(page, 'Deleting').waitFor();
+  await assertAccessible(page, 'undo');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByText('Ficus lyrata').click();
+  await assertAccessible(page, 'plant');
+  await page.getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Add plant' }).click();
+  await page.getByText('Choose the id yourself').click();
+  await page.getByRole('textbox', { name: 'Id optional' }).fill('one');
+  await page.keyboard.press('Enter');
+  await page.getByText('must be a whole number').waitFor();
+  await assertAccessible(page, 'add, with a fault');
+  assert.deepEqual(errors, []);
+  await page.getByRole('textbox', { name: 'Id optional' }).fill('');
+  await app.storage.revokeToken(tokenId(hashToken(token)), Date.now());
+  await page.locator('#add-submit').click();
+  await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
+  await assertAccessible(page, 'revoked');
+});
+
+it('an empty store, and a filter without a match', { skip }, async (t) => {
+  const { page } = await openStore(t, browser(), { plants: [] });
+  await page.getByText('Tags appear here').waitFor();
+  await assertAccessible(page, 'empty');
+  await page.getByLabel('Filter by tag').fill('cactus');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'No plant has the tag' }).waitFor();
+  await assertAccessible(page, 'no match');
+});
+
+it('offline, while rows are loading', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  await page.getByText('4 plants, by tag').waitFor();
+  await page.context().setOffline(true);
+  await page.getByRole('button', { name: 'indoor 2' }).click();
+  await page.getByText('The service does not respond.').first().waitFor();
+  await assertAccessible(page, 'offline');
+});
+
+it('tokens that cannot write, or cannot read', { skip }, async (t) => {
+  const reader = await openStore(t, browser(), { access: { scopes: ['plants:read'] } });
+  await reader.page.getByText('4 plants, by tag').waitFor();
+  await assertAccessible(reader.page, 'read only');
+  const writer = await openStore(t, browser(), { access: { scopes: ['plants:write'] } });
+  await writer.page.getByRole('heading', { name: 'This token cannot list plants' }).waitFor();
+  await assertAccessible(writer.page, 'write only');
+});
