@@ -180,7 +180,7 @@ interface Response {
 }
 
 function assertProblem({ status, headers, body }: Response, kind: ProblemKind): void {
-  const expected = { type: problemType(kind), ...pick(problemResponses[kind]) };
+  const expected = { type: problemType(kind, ''), ...pick(problemResponses[kind]) };
   assert.equal(status, expected.status, body);
   assert.equal(headers['content-type'], 'application/problem+json');
   const { type, title, status: shown } = JSON.parse(body);
