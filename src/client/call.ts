@@ -102,7 +102,7 @@ export class Call {
   }
 
   error(failure: Failure): PlantStoreError {
-    // `id-taken` is certain, because the attempt that it follows was compared with the plant of this id.
+    // `id-taken` leaves no doubt: the client has compared the plant with this id, and it is another one.
     const wasUnknown = this.outcomeUnknown && failure.kind !== 'id-taken';
     const outcomeUnknown = this.#effect !== 'read' && (wasUnknown || mayHaveChanged(failure));
     return new PlantStoreError(failure, outcomeUnknown);

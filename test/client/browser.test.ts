@@ -1,63 +1,53 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import type { PlantStore } from '../../src/client/client.ts';
 import { startApp } from '../support/app.ts';
 import { launchBrowser, openPage, withoutBrowser } from '../support/browser.ts';
 import { hang, respond, startGateway } from '../support/gateway.ts';
-import { tempFolder } from '../support/temp.ts';
 
 /** Without an icon, the browser requests /favicon.ico. */
 const html = '<!doctype html><link rel="icon" href="data:,">';
-const root = fileURLToPath(new URL('../..', import.meta.url));
 
 describe('in a browser without a bundler, the client', { skip: withoutBrowser }, () => {
-  /** A client in a page, whose service is behind a gateway. */
-  async function openClient(t: TestContext, { timeoutMs = 30_000 } = {}) {
-    const folder = tempFolder(t);
-    const compile = ['--project', 'tsconfig.client.json', '--outDir', folder];
-    execFileSync('node_modules/.bin/tsc', compile, { cwd: root });
-    const app = await startApp(t, {
-      addRoutes(routes) {
-        routes.get('/page', (_, reply) => reply.type('text/html').send(html));
-        routes.get<{ Params: { file: string } }>('/modules/:file', ({ params }, reply) =>
-          reply.type('text/javascript').send(readFileSync(join(folder, 'client', params.file))),
-        );
-      },
-    });
+  /** A client in a page of a gateway. It calls the gateway, or the service itself as another origin. */
+  async function openClient(t: TestContext, { timeoutMs = 30_000, isCrossOrigin = false } = {}) {
+    const app = await startApp(t, { corsOrigins: ['*'] });
     const gateway = await startGateway(t, app.address);
-    const { page, errors } = await openPage(await launchBrowser(t), `${gateway.address}/page`);
-    const options = { url: gateway.address, token: await app.token('alice'), timeoutMs };
+    gateway.plan.push(respond(200, html)); // unlike the page of the service, it can call other origins
+    const { page, errors } = await openPage(await launchBrowser(t), `${gateway.address}/`);
+    const { address: url } = isCrossOrigin ? app : gateway;
+    const options = { url, token: await app.token('alice'), timeoutMs };
     const store = await page.evaluateHandle(async (given) => {
-      const path = '/modules/client.js';
+      const path = '/client/client.ts';
       const client: { PlantStore: typeof PlantStore } = await import(path);
       return new client.PlantStore(given);
     }, options);
     return { gateway, store, errors };
   }
 
-  it('creates, lists and deletes plants, and throws typed problems', async (t) => {
-    const { store, errors } = await openClient(t);
-    const ficus = { name: 'Ficus', tag: '🌵' };
-    const created = await store.evaluate((client, plant) => client.create(plant), ficus);
-    assert.deepEqual(created, { id: 1, plant: ficus });
-    await store.evaluate((client) => client.create({ name: 'Aloe' }));
-    const listed = await store.evaluate((client) =>
-      Array.fromAsync(client.list({ pageSize: 1, fields: ['id'] })),
-    );
-    assert.deepEqual(listed, [{ id: 1 }, { id: 2 }]);
-    assert.equal((await store.evaluate((client) => client.token())).user, 'alice');
-    await store.evaluate((client) => client.delete(1));
-    assert.deepEqual(errors, []);
-    const problem = await store.evaluate((client) =>
-      client.get(1).catch((error: object) => ({ ...error })),
-    );
-    const name = 'PlantStoreError';
-    assert.partialDeepStrictEqual(problem, { name, kind: 'plant-not-found', status: 404 });
-  });
+  for (const isCrossOrigin of [false, true]) {
+    const where = isCrossOrigin ? 'another origin' : 'its own origin';
+    it(`creates, lists and deletes plants of ${where}, and throws typed problems`, async (t) => {
+      const { store, errors } = await openClient(t, { isCrossOrigin });
+      const ficus = { name: 'Ficus', tag: '🌵' };
+      const created = await store.evaluate((client, plant) => client.create(plant), ficus);
+      assert.deepEqual(created, { id: 1, plant: ficus });
+      await store.evaluate((client) => client.create({ name: 'Aloe' }));
+      const listed = await store.evaluate((client) =>
+        Array.fromAsync(client.list({ pageSize: 1, fields: ['id'] })),
+      );
+      assert.deepEqual(listed, [{ id: 1 }, { id: 2 }]);
+      assert.equal((await store.evaluate((client) => client.token())).user, 'alice');
+      await store.evaluate((client) => client.delete(1));
+      assert.deepEqual(errors, []);
+      const problem = await store.evaluate((client) =>
+        client.get(1).catch((error: object) => ({ ...error })),
+      );
+      const name = 'PlantStoreError';
+      assert.partialDeepStrictEqual(problem, { name, kind: 'plant-not-found', status: 404 });
+      assert.match(JSON.stringify(problem), /"requestId":"[0-9a-f-]{36}"/);
+    });
+  }
 
   it('repeats what is safe, and does not follow a redirect', async (t) => {
     const { store, gateway } = await openClient(t);

@@ -103,7 +103,7 @@ function sendTo(
   { authorization, 'content-type': type }: IncomingMessage['headers'],
   body: string,
 ): Promise<Response> {
-  const headers = new Headers();
+  const headers = new Headers({ 'accept-encoding': 'identity' }); // fetch decodes other encodings
   if (authorization !== undefined) headers.set('authorization', authorization);
   if (type !== undefined) headers.set('content-type', type);
   return fetch(url, { method, headers, body: body === '' ? null : body });
