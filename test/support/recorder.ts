@@ -250,7 +250,7 @@ function exchangeOf(
   switch (request.kind) {
     case 'create': {
       const { content, wanted } = request;
-      if (status === 409 && wanted !== undefined && body.includes('problem:id-taken')) {
+      if (status === 409 && wanted !== undefined && body.includes('/problems/id-taken')) {
         return { kind: 'taken', id: wanted };
       }
       if (status !== 201) throw unexpected();
@@ -262,7 +262,7 @@ function exchangeOf(
     case 'get':
     case 'delete': {
       const { id, kind } = request;
-      if (status === 404 && body.includes('problem:plant-not-found'))
+      if (status === 404 && body.includes('/problems/plant-not-found'))
         return { kind: 'missing', id };
       if (status === 204 && kind === 'delete') return { kind: 'deleted', id };
       if (status !== 200 || kind !== 'get') throw unexpected();
