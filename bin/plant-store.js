@@ -5,12 +5,18 @@ import { existsSync, mkdirSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
+const source = new URL('../src/cli/main.ts', import.meta.url);
+const compiled = new URL('../dist/cli/main.js', import.meta.url);
+const isCheckout = existsSync(source);
+
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 24 || (major === 24 && minor < 15)) {
   console.error(
     'Plant Store needs Node 24.15 or later; this is ' +
       process.version +
-      '.\nIn a checkout, run `npm ci`: it installs the right Node for `npm start` and `npx plant-store`.',
+      (isCheckout
+        ? '. Run `npm ci`: it installs the right Node for `npm start` and `npx plant-store`.'
+        : '. Install it from https://nodejs.org.'),
   );
   process.exit(1);
 }
@@ -30,7 +36,5 @@ try {
 module.enableCompileCache(compiledCode);
 if (!process.env.NODE_COMPILE_CACHE) process.env.NODE_COMPILE_CACHE = compiledCode; // for threads and child processes
 
-const source = new URL('../src/cli/main.ts', import.meta.url);
-const compiled = new URL('../dist/cli/main.js', import.meta.url);
-const { main } = await import((existsSync(source) ? source : compiled).href);
+const { main } = await import((isCheckout ? source : compiled).href);
 await main(process.argv);

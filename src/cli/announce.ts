@@ -5,7 +5,7 @@ import { isIPv6 } from 'node:net';
 import { scopes } from '../access.ts';
 import type { Storage } from '../storage.ts';
 import { databaseOption, displayName } from './database.ts';
-import { program } from './program.ts';
+import { program, shellQuoted } from './program.ts';
 import { addToken, printToken } from './token.ts';
 
 export interface Announced {
@@ -53,10 +53,6 @@ async function printLink(storage: Storage, url: string): Promise<void> {
 
 function createCommand(user: string, database: string): string {
   return `${program} token create ${user} --database ${shellQuoted(databaseOption(database))}`;
-}
-
-function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** Where a browser finds the page. It cannot open an address that means "all addresses of this machine". */

@@ -18,6 +18,7 @@ import {
   parseScopeList,
   parseWorkers,
 } from './options.ts';
+import { refuseFlagsOfNpm } from './npm.ts';
 import { failWhenOutputIsLost } from './output.ts';
 import { exitStatusOf, reasonOf } from './reason.ts';
 import { replacePasswords } from './redact.ts';
@@ -50,12 +51,12 @@ function program() {
     .exitOverride()
     // An error quotes mistyped arguments, which can contain a password.
     .configureOutput({ writeErr: (text) => process.stderr.write(replacePasswords(text, ':...')) })
-    .showHelpAfterError('(add --help for usage)');
+    .showHelpAfterError('(add --help for usage)')
+    .hook('preSubcommand', (_, command) => refuseFlagsOfNpm(command));
 
   plantStore
     .command('serve')
     .description('start the HTTP service')
-    .showHelpAfterError('(add --help for usage)\n(with "npm start", put -- before the flags)')
     .addOption(databaseFlag())
     .addOption(
       flag('--host <host>', 'address to listen on').argParser(parseHost).default('127.0.0.1'),

@@ -9,6 +9,7 @@ import type { Storage } from '../storage.ts';
 import { announce, hostAndPort, urlOf } from './announce.ts';
 import { displayName, isFile, openStorage } from './database.ts';
 import { createLog } from './log.ts';
+import { stopWithNpx } from './npm.ts';
 import { diskFailureStatus } from './reason.ts';
 import { startShutdownTimeout } from './shutdown-timeout.ts';
 import { terminationSignals } from './signals.ts';
@@ -37,6 +38,7 @@ interface ServeOptions {
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
   const log = createLog(options.logLevel);
+  stopWithNpx(stop);
   try {
     if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(options, stop, log);
     else await serveInProcess(options, stop, log);

@@ -103,7 +103,7 @@ describe('PostgreSQL: the commands', () => {
     await service.stop();
     assert.match(
       service.output(),
-      /npx plant-store token create alice --database 'postgres:\/\/plants:PASSWORD@127\.0\.0\.1:/,
+      /npx plant-store token create alice --database postgres:\/\/plants:PASSWORD@127\.0\.0\.1:/,
     );
     assert.ok(!(service.output() + service.log()).includes(passwordOf(server.url())));
   });
