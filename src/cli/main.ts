@@ -8,6 +8,7 @@ import { roles, scopes } from '../access.ts';
 import { Name, Tag } from '../plant.ts';
 import {
   flag,
+  maxDuration,
   parseBaseUrl,
   parseDatabaseUrl,
   parseDurationMs,
@@ -113,7 +114,7 @@ function program() {
     .addOption(
       flag(
         '--expires <duration>',
-        'lifetime, such as 12h or 90d; without it, the token never expires',
+        `lifetime, such as 12h or 90d, at most ${maxDuration}d; without it, the token never expires`,
       ).argParser(parseDurationMs),
     )
     .addOption(

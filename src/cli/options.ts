@@ -10,6 +10,9 @@ import { UsageError } from '../refusal.ts';
 
 const maxWorkers = 256;
 
+/** In any unit. In days, these are 2,700 years. */
+export const maxDuration = 999_999;
+
 /** An option that can also be set by the variable PLANT_STORE_<NAME>. */
 export function flag<const Flags extends string>(flags: Flags, description: string): Option<Flags> {
   const option = new Option(flags, description);
@@ -17,6 +20,13 @@ export function flag<const Flags extends string>(flags: Flags, description: stri
 }
 
 export function parseDatabaseUrl(text: string): string {
+  // SQLite gives these names another meaning, and other programs read a relative path behind "//".
+  if (/^sqlite:(?::|file:|\/\/(?!\/))/i.test(text)) {
+    throw new InvalidArgumentError(
+      'Use sqlite:PATH with the path of a file, such as sqlite:plants.db or sqlite:/var/lib/plants.db. ' +
+        'The data is always in a file.',
+    );
+  }
   if (/^(?:sqlite:|postgres(?:ql)?:\/\/)./is.test(text)) return text;
   const hint = 'Use sqlite:PATH or postgres://USER@HOST:PORT/DATABASE.';
   // InvalidArgumentError shows the text, which can contain a password.
@@ -77,9 +87,11 @@ function parseOrigin(text: string): string {
 
 /** A duration such as 90d, in milliseconds. */
 export function parseDurationMs(text: string): number {
-  const [, count, unit] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];
-  if (count === undefined || unit === undefined) {
-    throw new InvalidArgumentError('Use a number followed by s, m, h or d, such as 12h or 90d.');
+  const [, count, unit] = /^([1-9]\d*)([smhd])$/.exec(text) ?? [];
+  if (count === undefined || unit === undefined || Number(count) > maxDuration) {
+    throw new InvalidArgumentError(
+      `Use a number from 1 to ${maxDuration} followed by s, m, h or d, such as 12h or 90d.`,
+    );
   }
   const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
   return Number(count) * (unitMs[unit] ?? Number.NaN);

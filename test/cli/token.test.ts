@@ -71,6 +71,12 @@ describe('token create', { concurrency: 2 }, () => {
     });
   });
 
+  it('accepts the longest lifetime, in any unit', async (t) => {
+    const { url } = databaseFile(t);
+    await runOk(['token', 'create', 'alice', '--expires', '999999d', '--database', url]);
+    assert.match((await list(url))[0]?.['EXPIRES'] ?? '', /^47\d\d-/);
+  });
+
   it('applies the flags to the token', async (t) => {
     const { url } = databaseFile(t);
     const flags = '--store nursery --role manager --scope plants:write --expires 90d'.split(' ');
@@ -111,18 +117,23 @@ describe('token create', { concurrency: 2 }, () => {
     assert.equal((await list(url))[0]?.['SCOPES'], 'plants:read,plants:write');
   });
 
+  const duration = /Use a number from 1 to 999999 followed by s, m, h or d, such as 12h or 90d\./;
   const bad: [args: string[], advice: RegExp][] = [
     [['--role', 'admin'], /Allowed choices are member, manager\./],
     [['--scope', 'plants:admin'], /Use one or more of plants:read, plants:write, separated/],
     [['--scope', 'plants:read,'], /Use one or more of plants:read, plants:write, separated/],
-    [['--expires', '90'], /Use a number followed by s, m, h or d, such as 12h or 90d\./],
-    [['--expires', '0d'], /Use a number followed by s, m, h or d, such as 12h or 90d\./],
-    [['--expires', '1y'], /Use a number followed by s, m, h or d, such as 12h or 90d\./],
+    [['--expires', '90'], duration],
+    [['--expires', '0d'], duration],
+    [['--expires', '1y'], duration],
+    [['--expires', '1000000s'], duration],
     [['--label', 'x'.repeat(101)], /Use a string of at most 100 Unicode code points/],
     [['--label', 'two\tlines'], /without control characters/],
     [['--store', ' '], /at least one of them not white space/],
     [['--database', 'plants.db'], /Use sqlite:PATH or postgres:/],
     [['--database', 'sqlite:'], /Use sqlite:PATH or postgres:/],
+    [['--database', 'sqlite::memory:'], /The data is always in a file\./],
+    [['--database', 'sqlite:file:plants.db?mode=memory'], /The data is always in a file\./],
+    [['--database', 'sqlite://plants.db'], /Use sqlite:PATH with the path of a file/],
     [['--database', 'mysql://localhost/plants'], /Use sqlite:PATH or postgres:/],
   ];
 
