@@ -1,5 +1,5 @@
 /**
- * Generates the reference at `/docs` from openapi.json, docs/api.md and docs/errors.md. `npm run openapi` writes it to
+ * Generates the reference at `/docs` from openapi.json and docs/*.md. `npm run openapi` writes it to
  * src/web/reference.html. A test compares the committed file with the generated page.
  *
  * The page works without its script, which adds the choice of a language, buttons to copy code and the address of
@@ -11,7 +11,14 @@ import { html, type Html } from '../html.ts';
 import { sectionOf, sectionsOf } from './markdown.ts';
 import { parseOpenApi, type OpenApi, type Operation } from './openapi.ts';
 import { methodHtml, operationHtml } from './operation.ts';
-import { headersHtml, pagingHtml, problemsHtml, proseHtml, startHtml } from './sections.ts';
+import {
+  clientHtml,
+  headersHtml,
+  pagingHtml,
+  problemsHtml,
+  proseHtml,
+  startHtml,
+} from './sections.ts';
 
 const plant =
   'M12 21v-9m0 2.5C6.5 14.5 4 11 4 5c5.5 0 8 3.5 8 9.5Zm0-3.5c0-4.5 2.5-7 8-7 0 4.5-2.5 7-8 7Z';
@@ -41,16 +48,16 @@ export function referencePage(): string {
         <a class="skip" href="#content">Skip to the content</a>
         <header class="bar">
           <a class="brand" href="./">${plantIcon} Plant Store</a>
-          <span>API reference ${document.info.version}</span>
           <a href="openapi.json">openapi.json</a>
         </header>
         <div class="columns">
           <nav aria-label="Contents">${contentsHtml(groups)}</nav>
           <main id="content" tabindex="-1">
-            <h1>API reference</h1>
+            <h1>API reference <small>${document.info.version}</small></h1>
             <p class="lead">${document.info.description}</p>
             ${startHtml} ${groups.map(groupHtml)}
             ${pagingHtml('paging', sectionOf(api, 'Get every page'))}
+            ${clientHtml('client', sectionOf(read('docs/client.md'), 'Create, list and delete'))}
             ${proseHtml('retries', sectionOf(api, 'Retries'))}
             ${proseHtml('limits', sectionOf(api, 'Limits'))}
             ${headersHtml('headers', document.components.headers)}
@@ -108,6 +115,7 @@ function contentsHtml(groups: Group[]): Html {
           </li>`,
       )}
       <li><a href="#paging">Get every page</a></li>
+      <li><a href="#client">JavaScript client</a></li>
       <li><a href="#retries">Retries</a></li>
       <li><a href="#limits">Limits</a></li>
       <li><a href="#headers">Response headers</a></li>

@@ -69,11 +69,12 @@ function javaScript({ method, url, needsToken, body, isAnswered }: Request): str
   const options = [
     ...(method === 'GET' ? [] : [`  method: '${method}',`]),
     ...(headers.length === 0 ? [] : ['  headers: {', ...headers, '  },']),
-    ...(body === undefined ? [] : [`  body: JSON.stringify(${objectOf(body, "'")}),`]),
+    ...(body === undefined ? [] : ['  body: JSON.stringify(body),']),
   ];
   const second = options.length === 0 ? '' : `, {\n${options.join('\n')}\n}`;
   return [
     `const url = '${url}';`,
+    ...(body === undefined ? [] : [`const body = ${objectOf(body, "'")};`]),
     `const response = await fetch(url${second});`,
     'if (!response.ok) {',
     '  throw new Error((await response.json()).detail);',
@@ -100,7 +101,9 @@ function python({ method, url, needsToken, body, isAnswered }: Request): string 
     `url = "${url}"`,
     ...(headers.length === 0 ? [] : ['headers = {', ...headers, '}']),
     ...(body === undefined ? [] : [`body = ${objectOf(body, '"')}`]),
-    `request = Request(${['url', ...options].join(', ')})`,
+    'request = Request(',
+    ...['url', ...options].map((option) => `    ${option},`),
+    ')',
     'with urlopen(request) as response:',
     isAnswered ? '    print(json.load(response))' : '    print(response.status)',
   ].join('\n');

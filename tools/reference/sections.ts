@@ -48,18 +48,13 @@ export const startHtml = html`<section id="token" class="operation" aria-labelle
   </section>`;
 
 /** The loop over all pages, with the programs of docs/api.md. They show two plants; here they get large pages. */
-export function pagingHtml(id: string, { heading, tokens }: Section): Html {
-  const sample = (language: string) => {
-    for (const token of tokens) {
-      if (token.type !== 'code' || !String(token['lang']).startsWith(`${language} `)) continue;
-      return String(token['text']).replace('limit=1&', 'limit=1000&');
-    }
-    throw new Error(`"${heading}" has no program in ${language}.`);
-  };
+export function pagingHtml(id: string, section: Section): Html {
+  const sample = (language: string) =>
+    programOf(section, language).replace('limit=1&', 'limit=1000&');
   const samples = { curl: sample('sh'), JavaScript: sample('js'), Python: sample('python') };
   return html`<section id="${id}" class="operation" aria-labelledby="${id}-title">
     <div class="about">
-      <h2 id="${id}-title">${heading}</h2>
+      <h2 id="${id}-title">${section.heading}</h2>
       <p>
         A list without <code>limit</code> has all plants. With <code>limit</code>, the header
         <code>Link</code> has the URL of the next page, with all other parameters. If there is no
@@ -76,6 +71,34 @@ export function pagingHtml(id: string, { heading, tokens }: Section): Html {
     </div>
     <div class="example">${samplesHtml(id, samples)}</div>
   </section>`;
+}
+
+/** The client, with the program of docs/client.md. */
+export function clientHtml(id: string, section: Section): Html {
+  return html`<section id="${id}" class="operation" aria-labelledby="${id}-title">
+    <div class="about">
+      <h2 id="${id}-title">JavaScript client</h2>
+      <p>
+        The package <code>plant-store</code> has a client for Node and browsers, with types. It has
+        a method for each operation on plants.
+      </p>
+      <p>
+        The client follows the pages of a list and throws typed errors. It repeats a request only if
+        that is safe.
+      </p>
+    </div>
+    <div class="example">${copyableHtml(programOf(section, 'js'))}</div>
+  </section>`;
+}
+
+/** The program that readers save to a file: its block has the name of the file after the language. */
+function programOf({ heading, tokens }: Section, language: string): string {
+  for (const token of tokens) {
+    if (token.type === 'code' && String(token['lang']).startsWith(`${language} `)) {
+      return String(token['text']);
+    }
+  }
+  throw new Error(`"${heading}" has no program in ${language}.`);
 }
 
 export function proseHtml(id: string, { heading, tokens }: Section): Html {
