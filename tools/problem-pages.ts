@@ -7,6 +7,7 @@ import { STATUS_CODES } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Marked } from 'marked';
+import { plantIcon, tabIcon } from './icon.ts';
 import { Page, type Section } from './markdown.ts';
 
 export const pagesFolder = fileURLToPath(new URL('../src/web/problems', import.meta.url));
@@ -104,10 +105,6 @@ function indexPage(intro: string, problems: readonly ProblemText[]): string {
   });
 }
 
-const plant =
-  'M12 21v-9m0 2.5C6.5 14.5 4 11 4 5c5.5 0 8 3.5 8 9.5Zm0-3.5c0-4.5 2.5-7 8-7 0 4.5-2.5 7-8 7Z';
-const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><path d="${plant}" fill="none" stroke="#1d6b44" stroke-width="2"/></svg>`;
-
 /** `root` is the relative address of the page at `/`, so that a path prefix works. */
 function page({ title, root, main }: { title: string; root: string; main: string }): string {
   return `<!doctype html>
@@ -117,14 +114,14 @@ function page({ title, root, main }: { title: string; root: string; main: string
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>${title} · Plant Store</title>
-    <link rel="icon" href="data:image/svg+xml,${encodeURIComponent(icon)}" />
+    <link rel="icon" href="${tabIcon}" />
     <link rel="stylesheet" href="${root}web/theme.css" />
     <link rel="stylesheet" href="${root}web/problems.css" />
   </head>
   <body>
     <header>
       <a class="brand" href="${root}">
-        <svg viewBox="0 0 24 24" aria-hidden="true"><path d="${plant}" /></svg>
+        ${plantIcon.text}
         Plant Store
       </a>
       <a href="${root}docs">API reference</a>

@@ -4,7 +4,8 @@
 import { html, Html } from '../html.ts';
 import { languages, sampleAddress } from './samples.ts';
 
-const strings = /"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|`[^`]*`/g;
+/** A string and the colon behind it, which makes it the name of a field. */
+const strings = /("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|`[^`]*`)(:?)/g;
 
 export function codeHtml(text: string): Html {
   return html`<pre class="code"><code>${coloured(text.trimEnd())}</code></pre>`;
@@ -42,7 +43,8 @@ export function samplesHtml(name: string, samples: Record<string, string>): Html
 function coloured(text: string): Html[] {
   const parts: Html[] = [];
   let end = 0;
-  for (const { 0: string, index } of text.matchAll(strings)) {
+  for (const { 1: string = '', 2: colon, index } of text.matchAll(strings)) {
+    if (colon === ':') continue;
     parts.push(addressed(text.slice(end, index)));
     parts.push(html`<span class="string">${addressed(string)}</span>`);
     end = index + string.length;

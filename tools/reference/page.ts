@@ -8,6 +8,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { html, type Html } from '../html.ts';
+import { plantIcon, tabIcon } from '../icon.ts';
 import { sectionOf, sectionsOf } from './markdown.ts';
 import { parseOpenApi, type OpenApi, type Operation } from './openapi.ts';
 import { methodHtml, operationHtml } from './operation.ts';
@@ -19,11 +20,6 @@ import {
   proseHtml,
   startHtml,
 } from './sections.ts';
-
-const plant =
-  'M12 21v-9m0 2.5C6.5 14.5 4 11 4 5c5.5 0 8 3.5 8 9.5Zm0-3.5c0-4.5 2.5-7 8-7 0 4.5-2.5 7-8 7Z';
-const plantIcon = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="${plant}" /></svg>`;
-const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><path d="${plant}" fill="none" stroke="#1d6b44" stroke-width="2"/></svg>`;
 
 export const pageFile = fileURLToPath(new URL('../../src/web/reference.html', import.meta.url));
 
@@ -39,7 +35,7 @@ export function referencePage(): string {
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>API reference · Plant Store</title>
-        <link rel="icon" href="data:image/svg+xml,${encodeURIComponent(icon)}" />
+        <link rel="icon" href="${tabIcon}" />
         <link rel="stylesheet" href="web/theme.css" />
         <link rel="stylesheet" href="web/reference.css" />
         <script type="module" src="web/reference.ts"></script>
