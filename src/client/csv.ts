@@ -1,12 +1,12 @@
 /**
- * Reads and writes CSV (RFC 4180). No library does this within a few KiB: decision 27 compares them.
+ * Reads and writes CSV (RFC 4180). No library does this within a few KiB: decision 30 compares them.
  */
 
 /** A row of the file. `line` is the line on which it begins, from 1. */
 export type CsvRecord = { line: number; fields: string[] } | { line: number; fault: string };
 
 const separators = [',', ';', '\t'] as const;
-type Separator = (typeof separators)[number];
+export type Separator = (typeof separators)[number];
 
 const fieldEnds: Record<Separator, RegExp> = {
   ',': /[,\r\n]|$/g,
@@ -33,7 +33,7 @@ export function* readCsv(text: string, separator: Separator): Generator<CsvRecor
 export function separatorOf(text: string): Separator {
   const header = text.slice(0, endOfLine(text, 0)).replaceAll(/"[^"]*"/g, '');
   const count = (separator: string) => header.split(separator).length;
-  return separators.reduce((best, each) => (count(each) > count(best) ? each : best));
+  return separators.reduce((best, one) => (count(one) > count(best) ? one : best));
 }
 
 /** Writes a record, with a line break at the end. */
@@ -43,19 +43,19 @@ export function writeCsv(fields: readonly (string | number)[]): string {
 
 /**
  * Spreadsheets run text that begins with one of these characters as a formula, and names can come from other users.
- * An apostrophe before it prevents that. A text that already has apostrophes there gets one more, so that
- * `unguardFormula` returns every text as it was.
+ * An apostrophe before the character prevents that. It is also needed after a semicolon, because spreadsheets in many
+ * countries split there. Apostrophes that are already there do not count, so `unguardFormulas` can undo this.
  */
-const formula = /^'*[=+\-@＝＋－＠]/u;
+const guarded = /((?:^|;)["\s]*)'('*[=+\-@＝＋－＠])/gu;
+const formulas = /((?:^|;)["\s]*)('*[=+\-@＝＋－＠])/gu;
 
-export function unguardFormula(text: string): string {
-  return text.startsWith("'") && formula.test(text) ? text.slice(1) : text;
+export function unguardFormulas(text: string): string {
+  return text.replaceAll(guarded, '$1$2');
 }
 
 function writeField(value: string | number): string {
   if (typeof value === 'number') return String(value);
-  const text = formula.test(value) ? `'${value}` : value;
-  // A semicolon too, because some spreadsheets split at it.
+  const text = value.replaceAll(formulas, "$1'$2");
   return /[",;\s]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -76,7 +76,7 @@ function readRecord(text: string, start: number, separator: Separator) {
 }
 
 function readPlain(text: string, start: number, separator: Separator) {
-  const end = next(fieldEnds[separator], text, start);
+  const end = indexOf(fieldEnds[separator], text, start);
   const value = text.slice(start, end);
   return value.includes('"') ? undefined : { value, end };
 }
@@ -91,7 +91,7 @@ function readQuoted(text: string, start: number) {
 }
 
 function endOfLine(text: string, start: number): number {
-  return next(/[\r\n]|$/g, text, start);
+  return indexOf(/[\r\n]|$/g, text, start);
 }
 
 function afterLineBreak(text: string, at: number): number {
@@ -99,7 +99,7 @@ function afterLineBreak(text: string, at: number): number {
 }
 
 /** Where the pattern, which also matches the end of the text, matches next. */
-function next(pattern: RegExp, text: string, start: number): number {
+function indexOf(pattern: RegExp, text: string, start: number): number {
   pattern.lastIndex = start;
   return pattern.exec(text)?.index ?? text.length;
 }

@@ -1,0 +1,176 @@
+/**
+ * Reads plants to import from a CSV or JSON file.
+ */
+import { readCsv, separatorOf, unguardFormulas, type CsvRecord } from './csv.ts';
+import type { NewPlant, PlantField } from './types.ts';
+
+/** A row of the file: the plant in it, or why there is none. `line` counts from 1. */
+export type ImportRow = { line: number; plant: NewPlant } | { line: number; fault: string };
+
+/** A file of JSON has its rows. A file of CSV has records, whose columns `rowsOf` maps to fields. */
+export type ImportFile =
+  | { format: 'json'; rows: ImportRow[] }
+  | { format: 'csv'; columns: readonly string[]; records: CsvRecord[] };
+
+/** The position of the column of each field. A field without a column is missing. */
+export type Mapping = Partial<Record<PlantField, number>>;
+
+/** The whole file cannot be imported; the message describes why, and the fix. */
+export class InvalidFile extends Error {
+  override readonly name = 'InvalidFile';
+}
+
+/** The text of a file in UTF-8, or in UTF-16 with a byte order mark. Throws InvalidFile. */
+export function decodeText(bytes: Uint8Array<ArrayBuffer>): string {
+  const mark = `${bytes[0]},${bytes[1]}`;
+  const encoding = { '255,254': 'utf-16le', '254,255': 'utf-16be' }[mark] ?? 'utf-8';
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new InvalidFile('The file is not text in UTF-8. Save it as "CSV UTF-8" or as JSON.', {
+      cause,
+    });
+  }
+}
+
+/** Reads a file of either format. Throws InvalidFile. */
+export function readFile(content: string): ImportFile {
+  const text = content.replace(/^\u{feff}/u, '');
+  if (text.trim() === '') throw new InvalidFile('The file is empty.');
+  if (/^\s*[[{]/.test(text)) return { format: 'json', rows: readJson(text) };
+  const [header, ...records] = readCsv(text, separatorOf(text));
+  if (header === undefined || 'fault' in header) {
+    throw new InvalidFile('The quotes in line 1 do not match. The first line names the columns.');
+  }
+  return { format: 'csv', columns: header.fields, records: records.filter(isFilled) };
+}
+
+/** The columns whose names are fields. Upper and lower case are the same. */
+export function mappingOf(columns: readonly string[]): Mapping {
+  const names = columns.map(fieldOf);
+  const entries = names.flatMap((name, at) => (name ? [[name, at] as const] : []));
+  return Object.fromEntries(entries.toReversed()); // the first of two columns counts
+}
+
+/** Throws InvalidFile if the columns are not exactly fields: a misspelled one must not lose data. */
+export function assertOnlyFields(columns: readonly string[]): void {
+  const names = columns.map((column) => fieldOf(column) ?? column);
+  const unknown = names.filter((name) => fieldOf(name) === undefined);
+  const repeated = names.filter((name, at) => names.indexOf(name) < at);
+  const fix = 'Use the columns name, tag and id in the first line; only name is required.';
+  const list = (some: string[]) => some.map((name) => `"${name}"`).join(', ');
+  if (!names.includes('name')) {
+    throw new InvalidFile(`No column is "name"; the first line has ${list(names)}. ${fix}`);
+  }
+  if (unknown.length > 0) throw new InvalidFile(`Unknown column: ${list(unknown)}. ${fix}`);
+  if (repeated.length > 0) throw new InvalidFile(`Repeated column: ${list(repeated)}. ${fix}`);
+}
+
+/** The rows of a file of CSV. */
+export function rowsOf(
+  { columns, records }: { columns: readonly string[]; records: readonly CsvRecord[] },
+  mapping: Mapping,
+): ImportRow[] {
+  return records.map((record) => {
+    if ('fault' in record) return record;
+    const { line, fields } = record;
+    if (fields.slice(columns.length).some((field) => field !== '')) {
+      const fault = `The row has ${fields.length} fields, but the first line has ${columns.length}. Put a field that contains a separator in quotes.`;
+      return { line, fault };
+    }
+    const cell = (field: PlantField) => fields[mapping[field] ?? -1] ?? '';
+    const [name, tag] = [unguardFormulas(cell('name')), unguardFormulas(cell('tag'))];
+    const plant = { name, ...(tag !== '' && { tag }) };
+    const id = cell('id');
+    if (id === '') return { line, plant };
+    const isExact = /^[1-9]\d*$/.test(id) && Number.isSafeInteger(Number(id));
+    return isExact ? { line, plant: { ...plant, id: Number(id) } } : { line, fault: invalidId };
+  });
+}
+
+const fieldNames: readonly PlantField[] = ['id', 'name', 'tag'];
+
+function fieldOf(column: string): PlantField | undefined {
+  return fieldNames.find((field) => field === column.trim().toLowerCase());
+}
+
+/** Spreadsheets end a file with empty lines, or with lines of separators. */
+function isFilled(record: CsvRecord): boolean {
+  return 'fault' in record || record.fields.some((field) => field !== '');
+}
+
+const invalidId = `"id" must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}.`;
+
+/** An array, one object, or one object on each line. */
+function readJson(text: string): ImportRow[] {
+  const whole = parse(text);
+  if (whole !== undefined) {
+    const values: readonly unknown[] = Array.isArray(whole) ? whole : [whole];
+    const places = Array.isArray(whole) ? elementsOf(text) : elementsOf(`[${text}]`);
+    return values.map((value, at) => rowOf(value, places[at] ?? { line: 1, members: 0 }));
+  }
+  if (/^\s*\[/.test(text)) throw new InvalidFile(`The file is not valid JSON${whereOf(text)}.`);
+  return text.split(/\r\n|\r|\n/).flatMap((content, at) => {
+    if (content.trim() === '') return [];
+    const line = at + 1;
+    const value = parse(content);
+    if (value === undefined) return [{ line, fault: 'The line is not valid JSON.' }];
+    return [rowOf(value, { line, members: elementsOf(`[${content}]`)[0]?.members ?? 0 })];
+  });
+}
+
+/** The service checks the fields, so that every field of the object reaches it. */
+function rowOf(value: unknown, { line, members }: Element): ImportRow {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { line, fault: 'A row must be a JSON object with the fields name, tag and id.' };
+  }
+  if (Object.keys(value).length !== members) return { line, fault: 'A field is repeated.' };
+  return { line, plant: value as NewPlant }; // the service checks it
+}
+
+interface Element {
+  line: number;
+  /** Number of fields, repeated ones included. JSON.parse drops those. */
+  members: number;
+}
+
+/** Where each element of an array begins. The text is valid JSON. */
+function elementsOf(text: string): Element[] {
+  const elements: Element[] = [];
+  let [line, depth] = [1, 0];
+  let element: Element | undefined;
+  for (const [token] of text.matchAll(
+    /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+|\r\n|\r|\n/g,
+  )) {
+    if (/[\r\n]/.test(token)) {
+      line++;
+      continue;
+    }
+    if (token === ']' || token === '}') depth--;
+    if (depth === 1 && token === ',') element = undefined;
+    else if (depth > 0 && element === undefined) elements.push((element = { line, members: 0 }));
+    if (depth === 2 && token === ':' && element) element.members++;
+    if (token === '[' || token === '{') depth++;
+  }
+  return elements;
+}
+
+/** Undefined if it is not JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where the text stops to be JSON, if the engine tells. */
+function whereOf(text: string): string {
+  try {
+    JSON.parse(text);
+    return '';
+  } catch (error) {
+    const [, line] = /\bline (\d+)/.exec(String(error)) ?? [];
+    return line === undefined ? '' : `: see line ${line}`;
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * Files of plants, in every form that the import reads.
+ */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import {
+  assertOnlyFields,
+  decodeText,
+  InvalidFile,
+  mappingOf,
+  readFile,
+  rowsOf,
+  type ImportRow,
+} from '../../src/client/rows.ts';
+
+function rows(text: string): ImportRow[] {
+  const file = readFile(text);
+  return file.format === 'json' ? file.rows : rowsOf(file, mappingOf(file.columns));
+}
+
+const expected = [
+  { line: 2, plant: { name: 'Monstera', tag: 'indoor' } },
+  { line: 3, plant: { name: 'Ficus', id: 40 } },
+];
+
+describe('a CSV file', () => {
+  const files = {
+    plain: 'name,tag,id\nMonstera,indoor,\nFicus,,40\n',
+    'from a spreadsheet, with a byte order mark, CRLF, quotes and empty rows':
+      '\u{feff}"Name";"Tag";"ID"\r\n"Monstera";"indoor";\r\n"Ficus";"";40\r\n;;\r\n;;\r\n',
+    'with tabs, and its columns in another order': 'id\ttag\tname\n\tindoor\tMonstera\n40\t\tFicus',
+    'with short and with padded rows': 'name,tag,id\nMonstera,indoor\nFicus,,40,,\n',
+  };
+  for (const [what, text] of Object.entries(files)) {
+    it(`is read: ${what}`, () => assert.deepEqual(rows(text), expected));
+  }
+
+  it('keeps white space and quotes of a name, and counts lines in quotes', () => {
+    assert.deepEqual(rows('name,tag\n" 5"" pot ",a\n"two\r\nlines",b\nlast,c'), [
+      { line: 2, plant: { name: ' 5" pot ', tag: 'a' } },
+      { line: 3, plant: { name: 'two\r\nlines', tag: 'b' } },
+      { line: 5, plant: { name: 'last', tag: 'c' } },
+    ]);
+  });
+
+  it('has a fault for an id that is not exact, and for too many fields', () => {
+    const faults = rows('name,id\na,1e3\nb,9007199254740993\nc,01\nd,-1\ne,1.0\nf,1,x\n');
+    assert.equal(faults.length, 6);
+    for (const row of faults) assert.ok('fault' in row, JSON.stringify(row));
+  });
+
+  const refused = {
+    'Monstera,indoor\n': /^No column is "name"; the first line has "Monstera", "indoor"\. Use /,
+    'name,tga,colour\n': /^Unknown column: "tga", "colour"\. Use /,
+    'name,tag,NAME\n': /^Repeated column: "name"\. Use /,
+  };
+  for (const [header, message] of Object.entries(refused)) {
+    it(`is refused with the columns ${header.trim()}`, () => {
+      const file = readFile(`${header}x,y,z\n`);
+      assert.ok(file.format === 'csv');
+      assert.throws(() => assertOnlyFields(file.columns), { name: 'InvalidFile', message });
+    });
+  }
+});
+
+describe('a JSON file', () => {
+  const files = {
+    'an array': '[\n{"name": "Monstera", "tag": "indoor"},\n{"name": "Ficus", "id": 40}]',
+    'a line for each plant':
+      '\n{"name": "Monstera", "tag": "indoor"}\r\n{"name": "Ficus", "id": 40}\n',
+  };
+  for (const [what, text] of Object.entries(files)) {
+    it(`is read: ${what}`, () => assert.deepEqual(rows(text), expected));
+  }
+
+  it('has the line on which each element of an array begins', () => {
+    const text = '[\r\n  {"name": "a",\n "tag": "b"}\n, {"name": "c"}, {"name": "d"}]';
+    assert.deepEqual(
+      rows(text).map(({ line }) => line),
+      [2, 4, 4],
+    );
+  });
+
+  it('reaches the service with every field, so that no typo loses data', () => {
+    const value = { name: 5, tga: 'indoor', nested: { a: [{}, ':,"'] } };
+    assert.deepEqual(rows(JSON.stringify([value])), [{ line: 1, plant: value }]);
+    assert.deepEqual(rows(JSON.stringify(value, null, 2)), [{ line: 1, plant: value }]);
+  });
+
+  it('has a fault for what is no object, for a repeated field and for a malformed line', () => {
+    for (const text of ['["Monstera"]', '[null]', '[[]]', '[{"name":"a","name":"b"}]']) {
+      assert.ok('fault' in (rows(text)[0] ?? {}), text);
+    }
+    assert.deepEqual(
+      rows('{"name":"a"}\n{"name":\n{"name":"b"}').map((row) => ['plant' in row, row.line]),
+      [
+        [true, 1],
+        [false, 2],
+        [true, 3],
+      ],
+    );
+  });
+
+  it('is refused if its array is malformed, with the line', () => {
+    assert.throws(() => readFile('[\n{"name": "a"}\n{"name": "b"}]'), {
+      name: 'InvalidFile',
+      message: 'The file is not valid JSON: see line 3.',
+    });
+  });
+});
+
+describe('the text of a file', () => {
+  it('can be UTF-8 or UTF-16 with a byte order mark', () => {
+    const text = 'name\n🌱\n';
+    const utf16 = new Uint8Array(Buffer.from(`\u{feff}${text}`, 'utf16le'));
+    assert.equal(decodeText(utf16), text);
+    assert.equal(decodeText(new Uint8Array(Buffer.from(utf16).swap16())), text);
+    assert.equal(decodeText(new TextEncoder().encode(`\u{feff}${text}`)), text);
+  });
+
+  it('is refused in another encoding, and if it is empty', () => {
+    assert.throws(() => decodeText(Uint8Array.of(0x6e, 0xe9)), InvalidFile);
+    assert.throws(() => readFile(' \n'), InvalidFile);
+  });
+});
