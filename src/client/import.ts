@@ -1,0 +1,74 @@
+/**
+ * Adds the rows of a file to a store, many at a time, and never a row twice. A row without an id gets one here,
+ * because only a request with an id can be repeated safely. The journal has the id before the request is sent.
+ * Decision 30 explains why.
+ */
+import type { PlantStore, PlantStoreError } from './client.ts';
+import { Importer, type Task } from './importer.ts';
+import type { ImportRow } from './rows.ts';
+
+/** What happened to a row. `reason` describes a refusal, and its fix. */
+export interface ImportOutcome {
+  line: number;
+  status: 'added' | 'already added' | 'refused';
+  id?: number | undefined;
+  reason?: string | undefined;
+}
+
+/**
+ * What was done for a row:
+ * - `id`: the request with this id may have been sent; `added` is true after it succeeded
+ * - `after`: a request without an id may have been sent, when this was the largest visible id
+ *
+ * The entry of `blockKey` is a block of ids that are reserved for the next rows.
+ */
+export type JournalEntry =
+  { id: number; added: boolean } | { after: number } | { first: number; last: number };
+
+/** Stores what was done, so that an interrupted import can continue. It belongs to one user of one store. */
+export interface ImportJournal {
+  /** All entries by their key. A key has the content of a row. */
+  readonly entries: ReadonlyMap<string, JournalEntry>;
+  /** Adds or replaces an entry. Resolves when it would survive the end of the process. */
+  write(key: string, entry: JournalEntry): Promise<void>;
+}
+
+export interface ImportOptions {
+  store: PlantStore;
+  rows: readonly ImportRow[];
+  journal: ImportJournal;
+  /** Number of requests in flight. Default: 32. */
+  concurrency?: number | undefined;
+  /** Stops the import, which then throws the reason of the signal. */
+  signal?: AbortSignal | undefined;
+  /** Called before each wait for a service that is not available. */
+  onWait?: ((problem: PlantStoreError) => void) | undefined;
+}
+
+/**
+ * Yields an outcome for each row, in the order in which they happen. Throws a PlantStoreError if the service refuses
+ * the token, or does not respond for 10 minutes. To continue after that, import the same rows again.
+ */
+export async function* importPlants(options: ImportOptions): AsyncGenerator<ImportOutcome, void> {
+  for (const row of options.rows) {
+    if ('fault' in row) yield { line: row.line, status: 'refused', reason: row.fault };
+  }
+  const tasks = tasksOf(options.rows);
+  const importer = new Importer(options);
+  // First, because the reserved ids must be above them.
+  yield* importer.addWithOwnIds(tasks.filter(({ plant }) => plant.id !== undefined));
+  yield* importer.addWithoutIds(tasks.filter(({ plant }) => plant.id === undefined));
+}
+
+/** Equal rows have different keys: the second one is another plant. */
+function tasksOf(rows: readonly ImportRow[]): Task[] {
+  const counts = new Map<string, number>();
+  return rows.flatMap((row) => {
+    if ('fault' in row) return [];
+    const { name, tag = '', id } = row.plant;
+    const content = JSON.stringify([name, tag, id]);
+    const count = (counts.get(content) ?? 0) + 1;
+    counts.set(content, count);
+    return [{ ...row, key: `${content} ${count}` }];
+  });
+}

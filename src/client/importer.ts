@@ -1,0 +1,243 @@
+/**
+ * Assigns ids to rows, and sends them.
+ */
+import { PlantStoreError, type NewPlant, type PlantStore } from './client.ts';
+import type { ImportJournal, ImportOptions, ImportOutcome } from './import.ts';
+import { inParallel } from './in-parallel.ts';
+import { largestVisibleId } from './largest-id.ts';
+import { Patience } from './patience.ts';
+import { isProblem } from './problem.ts';
+
+/** A row to add. */
+export interface Task {
+  line: number;
+  plant: NewPlant;
+  /** The key of its journal entry. */
+  key: string;
+}
+
+const blockKey = 'block';
+
+/** Ids that are reserved for rows. */
+interface Block {
+  first: number;
+  last: number;
+}
+
+const emptyBlock: Block = { first: 1, last: 0 };
+
+export class Importer {
+  readonly #store: PlantStore;
+  readonly #journal: ImportJournal;
+  readonly #concurrency: number;
+  readonly #signal: AbortSignal;
+  readonly #patience: Patience;
+  #block: Block;
+  /** True after another plant had an id that looked free. */
+  #hadConflict = false;
+
+  constructor({ store, journal, concurrency = 32, signal, onWait }: ImportOptions) {
+    this.#store = store;
+    this.#journal = journal;
+    this.#concurrency = concurrency;
+    this.#signal = signal ?? new AbortController().signal;
+    this.#patience = new Patience(this.#signal, onWait ?? (() => {}));
+    this.#block = unusedBlock(journal);
+  }
+
+  async *addWithOwnIds(tasks: readonly Task[]): AsyncGenerator<ImportOutcome, void> {
+    yield* inParallel(tasks, this.#concurrency, async ({ line, plant }) => {
+      const { status, ...result } = await this.#create(plant, true);
+      return { line, status: status === 'taken' ? 'refused' : status, ...result };
+    });
+  }
+
+  async *addWithoutIds(tasks: readonly Task[]): AsyncGenerator<ImportOutcome, void> {
+    const started: Task[] = [];
+    const left: Task[] = [];
+    for (const task of tasks) {
+      const entry = this.#journal.entries.get(task.key);
+      if (entry === undefined) left.push(task);
+      else if ('added' in entry && entry.added) {
+        yield { line: task.line, status: 'already added', id: entry.id };
+      } else started.push(task);
+    }
+    left.push(...(yield* this.#addAll(started, (task) => this.#resume(task))));
+    while (left.length > 0) {
+      left.sort((one, other) => one.line - other.line);
+      if (this.#block.first > this.#block.last) yield* this.#reserve(left);
+      const { first, last } = this.#block;
+      const batch = left.splice(0, last - first + 1);
+      this.#block = { first: first + batch.length, last };
+      const ids = new Map(batch.map((task, at) => [task, first + at]));
+      const add = (task: Task) => this.#addWithId(task, ids.get(task) ?? first);
+      const conflicts = yield* this.#addAll(batch, add);
+      if (conflicts.length === 0) continue;
+      this.#hadConflict = true;
+      this.#block = emptyBlock;
+      left.push(...conflicts);
+    }
+  }
+
+  /** Returns the tasks whose id another plant has. After the first one, no further task is started. */
+  async *#addAll(
+    tasks: readonly Task[],
+    add: (task: Task) => Promise<ImportOutcome | undefined>,
+  ): AsyncGenerator<ImportOutcome, Task[]> {
+    const conflicts: Task[] = [];
+    const outcomes = inParallel(tasks, this.#concurrency, async (task) => {
+      const outcome = conflicts.length > 0 ? undefined : await add(task);
+      if (outcome === undefined) conflicts.push(task);
+      return outcome;
+    });
+    for await (const outcome of outcomes) if (outcome) yield outcome;
+    return conflicts;
+  }
+
+  /**
+   * Reserves a block of ids for the tasks. The last task gets the id above the block, because the service assigns
+   * only ids above every id that the store has held. The tasks that are done after this are removed from the list.
+   */
+  async *#reserve(left: Task[]): AsyncGenerator<ImportOutcome, void> {
+    let base = this.#hadConflict ? undefined : await this.#largestVisibleId();
+    for (let task = left.at(-1); task !== undefined; task = left.at(-1)) {
+      const id = base === undefined ? Infinity : base + left.length;
+      const isAssigned = id > Number.MAX_SAFE_INTEGER;
+      const outcome = await (isAssigned ? this.#addWithoutId(task) : this.#addWithId(task, id));
+      if (outcome === undefined) {
+        base = undefined; // it has plants that this user cannot see, so the service has to assign an id
+        continue;
+      }
+      left.pop();
+      yield outcome;
+      if (outcome.id === undefined) continue;
+      if (isAssigned) {
+        base = outcome.id;
+        continue;
+      }
+      this.#block = { first: id - left.length, last: id - 1 };
+      await this.#journal.write(blockKey, this.#block);
+      return;
+    }
+  }
+
+  async #resume(task: Task): Promise<ImportOutcome | undefined> {
+    const entry = this.#journal.entries.get(task.key);
+    return entry && 'id' in entry ? this.#addWithId(task, entry.id) : this.#addWithoutId(task);
+  }
+
+  /** Undefined if another plant has the id. */
+  async #addWithId({ line, plant, key }: Task, id: number): Promise<ImportOutcome | undefined> {
+    this.#signal.throwIfAborted();
+    const entry = this.#journal.entries.get(key);
+    const mayExist = entry !== undefined && 'id' in entry && entry.id === id;
+    if (!mayExist) await this.#journal.write(key, { id, added: false });
+    const { status, ...result } = await this.#create({ ...plant, id }, mayExist);
+    if (status === 'taken') return undefined;
+    if (status !== 'refused') await this.#journal.write(key, { id, added: true });
+    return { line, status, ...result };
+  }
+
+  /**
+   * The service assigns the id. If the outcome of the request is unknown, the plant is searched for above the largest
+   * id that was visible before.
+   */
+  async #addWithoutId({ line, plant, key }: Task): Promise<ImportOutcome> {
+    const entry = this.#journal.entries.get(key);
+    let after = entry && 'after' in entry ? entry.after : undefined;
+    const add = async () => {
+      const found = after === undefined ? undefined : await this.#find(plant, after);
+      if (found !== undefined) return { status: 'already added' as const, id: found };
+      after = await largestVisibleId(this.#store, this.#signal);
+      await this.#journal.write(key, { after });
+      const { id } = await this.#store.create(plant, { signal: this.#signal });
+      return { status: 'added' as const, id };
+    };
+    try {
+      const { status, id } = await this.#patience.repeat(add, ({ outcomeUnknown }) => {
+        if (!outcomeUnknown) after = undefined;
+      });
+      await this.#journal.write(key, { id, added: true });
+      return { line, status, id };
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      return { line, status: 'refused', reason: reasonOf(error) };
+    }
+  }
+
+  /**
+   * Creates a plant with an id. If the id is taken, the plant there can be this one only if `mayExist` is true, or if
+   * an attempt had an unknown outcome.
+   */
+  async #create(plant: NewPlant, mayExist: boolean): Promise<Creation> {
+    const { id } = plant;
+    let isUnknown = false;
+    try {
+      await this.#patience.repeat(
+        () => this.#store.create(plant, { signal: this.#signal }),
+        (problem) => (isUnknown ||= problem.outcomeUnknown),
+      );
+      return { status: 'added', id };
+    } catch (error) {
+      if (isRefusal(error)) return { status: 'refused', reason: reasonOf(error) };
+      if (!isProblem(error, 'id-taken')) throw error;
+      if ((mayExist || isUnknown) && (await this.#exists(plant))) {
+        return { status: isUnknown ? 'added' : 'already added', id };
+      }
+      return { status: 'taken', reason: error.detail };
+    }
+  }
+
+  #largestVisibleId(): Promise<number> {
+    return this.#patience.repeat(() => largestVisibleId(this.#store, this.#signal));
+  }
+
+  async #exists({ id = 0, name, tag = '' }: NewPlant): Promise<boolean> {
+    try {
+      const found = await this.#patience.repeat(() =>
+        this.#store.get(id, { signal: this.#signal }),
+      );
+      return found.name === name && found.tag === tag;
+    } catch (error) {
+      if (isProblem(error, 'plant-not-found')) return false; // it belongs to another user
+      throw error;
+    }
+  }
+
+  /** The id of an equal plant above `after` that is not another row. */
+  async #find({ name, tag = '' }: NewPlant, after: number): Promise<number | undefined> {
+    const entries = this.#journal.entries.values();
+    const own = new Set(entries.map((entry) => ('id' in entry ? entry.id : 0)));
+    const fields = ['id', 'name', 'tag'] as const;
+    for await (const plant of this.#store.list({ after, tag, fields, signal: this.#signal })) {
+      if (plant.name === name && !own.has(plant.id)) return plant.id;
+    }
+    return undefined;
+  }
+}
+
+/** A result of creating a plant with an id. `taken`: another plant has the id. */
+type Creation =
+  | { status: 'added' | 'already added'; id: number | undefined }
+  | { status: 'refused' | 'taken'; reason: string };
+
+/** The rest of the block that an earlier import reserved. Its ids were used in ascending order. */
+function unusedBlock({ entries }: ImportJournal): Block {
+  const block = entries.get(blockKey);
+  if (block === undefined || !('last' in block)) return emptyBlock;
+  const { first, last } = block;
+  const used = entries.values().map((entry) => ('id' in entry ? entry.id : 0));
+  const inBlock = used.filter((id) => id >= first && id <= last);
+  return { first: inBlock.reduce((next, id) => Math.max(next, id + 1), first), last };
+}
+
+const refusals: readonly string[] = ['invalid-request', 'body-too-large', 'ids-exhausted'];
+
+/** Whether the service refuses this row, and not the whole import. */
+function isRefusal(error: unknown): error is PlantStoreError {
+  return error instanceof PlantStoreError && refusals.includes(error.kind);
+}
+
+function reasonOf({ detail, errors }: PlantStoreError): string {
+  return errors.length === 0 ? detail : errors.map((fault) => fault.detail).join(' ');
+}

@@ -1,0 +1,28 @@
+/**
+ * Runs `work` on each item, at most `width` at a time, and yields the results as they arrive. If one fails, or the
+ * consumer stops, no further item is started, and those in progress end first.
+ */
+export async function* inParallel<Item, Result>(
+  items: Iterable<Item>,
+  width: number,
+  work: (item: Item) => Promise<Result>,
+): AsyncGenerator<Result, void> {
+  const running = new Map<Item, Promise<{ item: Item; result: Result }>>();
+  const next = async () => {
+    const { item, result } = await Promise.race(running.values());
+    running.delete(item);
+    return result;
+  };
+  try {
+    for (const item of items) {
+      running.set(
+        item,
+        work(item).then((result) => ({ item, result })),
+      );
+      if (running.size === width) yield await next();
+    }
+    while (running.size > 0) yield await next();
+  } finally {
+    await Promise.allSettled(running.values());
+  }
+}

@@ -1,0 +1,30 @@
+import type { PlantStore } from './client.ts';
+
+/** The largest id of the plants that the user can see; 0 if there is none. It sends about 50 requests. */
+export async function largestVisibleId(store: PlantStore, signal: AbortSignal): Promise<number> {
+  let low = (await nextId(store, 0, signal)) ?? 0;
+  let high = Number.MAX_SAFE_INTEGER; // no id is larger
+  for (let step = 1; low + step < high; step *= 2) {
+    const found = await nextId(store, low + step, signal);
+    if (found === undefined) high = low + step;
+    else low = found;
+  }
+  while (low < high) {
+    const middle = low + Math.floor((high - low) / 2);
+    const found = await nextId(store, middle, signal);
+    if (found === undefined) high = middle;
+    else low = found;
+  }
+  return low;
+}
+
+/** The smallest visible id above `after`. */
+async function nextId(
+  store: PlantStore,
+  after: number,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const fields = ['id'] as const;
+  for await (const { id } of store.list({ fields, after, pageSize: 1, signal })) return id;
+  return undefined;
+}

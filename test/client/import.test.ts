@@ -1,0 +1,134 @@
+/**
+ * The import on a real service: every good row is added once, whatever happens.
+ */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PlantStore, PlantStoreError } from '../../src/client/client.ts';
+import {
+  countsOf,
+  interrupted,
+  memoryJournal,
+  rowsOf,
+  run,
+  start,
+  storeOf,
+  toRow,
+} from './import.ts';
+
+describe('an import', { concurrency: 2 }, () => {
+  it('gives the rows ids in the order of the file, from 1 in an empty store', async (t) => {
+    const { store } = await start(t);
+    const outcomes = await run(store, rowsOf(100));
+    assert.deepEqual(
+      outcomes.toSorted((one, other) => one.line - other.line),
+      Array.from({ length: 100 }, (_, at) => ({ line: at + 2, status: 'added', id: at + 1 })),
+    );
+    assert.equal((await store.create({ name: 'next' })).id, 101);
+  });
+
+  it('refuses rows with the reasons of the service, also if the last ones are wrong', async (t) => {
+    const { store, names } = await start(t);
+    const plants = [
+      { name: 'good' },
+      { name: '' },
+      { name: 'x', tga: 1 },
+      { name: 5 },
+      { name: ' ' },
+    ];
+    const faulty = { line: 9, fault: 'not a row' };
+    const outcomes = await run(store, [...plants.map(toRow), faulty]);
+    const byLine = outcomes.toSorted((one, other) => one.line - other.line);
+    assert.deepEqual(byLine[0], { line: 2, status: 'added', id: byLine[0]?.id });
+    assert.deepEqual(byLine.at(-1), { line: 9, status: 'refused', reason: 'not a row' });
+    assert.match(byLine[1]?.reason ?? '', /^"name" is empty; it must be /);
+    assert.match(byLine[2]?.reason ?? '', /^Unknown field "tga"; /);
+    assert.deepEqual(await names(), ['good']);
+  });
+
+  it('adds only the fixed rows of a fixed file, and counts equal rows', async (t) => {
+    const { store, names } = await start(t);
+    const journal = memoryJournal();
+    const file = ['a', 'b', 'a', '', ''];
+    await run(
+      store,
+      file.map((name) => toRow({ name })),
+      { journal },
+    );
+    assert.deepEqual(await names(), ['a', 'a', 'b']);
+    const fixed = ['a', 'b', 'a', 'a', 'c'];
+    const outcomes = await run(
+      store,
+      fixed.map((name) => toRow({ name })),
+      { journal },
+    );
+    assert.deepEqual(countsOf(outcomes), { added: 2, 'already added': 3, refused: 0 });
+    assert.deepEqual(await names(), ['a', 'a', 'a', 'b', 'c']);
+  });
+
+  it('keeps the ids of rows that have one, and refuses them if another plant has the id', async (t) => {
+    const { store, names } = await start(t);
+    await store.create({ name: 'taken', id: 7 });
+    const plants = [
+      { name: 'free', id: 3 },
+      { name: 'other', id: 7 },
+      { name: 'taken', id: 7 },
+      { name: 'none' },
+    ];
+    const outcomes = await run(store, plants.map(toRow));
+    const byLine = outcomes.toSorted((one, other) => one.line - other.line);
+    assert.deepEqual(
+      byLine.map(({ status, id }) => [status, id]),
+      [
+        ['added', 3],
+        ['refused', undefined],
+        ['already added', 7],
+        ['added', 8],
+      ],
+    );
+    assert.match(byLine[1]?.reason ?? '', /already has a plant with the id 7/);
+    assert.deepEqual(await names(), ['free', 'none', 'taken']);
+  });
+
+  it('finds free ids among plants of other users, and among deleted ones', async (t) => {
+    const { app, store, names } = await start(t);
+    const other = await storeOf(app, 'bob', 'member');
+    for (let id = 1; id <= 60; id++) await other.create({ name: 'other', id });
+    for (const id of [10, 20, 50]) await other.delete(id);
+    for (const count of [10, 20, 5]) await run(store, rowsOf(count));
+    assert.equal((await names()).length, 35);
+    assert.equal((await store.create({ name: 'next' })).id, 95, 'no id is skipped');
+  });
+
+  it('refuses rows that no id is left for', async (t) => {
+    const { store, names } = await start(t);
+    const plants = [{ name: 'last', id: Number.MAX_SAFE_INTEGER }, { name: 'a' }, { name: 'b' }];
+    const outcomes = await run(store, plants.map(toRow));
+    assert.deepEqual(countsOf(outcomes), { added: 1, 'already added': 0, refused: 2 });
+    assert.deepEqual(await names(), ['last']);
+  });
+
+  it('ends with the problem if the token is refused or cannot write', async (t) => {
+    const { app } = await start(t);
+    const reader = await storeOf(app, 'alice', 'member', ['plants:read']);
+    await assert.rejects(run(reader, rowsOf(50)), (error) => {
+      assert.ok(error instanceof PlantStoreError);
+      assert.equal(error.kind, 'insufficient-scope');
+      return true;
+    });
+    const stranger = new PlantStore({ url: app.address, token: 'plant_0' });
+    await assert.rejects(run(stranger, rowsOf(50)), { kind: 'invalid-token' });
+  });
+
+  it('adds every row of two imports of the same file at the same time', async (t) => {
+    const { store, names } = await start(t);
+    await Promise.all([run(store, rowsOf(200)), run(store, rowsOf(150)), run(store, rowsOf(200))]);
+    const all = [...rowsOf(200), ...rowsOf(150), ...rowsOf(200)];
+    assert.deepEqual(await names(), all.map(({ plant }) => plant.name).toSorted());
+  });
+
+  for (const role of ['manager', 'member'] as const) {
+    it(`of a ${role} adds each row once if it is stopped and its connections are cut`, async (t) => {
+      await interrupted(t, role, 1);
+    });
+  }
+});
