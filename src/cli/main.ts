@@ -21,6 +21,7 @@ import {
 } from './options.ts';
 import { refuseFlagsOfNpm } from './npm.ts';
 import { failWhenOutputIsLost } from './output.ts';
+import { addPlantsCommands } from './plants/commands.ts';
 import { exitStatusOf, reasonOf } from './reason.ts';
 import { replacePasswords } from './redact.ts';
 
@@ -175,6 +176,7 @@ function program() {
     .addOption(new Option('--resume', 'resume an interrupted copy').default(false))
     .action(async (options) => (await import('./copy.ts')).copy(options));
 
+  addPlantsCommands(plantStore);
   return plantStore;
 }
 

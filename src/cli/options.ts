@@ -49,7 +49,7 @@ export function parseWorkers(text: string): number {
     : parseInteger(text, 1, maxWorkers, 'auto or an integer');
 }
 
-function parseInteger(text: string, min: number, max: number, what = 'an integer'): number {
+export function parseInteger(text: string, min: number, max: number, what = 'an integer'): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= min && value <= max)) {
     throw new InvalidArgumentError(`Use ${what} from ${min} to ${max}.`);

@@ -15,6 +15,12 @@ import { SqliteStorage } from '../../src/sqlite/storage.ts';
 
 const database = 'env: PLANT_STORE_DATABASE; default: sqlite:plant-store.db';
 
+const shared = {
+  '--url <url>': 'env: PLANT_STORE_URL; default: http://127.0.0.1:8080',
+  '--token <token>': 'env: PLANT_STORE_TOKEN; default: none',
+  '--json': 'env: none; default: none',
+};
+
 /** Every command, and of every flag its variable and its default. */
 const commands: Record<string, Record<string, string>> = {
   serve: {
@@ -48,6 +54,30 @@ const commands: Record<string, Record<string, string>> = {
     '--to <url>': 'env: PLANT_STORE_TO; default: none',
     '--resume': 'env: none; default: false',
   },
+  'plants list': {
+    ...shared,
+    '--fields <list>': 'env: PLANT_STORE_FIELDS; default: id,name,tag',
+    '--tag <text>': 'env: PLANT_STORE_TAG; default: none',
+    '--limit <number>': 'env: PLANT_STORE_LIMIT; default: none',
+    '--csv': 'env: none; default: none',
+  },
+  'plants add': {
+    ...shared,
+    '--tag <text>': 'env: PLANT_STORE_TAG; default: none',
+    '--id <number>': 'env: PLANT_STORE_ID; default: none',
+  },
+  'plants rm': shared,
+  'plants export': {
+    ...shared,
+    '--fields <list>': 'env: PLANT_STORE_FIELDS; default: id,name,tag',
+    '--tag <text>': 'env: PLANT_STORE_TAG; default: none',
+    '--csv': 'env: none; default: none',
+  },
+  'plants import': {
+    ...shared,
+    '--concurrency <number>': 'env: PLANT_STORE_CONCURRENCY; default: 32',
+    '--journal <file>': 'env: PLANT_STORE_JOURNAL; default: none',
+  },
 };
 
 /** The flags of a help page, as `commands` has them. */
@@ -67,10 +97,14 @@ function flagsOf(help: string): Record<string, string> {
 
 describe('help', { concurrency: 2 }, () => {
   it('lists every command with --help', async () => {
-    const help = `${await runOk(['--help'])}\n${await runOk(['token', '--help'])}`;
-    const named = [...help.matchAll(/^ {2}(\w+) .*/gm)].map(([, name = '']) => name);
-    const expected = Object.keys(commands).map((name) => name.split(' ').at(-1) ?? '');
-    assert.deepEqual(new Set(named), new Set([...expected, 'token', 'help']));
+    const groups = ['', 'token ', 'plants '];
+    for (const group of groups) {
+      const help = await runOk([...group.split(' ').filter(Boolean), '--help']);
+      const named = [...help.matchAll(/^ {2}(\w+) .*/gm)].map(([, name = '']) => name);
+      const inGroup = Object.keys(commands).filter((name) => name.startsWith(group));
+      const expected = inGroup.map((name) => name.slice(group.length).split(' ')[0] ?? '');
+      assert.deepEqual(new Set(named), new Set([...expected, 'help']));
+    }
   });
 
   for (const [command, expected] of Object.entries(commands)) {
@@ -78,6 +112,7 @@ describe('help', { concurrency: 2 }, () => {
       const help = await runOk([...command.split(' '), '--help']);
       assert.match(help, new RegExp(`^Usage: plant-store ${command} \\[options\\]`));
       assert.deepEqual(flagsOf(help), expected);
+      if (command.startsWith('plants')) assert.match(help, /\nExamples:\n  \$ /);
     });
   }
 

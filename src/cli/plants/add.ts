@@ -1,0 +1,19 @@
+import type { NewPlant } from '../../client/client.ts';
+import { printable, printableJson } from './printable.ts';
+import { withStore, type StoreOptions } from './store.ts';
+
+export async function addPlant(
+  name: string,
+  { tag, id: wantedId, json, ...options }: StoreOptions & Partial<NewPlant> & { json?: true },
+): Promise<void> {
+  const plant = {
+    name,
+    ...(tag !== undefined && { tag }),
+    ...(wantedId !== undefined && { id: wantedId }),
+  };
+  await withStore(options, async (store) => {
+    const { id } = await store.create(plant);
+    if (json || !process.stdout.isTTY) console.log(printableJson({ id, name, tag: tag ?? '' }));
+    else console.log(`Added plant ${id}: ${printable(name)}.`);
+  });
+}

@@ -1,0 +1,174 @@
+/**
+ * The commands that use a running service.
+ */
+import { Argument, InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
+import { maxId } from '../../ids.ts';
+import { plantFields, type PlantField } from '../../plant.ts';
+import { flag, parseBaseUrl, parseInteger } from '../options.ts';
+import { program } from '../program.ts';
+
+const maxLimit = 2_147_483_647;
+const maxConcurrency = 1_000;
+
+/** Adds `plants` and its commands. */
+export function addPlantsCommands(plantStore: Command): void {
+  const plants = plantStore
+    .command('plants')
+    .description('list, add, remove, import and export plants of a running service');
+
+  plants
+    .command('list')
+    .description('list plants: a table on a terminal, otherwise JSON')
+    .addOption(urlFlag())
+    .addOption(tokenFlag())
+    .addOption(fieldsFlag())
+    .addOption(tagFilterFlag())
+    .addOption(
+      flag('--limit <number>', 'maximum number of plants').argParser((text) =>
+        parseInteger(text, 1, maxLimit),
+      ),
+    )
+    .addOption(jsonSwitch('print a JSON array, also on a terminal'))
+    .addOption(csvSwitch())
+    .addHelpText('after', () =>
+      examples([
+        'plant-store plants list --tag indoor',
+        'plant-store plants list --fields id,name --json | jq ".[].name"',
+        'plant-store plants list --limit 20 --csv',
+      ]),
+    )
+    .action(async (options) => (await import('./list.ts')).listPlants(options));
+
+  plants
+    .command('add')
+    .description('add a plant')
+    .addArgument(new Argument('<name>', 'name of the plant'))
+    .addOption(urlFlag())
+    .addOption(tokenFlag())
+    .addOption(flag('--tag <text>', 'tag of the plant'))
+    .addOption(
+      flag('--id <number>', 'id of the plant; without it, the service assigns one').argParser(
+        parseId,
+      ),
+    )
+    .addOption(jsonSwitch('print the plant as JSON, also on a terminal'))
+    .addHelpText('after', () =>
+      examples([
+        'plant-store plants add Monstera --tag indoor',
+        'plant-store plants add "Ficus lyrata" --id 40 --json',
+      ]),
+    )
+    .action(async (name, options) => (await import('./add.ts')).addPlant(name, options));
+
+  plants
+    .command('rm')
+    .description('delete plants')
+    .addArgument(new Argument('<id...>', 'ids of the plants').argParser(parseIds))
+    .addOption(urlFlag())
+    .addOption(tokenFlag())
+    .addOption(jsonSwitch('print a line of JSON for each plant'))
+    .addHelpText('after', () =>
+      examples([
+        'plant-store plants rm 40 41',
+        'plant-store plants list --tag dead --json | jq ".[].id" | xargs plant-store plants rm',
+      ]),
+    )
+    .action(async (ids, options) => (await import('./rm.ts')).removePlants(ids, options));
+
+  plants
+    .command('export')
+    .description('write all plants to a file, or to standard output')
+    .addArgument(new Argument('[file]', 'path of the file; must not exist'))
+    .addOption(urlFlag())
+    .addOption(tokenFlag())
+    .addOption(fieldsFlag())
+    .addOption(tagFilterFlag())
+    .addOption(jsonSwitch('write JSON; the default unless the name of the file ends with .csv'))
+    .addOption(csvSwitch())
+    .addHelpText('after', () =>
+      examples([
+        'plant-store plants export plants.csv',
+        'plant-store plants export | gzip > plants.json.gz',
+      ]),
+    )
+    .action(async (file, options) => (await import('./export.ts')).exportPlants(file, options));
+
+  plants
+    .command('import')
+    .description('add the plants of a CSV or JSON file; run it again to continue')
+    .addArgument(new Argument('<file>', 'path of the file; - reads standard input'))
+    .addOption(urlFlag())
+    .addOption(tokenFlag())
+    .addOption(
+      flag('--concurrency <number>', 'number of requests in flight')
+        .argParser((text) => parseInteger(text, 1, maxConcurrency))
+        .default(32),
+    )
+    .addOption(
+      flag('--journal <file>', 'records the rows that were added; usually FILE.import-journal'),
+    )
+    .addOption(jsonSwitch('print a line of JSON for each row'))
+    .addHelpText('after', () =>
+      examples([
+        'plant-store plants import plants.csv',
+        'plant-store plants import plants.json --concurrency 8',
+        'curl -s https://plants.example/list.csv | plant-store plants import - --journal list.journal',
+      ]),
+    )
+    .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
+}
+
+function urlFlag() {
+  return flag('--url <url>', 'address of the service')
+    .argParser(parseBaseUrl)
+    .default('http://127.0.0.1:8080', 'http://127.0.0.1:8080'); // a description has no quotes
+}
+
+function tokenFlag() {
+  return flag(
+    '--token <token>',
+    'token, @FILE to read it from a file, or - to read it from standard input; prefer the variable, because other users of the machine can see the arguments of a command',
+  );
+}
+
+function fieldsFlag() {
+  return flag('--fields <list>', 'fields in their order, separated by commas')
+    .argParser(parseFields)
+    .default([...plantFields], plantFields.join(','));
+}
+
+function tagFilterFlag() {
+  return flag('--tag <text>', 'only plants with exactly this tag');
+}
+
+function jsonSwitch(description: string) {
+  return new Option('--json', description);
+}
+
+function csvSwitch() {
+  return new Option('--csv', 'write CSV').conflicts('json');
+}
+
+function examples(lines: readonly string[]): string {
+  const shown = lines.map((line) => line.replaceAll('plant-store plants', `${program} plants`));
+  return `\nExamples:\n${shown.map((line) => `  $ ${line}\n`).join('')}`;
+}
+
+function parseFields(text: string): PlantField[] {
+  const wanted = text.split(',').map((one) => one.trim());
+  const fields = wanted.flatMap((one) => plantFields.find((field) => field === one) ?? []);
+  if (fields.length < wanted.length || new Set(fields).size < wanted.length) {
+    throw new InvalidArgumentError(`Use one or more of ${plantFields.join(', ')}, each once.`);
+  }
+  return fields;
+}
+
+function parseId(text: string): number {
+  const id = /^[1-9]\d*$/.test(text) ? Number(text) : Number.NaN;
+  if (!(id <= maxId)) throw new InvalidArgumentError(`Use an integer from 1 to ${maxId}.`);
+  return id;
+}
+
+function parseIds(text: string, ids: readonly number[] = []): number[] {
+  return [...ids, parseId(text)];
+}

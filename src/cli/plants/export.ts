@@ -1,0 +1,42 @@
+import { createWriteStream, existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { Refusal } from '../../refusal.ts';
+import { publishFile } from '../../sqlite/files.ts';
+import { formats, type Pages } from './format.ts';
+import { listPlants, pagesOf, type Selection } from './list.ts';
+import { withStore, type StoreOptions } from './store.ts';
+
+type ExportOptions = StoreOptions & Selection & { json?: true; csv?: true };
+
+export async function exportPlants(
+  file: string | undefined,
+  options: ExportOptions,
+): Promise<void> {
+  if (file === undefined) {
+    await listPlants({ ...options, ...(!options.csv && { json: true }) });
+    return;
+  }
+  if (existsSync(file)) throw new Refusal(`${file} already exists. Choose another name.`);
+  const format = options.csv || (!options.json && /\.csv$/i.test(file)) ? 'csv' : 'json';
+  // A file with the final name is complete.
+  const partial = `${file}.partial`;
+  let count = 0;
+  try {
+    await withStore(options, async (store) => {
+      const pages = counting(pagesOf(store, options), (plants) => (count += plants));
+      await pipeline(formats[format](pages, options.fields), createWriteStream(partial));
+    });
+    publishFile(partial, file);
+  } finally {
+    await rm(partial, { force: true });
+  }
+  console.log(`Exported ${count} ${count === 1 ? 'plant' : 'plants'} to ${file}.`);
+}
+
+async function* counting(pages: Pages, count: (plants: number) => void): Pages {
+  for await (const page of pages) {
+    count(page.length);
+    yield page;
+  }
+}

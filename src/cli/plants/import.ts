@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { PlantStore, PlantStoreError } from '../../client/client.ts';
+import { importPlants, type ImportJournal, type JournalEntry } from '../../client/import.ts';
+import {
+  assertOnlyFields,
+  decodeText,
+  InvalidFile,
+  mappingOf,
+  readFile,
+  rowsOf,
+  type ImportRow,
+} from '../../client/rows.ts';
+import { Refusal, UsageError } from '../../refusal.ts';
+import { Journal } from '../../sqlite/journal.ts';
+import { terminationSignals } from '../signals.ts';
+import { printable } from './printable.ts';
+import { Report } from './report.ts';
+import { withStore, type StoreOptions } from './store.ts';
+
+interface ImportOptions extends StoreOptions {
+  concurrency: number;
+  journal?: string | undefined;
+  json?: true;
+}
+
+const standardInput = 0;
+
+/** Exit status: 1 if a row was refused, 130 if a signal stopped the import. */
+export async function importFile(file: string, options: ImportOptions): Promise<void> {
+  if (file === '-' && options.token === '-') {
+    throw new UsageError(
+      'Standard input cannot be both the token and the file. Use --token @FILE.',
+    );
+  }
+  const rows = readRows(file);
+  await withStore(options, async (store) => {
+    const { user, store: storeName } = await store.token();
+    using journal = openJournal(
+      file,
+      options,
+      `user ${user} in store ${storeName} at ${options.url}`,
+    );
+    await run(store, rows, journal, options);
+  });
+}
+
+/** Throws Refusal if the file cannot be imported. */
+function readRows(file: string): ImportRow[] {
+  const bytes = new Uint8Array(readFileSync(file === '-' ? standardInput : file));
+  try {
+    const read = readFile(decodeText(bytes));
+    if (read.format === 'json') return read.rows;
+    assertOnlyFields(read.columns);
+    return rowsOf(read, mappingOf(read.columns));
+  } catch (error) {
+    if (!(error instanceof InvalidFile)) throw error;
+    throw new Refusal(printable(`${file}: ${error.message}`), { cause: error });
+  }
+}
+
+function openJournal(file: string, { journal }: ImportOptions, owner: string) {
+  if (journal === undefined && file === '-') return memoryJournal();
+  return new Journal<JournalEntry>(resolve(journal ?? `${file}.import-journal`), owner);
+}
+
+/** Standard input has no name, so its journal has none either. */
+function memoryJournal(): ImportJournal & Disposable {
+  const entries = new Map<string, JournalEntry>();
+  const write = async (key: string, entry: JournalEntry) => void entries.set(key, entry);
+  return { entries, write, [Symbol.dispose]() {} };
+}
+
+async function run(
+  store: PlantStore,
+  rows: readonly ImportRow[],
+  journal: ImportJournal,
+  { concurrency, json }: ImportOptions,
+): Promise<void> {
+  const stop = new AbortController();
+  const onSignal = () => stop.abort();
+  for (const signal of terminationSignals) process.once(signal, onSignal);
+  const report = new Report(rows.length, json === true);
+  try {
+    const { signal } = stop;
+    const onWait = (problem: PlantStoreError) => report.waiting(problem);
+    const outcomes = importPlants({ store, rows, journal, concurrency, signal, onWait });
+    for await (const outcome of outcomes) report.add(outcome);
+    report.end();
+    if (report.refused > 0) process.exitCode = 1;
+  } catch (error) {
+    report.end();
+    console.error('The import is not complete. Run the same command again to continue.');
+    if (error !== stop.signal.reason) throw error;
+    process.exitCode = 130;
+  } finally {
+    for (const signal of terminationSignals) process.off(signal, onSignal);
+  }
+}

@@ -1,0 +1,47 @@
+import { pipeline } from 'node:stream/promises';
+import type { PlantStore } from '../../client/client.ts';
+import type { PlantField } from '../../plant.ts';
+import { chooseFormat, formats, type Pages } from './format.ts';
+import { withStore, type StoreOptions } from './store.ts';
+
+/** Number of plants per request, and in memory. */
+const pagePlants = 10_000;
+
+export interface Selection {
+  fields: readonly PlantField[];
+  tag?: string | undefined;
+  limit?: number | undefined;
+}
+
+export async function listPlants(
+  options: StoreOptions & Selection & { json?: true; csv?: true },
+): Promise<void> {
+  await withStore(options, (store) =>
+    print(formats[chooseFormat(options)](pagesOf(store, options), options.fields)),
+  );
+}
+
+/** Writes as fast as the reader reads. Returns early if the output is lost: output.ts reports that. */
+async function print(texts: AsyncIterable<string>): Promise<void> {
+  let lost: unknown;
+  const onError = (error: unknown) => (lost = error);
+  process.stdout.once('error', onError);
+  try {
+    await pipeline(texts, process.stdout, { end: false });
+  } catch (error) {
+    if (error !== lost) throw error;
+  } finally {
+    process.stdout.off('error', onError);
+  }
+}
+
+export async function* pagesOf(store: PlantStore, selection: Selection): Pages {
+  const { fields, tag, limit = Infinity } = selection;
+  let left = limit;
+  const pages = store.pages({ fields, tag, limit: Math.min(left, pagePlants) });
+  for await (const page of pages) {
+    yield page.slice(0, left);
+    left -= page.length;
+    if (left <= 0) return;
+  }
+}

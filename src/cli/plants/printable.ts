@@ -1,0 +1,36 @@
+/**
+ * Text of others on a terminal. Control and format characters could change what is shown, so they become visible.
+ */
+import stringWidth from 'string-width';
+
+// Joiners are part of emoji and of words.
+const hidden = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+const emoji = /^(?:\p{RGI_Emoji}|\p{Emoji_Presentation})/v;
+const segmenter = new Intl.Segmenter();
+
+export function printable(text: string): string {
+  return text.replaceAll(hidden, (character) => `<U+${codeOf(character).padStart(4, '0')}>`);
+}
+
+/** JSON whose text shows everything, and which means the same. */
+export function printableJson(value: unknown): string {
+  return JSON.stringify(value).replaceAll(hidden, (character) =>
+    Array.from({ length: character.length }, (_, at) => character.charCodeAt(at).toString(16))
+      .map((unit) => `\\u${unit.padStart(4, '0')}`)
+      .join(''),
+  );
+}
+
+/** The number of columns that a terminal uses for the text. The library does not know newer emoji. */
+export function widthOf(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  const parts = segmenter.segment(text)[Symbol.iterator]();
+  return parts.reduce(
+    (sum, { segment }) => sum + (emoji.test(segment) ? 2 : stringWidth(segment)),
+    0,
+  );
+}
+
+function codeOf(character: string): string {
+  return (character.codePointAt(0) ?? 0).toString(16).toUpperCase();
+}

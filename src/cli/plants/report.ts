@@ -1,0 +1,62 @@
+import { Presets, SingleBar } from 'cli-progress';
+import type { PlantStoreError } from '../../client/client.ts';
+import type { ImportOutcome } from '../../client/import.ts';
+import { printable } from './printable.ts';
+
+const waitingMessageMs = 5_000;
+
+/**
+ * Shows the outcomes of an import: refusals on standard error, a summary on standard output, and a progress bar on a
+ * terminal. As JSON, standard output has a line for each row instead.
+ */
+export class Report {
+  readonly #counts = { added: 0, 'already added': 0, refused: 0 };
+  readonly #json: boolean;
+  readonly #bar: SingleBar | undefined;
+  #waitingShownMs = -Infinity;
+
+  constructor(rows: number, json: boolean) {
+    this.#json = json;
+    if (!process.stderr.isTTY) return;
+    const format = 'Importing [{bar}] {percentage}% | {value} of {total} rows';
+    this.#bar = new SingleBar({ format, stream: process.stderr }, Presets.legacy);
+    this.#bar.start(rows, 0);
+  }
+
+  get refused(): number {
+    return this.#counts.refused;
+  }
+
+  add(outcome: ImportOutcome): void {
+    const { line, status, reason } = outcome;
+    this.#counts[status]++;
+    this.#bar?.increment();
+    if (this.#json) console.log(JSON.stringify(outcome));
+    else if (status === 'refused') this.#print(`line ${line}: ${reason}`);
+  }
+
+  waiting({ detail }: PlantStoreError): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#waitingShownMs < waitingMessageMs) return;
+    this.#waitingShownMs = nowMs;
+    this.#print(`Waiting for the service: ${detail}`);
+  }
+
+  /** Prints the summary. */
+  end(): void {
+    this.#bar?.stop();
+    const { added, 'already added': before, refused } = this.#counts;
+    const parts = [`Added ${added} ${added === 1 ? 'plant' : 'plants'}`];
+    if (before > 0) parts.push(`${before} ${before === 1 ? 'was' : 'were'} already added`);
+    if (refused > 0) parts.push(`${refused} ${refused === 1 ? 'row was' : 'rows were'} refused`);
+    const summary = `${parts.join('; ')}.`;
+    if (this.#json) console.error(summary);
+    else console.log(summary);
+  }
+
+  /** Prints a line above the bar. */
+  #print(message: string): void {
+    if (this.#bar) process.stderr.write('\r\x1b[K');
+    console.error(printable(message));
+  }
+}

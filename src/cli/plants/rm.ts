@@ -1,0 +1,29 @@
+import { inParallel } from '../../client/in-parallel.ts';
+import { isProblem } from '../../client/problem.ts';
+import { withStore, type StoreOptions } from './store.ts';
+
+const concurrency = 32;
+
+/** Deletes every plant that exists. The exit status is 1 if another does not. */
+export async function removePlants(
+  ids: readonly number[],
+  { json, ...options }: StoreOptions & { json?: true },
+): Promise<void> {
+  await withStore(options, async (store) => {
+    const results = inParallel(new Set(ids), concurrency, async (id) => {
+      try {
+        await store.delete(id);
+        return { id, status: 'deleted' };
+      } catch (error) {
+        if (!isProblem(error, 'plant-not-found')) throw error;
+        return { id, status: 'not found' };
+      }
+    });
+    for await (const result of results) {
+      if (result.status === 'not found') process.exitCode = 1;
+      if (json) console.log(JSON.stringify(result));
+      else if (result.status === 'deleted') console.log(`Deleted plant ${result.id}.`);
+      else console.error(`error: There is no plant ${result.id}, or you do not have access to it.`);
+    }
+  });
+}

@@ -1,0 +1,122 @@
+/**
+ * `plants import` as a process.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { startApp } from '../support/app.ts';
+import { run, runOk, start } from '../support/command.ts';
+import { tempFolder } from '../support/temp.ts';
+import { importInterrupted } from './import.ts';
+
+it('10,000 rows are added once, although the command and the service are killed', async (t) => {
+  await importInterrupted(t, { rows: 10_000, kills: { command: 3, service: 1 }, seed: 1 });
+});
+
+describe('plants import', { concurrency: 2 }, () => {
+  it('names the line and the reason of each refusal, and fails', async (t) => {
+    const app = await startApp(t);
+    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
+    const file = join(tempFolder(t), 'plants.csv');
+    writeFileSync(file, 'name;tag\nMonstera;indoor\n"a\u009b";\n"b;c\n');
+    const { status, stdout, stderr } = await run(['plants', 'import', file], { env });
+    assert.deepEqual([status, stdout], [1, 'Added 1 plant; 2 rows were refused.\n']);
+    assert.match(
+      stderr,
+      /^line 4: The quotes do not match\. .*\nline 3: "name" is blank or has a character that is not allowed; .*\n$/,
+    );
+  });
+
+  it('reads standard input, and prints JSON', async (t) => {
+    const app = await startApp(t);
+    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
+    const cwd = tempFolder(t);
+    const input = '{"name": "Monstera"}\n{"name": ""}\n';
+    const under = ['sh', '-c', `printf '%s' '${input}' | exec "$@"`, 'sh'];
+    const { status, stdout, stderr } = await run(['plants', 'import', '-', '--json'], {
+      env,
+      cwd,
+      under,
+    });
+    assert.equal(status, 1);
+    const outcomes = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(outcomes[0], { line: 2, status: 'refused', reason: outcomes[0].reason });
+    assert.deepEqual(outcomes[1], { line: 1, status: 'added', id: 1 });
+    assert.equal(stderr, 'Added 1 plant; 1 row was refused.\n');
+  });
+
+  it('refuses a file, a journal or an address that does not fit', async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice');
+    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
+    const folder = tempFolder(t);
+    const file = join(folder, 'plants.csv');
+    const journal = `${file}.import-journal`;
+    const failure = async (args: readonly string[], more: Record<string, string> = {}) => {
+      const { status, stdout, stderr } = await run(['plants', 'import', ...args], {
+        env: { ...env, ...more },
+      });
+      assert.deepEqual([status === 0, stdout], [false, '']);
+      return stderr;
+    };
+    writeFileSync(file, 'nmae\nMonstera\n');
+    assert.match(
+      await failure([file]),
+      /^error: .*plants\.csv: No column is "name"; the first line has "nmae"/,
+    );
+    assert.ok(!existsSync(journal));
+    writeFileSync(file, Buffer.from('name\nMonst\xe9ra\n', 'latin1'));
+    assert.match(await failure([file]), /^error: .*The file is not text in UTF-8\./);
+    assert.match(await failure([join(folder, 'none.csv')]), /^error: ENOENT/);
+    writeFileSync(file, 'name\nMonstera\n');
+    await runOk(['plants', 'import', file], { env });
+    const other = { PLANT_STORE_TOKEN: await app.token('bob') };
+    assert.match(
+      await failure([file], other),
+      /^error: .*import-journal is the journal of an import to user alice in store main at .*, not to user bob /,
+    );
+    assert.match(await failure([file, '--journal', file]), /^error: The journal .* cannot be used/);
+    assert.equal(
+      await runOk(['plants', 'import', file], { env }),
+      'Added 0 plants; 1 was already added.',
+    );
+  });
+
+  it('stops at a signal, and at another import with the same journal', async (t) => {
+    const app = await startApp(t);
+    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
+    const file = join(tempFolder(t), 'plants.csv');
+    writeFileSync(file, `name\n${Array.from({ length: 2_000 }, (_, at) => `${at}\n`).join('')}`);
+    const child = start(['plants', 'import', file], { env });
+    const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => {
+      let text = '';
+      stream.setEncoding('utf8').on('data', (chunk) => (text += String(chunk)));
+      return () => text;
+    });
+    while (
+      (await app.call('GET', '/plants?limit=1', { token: env.PLANT_STORE_TOKEN })).text === '[]'
+    );
+    const second = await run(['plants', 'import', file], { env });
+    assert.match(
+      second.stderr,
+      /^error: Another import uses .*import-journal\. Wait until it ends\.$/m,
+    );
+    child.kill('SIGINT');
+    assert.deepEqual(await once(child, 'close'), [130, null]);
+    assert.match(stdout?.() ?? '', /^Added \d+ plants\.\n$/);
+    assert.equal(
+      stderr?.(),
+      'The import is not complete. Run the same command again to continue.\n',
+    );
+    await runOk(['plants', 'import', file], { env });
+    const { text } = await app.call('GET', '/plants', { token: env.PLANT_STORE_TOKEN });
+    const names: { name: string }[] = JSON.parse(text);
+    assert.equal(new Set(names.map(({ name }) => name)).size, 2_000);
+    assert.equal(names.length, 2_000);
+  });
+});

@@ -1,0 +1,185 @@
+/**
+ * The commands that use a running service.
+ */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { startApp } from '../support/app.ts';
+import { executable, run, runOk, start } from '../support/command.ts';
+import { tempFolder } from '../support/temp.ts';
+
+interface Setup {
+  env: Record<string, string>;
+  /** Runs `plants` with these arguments. */
+  plants: (...args: string[]) => ReturnType<typeof run>;
+  ok: (...args: string[]) => Promise<string>;
+  /** Adds plants without a command. */
+  add: (names: readonly string[], tag?: string) => Promise<void>;
+}
+
+async function setUp(t: TestContext): Promise<Setup> {
+  const app = await startApp(t);
+  const token = await app.token('alice', { role: 'manager' });
+  const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
+  return {
+    env,
+    plants: (...args) => run(['plants', ...args], { env }),
+    ok: (...args) => runOk(['plants', ...args], { env }),
+    async add(names, tag = '') {
+      for (const name of names) {
+        const { status } = await app.call('POST', '/plants', { token, json: { name, tag } });
+        assert.equal(status, 201);
+      }
+    },
+  };
+}
+
+/** What the terminal shows. */
+async function onTerminal(args: readonly string[], env: Record<string, string>): Promise<string> {
+  const words = [process.execPath, executable, ...args].map((word) => `'${word}'`);
+  const command = `stty cols 200; ${words.join(' ')}`;
+  const child = spawn('script', ['-qefc', command, '/dev/null'], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const shown = await Array.fromAsync(child.stdout.setEncoding('utf8'));
+  return shown.join('').replaceAll('\r\n', '\n');
+}
+
+describe('plants', { concurrency: 2 }, () => {
+  it('add, list and rm print JSON into a pipe', async (t) => {
+    const { plants, ok } = await setUp(t);
+    assert.equal(await ok('list'), '[]');
+    assert.equal(await ok('add', 'Monstera'), '{"id":1,"name":"Monstera","tag":""}');
+    assert.equal(
+      await ok('add', 'Ficus', '--tag', 'indoor', '--id', '40'),
+      '{"id":40,"name":"Ficus","tag":"indoor"}',
+    );
+    assert.deepEqual(JSON.parse(await ok('list')), [
+      { id: 1, name: 'Monstera', tag: '' },
+      { id: 40, name: 'Ficus', tag: 'indoor' },
+    ]);
+    assert.equal(await ok('list', '--tag', 'indoor', '--fields', 'name'), '[\n{"name":"Ficus"}\n]');
+    assert.equal(await ok('list', '--limit', '1', '--csv'), 'id,name,tag\n1,Monstera,');
+    const { status, stdout, stderr } = await plants('rm', '1', '40', '41');
+    assert.equal(status, 1);
+    assert.deepEqual(stdout.trim().split('\n').toSorted(), [
+      'Deleted plant 1.',
+      'Deleted plant 40.',
+    ]);
+    assert.match(stderr, /^error: There is no plant 41, or you do not have access to it\.\n$/);
+    assert.equal((await plants('rm', '5', '--json')).stdout, '{"id":5,"status":"not found"}\n');
+    assert.equal(await ok('list'), '[]');
+  });
+
+  it('list prints an aligned table on a terminal, and hides no control character', async (t) => {
+    const { env, add } = await setUp(t);
+    await add(['🪴', '日本語', 'e\u0301', 'a\u202eb', '👩‍🌾 x'], 'T');
+    assert.equal(
+      await onTerminal(['plants', 'list'], env),
+      [
+        'ID  NAME        TAG',
+        '1   🪴          T',
+        '2   日本語      T',
+        '3   e\u0301           T',
+        '4   a<U+202E>b  T',
+        '5   👩‍🌾 x        T',
+        '',
+      ].join('\n'),
+    );
+    assert.equal(await onTerminal(['plants', 'add', 'new'], env), 'Added plant 6: new.\n');
+    assert.match(
+      await onTerminal(['plants', 'list', '--json'], env),
+      /^\{"id":4,"name":"a\\u202eb","tag":"T"\},$/m,
+    );
+  });
+
+  it('list ends quietly if its reader does, and takes what it needs only', async (t) => {
+    const { env, add } = await setUp(t);
+    await add(['Monstera']);
+    const child = start(['plants', 'list'], { env });
+    child.stdout.destroy();
+    child.stderr.setEncoding('utf8').on('data', (text) => assert.fail(String(text)));
+    assert.deepEqual(await once(child, 'close'), [1, null]);
+  });
+
+  it('export writes a complete file or none, which import reads', async (t) => {
+    const { plants, ok, add } = await setUp(t);
+    const folder = tempFolder(t);
+    const names = ['Monstera', '=cmd', "'=x", 'a,"b"', ' 🌱 ', 'c;-d'];
+    await add(names, '@tag');
+    for (const file of ['plants.csv', 'plants.json']) {
+      const path = join(folder, file);
+      assert.equal(await ok('export', path), `Exported 6 plants to ${path}.`);
+      const again = await plants('export', path);
+      assert.deepEqual(
+        [again.status, again.stderr],
+        [1, `error: ${path} already exists. Choose another name.\n`],
+      );
+      const other = await setUp(t);
+      assert.equal(await other.ok('import', path), 'Added 6 plants.');
+      assert.equal(await other.ok('list'), await ok('list'));
+    }
+    assert.match(readFileSync(join(folder, 'plants.csv'), 'utf8'), /^2,'=cmd,'@tag$/m);
+    assert.equal(
+      await ok('export', '--csv'),
+      readFileSync(join(folder, 'plants.csv'), 'utf8').trim(),
+    );
+    const lost = await plants('export', join(folder, 'lost.csv'), '--url', 'http://127.0.0.1:9');
+    assert.equal(lost.status, 1);
+    assert.ok(!readdirSync(folder).some((name) => name.startsWith('lost')));
+  });
+
+  it('take the token from a file or standard input, and never print it', async (t) => {
+    const { env, plants } = await setUp(t);
+    const token = env['PLANT_STORE_TOKEN'] ?? '';
+    const file = join(tempFolder(t), 'token');
+    writeFileSync(file, `${token}\n`);
+    const url = { PLANT_STORE_URL: env['PLANT_STORE_URL'] ?? '' };
+    assert.equal(await runOk(['plants', 'list', '--token', `@${file}`], { env: url }), '[]');
+    const under = ['sh', '-c', `exec "$@" <'${file}'`, 'sh'];
+    assert.equal(await runOk(['plants', 'list', '--token', '-'], { env: url, under }), '[]');
+    const failures = {
+      '': /^error: There is no token\. Set it in PLANT_STORE_TOKEN or with --token\.$/m,
+      'plant_ 0': /^error: The token has characters that no token has\./m,
+      plant_0: /^error: .* Set another token in PLANT_STORE_TOKEN or with --token\.$/m,
+      '@/nowhere/token': /^error: ENOENT/m,
+    };
+    for (const [wrong, message] of Object.entries(failures)) {
+      const { status, stderr } = await plants('list', '--token', wrong);
+      assert.notEqual(status, 0);
+      assert.match(stderr, message);
+      assert.ok(!stderr.includes('plant_'), stderr);
+    }
+  });
+
+  it('say what is wrong with the address, the arguments and the plant', async (t) => {
+    const { plants, env } = await setUp(t);
+    const failures: [string[], number, RegExp][] = [
+      [
+        ['list', '--url', 'http://127.0.0.1:9'],
+        1,
+        /^error: Cannot connect to http:\/\/127\.0\.0\.1:9: /,
+      ],
+      [
+        ['list', '--url', `${env['PLANT_STORE_URL']}/other`],
+        1,
+        /^error: There is no Plant Store at /,
+      ],
+      [['list', '--url', 'ftp://x'], 2, /Use an http or https URL/],
+      [['list', '--fields', 'name,nmae'], 2, /Use one or more of id, name, tag, each once\./],
+      [['list', '--json', '--csv'], 2, /cannot be used with/],
+      [['add', ''], 1, /^error: "name" is empty; it must be /],
+      [['add', 'x', '--id', '0'], 2, /Use an integer from 1 to 9007199254740991\./],
+      [['rm', 'Monstera'], 2, /Use an integer from 1 to 9007199254740991\./],
+    ];
+    for (const [args, expected, message] of failures) {
+      const { status, stdout, stderr } = await plants(...args);
+      assert.deepEqual([status, stdout], [expected, ''], stderr);
+      assert.match(stderr, message);
+    }
+  });
+});
