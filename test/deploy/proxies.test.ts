@@ -138,10 +138,10 @@ for (const name of reverseProxyNames) {
       assert.equal(answer.headers['retry-after'], '1');
     });
 
+    if (name === 'HAProxy') return; // it has no port without TLS
     it('redirects the page to TLS, but no request with a token', async (t) => {
       const { proxy, token } = await start(t, name);
       const { httpPort: port } = proxy;
-      if (port === undefined) return t.skip('the file has no port without TLS');
       const plain = async (path: string) => {
         const headers = { host: 'plants.example', authorization: `Bearer ${token}` };
         const sent = httpRequest({ host: '127.0.0.1', port, path, headers }).end();

@@ -17,8 +17,8 @@ import { until } from './until.ts';
 /** A running proxy. */
 export interface ReverseProxy {
   httpsPort: number;
-  /** The port without TLS; undefined if the file has none. */
-  httpPort: number | undefined;
+  /** The port without TLS. HAProxy has none. */
+  httpPort: number;
   /** The certificate of the proxy, which clients must trust. */
   ca: Buffer;
   folder: string;
@@ -40,7 +40,6 @@ interface Kind {
   program: string;
   /** Writes the configuration into `folder`. Returns the arguments of the program. */
   configure: (setup: Setup) => readonly string[];
-  hasHttpPort: boolean;
 }
 
 const kinds = {
@@ -66,7 +65,6 @@ const kinds = {
       writeFileSync(join(folder, 'nginx.conf'), main);
       return ['-e', 'stderr', '-p', folder, '-c', join(folder, 'nginx.conf')];
     },
-    hasHttpPort: true,
   },
   Caddy: {
     program: 'caddy',
@@ -83,7 +81,6 @@ const kinds = {
       writeFileSync(join(folder, 'Caddyfile'), site);
       return ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile'];
     },
-    hasHttpPort: true,
   },
   HAProxy: {
     program: 'haproxy',
@@ -101,7 +98,6 @@ const kinds = {
       );
       return ['-db', '-f', file];
     },
-    hasHttpPort: false,
   },
 } satisfies Record<string, Kind>;
 
@@ -121,7 +117,7 @@ export async function startReverseProxy(
   upstream: number,
   isBelowPath = false,
 ): Promise<ReverseProxy> {
-  const { program, configure, hasHttpPort } = kinds[name];
+  const { program, configure } = kinds[name];
   let stop = async () => {};
   t.after(() => stop()); // before the folder is deleted
   const folder = tempFolder(t);
@@ -142,7 +138,7 @@ export async function startReverseProxy(
     if (child.exitCode !== null) throw new Error(`${name} exited with ${child.exitCode}`);
     return acceptsTls(httpsPort, ca);
   });
-  return { httpsPort, httpPort: hasHttpPort ? httpPort : undefined, ca, folder };
+  return { httpsPort, httpPort, ca, folder };
 }
 
 function acceptsTls(port: number, ca: Buffer): Promise<boolean> {
