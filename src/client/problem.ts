@@ -108,8 +108,9 @@ function clientFailure(
   return { kind, type: 'about:blank', title, status, detail };
 }
 
+/** A type is a path, which can have a prefix: `/problems/id-taken`. */
 function kindOf(type: string): AnyProblemKind {
-  return /[^/:]*$/.exec(type)?.[0] ?? type;
+  return type.slice(type.lastIndexOf('/') + 1);
 }
 
 function isProblemDocument(json: unknown): json is Problem {
