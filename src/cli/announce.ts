@@ -9,6 +9,7 @@ import { program, shellQuoted } from './program.ts';
 import { addToken, printToken } from './token.ts';
 
 export interface Announced {
+  scheme: Scheme;
   host: string;
   port: number;
   /** Empty if there is none. */
@@ -16,9 +17,11 @@ export interface Announced {
   database: string;
 }
 
+export type Scheme = 'http' | 'https';
+
 /** Rejects with a Problem if the database cannot be read yet. */
 export async function announce(storage: Storage, service: Announced): Promise<void> {
-  console.log(`Plant Store listens on ${urlOf(service.host, service.port)}`);
+  console.log(`Plant Store listens on ${urlOf(service)}`);
   console.log(`Database: ${displayName(service.database)}`);
   const [token] = await storage.listTokens({ limit: 1 });
   const isEmpty = token === undefined;
@@ -56,14 +59,15 @@ function createCommand(user: string, database: string): string {
 }
 
 /** Where a browser finds the page. It cannot open an address that means "all addresses of this machine". */
-function pageUrl({ baseUrl, host, port }: Announced): string {
+function pageUrl(service: Announced): string {
+  const { baseUrl, host } = service;
   if (baseUrl !== '') return `${baseUrl}/`;
   const reachable: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-  return `${urlOf(reachable[host] ?? host, port)}/`;
+  return `${urlOf({ ...service, host: reachable[host] ?? host })}/`;
 }
 
-export function urlOf(host: string, port: number): string {
-  return `http://${hostAndPort(host, port)}`;
+export function urlOf({ scheme, host, port }: Pick<Announced, 'scheme' | 'host' | 'port'>): string {
+  return `${scheme}://${hostAndPort(host, port)}`;
 }
 
 export function hostAndPort(host: string, port: number): string {

@@ -78,6 +78,8 @@ function program() {
         .argParser(parseOrigins)
         .default([], 'none'),
     )
+    .addOption(flag('--tls-cert <file>', 'certificate in PEM format, with its chain; for HTTPS'))
+    .addOption(flag('--tls-key <file>', 'private key of the certificate, in PEM format'))
     .addOption(
       flag(
         '--workers <number>',

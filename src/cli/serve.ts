@@ -2,9 +2,10 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
+import type { AppOptions } from '../http/app.ts';
 import { createDrain } from '../http/drain.ts';
 import { Problem } from '../problem.ts';
-import { DiskFailure, Refusal } from '../refusal.ts';
+import { DiskFailure, Refusal, UsageError } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { announce, hostAndPort, urlOf } from './announce.ts';
 import { displayName, isFile, openStorage } from './database.ts';
@@ -21,6 +22,8 @@ interface ServeOptions {
   port: number;
   baseUrl: string;
   corsOrigin: readonly string[];
+  tlsCert?: string | undefined;
+  tlsKey?: string | undefined;
   /** Number of processes. */
   workers: number;
   logLevel: string;
@@ -40,15 +43,31 @@ export async function serve(options: ServeOptions): Promise<void> {
   const log = createLog(options.logLevel);
   stopWithNpx(stop);
   try {
+    const createServer = await serverFactory(options, stop, log); // the primary checks the files too
     if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(options, stop, log);
-    else await serveInProcess(options, stop, log);
+    else await serveInProcess(options, createServer, stop, log);
   } finally {
     cluster.worker?.disconnect(); // the channel to the primary would keep a worker alive
   }
 }
 
+/** Returns undefined for plain HTTP. */
+async function serverFactory(
+  { tlsCert: cert, tlsKey: key }: ServeOptions,
+  { signal: stopping }: AbortController,
+  log: Logger,
+): Promise<AppOptions['createServer']> {
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert === undefined || key === undefined) {
+    throw new UsageError('Set both --tls-cert and --tls-key for HTTPS, or neither for plain HTTP.');
+  }
+  const { tlsServerFactory } = await import('./certificate.ts');
+  return tlsServerFactory({ cert, key }, { log, stopping });
+}
+
 async function serveInProcess(
   options: ServeOptions,
+  createServer: AppOptions['createServer'],
   stop: AbortController,
   log: Logger,
 ): Promise<void> {
@@ -61,7 +80,8 @@ async function serveInProcess(
   await using storage = await openForServing(options, stop, log, onDiskFailure);
   const { buildApp } = await import('../http/app.ts'); // here, because a primary does not need it
   const { baseUrl, corsOrigin: corsOrigins } = options;
-  const app = buildApp({ storage, log, baseUrl, corsOrigins, stopping: stop.signal });
+  const stopping = stop.signal;
+  const app = buildApp({ storage, log, baseUrl, corsOrigins, createServer, stopping });
   const drain = createDrain(app.server);
   await app.listen({ host: options.host, port: options.port }).catch(refuseListenError(options));
 
@@ -132,14 +152,16 @@ async function announceAt(
   options: ServeOptions,
   log: Logger,
 ): Promise<void> {
-  await announce(storage, { ...options, host: address, port }).catch((error: unknown) => {
+  const scheme = options.tlsCert === undefined ? 'http' : 'https';
+  const service = { ...options, scheme, host: address, port } as const;
+  await announce(storage, service).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error;
     console.log('The database is not ready yet. Until it is, requests get 503.');
     log.warn({ err: error.cause ?? error }, 'database not ready');
   });
   const { workers } = options;
   const database = displayName(options.database);
-  log.info({ address: urlOf(address, port), database, workers }, 'listening');
+  log.info({ address: urlOf(service), database, workers }, 'listening');
 }
 
 /** Does not wait for a database server, which can start after the service. */

@@ -3,7 +3,7 @@
  * and scope, body, validation, storage, response.
  */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerOptions } from 'node:http';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Storage } from '../storage.ts';
@@ -22,6 +22,7 @@ import {
   maxHeaderBytes,
   maxHeaders,
   idleTimeoutMs,
+  keepAliveTimeoutMs,
   requestCheckMs,
   requestTimeoutMs,
 } from './limits.ts';
@@ -37,6 +38,8 @@ export interface AppOptions {
   baseUrl: string;
   /** Origins whose web pages can use the service, or `*` alone; none by default. */
   corsOrigins?: readonly string[];
+  /** Creates the server, for TLS. Without it, the app serves plain HTTP. */
+  createServer?: ((options: ServerOptions, handler: RequestListener) => Server) | undefined;
   /** Once aborted, the service is not ready, and each connection closes after its next response. */
   stopping: AbortSignal;
 }
@@ -51,7 +54,7 @@ const noCompilers = {
 };
 
 export function buildApp(options: AppOptions): FastifyInstance {
-  const { log, stopping, baseUrl, corsOrigins = [] } = options;
+  const { log, stopping, baseUrl, corsOrigins = [], createServer } = options;
   const cors = corsOrigins.length === 0 ? undefined : new Cors(corsOrigins);
   const pathPrefix = baseUrl === '' ? '' : new URL(baseUrl).pathname.replace(/\/$/, '');
   const connections = new Connections();
@@ -59,19 +62,22 @@ export function buildApp(options: AppOptions): FastifyInstance {
     if (isFramingAmbiguous(request)) connections.closeAfter(request);
     return headProblem(request);
   };
-  const app = fastify({
+  const http: ServerOptions = {
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: requestCheckMs,
+    requireHostHeader: false, // checkHead responds with a problem
+  };
+  const app = fastify<Server>({
     requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
     connectionTimeout: idleTimeoutMs,
     return503OnClosing: false, // accepted requests get a response during shutdown too
     genReqId: () => randomUUID(),
     // Lets ids that are too long reach validation, which returns a reason. The router would return 404.
     routerOptions: { maxParamLength: 65_536 },
-    http: {
-      maxHeaderSize: maxHeaderBytes,
-      headersTimeout: requestTimeoutMs,
-      connectionsCheckingInterval: requestCheckMs,
-      requireHostHeader: false, // checkHead responds with a problem
-    },
+    http,
+    ...(createServer && { serverFactory: (handler) => createServer(http, handler) }),
     clientErrorHandler: (error, socket) =>
       handleClientError(error, socket, connections, pathPrefix),
     frameworkErrors: (error, request, reply) =>

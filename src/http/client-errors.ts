@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { Problem } from '../problem.ts';
-import { linger, type Connections } from './connections.ts';
+import { acceptedSocket, linger, type Connections } from './connections.ts';
 import { privateHeaders } from './headers.ts';
 import { idleTimeoutMs } from './limits.ts';
 import {
@@ -25,11 +25,17 @@ const { STATUS_CODES } = process.getBuiltinModule('node:http');
  */
 export function handleClientError(
   error: Error & { code?: string },
-  socket: Socket,
+  socket: Socket & { secureConnecting?: boolean },
   connections: Connections,
   pathPrefix: string,
 ): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  if (error.code === 'ERR_SSL_HTTP_REQUEST') {
+    const detail = 'This port requires TLS. Begin the URL with https:// instead of http://.';
+    respondAndClose(acceptedSocket(socket), new Problem('invalid-request', detail), pathPrefix);
+    return;
+  }
+  const isHandshake = socket.secureConnecting === true;
+  if (error.code === 'ECONNRESET' || !socket.writable || isHandshake) {
     socket.destroy();
     return;
   }

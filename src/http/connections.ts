@@ -64,6 +64,13 @@ export class Connections {
       this.#anonymous.add(connection);
       socket.once('close', () => this.#remove(connection));
     });
+    // Emitted after a TLS handshake: requests arrive on a socket of their own.
+    server.on('secureConnection', (socket: Socket) => {
+      const connection = this.#getOrCreate(acceptedSocket(socket));
+      connection.socket = socket;
+      this.#connections.set(socket, connection);
+      limitPipelining(connection);
+    });
   }
 
   /** Calls `handle` once the earlier requests on this connection have their responses. */
@@ -185,6 +192,12 @@ function handleNext(connection: Connection, closed: ServerResponse): void {
     if (!connection.isClosing) socket.resume();
     next.handle();
   });
+}
+
+/** The socket below a TLS socket, for which Node has no public API. */
+export function acceptedSocket(socket: Socket & { _parent?: Socket | null }): Socket {
+  // oxlint-disable-next-line no-underscore-dangle -- Node's name
+  return socket._parent ?? socket;
 }
 
 function pauseIfWaiting({ socket, waiting }: Connection): void {

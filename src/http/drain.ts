@@ -18,10 +18,13 @@ const checkIntervalMs = 50;
  */
 export function createDrain(server: Server): () => Promise<void> {
   const connections = new Set<Socket>();
-  server.on('connection', (socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-  });
+  // With TLS there are two sockets for each connection: the accepted one, and one for the data after the handshake.
+  for (const event of ['connection', 'secureConnection']) {
+    server.on(event, (socket: Socket) => {
+      connections.add(socket);
+      socket.once('close', () => connections.delete(socket));
+    });
+  }
   // For Node, a connection is idle once its response is written, even if the client has not read it. So none is
   // closed while any has unsent data.
   const isSending = () => connections.values().some((socket) => socket.writableLength > 0);

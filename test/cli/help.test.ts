@@ -29,6 +29,8 @@ const commands: Record<string, Record<string, string>> = {
     '--port <number>': 'env: PLANT_STORE_PORT; default: 8080',
     '--base-url <url>': 'env: PLANT_STORE_BASE_URL; default: none',
     '--cors-origin <list>': 'env: PLANT_STORE_CORS_ORIGIN; default: none',
+    '--tls-cert <file>': 'env: PLANT_STORE_TLS_CERT; default: none',
+    '--tls-key <file>': 'env: PLANT_STORE_TLS_KEY; default: none',
     '--workers <number>': 'env: PLANT_STORE_WORKERS; default: 1',
     '--log-level <level>': 'env: PLANT_STORE_LOG_LEVEL; default: "info"',
   },

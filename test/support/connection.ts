@@ -3,6 +3,7 @@
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 
 export interface RawAnswer {
   status: number;
@@ -18,9 +19,12 @@ export class Connection {
   #received = '';
   #wake = () => {};
 
-  constructor(address: string) {
-    const { hostname, port } = new URL(address);
-    this.socket = connect({ host: hostname, port: Number(port) }).setEncoding('latin1');
+  /** For an https address, `tls` can contain the certificate to trust. */
+  constructor(address: string, tls: ConnectionOptions = {}) {
+    const { protocol, hostname: host, port } = new URL(address);
+    const target = { host, port: Number(port) };
+    const socket = protocol === 'https:' ? connectTls({ ...tls, ...target }) : connect(target);
+    this.socket = socket.setEncoding('latin1');
     this.socket.on('error', () => {}); // answer() rejects with `cut off`
     for (const event of ['readable', 'end', 'close']) this.socket.on(event, () => this.#wake());
   }
