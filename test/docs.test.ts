@@ -121,7 +121,7 @@ async function settingsOf(command: readonly string[]): Promise<Setting[]> {
     const shown = initial.replaceAll('"', '') || 'none';
     return { command: command.join(' '), setting: `${flag} ${variable} ${shown}` };
   });
-  const [, list = ''] = /^Commands:\n([^]*)/m.exec(unwrapped) ?? [];
+  const [, list = ''] = /^Commands:\n((?: .*\n)*)/m.exec(unwrapped) ?? [];
   const children = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, child = '']) => child);
   for (const child of children) {
     if (child !== 'help') settings.push(...(await settingsOf([...command, child])));

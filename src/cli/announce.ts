@@ -40,7 +40,7 @@ export async function announce(storage: Storage, service: Announced): Promise<vo
 
 /** The fragment of a link stays in the browser: no server and no log receives the token. */
 async function printLink(storage: Storage, url: string): Promise<void> {
-  const token = await addToken(storage, 'admin', {
+  const { token } = await addToken(storage, 'admin', {
     store: 'main',
     role: 'manager',
     scope: scopes,

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { keyColumnCounts, tables, type Archive, type Row, type Table } from '../archive.ts';
 import { Refusal } from '../refusal.ts';
 import { displayName, openArchive } from './database.ts';
+import { printResult } from './output.ts';
 import { program } from './program.ts';
 import { withProgress } from './progress.ts';
 import { causeOf, reasonOf } from './reason.ts';
@@ -13,12 +14,14 @@ interface CopyOptions {
   from: string;
   to: string;
   resume: boolean;
+  json: boolean;
 }
 
 /** Number of rows that are read into memory and then written together. */
 const batchRows = 2_000;
 
-export async function copy({ from, to, resume }: CopyOptions): Promise<void> {
+export async function copy(options: CopyOptions): Promise<void> {
+  const { from, to, resume } = options;
   const sourceName = displayName(from);
   const targetName = displayName(to);
   if (sourceName === targetName) {
@@ -41,8 +44,9 @@ export async function copy({ from, to, resume }: CopyOptions): Promise<void> {
     );
   });
   const summary = tables.map((table, at) => `${table}: ${counts[at]}`).join(', ');
-  console.log(`Copied ${sourceName} to ${targetName} (${summary}).`);
-  console.log(`SHA-256 of both: ${digest}`);
+  const rows = Object.fromEntries(tables.map((table, at) => [table, counts[at]]));
+  const text = `Copied ${sourceName} to ${targetName} (${summary}).\nSHA-256 of both: ${digest}`;
+  printResult(options, { from: sourceName, to: targetName, rows, sha256: digest }, text);
 }
 
 /** Copies the rows that are missing, then compares both databases. Returns the number of rows per table. */

@@ -54,6 +54,7 @@ function program() {
     // An error quotes mistyped arguments, which can contain a password.
     .configureOutput({ writeErr: (text) => process.stderr.write(replacePasswords(text, ':...')) })
     .showHelpAfterError('(add --help for usage)')
+    .addHelpText('after', examples('plant-store serve', 'plant-store token create alice'))
     .hook('preSubcommand', (_, command) => refuseFlagsOfNpm(command));
 
   plantStore
@@ -93,9 +94,20 @@ function program() {
         .choices(['debug', 'info', 'warn', 'error', 'silent'])
         .default('info'),
     )
+    .addHelpText(
+      'after',
+      examples(
+        'plant-store serve',
+        'plant-store serve --port 8081 --database sqlite:/var/lib/plants.db',
+        'plant-store serve --workers auto --base-url https://plants.example/api',
+      ),
+    )
     .action(async (options) => (await import('./serve.ts')).serve(options));
 
-  const token = plantStore.command('token').description('create, list and revoke tokens');
+  const token = plantStore
+    .command('token')
+    .description('create, list and revoke tokens')
+    .addHelpText('after', examples('plant-store token create alice', 'plant-store token list'));
 
   token
     .command('create')
@@ -128,6 +140,15 @@ function program() {
     .addOption(
       new Option('--yes', 'create a new database, store or user without asking').default(false),
     )
+    .addOption(jsonFlag())
+    .addHelpText(
+      'after',
+      examples(
+        'plant-store token create alice',
+        'plant-store token create bob --store north --role manager',
+        "plant-store token create shop --scope plants:read --expires 90d --label 'shop window'",
+      ),
+    )
     .action(async (user, options) => (await import('./token.ts')).createToken(user, options));
 
   token
@@ -135,6 +156,11 @@ function program() {
     .description('list tokens, including expired and revoked ones')
     .addOption(databaseFlag())
     .addOption(storeFlag('list only the tokens of this store'))
+    .addOption(jsonFlag())
+    .addHelpText(
+      'after',
+      examples('plant-store token list --store north', 'plant-store token list --json'),
+    )
     .action(async (options) => (await import('./token.ts')).listTokens(options));
 
   token
@@ -142,12 +168,22 @@ function program() {
     .description('revoke a token immediately')
     .addArgument(new Argument('<id>', 'id of the token, as shown by "token list"'))
     .addOption(databaseFlag())
+    .addOption(jsonFlag())
+    .addHelpText('after', examples('plant-store token revoke 22894e9580395e64'))
     .action(async (id, options) => (await import('./token.ts')).revokeToken(id, options));
 
   plantStore
     .command('migrate')
     .description('create a database or upgrade its schema (serve also does this)')
     .addOption(databaseFlag())
+    .addOption(jsonFlag())
+    .addHelpText(
+      'after',
+      examples(
+        'plant-store migrate',
+        'plant-store migrate --database postgres://plants@db.example/plants',
+      ),
+    )
     .action(async (options) => (await import('./migrate.ts')).migrate(options));
 
   plantStore
@@ -155,6 +191,8 @@ function program() {
     .description('back up an SQLite database, even while it is in use, and verify the copy')
     .addArgument(new Argument('<file>', 'path of the backup; must not exist'))
     .addOption(databaseFlag())
+    .addOption(jsonFlag())
+    .addHelpText('after', examples('plant-store backup plants.backup'))
     .action(async (file, options) => (await import('./backup.ts')).backup(file, options));
 
   plantStore
@@ -162,6 +200,8 @@ function program() {
     .description('replace an SQLite database with a backup; stop the service first')
     .addArgument(new Argument('<file>', 'path of the backup'))
     .addOption(databaseFlag())
+    .addOption(jsonFlag())
+    .addHelpText('after', examples('plant-store restore plants.backup --database sqlite:plants.db'))
     .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
 
   plantStore
@@ -176,6 +216,14 @@ function program() {
         .makeOptionMandatory(),
     )
     .addOption(new Option('--resume', 'resume an interrupted copy').default(false))
+    .addOption(jsonFlag())
+    .addHelpText(
+      'after',
+      examples(
+        'plant-store copy --from sqlite:plant-store.db --to postgres://plants@db.example/plants',
+        'plant-store copy --from sqlite:plant-store.db --to sqlite:other.db --resume',
+      ),
+    )
     .action(async (options) => (await import('./copy.ts')).copy(options));
 
   addPlantsCommands(plantStore);
@@ -186,6 +234,14 @@ function databaseFlag() {
   return flag('--database <url>', 'address of the database: sqlite:PATH or postgres://...')
     .argParser(parseDatabaseUrl)
     .default(defaultDatabase, defaultDatabase); // a description, so that --help shows it without quotes
+}
+
+function jsonFlag() {
+  return new Option('--json', 'print the result as one line of JSON').default(false);
+}
+
+function examples(...commands: string[]): string {
+  return ['\nExamples:', ...commands.map((command) => `  ${command}`)].join('\n');
 }
 
 function storeFlag(description: string) {

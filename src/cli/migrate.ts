@@ -1,8 +1,11 @@
 import { openStorage, displayName } from './database.ts';
+import { printResult } from './output.ts';
 
 /** Opening a storage already upgrades its schema and, on a cluster, distributes its tables. */
-export async function migrate({ database }: { database: string }): Promise<void> {
+export async function migrate(options: { database: string; json: boolean }): Promise<void> {
+  const { database } = options;
   const storage = await openStorage(database, { create: true, distribute: true });
   await storage[Symbol.asyncDispose]();
-  console.log(`${displayName(database)} has the newest schema.`);
+  const name = displayName(database);
+  printResult(options, { database: name }, `${name} has the newest schema.`);
 }

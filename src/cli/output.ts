@@ -1,7 +1,12 @@
 /**
- * Makes a command fail if its standard output cannot be written.
+ * Standard output of the commands. A command fails if its output cannot be written.
  */
 import { fstatSync, writeFileSync } from 'node:fs';
+
+/** Prints the result of a command: `value` as one line of JSON with --json, otherwise the text for people. */
+export function printResult({ json }: { json: boolean }, value: object, text: string): void {
+  console.log(json ? JSON.stringify(value) : text);
+}
 
 /** Call it before anything is printed. */
 export function failWhenOutputIsLost(): void {

@@ -5,6 +5,7 @@ import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { confirm } from './confirm.ts';
 import { displayName, isFile, openStorage } from './database.ts';
+import { printResult } from './output.ts';
 import { program } from './program.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
 
@@ -21,6 +22,7 @@ interface CreateOptions extends NewTokenOptions {
   database: string;
   /** Creates whatever is new without a question. */
   yes: boolean;
+  json: boolean;
 }
 
 /**
@@ -37,12 +39,12 @@ export async function createToken(user: string, options: CreateOptions): Promise
   const isEmpty = async () => (await storage.listTokens({ limit: 1 })).length === 0;
   if (!found.user && !yes && !(await isEmpty())) await confirmUser(user, store, found.store);
 
-  const token = await addToken(storage, user, options);
+  const { token, id, expiresAtMs } = await addToken(storage, user, options);
   const owner = `${found.user ? '' : 'new '}user ${user} in ${found.store ? '' : 'new '}store ${store}`;
-  console.error(
-    `Created token ${tokenId(hashToken(token))} for ${owner}. Save it now: it is not shown again.`,
-  );
-  await printToken(storage, token, token);
+  console.error(`Created token ${id} for ${owner}. Save it now: it is not shown again.`);
+  const { scope: scopes, label } = options;
+  const value = { token, id, user, store, scopes, label, expiresAt: timestamp(expiresAtMs) };
+  await printToken(storage, token, options.json ? JSON.stringify(value) : token);
 }
 
 /** Undefined if there is no such database, or nothing of Plant Store in it. */
@@ -80,51 +82,74 @@ export async function printToken(storage: Storage, token: string, text: string):
   throw new Refusal(`Token ${id} could not be printed, so it was revoked. Create another.`);
 }
 
-/** Stores a new token and returns it. */
+/** Stores a new token. */
 export async function addToken(
   storage: Storage,
   user: string,
   { store, role, scope, expires, label }: NewTokenOptions,
-): Promise<string> {
+): Promise<{ token: string; id: string; expiresAtMs: number | undefined }> {
   const token = makeToken();
+  const hash = hashToken(token);
   const createdAtMs = Date.now();
+  const expiresAtMs = expires && createdAtMs + expires;
   await storage.createToken({
-    hash: hashToken(token),
+    hash,
     store,
     user,
     role,
     scopes: scope,
     label,
     createdAtMs,
-    expiresAtMs: expires && createdAtMs + expires,
+    expiresAtMs,
   });
-  return token;
+  return { token, id: tokenId(hash), expiresAtMs };
 }
 
 const pageTokens = 1_000;
+const header = ['ID', 'STORE', 'USER', 'ROLE', 'SCOPES', 'CREATED', 'EXPIRES', 'STATE', 'LABEL'];
 
 export async function listTokens(options: {
   database: string;
   store?: string | undefined;
+  json: boolean;
 }): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
-  const rows = [['ID', 'STORE', 'USER', 'ROLE', 'SCOPES', 'CREATED', 'EXPIRES', 'STATE', 'LABEL']];
+  const all: TokenRecord[] = [];
   for (let after: string | undefined; ;) {
     const tokens = await storage.listTokens({ store: options.store, after, limit: pageTokens });
-    rows.push(...tokens.map(rowOf));
+    all.push(...tokens);
     after = tokens.at(-1)?.id;
     if (tokens.length < pageTokens) break;
   }
-  console.log(formatTable(rows));
+  printResult(options, all.map(valueOf), formatTable([header, ...all.map(rowOf)]));
 }
 
-export async function revokeToken(id: string, options: { database: string }): Promise<void> {
+export async function revokeToken(
+  id: string,
+  options: { database: string; json: boolean },
+): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const token = await storage.revokeToken(id, Date.now());
   if (token === undefined) {
     throw new Refusal(`There is no token ${id}. "${program} token list" shows the ids.`);
   }
-  console.log(`Revoked token ${id} of user ${token.user} in store ${token.store}.`);
+  const text = `Revoked token ${id} of user ${token.user} in store ${token.store}.`;
+  printResult(options, valueOf(token), text);
+}
+
+/** A token as --json prints it. Times that do not apply are absent. */
+function valueOf({ createdAtMs, expiresAtMs, revokedAtMs, ...token }: TokenRecord): object {
+  return {
+    ...token,
+    state: stateOf({ expiresAtMs, revokedAtMs }, Date.now()),
+    createdAt: timestamp(createdAtMs),
+    expiresAt: timestamp(expiresAtMs),
+    revokedAt: timestamp(revokedAtMs),
+  };
+}
+
+function timestamp(timeMs: number | undefined): string | undefined {
+  return timeMs === undefined ? undefined : new Date(timeMs).toISOString();
 }
 
 function rowOf(token: TokenRecord): string[] {

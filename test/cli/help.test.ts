@@ -14,6 +14,7 @@ import { tempFolder } from '../support/temp.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 
 const database = 'env: PLANT_STORE_DATABASE; default: sqlite:plant-store.db';
+const jsonFlag = 'env: none; default: false';
 
 const shared = {
   '--url <url>': 'env: PLANT_STORE_URL; default: http://127.0.0.1:8080',
@@ -42,19 +43,22 @@ const commands: Record<string, Record<string, string>> = {
     '--expires <duration>': 'env: PLANT_STORE_EXPIRES; default: none',
     '--label <text>': 'env: PLANT_STORE_LABEL; default: none',
     '--yes': 'env: none; default: false',
+    '--json': jsonFlag,
   },
   'token list': {
     '--database <url>': database,
     '--store <name>': 'env: PLANT_STORE_STORE; default: none',
+    '--json': jsonFlag,
   },
-  'token revoke': { '--database <url>': database },
-  migrate: { '--database <url>': database },
-  backup: { '--database <url>': database },
-  restore: { '--database <url>': database },
+  'token revoke': { '--database <url>': database, '--json': jsonFlag },
+  migrate: { '--database <url>': database, '--json': jsonFlag },
+  backup: { '--database <url>': database, '--json': jsonFlag },
+  restore: { '--database <url>': database, '--json': jsonFlag },
   copy: {
     '--from <url>': 'env: PLANT_STORE_FROM; default: none',
     '--to <url>': 'env: PLANT_STORE_TO; default: none',
     '--resume': 'env: none; default: false',
+    '--json': jsonFlag,
   },
   'plants list': {
     ...shared,
@@ -115,6 +119,17 @@ describe('help', { concurrency: 2 }, () => {
       assert.match(help, new RegExp(`^Usage: plant-store ${command} \\[options\\]`));
       assert.deepEqual(flagsOf(help), expected);
       if (command.startsWith('plants')) assert.match(help, /\nExamples:\n  \$ /);
+    });
+
+    it(`of ${command} has examples, which use its flags only`, async () => {
+      const help = await runOk([...command.split(' '), '--help']);
+      const [, ...examples] = (help.split('\n\nExamples:')[1] ?? '').split('\n');
+      assert.ok(examples.length > 0);
+      const flags = Object.keys(expected).map((flag) => flag.split(' ')[0]);
+      for (const example of examples) {
+        assert.ok(example.startsWith(`  plant-store ${command}`), example);
+        for (const [flag] of example.matchAll(/--[a-z-]+/g)) assert.ok(flags.includes(flag), flag);
+      }
     });
   }
 
