@@ -19,7 +19,7 @@ interface Page {
 }
 
 export const pageSize = 250;
-/** How many pages before and after the visible ones stay in memory. */
+/** How many pages before and after the drawn ones stay in memory. */
 const keptPages = 8;
 
 /** Reads up to `pageSize` plants with ids above `after`. An empty result is the end of the list. */
@@ -32,7 +32,7 @@ export class PlantPages {
   /** Plants that the user has deleted, but not the service. */
   readonly #hidden: ReadonlySet<number>;
   #ended = false;
-  #visible = { first: 0, last: 0 };
+  #drawn = { first: 0, last: 0 };
   #reading = false;
   #failure: unknown;
 
@@ -71,9 +71,9 @@ export class PlantPages {
     return found;
   }
 
-  /** Says which rows are visible: reads those that are missing and some more, and drops those far away. */
+  /** Sets which rows are drawn: reads those that are missing and some more, and drops those far away. */
   see(first: number, last: number): void {
-    this.#visible = { first, last };
+    this.#drawn = { first, last };
     const [from, to] = [this.#pageAt(first) - keptPages, this.#pageAt(last) + keptPages];
     this.#pages.forEach((page, at) => {
       if (at < from || at > to) page.rows = undefined;
@@ -142,7 +142,7 @@ export class PlantPages {
   }
 
   #wanted(): number | undefined {
-    const [from, to] = [this.#pageAt(this.#visible.first), this.#pageAt(this.#visible.last)];
+    const [from, to] = [this.#pageAt(this.#drawn.first), this.#pageAt(this.#drawn.last)];
     for (let at = from; at <= to + 1; at++) {
       const page = this.#pages[at];
       if (page === undefined) return this.#ended ? undefined : this.#pages.length;

@@ -91,10 +91,14 @@ export class Table {
 
     const first = Math.max(0, Math.floor(this.#scroll.topPx / rowPx));
     const end = Math.min(count + ahead, Math.ceil((this.#scroll.topPx + viewPx) / rowPx));
-    this.#drawRows(Math.max(0, first - spareRows), Math.min(count + ahead, end + spareRows));
+    const drawn = {
+      start: Math.max(0, first - spareRows),
+      end: Math.min(count + ahead, end + spareRows),
+    };
+    this.#drawRows(drawn.start, drawn.end);
     const last = Math.min(end, count);
     setText('position', last === 0 ? '' : `Rows ${formatCount(first + 1)} to ${formatCount(last)}`);
-    pages.see(first, end);
+    pages.see(drawn.start, drawn.end);
   }
 
   #drawRows(start: number, end: number): void {
