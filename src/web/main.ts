@@ -1,5 +1,5 @@
 /**
- * The page: puts its parts together. docs/page.md describes what it does, decision 30 why it is built this way.
+ * The page: puts its parts together. docs/page.md describes what it does, decision 31 why it is built this way.
  */
 import { PlantStoreError, type Token } from '../client/client.ts';
 import { AddDialog } from './add-dialog.ts';

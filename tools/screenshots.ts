@@ -1,0 +1,73 @@
+/**
+ * Makes the pictures of the page for README.md and docs/page.md: `npm run screenshots`. It drives a real service with
+ * plants as a nursery has them, in a real browser.
+ */
+import type { TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import type { BrowserContextOptions } from 'playwright-core';
+import { startApp } from '../test/support/app.ts';
+import { launchBrowser, openPage } from '../test/support/browser.ts';
+
+const folder = fileURLToPath(new URL('../docs/images/', import.meta.url));
+
+/** Each plant of a tag is in the nursery several times. */
+const nursery: Record<string, { copies: number; names: string[] }> = {
+  greenhouse: {
+    copies: 4,
+    names: [
+      'Monstera deliciosa',
+      'Calathea orbifolia',
+      'Strelitzia nicolai',
+      'Anthurium clarinervium',
+    ],
+  },
+  indoor: {
+    copies: 5,
+    names: ['Ficus lyrata', 'Pilea peperomioides', 'Zamioculcas zamiifolia', 'Begonia maculata'],
+  },
+  herbs: {
+    copies: 6,
+    names: ['Thymus vulgaris', 'Salvia rosmarinus', 'Ocimum basilicum', 'Origanum majorana'],
+  },
+  'bed 1': { copies: 3, names: ['Lavandula angustifolia', 'Nepeta faassenii', 'Salvia nemorosa'] },
+  'bed 2': { copies: 3, names: ['Geranium sanguineum', 'Alchemilla mollis'] },
+  'for sale': { copies: 2, names: ['Aloe vera', 'Hoya carnosa', 'Epipremnum aureum'] },
+  '': { copies: 2, names: ['Olea europaea', 'Ginkgo biloba'] },
+};
+
+const desktop = { viewport: { width: 1280, height: 800 } };
+const phone = { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true };
+
+const cleanups: (() => unknown)[] = [];
+const scope: Pick<TestContext, 'after'> = {
+  after(cleanup) {
+    cleanups.unshift(cleanup as () => unknown); // those of the app and the browser use no context
+  },
+};
+const app = await startApp(scope);
+const token = await app.token('alice', { role: 'manager' });
+for (const json of plants()) await app.call('POST', '/plants', { token, json });
+const browser = await launchBrowser(scope);
+await picture('page', { ...desktop, colorScheme: 'light' });
+await picture('page-dark', { ...desktop, colorScheme: 'dark' });
+await picture('page-phone', { ...phone, colorScheme: 'light', deviceScaleFactor: 2 });
+for (const cleanup of cleanups) await cleanup();
+
+async function picture(name: string, context: BrowserContextOptions): Promise<void> {
+  const { page } = await openPage(browser, `${app.address}/#token=${token}`, {
+    ...context,
+    reducedMotion: 'reduce',
+  });
+  await page.locator('.tag-bar').first().waitFor({ state: 'attached' });
+  await page.locator('#grid[aria-busy=false]').waitFor();
+  await page.screenshot({ path: `${folder}${name}.png` });
+  await page.context().close();
+}
+
+/** The plants in an order without a pattern, which is the same each time. */
+function plants(): { name: string; tag: string }[] {
+  const all = Object.entries(nursery).flatMap(([tag, { copies, names }]) =>
+    names.flatMap((name) => Array.from({ length: copies }, () => ({ name, tag }))),
+  );
+  return all.map((_, at) => all[(at * 29) % all.length]).filter((plant) => plant !== undefined);
+}
