@@ -24,7 +24,8 @@ const store = new SqliteStore(join(temporaryFolder(), 'page.db'), schemas.servic
   plants,
   users: 1,
 });
-store.fill([token]);
+const tokens = [token];
+store.fill(tokens);
 const service = spawn(
   process.execPath,
   [executable, 'serve', '--port', '0', '--database', store.address, '--log-level', 'silent'],
