@@ -20,15 +20,12 @@ const jumps = 200;
 const maxFrameMs = 50;
 
 const token = makeToken();
-const store = new SqliteStore(join(temporaryFolder(), 'page.db'), schemas.service, {
-  plants,
-  users: 1,
-});
-const tokens = [token];
-store.fill(tokens);
+const path = join(temporaryFolder(), 'page.db');
+const filled = new SqliteStore(path, schemas.service, { plants, users: 1 });
+filled.fill([token].values().toArray());
 const service = spawn(
   process.execPath,
-  [executable, 'serve', '--port', '0', '--database', store.address, '--log-level', 'silent'],
+  [executable, 'serve', '--port', '0', '--database', filled.address, '--log-level', 'silent'],
   { stdio: ['ignore', 'pipe', 'inherit'] },
 );
 try {
