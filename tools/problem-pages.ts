@@ -7,19 +7,19 @@ import { STATUS_CODES } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Marked } from 'marked';
+import { html, Html } from './html.ts';
 import { plantIcon, tabIcon } from './icon.ts';
 import { Page, type Section } from './markdown.ts';
 
 export const pagesFolder = fileURLToPath(new URL('../src/web/problems', import.meta.url));
 const errorsFile = fileURLToPath(new URL('../docs/errors.md', import.meta.url));
 
-/** A kind of problem. Texts are HTML. */
 interface ProblemText {
   kind: string;
   status: number;
   title: string;
-  cause: string;
-  fix: string;
+  cause: Html;
+  fix: Html;
   example: string;
 }
 
@@ -41,8 +41,8 @@ const marked = new Marked({
   },
 });
 
-function htmlOf(markdown: string): string {
-  return marked.parse(markdown, { async: false }).trimEnd();
+function htmlOf(markdown: string): Html {
+  return new Html(marked.parse(markdown, { async: false }).trimEnd());
 }
 
 function parseSection({ heading: kind, text }: Section): ProblemText {
@@ -54,10 +54,10 @@ function parseSection({ heading: kind, text }: Section): ProblemText {
   return {
     kind,
     status,
-    title: escapeHtml(title),
+    title,
     cause: htmlOf(cause),
     fix: htmlOf(fix.charAt(0).toUpperCase() + fix.slice(1)),
-    example: colorJson(example),
+    example,
   };
 }
 
@@ -65,7 +65,7 @@ function problemPage({ kind, status, title, cause, fix, example }: ProblemText):
   return page({
     title,
     root: '../',
-    main: `<p class="status ${classOf(status)}">${status} ${STATUS_CODES[status]}</p>
+    main: html`<p class="status ${classOf(status)}">${status} ${STATUS_CODES[status]}</p>
       <h1>${title}</h1>
       <p class="type"><code>${kind}</code></p>
       <section>
@@ -78,75 +78,66 @@ function problemPage({ kind, status, title, cause, fix, example }: ProblemText):
       </section>
       <section>
         <h2>Example</h2>
-        <pre><code>${example}</code></pre>
+        <pre><code>${coloredJson(example)}</code></pre>
       </section>
       <p class="all"><a href="../problems">All problems</a></p>`,
   });
 }
 
 function indexPage(intro: string, problems: readonly ProblemText[]): string {
-  const items = problems.map(
-    ({ kind, status, title }) => `<li>
-          <a href="problems/${kind}">
-            <span class="status ${classOf(status)}">${status}</span>
-            <span>${title}</span>
-            <code>${kind}</code>
-          </a>
-        </li>`,
-  );
   return page({
     title: 'Problems',
     root: './',
-    main: `<h1>Problems</h1>
+    main: html`<h1>Problems</h1>
       ${htmlOf(intro)}
       <ul class="problems">
-        ${items.join('\n        ')}
+        ${problems.map(
+          ({ kind, status, title }) =>
+            html`<li>
+              <a href="problems/${kind}">
+                <span class="status ${classOf(status)}">${status}</span>
+                <span>${title}</span>
+                <code>${kind}</code>
+              </a>
+            </li> `,
+        )}
       </ul>`,
   });
 }
 
 /** `root` is the relative address of the page at `/`, so that a path prefix works. */
-function page({ title, root, main }: { title: string; root: string; main: string }): string {
-  return `<!doctype html>
-<!-- Generated from docs/errors.md by "npm run openapi". Do not edit it. -->
-<html lang="en">
-  <head>
-    <meta charset="utf-8" />
-    <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <title>${title} · Plant Store</title>
-    <link rel="icon" href="${tabIcon}" />
-    <link rel="stylesheet" href="${root}web/theme.css" />
-    <link rel="stylesheet" href="${root}web/problems.css" />
-  </head>
-  <body>
-    <header>
-      <a class="brand" href="${root}">
-        ${plantIcon.text}
-        Plant Store
-      </a>
-      <a href="${root}docs">API reference</a>
-    </header>
-    <main>
-      ${main}
-    </main>
-  </body>
-</html>
-`;
+function page({ title, root, main }: { title: string; root: string; main: Html }): string {
+  const { text } = html`<!doctype html>
+    <!-- Generated from docs/errors.md by "npm run openapi". Do not edit it. -->
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${title} · Plant Store</title>
+        <link rel="icon" href="${tabIcon}" />
+        <link rel="stylesheet" href="${root}web/theme.css" />
+        <link rel="stylesheet" href="${root}web/problems.css" />
+      </head>
+      <body>
+        <header>
+          <a class="brand" href="${root}">${plantIcon} Plant Store</a>
+          <a href="${root}docs">API reference</a>
+        </header>
+        <main>${main}</main>
+      </body>
+    </html>`;
+  return `${text}\n`;
 }
 
 function classOf(status: number): string {
   return status < 500 ? 'of-client' : 'of-service';
 }
 
-/** Marks the strings of the values. No other part of the JSON needs to be escaped. */
-function colorJson(json: string): string {
-  return json.replaceAll(/"(?:[^"\\]|\\.)*"(:?)/g, (part, colon) =>
-    colon === ':' ? part : `<span class="string">${escapeHtml(part)}</span>`,
-  );
-}
-
-function escapeHtml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+/** Marks the strings, but not the names of members. */
+function coloredJson(json: string): (Html | string)[] {
+  return json
+    .split(/("(?:[^"\\]|\\.)*":?)/)
+    .map((part) => (part.endsWith('"') ? html`<span class="string">${part}</span>` : part));
 }
 
 if (import.meta.main) {
