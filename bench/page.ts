@@ -8,9 +8,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { chromium, type CDPSession, type Page } from 'playwright-core';
-import { makeToken } from '../src/token.ts';
 import { schemas } from './schemas.ts';
-import { SqliteStore } from './seed.ts';
+import { makeTokens, SqliteStore } from './seed.ts';
 import { temporaryFolder } from './workspace.ts';
 
 const executable = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
@@ -19,17 +18,18 @@ const reports = 10;
 const jumps = 200;
 const maxFrameMs = 50;
 
-const token = makeToken();
-const path = join(temporaryFolder(), 'page.db');
-const filled = new SqliteStore(path, schemas.service, { plants, users: 1 });
-filled.fill([token].values().toArray());
+const folder = temporaryFolder();
+const population = { plants, users: 1 };
+const { tokens } = makeTokens(folder, 'page', population);
+const store = new SqliteStore(join(folder, 'page.db'), schemas.service, population);
+store.fill(tokens);
 const service = spawn(
   process.execPath,
-  [executable, 'serve', '--port', '0', '--database', filled.address, '--log-level', 'silent'],
+  [executable, 'serve', '--port', '0', '--database', store.address, '--log-level', 'silent'],
   { stdio: ['ignore', 'pipe', 'inherit'] },
 );
 try {
-  await measure(`${await addressOf(service.stdout)}/#token=${token}`);
+  await measure(`${await addressOf(service.stdout)}/#token=${tokens[0]}`);
 } finally {
   service.kill();
   await once(service, 'close');

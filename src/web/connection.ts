@@ -15,6 +15,11 @@ const longestPauseMs = 15_000;
 /** The address of the service, with its path prefix: that of this page. */
 export const serviceUrl = new URL('.', location.href);
 
+/** Ends what waits for a token, when the new one belongs to another user. */
+class OtherUser extends Error {
+  override readonly name = 'OtherUser';
+}
+
 interface RunOptions {
   signal?: AbortSignal;
   once?: boolean;
@@ -22,6 +27,8 @@ interface RunOptions {
 
 export class Connection {
   #token = '';
+  /** Who the token belongs to. */
+  #owner = '';
   /** Undefined until somebody has signed in. */
   #store: PlantStore | undefined;
   /** Asks for another token. Resolves when there is one. */
@@ -37,8 +44,9 @@ export class Connection {
   }
 
   /** Uses this token from now on. */
-  use(token: string): void {
+  use(token: string, { store, user }: Token): void {
     this.#token = token;
+    this.#owner = JSON.stringify([store, user]);
     this.#store = connect(token);
   }
 
@@ -54,7 +62,10 @@ export class Connection {
    * succeeded.
    */
   async run<T>(task: (store: PlantStore) => Promise<T>, options: RunOptions = {}): Promise<T> {
+    const owner = this.#owner;
     for (;;) {
+      // What one user has begun must not happen in the store of another.
+      if (this.#owner !== owner) throw new OtherUser('another user has signed in');
       const store = this.#store;
       if (store === undefined) throw new Error('use() comes first');
       try {

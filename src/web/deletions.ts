@@ -2,7 +2,7 @@
  * Deletes with undo. The rows disappear at once, and the requests are sent some seconds later: a plant that was
  * recreated would belong to whoever undid it.
  */
-import type { PlantStore } from '../client/client.ts';
+import { PlantStoreError, type PlantStore } from '../client/client.ts';
 import { isProblem } from '../client/problem.ts';
 import type { Connection } from './connection.ts';
 import { element } from './dom.ts';
@@ -53,12 +53,17 @@ export class Deletions {
     toast(plants.length === 1 ? 'The plant is back.' : `${plantCount(plants.length)} are back.`);
   }
 
-  /** Sends what waits. */
-  async send(): Promise<void> {
+  /** Drops what waits, because another store opens. */
+  reset(): void {
+    this.#take();
+    this.hidden.clear();
+  }
+
+  async #send(): Promise<void> {
     const plants = this.#take();
     if (plants.length === 0) return;
     const failed: Plant[] = [];
-    let reason: unknown;
+    let reason: PlantStoreError | undefined;
     const queue = plants.values();
     const work = async () => {
       for (const plant of queue) {
@@ -66,6 +71,7 @@ export class Deletions {
           await this.#connection.run((store) => deletePlant(store, plant.id));
           this.hidden.delete(plant.id);
         } catch (error) {
+          if (!(error instanceof PlantStoreError)) throw error;
           reason = error;
           failed.push(plant);
         }
@@ -77,8 +83,7 @@ export class Deletions {
       return;
     }
     this.#restore(failed);
-    const why = reason instanceof Error ? reason.message : 'The service refused it.';
-    toast(`${plantCount(failed.length)} could not be deleted. ${why}`);
+    toast(`${plantCount(failed.length)} could not be deleted. ${reason?.detail ?? ''}`);
   }
 
   #take(): Plant[] {
@@ -107,12 +112,13 @@ export class Deletions {
 
   #schedule(): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.send(), undoMs);
+    this.#timer = setTimeout(() => void this.#send(), undoMs);
   }
 
+  /** Also sends again what is being sent, because the browser aborts that. */
   #sendAtEnd(): void {
-    const ids = this.#take().map(({ id }) => id);
-    for (const id of ids) {
+    this.#take();
+    for (const id of this.hidden) {
       // Nobody is there any more to see how it ends.
       this.#connection.lasting.delete(id).catch(() => {});
     }

@@ -70,6 +70,7 @@ const exporter = new Exporter(connection, () => ({ fields: fields.shown, tag: fi
 /** Shows the store of a token, from the beginning. */
 function openStore({ scopes }: Token): void {
   exporter.stop();
+  deletions.reset();
   canRead = scopes.includes('plants:read');
   canWrite = scopes.includes('plants:write');
   byId('store', HTMLElement).classList.toggle('read-only', !canWrite);

@@ -71,7 +71,7 @@ export class Session {
 
   #use(token: string, info: Token): void {
     this.#info = info;
-    this.#connection.use(token);
+    this.#connection.use(token, info);
     sessionStorage.setItem(key, token);
     showIdentity(info);
   }

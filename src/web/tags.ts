@@ -159,7 +159,7 @@ export class Tags {
   }
 }
 
-/** Above the table, there is only room for the chart while it is used. style.css decides where it is. */
+/** Above the table, there is only room for the chart while it is used. store.css decides where it is. */
 function isBesideTable(): boolean {
   return matchMedia('(width >= 60rem)').matches;
 }
