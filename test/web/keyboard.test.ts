@@ -55,9 +55,7 @@ it('the keyboard alone signs in, adds, finds, chooses, deletes and undoes', { sk
   await toast(page, '2 plants are back.').waitFor();
   assert.deepEqual(await namesIn(page), ['Aloe', 'Basil', 'Chives', 'Dill']);
   await press(page, 'End');
-  await page.waitForFunction(
-    "document.querySelector('#grid').getAttribute('aria-activedescendant') === 'row-3'",
-  );
+  await page.locator('#grid[aria-activedescendant=row-3]').waitFor();
   await press(page, 'Enter');
   await page.getByRole('dialog', { name: 'Dill' }).waitFor();
   await press(page, 'Escape');
