@@ -9,6 +9,9 @@ import type { ImportRow } from './rows.ts';
 
 /** What happened to a row. `reason` describes a refusal, and its fix. */
 export interface ImportOutcome {
+  /** The number of the row, from 1. */
+  row: number;
+  /** The line on which it begins. A file of JSON can have many rows on a line. */
   line: number;
   status: 'added' | 'already added' | 'refused';
   id?: number | undefined;
@@ -50,8 +53,9 @@ export interface ImportOptions {
  * the token, or does not respond for 10 minutes. To continue after that, import the same rows again.
  */
 export async function* importPlants(options: ImportOptions): AsyncGenerator<ImportOutcome, void> {
-  for (const row of options.rows) {
-    if ('fault' in row) yield { line: row.line, status: 'refused', reason: row.fault };
+  for (const [at, row] of options.rows.entries()) {
+    if (!('fault' in row)) continue;
+    yield { row: at + 1, line: row.line, status: 'refused', reason: row.fault };
   }
   const tasks = tasksOf(options.rows);
   const importer = new Importer(options);
@@ -63,12 +67,13 @@ export async function* importPlants(options: ImportOptions): AsyncGenerator<Impo
 /** Equal rows have different keys: the second one is another plant. */
 function tasksOf(rows: readonly ImportRow[]): Task[] {
   const counts = new Map<string, number>();
-  return rows.flatMap((row) => {
+  return rows.flatMap((row, at) => {
     if ('fault' in row) return [];
-    const { name, tag = '', id } = row.plant;
+    const { line, plant } = row;
+    const { name, tag = '', id } = plant;
     const content = JSON.stringify([name, tag, id]);
     const count = (counts.get(content) ?? 0) + 1;
     counts.set(content, count);
-    return [{ ...row, key: `${content} ${count}` }];
+    return [{ row: at + 1, line, plant, key: `${content} ${count}` }];
   });
 }

@@ -10,6 +10,7 @@ import { isProblem } from './problem.ts';
 
 /** A row to add. */
 export interface Task {
+  row: number;
   line: number;
   plant: NewPlant;
   /** The key of its journal entry. */
@@ -46,9 +47,9 @@ export class Importer {
   }
 
   async *addWithOwnIds(tasks: readonly Task[]): AsyncGenerator<ImportOutcome, void> {
-    yield* inParallel(tasks, this.#concurrency, async ({ line, plant }) => {
+    yield* inParallel(tasks, this.#concurrency, async ({ row, line, plant }) => {
       const { status, ...result } = await this.#create(plant, true);
-      return { line, status: status === 'taken' ? 'refused' : status, ...result };
+      return { row, line, status: status === 'taken' ? 'refused' : status, ...result };
     });
   }
 
@@ -59,12 +60,12 @@ export class Importer {
       const entry = this.#journal.entries.get(task.key);
       if (entry === undefined) left.push(task);
       else if ('added' in entry && entry.added) {
-        yield { line: task.line, status: 'already added', id: entry.id };
+        yield { row: task.row, line: task.line, status: 'already added', id: entry.id };
       } else started.push(task);
     }
     left.push(...(yield* this.#addAll(started, (task) => this.#resume(task))));
     while (left.length > 0) {
-      left.sort((one, other) => one.line - other.line);
+      left.sort((one, other) => one.row - other.row);
       if (this.#block.first > this.#block.last) yield* this.#reserve(left);
       const { first, last } = this.#block;
       const batch = left.splice(0, last - first + 1);
@@ -127,7 +128,10 @@ export class Importer {
   }
 
   /** Undefined if another plant has the id. */
-  async #addWithId({ line, plant, key }: Task, id: number): Promise<ImportOutcome | undefined> {
+  async #addWithId(
+    { row, line, plant, key }: Task,
+    id: number,
+  ): Promise<ImportOutcome | undefined> {
     this.#signal.throwIfAborted();
     const entry = this.#journal.entries.get(key);
     const mayExist = entry !== undefined && 'id' in entry && entry.id === id;
@@ -135,14 +139,14 @@ export class Importer {
     const { status, ...result } = await this.#create({ ...plant, id }, mayExist);
     if (status === 'taken') return undefined;
     if (status !== 'refused') await this.#journal.write(key, { id, added: true });
-    return { line, status, ...result };
+    return { row, line, status, ...result };
   }
 
   /**
    * The service assigns the id. If the outcome of the request is unknown, the plant is searched for above the largest
    * id that was visible before.
    */
-  async #addWithoutId({ line, plant, key }: Task): Promise<ImportOutcome> {
+  async #addWithoutId({ row, line, plant, key }: Task): Promise<ImportOutcome> {
     const entry = this.#journal.entries.get(key);
     let after = entry && 'after' in entry ? entry.after : undefined;
     const add = async () => {
@@ -158,10 +162,10 @@ export class Importer {
         if (!outcomeUnknown) after = undefined;
       });
       await this.#journal.write(key, { id, added: true });
-      return { line, status, id };
+      return { row, line, status, id };
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      return { line, status: 'refused', reason: reasonOf(error) };
+      return { row, line, status: 'refused', reason: reasonOf(error) };
     }
   }
 

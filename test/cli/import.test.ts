@@ -33,7 +33,7 @@ describe('plants import', { concurrency: 2 }, () => {
     const app = await startApp(t);
     const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
     const cwd = tempFolder(t);
-    const input = '{"name": "Monstera"}\n{"name": ""}\n';
+    const input = '[{"name": "Monstera"}, {"name": ""}]';
     const under = ['sh', '-c', `printf '%s' '${input}' | exec "$@"`, 'sh'];
     const { status, stdout, stderr } = await run(['plants', 'import', '-', '--json'], {
       env,
@@ -45,8 +45,9 @@ describe('plants import', { concurrency: 2 }, () => {
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-    assert.deepEqual(outcomes[0], { line: 2, status: 'refused', reason: outcomes[0].reason });
-    assert.deepEqual(outcomes[1], { line: 1, status: 'added', id: 1 });
+    const [refused, added, ...others] = outcomes.toSorted((one, other) => other.row - one.row);
+    assert.deepEqual(refused, { row: 2, line: 1, status: 'refused', reason: refused.reason });
+    assert.deepEqual([added, others], [{ row: 1, line: 1, status: 'added', id: 1 }, []]);
     assert.equal(stderr, 'Added 1 plant; 1 row was refused.\n');
   });
 

@@ -21,7 +21,12 @@ describe('an import', { concurrency: 2 }, () => {
     const outcomes = await run(store, rowsOf(100));
     assert.deepEqual(
       outcomes.toSorted((one, other) => one.line - other.line),
-      Array.from({ length: 100 }, (_, at) => ({ line: at + 2, status: 'added', id: at + 1 })),
+      Array.from({ length: 100 }, (_, at) => ({
+        row: at + 1,
+        line: at + 2,
+        status: 'added',
+        id: at + 1,
+      })),
     );
     assert.equal((await store.create({ name: 'next' })).id, 101);
   });
@@ -38,8 +43,8 @@ describe('an import', { concurrency: 2 }, () => {
     const faulty = { line: 9, fault: 'not a row' };
     const outcomes = await run(store, [...plants.map(toRow), faulty]);
     const byLine = outcomes.toSorted((one, other) => one.line - other.line);
-    assert.deepEqual(byLine[0], { line: 2, status: 'added', id: byLine[0]?.id });
-    assert.deepEqual(byLine.at(-1), { line: 9, status: 'refused', reason: 'not a row' });
+    assert.deepEqual(byLine[0], { row: 1, line: 2, status: 'added', id: byLine[0]?.id });
+    assert.deepEqual(byLine.at(-1), { row: 6, line: 9, status: 'refused', reason: 'not a row' });
     assert.match(byLine[1]?.reason ?? '', /^"name" is empty; it must be /);
     assert.match(byLine[2]?.reason ?? '', /^Unknown field "tga"; /);
     assert.deepEqual(await names(), ['good']);

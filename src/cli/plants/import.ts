@@ -24,6 +24,11 @@ interface ImportOptions extends StoreOptions {
   json?: true;
 }
 
+interface Rows {
+  format: 'csv' | 'json';
+  rows: readonly ImportRow[];
+}
+
 const standardInput = 0;
 
 /** Exit status: 1 if a row was refused, 130 if a signal stopped the import. */
@@ -33,7 +38,7 @@ export async function importFile(file: string, options: ImportOptions): Promise<
       'Standard input cannot be both the token and the file. Use --token @FILE.',
     );
   }
-  const rows = readRows(file);
+  const read = readRows(file);
   await withStore(options, async (store) => {
     const { user, store: storeName } = await store.token();
     using journal = openJournal(
@@ -41,18 +46,18 @@ export async function importFile(file: string, options: ImportOptions): Promise<
       options,
       `user ${user} in store ${storeName} at ${options.url}`,
     );
-    await run(store, rows, journal, options);
+    await run(store, read, journal, options);
   });
 }
 
 /** Throws Refusal if the file cannot be imported. */
-function readRows(file: string): ImportRow[] {
+function readRows(file: string): Rows {
   const bytes = new Uint8Array(readFileSync(file === '-' ? standardInput : file));
   try {
     const read = readFile(decodeText(bytes));
-    if (read.format === 'json') return read.rows;
+    if (read.format === 'json') return read;
     assertOnlyFields(read.columns);
-    return rowsOf(read, mappingOf(read.columns));
+    return { format: 'csv', rows: rowsOf(read, mappingOf(read.columns)) };
   } catch (error) {
     if (!(error instanceof InvalidFile)) throw error;
     throw new Refusal(printable(`${file}: ${error.message}`), { cause: error });
@@ -73,14 +78,14 @@ function memoryJournal(): ImportJournal & Disposable {
 
 async function run(
   store: PlantStore,
-  rows: readonly ImportRow[],
+  { format, rows }: Rows,
   journal: ImportJournal,
   { concurrency, json }: ImportOptions,
 ): Promise<void> {
   const stop = new AbortController();
   const onSignal = () => stop.abort();
   for (const signal of terminationSignals) process.once(signal, onSignal);
-  const report = new Report(rows.length, json === true);
+  const report = new Report(rows.length, format, json === true);
   try {
     const { signal } = stop;
     const onWait = (problem: PlantStoreError) => report.waiting(problem);

@@ -1,6 +1,7 @@
 import { Presets, SingleBar } from 'cli-progress';
 import type { PlantStoreError } from '../../client/client.ts';
 import type { ImportOutcome } from '../../client/import.ts';
+import type { ImportFile } from '../../client/rows.ts';
 import { printable } from './printable.ts';
 
 const waitingMessageMs = 5_000;
@@ -12,14 +13,16 @@ const waitingMessageMs = 5_000;
 export class Report {
   readonly #counts = { added: 0, 'already added': 0, refused: 0 };
   readonly #json: boolean;
+  readonly #format: ImportFile['format'];
   readonly #bar: SingleBar | undefined;
   #waitingShownMs = -Infinity;
 
-  constructor(rows: number, json: boolean) {
+  constructor(rows: number, format: ImportFile['format'], json: boolean) {
+    this.#format = format;
     this.#json = json;
     if (!process.stderr.isTTY) return;
-    const format = 'Importing [{bar}] {percentage}% | {value} of {total} rows';
-    this.#bar = new SingleBar({ format, stream: process.stderr }, Presets.legacy);
+    const bar = 'Importing [{bar}] {percentage}% | {value} of {total} rows';
+    this.#bar = new SingleBar({ format: bar, stream: process.stderr }, Presets.legacy);
     this.#bar.start(rows, 0);
   }
 
@@ -28,11 +31,13 @@ export class Report {
   }
 
   add(outcome: ImportOutcome): void {
-    const { line, status, reason } = outcome;
+    const { row, line, status, reason } = outcome;
     this.#counts[status]++;
     this.#bar?.increment();
     if (this.#json) console.log(JSON.stringify(outcome));
-    else if (status === 'refused') this.#print(`line ${line}: ${reason}`);
+    else if (status === 'refused') {
+      this.#print(`${this.#format === 'json' ? `row ${row}, ` : ''}line ${line}: ${reason}`);
+    }
   }
 
   waiting({ detail }: PlantStoreError): void {
