@@ -98,7 +98,8 @@ export class Exporter {
   }
 }
 
-function save(file: Blob, name: string): void {
+/** Saves a file where the browser puts downloads. */
+export function save(file: Blob, name: string): void {
   const href = URL.createObjectURL(file);
   element('a', { href, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000); // the browser may still be writing

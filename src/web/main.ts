@@ -10,6 +10,7 @@ import { byId, onPress, setText, show } from './dom.ts';
 import { Exporter } from './export.ts';
 import { Fields } from './fields.ts';
 import { formatCount, plantCount, tagText } from './format.ts';
+import { ImportDialog } from './import.ts';
 import { PlantDialog } from './plant-dialog.ts';
 import { pageSize, PlantPages, type Plant } from './plant-pages.ts';
 import { Selection } from './selection.ts';
@@ -64,13 +65,20 @@ const addDialog = new AddDialog(connection, (plant) => {
   const row = isShown ? pages?.add(plant) : undefined;
   if (row !== undefined) table.reveal(row, plant.id);
 });
+const importDialog = new ImportDialog(connection, () => {
+  if (!canRead) return;
+  void tags.restart();
+  showPlants();
+});
 const fields = new Fields(() => table.refresh());
 const exporter = new Exporter(connection, () => ({ fields: fields.shown, tag: filter }));
 
 /** Shows the store of a token, from the beginning. */
-function openStore({ scopes }: Token): void {
+function openStore(token: Token): void {
+  const { scopes } = token;
   exporter.stop();
   deletions.reset();
+  void importDialog.use(token);
   canRead = scopes.includes('plants:read');
   canWrite = scopes.includes('plants:write');
   byId('store', HTMLElement).classList.toggle('read-only', !canWrite);

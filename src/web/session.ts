@@ -6,6 +6,7 @@ import { PlantStoreError, type Token } from '../client/client.ts';
 import { serviceUrl, type Connection } from './connection.ts';
 import { byId, onPress, setFacts, setFault, setText, show } from './dom.ts';
 import { formatTime } from './format.ts';
+import { forgetImports } from './import-journal.ts';
 import { findToken, Malformed } from './token.ts';
 
 const key = 'plant-store.token';
@@ -86,6 +87,7 @@ function takeTokenFromAddress(): string | undefined {
 
 function signOut(): void {
   sessionStorage.removeItem(key);
+  forgetImports();
   location.replace(serviceUrl); // loads the page again, so that nothing of the store stays in memory
 }
 

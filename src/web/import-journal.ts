@@ -1,0 +1,149 @@
+/**
+ * The imports of this browser, in IndexedDB: what was done, so that none adds a row twice, and the text of those that
+ * are not complete, so that they can continue after a reload. Signing out deletes all of it.
+ */
+import type { ImportJournal, JournalEntry } from '../client/import.ts';
+import type { Mapping } from '../client/rows.ts';
+
+/** What is imported. An earlier source of the same name is the same file, perhaps with fixed rows. */
+export interface Source {
+  name: string;
+  text: string;
+  /** Undefined for JSON. */
+  mapping: Mapping | undefined;
+}
+
+/** An import as it is stored. It has a source until it is complete. */
+interface Stored {
+  owner: string;
+  name: string;
+  source: Source | undefined;
+}
+
+const databaseName = 'plant-store-imports';
+
+/** The journal of one import. */
+export class PageJournal implements ImportJournal {
+  readonly entries: ReadonlyMap<string, JournalEntry>;
+  readonly #map: Map<string, JournalEntry>;
+  readonly #key: readonly [owner: string, name: string];
+  #pending: { key: string; before: JournalEntry | undefined; entry: JournalEntry }[] = [];
+  #next: Promise<void> | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+
+  private constructor(owner: string, name: string, entries: Map<string, JournalEntry>) {
+    this.#key = [owner, name];
+    this.#map = entries;
+    this.entries = entries;
+  }
+
+  /** Reads the journal of the source with this name. `owner` is a user of a store. */
+  static async open(owner: string, name: string): Promise<PageJournal> {
+    const all = IDBKeyRange.bound([owner, name], [owner, name, []]);
+    const [keys, values] = await transact('entries', 'readonly', (store) => [
+      store.getAllKeys(all),
+      store.getAll(all),
+    ]);
+    const entries = keys.map((key, at): [string, JournalEntry] => {
+      const [, , row] = key as [string, string, string]; // written below
+      return [row, values[at]];
+    });
+    return new PageJournal(owner, name, new Map(entries));
+  }
+
+  /** The source of an import of this owner that is not complete. */
+  static async findUnfinished(owner: string): Promise<Source | undefined> {
+    const range = IDBKeyRange.bound([owner], [owner, []]);
+    const [imports] = await transact('imports', 'readonly', (store) => [store.getAll(range)]);
+    const found: Stored | undefined = imports.find((each: Stored) => each.source !== undefined);
+    return found?.source;
+  }
+
+  /** Makes the import of this source one that can continue; undefined: one that is complete. */
+  async setSource(source: Source | undefined): Promise<void> {
+    const [owner, name] = this.#key;
+    const stored: Stored = { owner, name, source };
+    await transact('imports', 'readwrite', (store) => [store.put(stored)]);
+  }
+
+  /** Forgets every row, so that the import adds all of them. */
+  async clear(): Promise<void> {
+    const all = IDBKeyRange.bound(this.#key, [...this.#key, []]);
+    await transact('entries', 'readwrite', (store) => [store.delete(all)]);
+    this.#map.clear();
+  }
+
+  /** Writes that come while another is stored share a transaction. */
+  write(key: string, entry: JournalEntry): Promise<void> {
+    this.#pending.push({ key, before: this.#map.get(key), entry });
+    this.#map.set(key, entry);
+    if (this.#next === undefined) {
+      this.#next = this.#last.then(() => this.#flush());
+      this.#last = this.#next.catch(() => {});
+    }
+    return this.#next;
+  }
+
+  async #flush(): Promise<void> {
+    const writes = this.#pending;
+    this.#pending = [];
+    this.#next = undefined;
+    await transact('entries', 'readwrite', (store) => {
+      for (const { key, before, entry } of writes) {
+        const place = [...this.#key, key];
+        const found: IDBRequest<JournalEntry | undefined> = store.get(place);
+        found.addEventListener('success', () => {
+          if (JSON.stringify(found.result) === JSON.stringify(before)) store.put(entry, place);
+          else store.transaction.abort();
+        });
+      }
+      return [];
+    }).catch((cause: unknown) => {
+      throw new Error('Another tab imports the same file. Continue there, or close it.', { cause });
+    });
+  }
+}
+
+/** Deletes what this browser stores about imports. */
+export function forgetImports(): void {
+  indexedDB.deleteDatabase(databaseName);
+}
+
+const noStorage =
+  'This browser does not let the page store its progress, which an import needs. Leave private mode.';
+
+let opened: Promise<IDBDatabase> | undefined;
+
+/** Runs requests in one transaction. Resolves to their results when it is on the disk. */
+async function transact<Requests extends readonly IDBRequest[]>(
+  name: 'imports' | 'entries',
+  mode: IDBTransactionMode,
+  work: (store: IDBObjectStore) => readonly [...Requests],
+): Promise<{ [At in keyof Requests]: Requests[At] extends IDBRequest<infer T> ? T : never }> {
+  const database = await (opened ??= open());
+  const transaction = database.transaction(name, mode, { durability: 'strict' });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  transaction.addEventListener('complete', () => resolve());
+  transaction.addEventListener('abort', () => reject(transaction.error));
+  const requests = work(transaction.objectStore(name));
+  await promise;
+  return requests.map(({ result }) => result) as never; // the same order
+}
+
+function open(): Promise<IDBDatabase> {
+  const { promise, resolve, reject } = Promise.withResolvers<IDBDatabase>();
+  const request = indexedDB.open(databaseName, 1);
+  request.addEventListener('upgradeneeded', () => {
+    request.result.createObjectStore('imports', { keyPath: ['owner', 'name'] });
+    request.result.createObjectStore('entries');
+  });
+  request.addEventListener('error', () => reject(new Error(noStorage, { cause: request.error })));
+  request.addEventListener('success', () => {
+    request.result.addEventListener('versionchange', () => {
+      request.result.close(); // another tab deletes the database
+      opened = undefined;
+    });
+    resolve(request.result);
+  });
+  return promise;
+}

@@ -1,0 +1,103 @@
+/**
+ * What the page will import: the rows of a file, its columns, and what they mean.
+ */
+import {
+  mappingOf,
+  readFile,
+  rowsOf,
+  type ImportFile,
+  type Mapping,
+  type ImportRow,
+} from '../client/rows.ts';
+import { byId, element, setText, show } from './dom.ts';
+import { formatCount } from './format.ts';
+
+const shownRows = 5;
+const fields = ['name', 'tag', 'id'] as const;
+
+export type Place = 'Line' | 'Row';
+
+export class ImportPreview {
+  readonly #selects = {
+    name: byId('import-name', HTMLSelectElement),
+    tag: byId('import-tag', HTMLSelectElement),
+    id: byId('import-id', HTMLSelectElement),
+  };
+  #file: ImportFile = { format: 'json', rows: [] };
+
+  constructor() {
+    for (const select of Object.values(this.#selects)) {
+      select.addEventListener('change', () => this.#draw());
+    }
+  }
+
+  /** Shows a text. Throws InvalidFile. */
+  show(name: string, text: string, mapping?: Mapping): void {
+    this.#file = readFile(text);
+    const isCsv = this.#file.format === 'csv';
+    show('import-mapping', isCsv);
+    if (this.#file.format === 'csv') this.#offer(this.#file.columns, mapping);
+    setText('import-source', `${name}: ${rowCount(this.rows.length)}`);
+    this.#draw();
+  }
+
+  /** What counts the rows: JSON can have many on a line. */
+  get place(): Place {
+    return this.#file.format === 'csv' ? 'Line' : 'Row';
+  }
+
+  get rows(): readonly ImportRow[] {
+    const file = this.#file;
+    return file.format === 'json' ? file.rows : rowsOf(file, this.mapping ?? {});
+  }
+
+  /** Undefined for JSON, which has names in each row. */
+  get mapping(): Mapping | undefined {
+    if (this.#file.format === 'json') return undefined;
+    const chosen = fields.map((field) => [field, Number(this.#selects[field].value)] as const);
+    return Object.fromEntries(chosen.filter(([, column]) => column >= 0));
+  }
+
+  #offer(columns: readonly string[], mapping: Mapping = mappingOf(columns)): void {
+    for (const field of fields) {
+      const options = columns.map((column, at) =>
+        element('option', { value: String(at) }, column === '' ? `Column ${at + 1}` : column),
+      );
+      const none = element('option', { value: '-1' }, 'none');
+      this.#selects[field].replaceChildren(...(field === 'name' ? [] : [none]), ...options);
+      // Without a column of that name, the first one is as good a guess as any.
+      this.#selects[field].value = String(mapping[field] ?? (field === 'name' ? 0 : -1));
+    }
+  }
+
+  #draw(): void {
+    const { rows, place } = this;
+    setText('import-place', place);
+    byId('import-rows', HTMLElement).replaceChildren(
+      ...rows
+        .slice(0, shownRows)
+        .map((row, at) =>
+          element(
+            'tr',
+            {},
+            element('td', {}, formatCount(place === 'Line' ? row.line : at + 1)),
+            ...('fault' in row
+              ? [element('td', { colSpan: fields.length, className: 'fault' }, row.fault)]
+              : fields.map((field) => element('td', {}, textOf(row.plant[field])))),
+          ),
+        ),
+    );
+    const more = rows.length - shownRows;
+    setText('import-more', more > 0 ? `and ${formatCount(more)} more` : '');
+    setText('import-submit', `Import ${rowCount(rows.length)}`);
+  }
+}
+
+export function rowCount(count: number): string {
+  return count === 1 ? '1 row' : `${formatCount(count)} rows`;
+}
+
+/** JSON can have anything in place of a text. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
+}

@@ -1,0 +1,106 @@
+/**
+ * Shows how an import goes on, and what was refused.
+ */
+import { writeCsv } from '../client/csv.ts';
+import type { ImportOutcome } from '../client/import.ts';
+import type { ImportRow } from '../client/rows.ts';
+import { byId, element, setText, show } from './dom.ts';
+import { save } from './export.ts';
+import { formatCount } from './format.ts';
+import { textOf, type Place } from './import-preview.ts';
+
+const maxShownRefusals = 200;
+
+export class ImportProgress {
+  readonly #rows: readonly ImportRow[];
+  readonly #lines: readonly string[];
+  readonly #place: Place;
+  readonly #outcomes = new Map<number, ImportOutcome>();
+  readonly #counts = { added: 0, 'already added': 0, refused: 0 };
+  readonly #refusals: ImportOutcome[] = [];
+  #isDrawPlanned = false;
+
+  constructor(rows: readonly ImportRow[], text: string, place: Place) {
+    this.#rows = rows;
+    this.#place = place;
+    setText('import-refused-place', place);
+    this.#lines = text.split(/\r\n|\r|\n/);
+    byId('import-refusals', HTMLElement).replaceChildren();
+    byId('import-bar', HTMLProgressElement).max = Math.max(1, rows.length);
+    this.draw();
+  }
+
+  get added(): number {
+    return this.#counts.added;
+  }
+
+  get total(): number {
+    return this.#rows.length;
+  }
+
+  get done(): number {
+    return this.#outcomes.size;
+  }
+
+  get hasRefused(): boolean {
+    return this.#refusals.length > 0;
+  }
+
+  /** "Added 3 plants; 1 row was refused." */
+  get summary(): string {
+    const { added, 'already added': before, refused } = this.#counts;
+    const parts = [`Added ${added === 1 ? '1 plant' : `${formatCount(added)} plants`}`];
+    if (before > 0)
+      parts.push(`${formatCount(before)} ${before === 1 ? 'was' : 'were'} already added`);
+    if (refused > 0)
+      parts.push(`${formatCount(refused)} ${refused === 1 ? 'row was' : 'rows were'} refused`);
+    return `${parts.join('; ')}.`;
+  }
+
+  /** A row that was done before the import was interrupted keeps its first outcome. */
+  add(outcome: ImportOutcome): void {
+    if (this.#outcomes.has(outcome.row)) return;
+    this.#outcomes.set(outcome.row, outcome);
+    this.#counts[outcome.status]++;
+    if (outcome.status === 'refused') this.#refusals.push(outcome);
+    if (this.#isDrawPlanned) return;
+    this.#isDrawPlanned = true;
+    requestAnimationFrame(() => this.draw());
+  }
+
+  /** Saves the refused rows with their reasons. */
+  saveRefused(name: string): void {
+    const refused = this.#refusals.toSorted((one, other) => one.row - other.row);
+    const records = refused.map(({ row, line, reason = '' }) => {
+      const source = this.#rows[row - 1];
+      const plant: Record<string, unknown> =
+        source && 'plant' in source ? { ...source.plant } : { name: this.#lines[line - 1] };
+      const cells = ['name', 'tag', 'id'].map((field) => textOf(plant[field]));
+      return writeCsv([...cells, line, reason]);
+    });
+    const header = writeCsv(['name', 'tag', 'id', 'line', 'reason']);
+    const file = new Blob([header, ...records], { type: 'text/csv' });
+    save(file, `${name.replace(/\.\w+$/, '')}-refused.csv`);
+  }
+
+  /** Shows the present state. */
+  draw(): void {
+    this.#isDrawPlanned = false;
+    byId('import-bar', HTMLProgressElement).value = this.#outcomes.size;
+    setText('import-added', formatCount(this.#counts.added));
+    setText('import-before', formatCount(this.#counts['already added']));
+    setText('import-refused', formatCount(this.#counts.refused));
+    show('import-refused-list', this.#refusals.length > 0);
+    const list = byId('import-refusals', HTMLElement);
+    const shown = list.childElementCount;
+    for (const { row, line, reason = '' } of this.#refusals.slice(shown, maxShownRefusals)) {
+      const place = formatCount(this.#place === 'Line' ? line : row);
+      list.append(element('tr', {}, element('td', {}, place), element('td', {}, reason)));
+    }
+    const more = this.#refusals.length - maxShownRefusals;
+    setText(
+      'import-refused-more',
+      more > 0 ? `${formatCount(more)} more are in the download.` : '',
+    );
+  }
+}

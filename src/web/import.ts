@@ -1,0 +1,259 @@
+/**
+ * The dialog that adds the plants of a CSV or JSON file: choose, preview, import. An import continues while the dialog
+ * is closed, and after the page was.
+ */
+import type { PlantStore, PlantStoreError, Token } from '../client/client.ts';
+import { importPlants } from '../client/import.ts';
+import { decodeText, type ImportRow } from '../client/rows.ts';
+import { serviceUrl, type Connection } from './connection.ts';
+import { byId, element, onPress, setText, show } from './dom.ts';
+import { formatCount } from './format.ts';
+import { PageJournal, type Source } from './import-journal.ts';
+import { ImportPreview, rowCount } from './import-preview.ts';
+import { ImportProgress } from './import-progress.ts';
+import { announce, toast, type Toast } from './toast.ts';
+
+const pastedName = 'pasted rows';
+/** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */
+const concurrency = 16;
+
+type Step = 'choose' | 'preview' | 'run';
+
+export class ImportDialog {
+  readonly #connection: Connection;
+  readonly #onAdded: () => void;
+  readonly #dialog = byId('import', HTMLDialogElement);
+  readonly #text = byId('import-text', HTMLTextAreaElement);
+  readonly #skip = byId('import-skip', HTMLInputElement);
+  readonly #preview = new ImportPreview();
+  /** The user of a store that the rows are for. Undefined if this user cannot import. */
+  #owner: string | undefined;
+  #source: Source | undefined;
+  #journal: PageJournal | undefined;
+  #progress: ImportProgress | undefined;
+  #stop: AbortController | undefined;
+  #message: Toast | undefined;
+
+  /** `onAdded` is called when an import that has added plants ends. */
+  constructor(connection: Connection, onAdded: () => void) {
+    this.#connection = connection;
+    this.#onAdded = onAdded;
+    for (const id of ['import-open', 'empty-import']) onPress(id, () => this.open());
+    for (const id of ['import-cancel', 'import-hide']) onPress(id, () => this.#dialog.close());
+    for (const id of ['import-back', 'import-again']) onPress(id, () => this.#choose());
+    onPress('import-read', () => this.#read(pastedName, () => this.#text.value));
+    onPress('import-stop', () => this.#stop?.abort());
+    onPress('import-continue', () => this.#run());
+    onPress('import-download', () => this.#progress?.saveRefused(this.#source?.name ?? ''));
+    byId('import-preview', HTMLFormElement).addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#begin();
+    });
+    const input = byId('import-file', HTMLInputElement);
+    input.addEventListener('change', () => {
+      void this.#readFile(input.files?.[0]);
+      input.value = ''; // the same file can be chosen again after it was fixed
+    });
+    this.#dialog.addEventListener('close', () => this.#showMessage());
+    acceptDrops({
+      canDrop: () => this.#owner !== undefined && this.#stop === undefined,
+      onDrop: (file) => {
+        this.open();
+        void this.#readFile(file);
+      },
+    });
+  }
+
+  /** Who uses the page from now on. Offers to continue an import that was interrupted. */
+  async use({ store, user, scopes }: Token): Promise<void> {
+    this.#stop?.abort();
+    this.#message?.close();
+    const canImport = scopes.includes('plants:write') && scopes.includes('plants:read');
+    this.#owner = canImport ? `${serviceUrl.href} ${JSON.stringify([store, user])}` : undefined;
+    for (const id of ['import-open', 'empty-import']) show(id, canImport);
+    if (this.#owner === undefined) return;
+    // Without storage, nothing is unfinished.
+    const source = await PageJournal.findUnfinished(this.#owner).catch(() => undefined);
+    if (source !== undefined) this.#offer(source);
+  }
+
+  open(): void {
+    if (this.#stop === undefined) this.#choose();
+    if (!this.#dialog.open) this.#dialog.showModal();
+    this.#message?.close();
+  }
+
+  #choose(): void {
+    this.#text.value = '';
+    this.#showStep('choose');
+    byId('import-file', HTMLInputElement).focus();
+  }
+
+  async #readFile(file: File | undefined): Promise<void> {
+    if (file === undefined) return;
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    await this.#read(file.name, () => decodeText(bytes));
+  }
+
+  /** Shows what a file contains, or why it cannot be imported. */
+  async #read(name: string, textOf: () => string): Promise<void> {
+    try {
+      const text = textOf();
+      await this.#load({ name, text, mapping: undefined });
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      this.#showStep('choose');
+      this.#fail(error.message);
+      return;
+    }
+    const { size } = this.#journal?.entries ?? { size: 0 };
+    show('import-skip-row', size > 0);
+    setText('import-skip-text', `Skip the rows that an earlier import of “${name}” has added`);
+    this.#skip.checked = true;
+    this.#showStep('preview');
+    byId('import-submit', HTMLButtonElement).focus();
+  }
+
+  async #load(source: Source): Promise<void> {
+    this.#preview.show(source.name, source.text, source.mapping);
+    this.#source = source;
+    this.#journal = await PageJournal.open(this.#owner ?? '', source.name);
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#source === undefined) return;
+    this.#source = { ...this.#source, mapping: this.#preview.mapping };
+    if (!this.#skip.checked) await this.#journal?.clear();
+    await this.#run();
+  }
+
+  async #run(): Promise<void> {
+    const [source, journal] = [this.#source, this.#journal];
+    if (source === undefined || journal === undefined) return;
+    const { signal } = (this.#stop = new AbortController());
+    const { rows } = this.#preview;
+    const progress = (this.#progress = new ImportProgress(rows, source.text, this.#preview.place));
+    this.#showRun(`Importing ${source.name} …`);
+    try {
+      await journal.setSource(source);
+      await this.#connection.run((store) => this.#add(store, rows, journal, signal), { signal });
+      await journal.setSource(undefined);
+      this.#end(progress.summary, { isComplete: true });
+    } catch (error) {
+      if (!signal.aborted) this.#fail(error instanceof Error ? error.message : String(error));
+      this.#end(`Not complete. ${progress.summary}`, { isComplete: false });
+    }
+    if (progress.added > 0) this.#onAdded();
+  }
+
+  async #add(
+    store: PlantStore,
+    rows: readonly ImportRow[],
+    journal: PageJournal,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const onWait = ({ detail }: PlantStoreError) =>
+      setText('import-waiting', `Waiting for the service. ${detail}`);
+    const outcomes = importPlants({ store, rows, journal, concurrency, signal, onWait });
+    for await (const outcome of outcomes) {
+      setText('import-waiting', '');
+      this.#progress?.add(outcome);
+      this.#message?.update(this.#messageText());
+    }
+  }
+
+  #end(text: string, { isComplete }: { isComplete: boolean }): void {
+    this.#stop = undefined;
+    this.#message?.close();
+    this.#progress?.draw();
+    setText('import-waiting', '');
+    setText('import-running', this.#source?.name ?? '');
+    setText('import-done', text);
+    show('import-stop', false);
+    show('import-continue', !isComplete);
+    show('import-download', this.#progress?.hasRefused);
+    show('import-again', isComplete);
+    if (this.#dialog.open) {
+      announce(text);
+      byId(isComplete ? 'import-hide' : 'import-continue', HTMLButtonElement).focus();
+    } else toast(text);
+  }
+
+  /** Says what goes on while the dialog is closed. */
+  #showMessage(): void {
+    if (this.#stop === undefined) return;
+    const button = element('button', { type: 'button' }, 'Show');
+    button.addEventListener('click', () => this.open());
+    this.#message = toast(this.#messageText(), button);
+  }
+
+  #messageText(): string {
+    const { done, total } = this.#progress ?? { done: 0, total: 0 };
+    return `Importing ${this.#source?.name}: ${formatCount(done)} of ${rowCount(total)}`;
+  }
+
+  #offer(source: Source): void {
+    const resume = element('button', { type: 'button' }, 'Continue');
+    const discard = element('button', { type: 'button' }, 'Discard');
+    const message = toast(`The import of ${source.name} is not complete.`, resume, discard);
+    this.#message = message;
+    resume.addEventListener('click', () => void continueImport());
+    discard.addEventListener('click', () => void forget());
+    const forget = async () => {
+      message.close();
+      await (await PageJournal.open(this.#owner ?? '', source.name)).setSource(undefined);
+    };
+    const continueImport = async () => {
+      message.close();
+      await this.#load(source);
+      this.#dialog.showModal();
+      await this.#run();
+    };
+  }
+
+  #showRun(title: string): void {
+    this.#showStep('run');
+    setText('import-running', title);
+    setText('import-done', '');
+    show('import-stop');
+    for (const id of ['import-continue', 'import-download', 'import-again']) show(id, false);
+    byId('import-stop', HTMLButtonElement).focus();
+  }
+
+  #showStep(step: Step): void {
+    for (const each of ['choose', 'preview', 'run']) show(`import-${each}`, each === step);
+    show('import-failure', false);
+  }
+
+  #fail(text: string): void {
+    setText('import-failure', text);
+    show('import-failure');
+  }
+}
+
+/** Makes the whole page a place to drop a file. */
+function acceptDrops({
+  canDrop,
+  onDrop,
+}: {
+  canDrop: () => boolean;
+  onDrop: (file: File) => void;
+}): void {
+  const hasFile = ({ dataTransfer }: DragEvent) => dataTransfer?.types.includes('Files') === true;
+  addEventListener('dragover', (event) => {
+    if (!hasFile(event)) return;
+    event.preventDefault(); // otherwise the browser leaves the page for the file
+    if (event.dataTransfer) event.dataTransfer.dropEffect = canDrop() ? 'copy' : 'none';
+    show('drop-hint', canDrop());
+  });
+  addEventListener('dragleave', ({ relatedTarget }) => {
+    if (relatedTarget === null) show('drop-hint', false);
+  });
+  addEventListener('drop', (event) => {
+    if (!hasFile(event)) return;
+    event.preventDefault();
+    show('drop-hint', false);
+    const file = event.dataTransfer?.files[0];
+    if (file !== undefined && canDrop()) onDrop(file);
+  });
+}

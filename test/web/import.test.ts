@@ -1,0 +1,113 @@
+/**
+ * Importing a file on the page.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { it } from 'node:test';
+import { violations } from '../support/accessibility.ts';
+import { withoutBrowser } from '../support/browser.ts';
+import { choose, done, importInterrupted, submit } from './import.ts';
+import { browserOfFile, namesOf, openStore } from './store.ts';
+
+const browser = browserOfFile();
+const skip = withoutBrowser;
+
+it(
+  'a file is shown, its good rows are added, and the others named and saved',
+  { skip },
+  async (t) => {
+    const store = await openStore(t, browser(), { plants: [] });
+    const { page, errors } = store;
+    await page.getByRole('button', { name: 'Import a file' }).click();
+    assert.deepEqual(await violations(page), []);
+    await choose(page, 'plants.csv', 'Name;Tag\nMonstera;indoor\n"Ficus;\n;herbs\nAloe;\n');
+    await page.getByText('plants.csv: 4 rows').waitFor();
+    assert.deepEqual(await page.locator('#import-rows tr:first-child td').allTextContents(), [
+      '2',
+      'Monstera',
+      'indoor',
+      '',
+    ]);
+    assert.deepEqual(await violations(page), []);
+    await submit(page).press('Enter');
+    await done(page, 'Added 2 plants; 2 rows were refused.');
+    assert.deepEqual(await violations(page), []);
+    const reasons = await page.locator('#import-refusals tr').allInnerTexts();
+    assert.match(reasons[0] ?? '', /^3\s+The quotes do not match\./);
+    assert.match(reasons[1] ?? '', /^4\s+"name" is empty; it must be /);
+
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save refused rows' }).click();
+    const file = await download;
+    assert.equal(file.suggestedFilename(), 'plants-refused.csv');
+    const saved = readFileSync(await file.path(), 'utf8');
+    assert.match(saved, /^name,tag,id,line,reason\n"""Ficus;",,,3,"The quotes /);
+
+    // The fixed file adds only the fixed rows.
+    await page.getByRole('button', { name: 'Another file' }).click();
+    await choose(page, 'plants.csv', 'Name;Tag\nMonstera;indoor\nFicus;\nThyme;herbs\nAloe;\n');
+    assert.ok(await page.getByLabel('Skip the rows').isChecked());
+    await submit(page).click();
+    await done(page, 'Added 2 plants; 2 were already added.');
+    await page.locator('#import-hide').click();
+    await page.locator('#rows').getByText('Thyme').waitFor();
+    assert.deepEqual((await namesOf(store)).toSorted(), ['Aloe', 'Ficus', 'Monstera', 'Thyme']);
+    // The browser reports each refusal.
+    assert.deepEqual(
+      errors.filter((error) => !/status of 400/.test(error)),
+      [],
+    );
+  },
+);
+
+it('columns of other names can be chosen, and rows be added again', { skip }, async (t) => {
+  const store = await openStore(t, browser(), { plants: [] });
+  const { page } = store;
+  const text = 'Notes,Pflanze,Ort\nx,Monstera,Bad\n';
+  for (const expected of ['Added 1 plant.', 'Added 1 plant.']) {
+    await choose(page, 'pflanzen.csv', text);
+    await page.locator('#import-name').selectOption('Pflanze');
+    await page.locator('#import-tag').selectOption('Ort');
+    const skipRows = page.getByLabel('Skip the rows');
+    if (await skipRows.isVisible()) await skipRows.uncheck();
+    await submit(page).click();
+    await done(page, expected);
+    await page.getByRole('button', { name: 'Another file' }).click();
+  }
+  assert.deepEqual(await namesOf(store), ['Monstera', 'Monstera']);
+});
+
+it('rows can be pasted, and a file can be dropped anywhere', { skip }, async (t) => {
+  const store = await openStore(t, browser());
+  const { page, errors } = store;
+  const dataTransfer = await page.evaluateHandle(`
+    const data = new DataTransfer();
+    data.items.add(new File(['[{"name":"Dropped"}]'], 'plants.json'));
+    data`);
+  await page.dispatchEvent('body', 'dragover', { dataTransfer });
+  await page.getByText('Drop the file').waitFor();
+  await page.dispatchEvent('body', 'drop', { dataTransfer });
+  await page.getByText('plants.json: 1 row').waitFor();
+  await submit(page).click();
+  await done(page, 'Added 1 plant.');
+  await page.getByRole('button', { name: 'Another file' }).click();
+  const text = page.getByLabel('Or paste rows');
+  await text.fill('nothing');
+  await page.locator('#import-read').click();
+  await page.getByText('pasted rows: 0 rows').waitFor();
+  await page.locator('#import-back').click();
+  await text.fill('');
+  await page.locator('#import-read').click();
+  await page.getByRole('alert').getByText('The file is empty.').waitFor();
+  await text.fill('name\tid\nPasted\t90');
+  await page.locator('#import-read').click();
+  await submit(page).click();
+  await done(page, 'Added 1 plant.');
+  const names = await namesOf(store);
+  assert.deepEqual(names.slice(-2), ['Dropped', 'Pasted']);
+  assert.deepEqual(errors, []);
+});
+
+it('3,000 rows are added once, although the page is closed half way', { skip }, (t) =>
+  importInterrupted(t, browser(), 3_000),
+);
