@@ -6,7 +6,7 @@ import { withProgress } from './progress.ts';
 
 interface FileOptions {
   database: string;
-  json: boolean;
+  json?: true | undefined;
 }
 
 export async function backup(file: string, options: FileOptions): Promise<void> {

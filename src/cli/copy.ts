@@ -14,7 +14,7 @@ interface CopyOptions {
   from: string;
   to: string;
   resume: boolean;
-  json: boolean;
+  json?: true | undefined;
 }
 
 /** Number of rows that are read into memory and then written together. */

@@ -7,7 +7,9 @@ import { Argument, Command, CommanderError, Option } from '@commander-js/extra-t
 import { roles, scopes } from '../access.ts';
 import { Name, Tag } from '../plant.ts';
 import {
+  examples,
   flag,
+  jsonFlag,
   maxDuration,
   parseBaseUrl,
   parseDatabaseUrl,
@@ -54,7 +56,7 @@ function program() {
     // An error quotes mistyped arguments, which can contain a password.
     .configureOutput({ writeErr: (text) => process.stderr.write(replacePasswords(text, ':...')) })
     .showHelpAfterError('(add --help for usage)')
-    .addHelpText('after', examples('plant-store serve', 'plant-store token create alice'))
+    .addHelpText('after', examples(['plant-store serve', 'plant-store token create alice']))
     .hook('preSubcommand', (_, command) => refuseFlagsOfNpm(command));
 
   plantStore
@@ -96,18 +98,18 @@ function program() {
     )
     .addHelpText(
       'after',
-      examples(
+      examples([
         'plant-store serve',
         'plant-store serve --port 8081 --database sqlite:/var/lib/plants.db',
         'plant-store serve --workers auto --base-url https://plants.example/api',
-      ),
+      ]),
     )
     .action(async (options) => (await import('./serve.ts')).serve(options));
 
   const token = plantStore
     .command('token')
     .description('create, list and revoke tokens')
-    .addHelpText('after', examples('plant-store token create alice', 'plant-store token list'));
+    .addHelpText('after', examples(['plant-store token create alice', 'plant-store token list']));
 
   token
     .command('create')
@@ -140,14 +142,14 @@ function program() {
     .addOption(
       new Option('--yes', 'create a new database, store or user without asking').default(false),
     )
-    .addOption(jsonFlag())
+    .addOption(jsonFlag('print the result as one line of JSON'))
     .addHelpText(
       'after',
-      examples(
+      examples([
         'plant-store token create alice',
         'plant-store token create bob --store north --role manager',
         "plant-store token create shop --scope plants:read --expires 90d --label 'shop window'",
-      ),
+      ]),
     )
     .action(async (user, options) => (await import('./token.ts')).createToken(user, options));
 
@@ -156,10 +158,10 @@ function program() {
     .description('list tokens, including expired and revoked ones')
     .addOption(databaseFlag())
     .addOption(storeFlag('list only the tokens of this store'))
-    .addOption(jsonFlag())
+    .addOption(jsonFlag('print the result as one line of JSON'))
     .addHelpText(
       'after',
-      examples('plant-store token list --store north', 'plant-store token list --json'),
+      examples(['plant-store token list --store north', 'plant-store token list --json']),
     )
     .action(async (options) => (await import('./token.ts')).listTokens(options));
 
@@ -168,21 +170,21 @@ function program() {
     .description('revoke a token immediately')
     .addArgument(new Argument('<id>', 'id of the token, as shown by "token list"'))
     .addOption(databaseFlag())
-    .addOption(jsonFlag())
-    .addHelpText('after', examples('plant-store token revoke 22894e9580395e64'))
+    .addOption(jsonFlag('print the result as one line of JSON'))
+    .addHelpText('after', examples(['plant-store token revoke 22894e9580395e64']))
     .action(async (id, options) => (await import('./token.ts')).revokeToken(id, options));
 
   plantStore
     .command('migrate')
     .description('create a database or upgrade its schema (serve also does this)')
     .addOption(databaseFlag())
-    .addOption(jsonFlag())
+    .addOption(jsonFlag('print the result as one line of JSON'))
     .addHelpText(
       'after',
-      examples(
+      examples([
         'plant-store migrate',
         'plant-store migrate --database postgres://plants@db.example/plants',
-      ),
+      ]),
     )
     .action(async (options) => (await import('./migrate.ts')).migrate(options));
 
@@ -191,8 +193,8 @@ function program() {
     .description('back up an SQLite database, even while it is in use, and verify the copy')
     .addArgument(new Argument('<file>', 'path of the backup; must not exist'))
     .addOption(databaseFlag())
-    .addOption(jsonFlag())
-    .addHelpText('after', examples('plant-store backup plants.backup'))
+    .addOption(jsonFlag('print the result as one line of JSON'))
+    .addHelpText('after', examples(['plant-store backup plants.backup']))
     .action(async (file, options) => (await import('./backup.ts')).backup(file, options));
 
   plantStore
@@ -200,8 +202,11 @@ function program() {
     .description('replace an SQLite database with a backup; stop the service first')
     .addArgument(new Argument('<file>', 'path of the backup'))
     .addOption(databaseFlag())
-    .addOption(jsonFlag())
-    .addHelpText('after', examples('plant-store restore plants.backup --database sqlite:plants.db'))
+    .addOption(jsonFlag('print the result as one line of JSON'))
+    .addHelpText(
+      'after',
+      examples(['plant-store restore plants.backup --database sqlite:plants.db']),
+    )
     .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
 
   plantStore
@@ -216,13 +221,13 @@ function program() {
         .makeOptionMandatory(),
     )
     .addOption(new Option('--resume', 'resume an interrupted copy').default(false))
-    .addOption(jsonFlag())
+    .addOption(jsonFlag('print the result as one line of JSON'))
     .addHelpText(
       'after',
-      examples(
+      examples([
         'plant-store copy --from sqlite:plant-store.db --to postgres://plants@db.example/plants',
         'plant-store copy --from sqlite:plant-store.db --to sqlite:other.db --resume',
-      ),
+      ]),
     )
     .action(async (options) => (await import('./copy.ts')).copy(options));
 
@@ -234,14 +239,6 @@ function databaseFlag() {
   return flag('--database <url>', 'address of the database: sqlite:PATH or postgres://...')
     .argParser(parseDatabaseUrl)
     .default(defaultDatabase, defaultDatabase); // a description, so that --help shows it without quotes
-}
-
-function jsonFlag() {
-  return new Option('--json', 'print the result as one line of JSON').default(false);
-}
-
-function examples(...commands: string[]): string {
-  return ['\nExamples:', ...commands.map((command) => `  ${command}`)].join('\n');
 }
 
 function storeFlag(description: string) {

@@ -7,6 +7,7 @@ import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
 import { UsageError } from '../refusal.ts';
+import { program } from './program.ts';
 
 const maxWorkers = 256;
 
@@ -17,6 +18,16 @@ export const maxDuration = 999_999;
 export function flag<const Flags extends string>(flags: Flags, description: string): Option<Flags> {
   const option = new Option(flags, description);
   return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);
+}
+
+export function jsonFlag(description: string) {
+  return new Option('--json', description);
+}
+
+/** The end of a help page. In the examples, `plant-store` becomes what the reader has to type. */
+export function examples(lines: readonly string[]): string {
+  const shown = lines.map((line) => line.replaceAll('plant-store ', `${program} `));
+  return `\nExamples:\n${shown.map((line) => `  $ ${line}\n`).join('')}`;
 }
 
 export function parseDatabaseUrl(text: string): string {

@@ -4,7 +4,11 @@
 import { fstatSync, writeFileSync } from 'node:fs';
 
 /** Prints the result of a command: `value` as one line of JSON with --json, otherwise the text for people. */
-export function printResult({ json }: { json: boolean }, value: object, text: string): void {
+export function printResult(
+  { json }: { json?: true | undefined },
+  value: object,
+  text: string,
+): void {
   console.log(json ? JSON.stringify(value) : text);
 }
 

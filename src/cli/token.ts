@@ -22,7 +22,7 @@ interface CreateOptions extends NewTokenOptions {
   database: string;
   /** Creates whatever is new without a question. */
   yes: boolean;
-  json: boolean;
+  json?: true | undefined;
 }
 
 /**
@@ -111,7 +111,7 @@ const header = ['ID', 'STORE', 'USER', 'ROLE', 'SCOPES', 'CREATED', 'EXPIRES', '
 export async function listTokens(options: {
   database: string;
   store?: string | undefined;
-  json: boolean;
+  json?: true | undefined;
 }): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const all: TokenRecord[] = [];
@@ -126,7 +126,7 @@ export async function listTokens(options: {
 
 export async function revokeToken(
   id: string,
-  options: { database: string; json: boolean },
+  options: { database: string; json?: true | undefined },
 ): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const token = await storage.revokeToken(id, Date.now());

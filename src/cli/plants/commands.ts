@@ -4,8 +4,7 @@
 import { Argument, InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { maxId } from '../../ids.ts';
 import { plantFields, type PlantField } from '../../plant.ts';
-import { flag, parseBaseUrl, parseInteger } from '../options.ts';
-import { program } from '../program.ts';
+import { examples, flag, jsonFlag, parseBaseUrl, parseInteger } from '../options.ts';
 
 const maxLimit = 2_147_483_647;
 const maxConcurrency = 1_000;
@@ -28,7 +27,7 @@ export function addPlantsCommands(plantStore: Command): void {
         parseInteger(text, 1, maxLimit),
       ),
     )
-    .addOption(jsonSwitch('print a JSON array, also on a terminal'))
+    .addOption(jsonFlag('print a JSON array, also on a terminal'))
     .addOption(csvSwitch())
     .addHelpText('after', () =>
       examples([
@@ -51,7 +50,7 @@ export function addPlantsCommands(plantStore: Command): void {
         parseId,
       ),
     )
-    .addOption(jsonSwitch('print the plant as JSON, also on a terminal'))
+    .addOption(jsonFlag('print the plant as JSON, also on a terminal'))
     .addHelpText('after', () =>
       examples([
         'plant-store plants add Monstera --tag indoor',
@@ -66,7 +65,7 @@ export function addPlantsCommands(plantStore: Command): void {
     .addArgument(new Argument('<id...>', 'ids of the plants').argParser(parseIds))
     .addOption(urlFlag())
     .addOption(tokenFlag())
-    .addOption(jsonSwitch('print a line of JSON for each plant'))
+    .addOption(jsonFlag('print a line of JSON for each plant'))
     .addHelpText('after', () =>
       examples([
         'plant-store plants rm 40 41',
@@ -83,7 +82,7 @@ export function addPlantsCommands(plantStore: Command): void {
     .addOption(tokenFlag())
     .addOption(fieldsFlag())
     .addOption(tagFilterFlag())
-    .addOption(jsonSwitch('write JSON; the default unless the name of the file ends with .csv'))
+    .addOption(jsonFlag('write JSON; the default unless the name of the file ends with .csv'))
     .addOption(csvSwitch())
     .addHelpText('after', () =>
       examples([
@@ -107,7 +106,7 @@ export function addPlantsCommands(plantStore: Command): void {
     .addOption(
       flag('--journal <file>', 'records the rows that were added; usually FILE.import-journal'),
     )
-    .addOption(jsonSwitch('print a line of JSON for each row'))
+    .addOption(jsonFlag('print a line of JSON for each row'))
     .addHelpText('after', () =>
       examples([
         'plant-store plants import plants.csv',
@@ -141,17 +140,8 @@ function tagFilterFlag() {
   return flag('--tag <text>', 'only plants with exactly this tag');
 }
 
-function jsonSwitch(description: string) {
-  return new Option('--json', description);
-}
-
 function csvSwitch() {
   return new Option('--csv', 'write CSV').conflicts('json');
-}
-
-function examples(lines: readonly string[]): string {
-  const shown = lines.map((line) => line.replaceAll('plant-store plants', `${program} plants`));
-  return `\nExamples:\n${shown.map((line) => `  $ ${line}\n`).join('')}`;
 }
 
 function parseFields(text: string): PlantField[] {
