@@ -1,6 +1,6 @@
 /**
  * Scrolls the page through a long list: `npm run bench:page [plants]`. It prints the heap of the page on the way and
- * the longest frame. The heap must stay flat, and no frame may take more than 50 ms of work.
+ * the most work in a frame. The heap must stay flat, and no frame may have more than 50 ms of work.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -55,7 +55,9 @@ async function measure(link: string): Promise<void> {
   console.log(`\nAfter ${jumps} jumps:`);
   await report(page, debug);
   const { longestMs, over } = (await page.evaluate('window.frames_')) as Frames;
-  console.log(`\nLongest frame: ${longestMs.toFixed(0)} ms; over ${maxFrameMs} ms: ${over}`);
+  console.log(
+    `\nLongest work in a frame: ${longestMs.toFixed(0)} ms; frames over ${maxFrameMs} ms: ${over}`,
+  );
   if (over > 0) process.exitCode = 1;
   await browser.close();
 }
@@ -65,14 +67,19 @@ interface Frames {
   over: number;
 }
 
-/** Counts the frames that took long. The browser reports those with at least 50 ms of work. */
+/**
+ * Measures the work of the frames that took long, which are those that the browser reports: its scripts, its layout
+ * and its painting. The rest of a frame is time in which it waited for a core.
+ */
 async function watchFrames(page: Page): Promise<void> {
   await page.evaluate(`
     window.frames_ = { longestMs: 0, over: 0 };
     new PerformanceObserver((list) => {
-      for (const { duration } of list.getEntries()) {
-        frames_.longestMs = Math.max(frames_.longestMs, duration);
-        if (duration > ${maxFrameMs}) frames_.over++;
+      for (const { startTime, duration, styleAndLayoutStart, scripts } of list.getEntries()) {
+        const layoutMs = styleAndLayoutStart === 0 ? 0 : startTime + duration - styleAndLayoutStart;
+        const workMs = scripts.reduce((sum, script) => sum + script.duration, layoutMs);
+        frames_.longestMs = Math.max(frames_.longestMs, workMs);
+        if (workMs > ${maxFrameMs}) frames_.over++;
       }
     }).observe({ type: 'long-animation-frame' });`);
 }

@@ -3,10 +3,12 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { Storage } from '../../src/storage.ts';
 import { startApp, type TestApp, type TokenOptions } from '../support/app.ts';
 import { launchBrowser, openPage, withoutBrowser } from '../support/browser.ts';
+import { until } from '../support/until.ts';
 
 export interface TestPlant {
   name: string;
@@ -72,8 +74,15 @@ export function toast(page: Page, text: string): Locator {
 }
 
 /** The names in the table, from the top. */
-export async function namesIn(page: Page): Promise<string[]> {
+async function namesIn(page: Page): Promise<string[]> {
   return page.locator('#rows .row:not(.loading) .name').allTextContents();
+}
+
+/** Waits until the table shows these names: it draws changes with the next frame. */
+export async function assertNames(page: Page, names: readonly string[]): Promise<void> {
+  await until(`the table shows ${names.join(', ')}`, async () =>
+    isDeepStrictEqual(await namesIn(page), names),
+  );
 }
 
 /** The names of all plants that alice's store has. */
