@@ -30,6 +30,7 @@ import { Connection } from '../support/connection.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { exchange, request } from '../support/raw.ts';
 import { tempFolder } from '../support/temp.ts';
+import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
 import { until } from '../support/until.ts';
 
 const livez = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n';
@@ -304,11 +305,8 @@ describe('serve with TLS flags that are wrong', { concurrency: 2 }, () => {
     assert.ok(readFileSync(sound.cert, 'utf8').startsWith('-----BEGIN'));
   });
 
-  it('exits with 1 if the user of the service cannot read the key', async (t) => {
-    // Root can read everything, so the command runs as another user then.
-    const unprivileged = process.getuid?.() === 0 ? { uid: 65_534 } : {};
-    const { status: canRun } = await run(['--version'], unprivileged).catch(() => ({ status: 1 }));
-    if (canRun !== 0) return t.skip('an unprivileged user cannot run the program in this folder');
+  const skip = withoutUnprivileged;
+  it('exits with 1 if the user of the service cannot read the key', { skip }, async (t) => {
     const { url } = databaseFile(t);
     const sound = makeCertificate(tempFolder(t), 'sound');
     chmodSync(sound.key, 0);

@@ -13,10 +13,11 @@ import { call } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
+import { withoutUnprivileged } from '../support/unprivileged.ts';
 
 const unit = readFileSync(new URL('../../deploy/plant-store.service', import.meta.url), 'utf8');
-const isRoot = process.getuid?.() === 0;
 const nobody = 65_534;
+const noOtherUser = (process.getuid?.() !== 0 && 'needs root') || withoutUnprivileged;
 const noSystemd =
   spawnSync('systemd-analyze', ['--version']).error !== undefined && 'systemd is not installed';
 const noStrace = spawnSync('strace', ['-V']).error !== undefined && 'strace is not installed';
@@ -40,7 +41,7 @@ it('the unit waits for a graceful stop, and does not restart after a disk failur
 
 it(
   'the unit allows every system call of the service',
-  { skip: noSystemd || noStrace || (!isRoot && 'needs root') },
+  { skip: noSystemd || noStrace || noOtherUser },
   async (t) => {
     const { folder, url } = databaseFile(t);
     chownSync(folder, nobody, nobody);
@@ -68,7 +69,7 @@ it(
 
 it(
   'root can create tokens for a service that runs as another user',
-  { skip: !isRoot && 'needs root' },
+  { skip: noOtherUser },
   async (t) => {
     const { folder, url } = databaseFile(t);
     chownSync(folder, nobody, nobody);

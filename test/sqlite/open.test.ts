@@ -17,6 +17,7 @@ import { Refusal } from '../../src/refusal.ts';
 import { run, runOk } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
+import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
 
 const create = { create: true };
 const dontCreate = { create: false };
@@ -192,14 +193,10 @@ describe('a database is refused', () => {
   });
 });
 
+const skip = withoutUnprivileged;
 // In parallel, because most of the time is spent waiting.
-describe('an inaccessible database is refused', { concurrency: true }, () => {
-  // Root can write everywhere, so the command runs as another user then.
-  const unprivileged = process.getuid?.() === 0 ? { uid: 65_534 } : {};
-
+describe('an inaccessible database is refused', { concurrency: true, skip }, () => {
   async function refusal(t: TestContext, prepare: (folder: string, path: string) => void) {
-    const { status } = await run(['--version'], unprivileged).catch(() => ({ status: null }));
-    if (status !== 0) return t.skip('an unprivileged user cannot run the program in this folder');
     const folder = join(tempFolder(t), 'store');
     const path = join(folder, 'plants.db');
     mkdirSync(folder);
