@@ -10,6 +10,8 @@ import { formatCount } from './format.ts';
 import { textOf, type Place } from './import-preview.ts';
 
 const maxShownRefusals = 200;
+/** Drawing every row would cost more than adding it. */
+const drawEveryMs = 100;
 
 export class ImportProgress {
   readonly #rows: readonly ImportRow[];
@@ -18,9 +20,11 @@ export class ImportProgress {
   readonly #outcomes = new Map<number, ImportOutcome>();
   readonly #counts = { added: 0, 'already added': 0, refused: 0 };
   readonly #refusals: ImportOutcome[] = [];
+  readonly #onDraw: () => void;
   #isDrawPlanned = false;
 
-  constructor(rows: readonly ImportRow[], text: string, place: Place) {
+  constructor(rows: readonly ImportRow[], text: string, place: Place, onDraw: () => void) {
+    this.#onDraw = onDraw;
     this.#rows = rows;
     this.#place = place;
     setText('import-refused-place', place);
@@ -65,7 +69,7 @@ export class ImportProgress {
     if (outcome.status === 'refused') this.#refusals.push(outcome);
     if (this.#isDrawPlanned) return;
     this.#isDrawPlanned = true;
-    requestAnimationFrame(() => this.draw());
+    setTimeout(() => this.draw(), drawEveryMs);
   }
 
   /** Saves the refused rows with their reasons. */
@@ -97,6 +101,7 @@ export class ImportProgress {
       const place = formatCount(this.#place === 'Line' ? line : row);
       list.append(element('tr', {}, element('td', {}, place), element('td', {}, reason)));
     }
+    this.#onDraw();
     const more = this.#refusals.length - maxShownRefusals;
     setText(
       'import-refused-more',

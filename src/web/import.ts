@@ -33,6 +33,7 @@ export class ImportDialog {
   #progress: ImportProgress | undefined;
   #stop: AbortController | undefined;
   #message: Toast | undefined;
+  #waiting = '';
 
   /** `onAdded` is called when an import that has added plants ends. */
   constructor(connection: Connection, onAdded: () => void) {
@@ -67,6 +68,9 @@ export class ImportDialog {
   /** Who uses the page from now on. Offers to continue an import that was interrupted. */
   async use({ store, user, scopes }: Token): Promise<void> {
     this.#stop?.abort();
+    this.#stop = undefined;
+    this.#journal = undefined;
+    this.#dialog.close();
     this.#message?.close();
     const canImport = scopes.includes('plants:write') && scopes.includes('plants:read');
     this.#owner = canImport ? `${serviceUrl.href} ${JSON.stringify([store, user])}` : undefined;
@@ -132,7 +136,15 @@ export class ImportDialog {
     if (source === undefined || journal === undefined) return;
     const { signal } = (this.#stop = new AbortController());
     const { rows } = this.#preview;
-    const progress = (this.#progress = new ImportProgress(rows, source.text, this.#preview.place));
+    const progress = (this.#progress = new ImportProgress(
+      rows,
+      source.text,
+      this.#preview.place,
+      () => {
+        setText('import-waiting', this.#waiting);
+        this.#message?.update(this.#messageText());
+      },
+    ));
     this.#showRun(`Importing ${source.name} …`);
     try {
       await journal.setSource(source);
@@ -141,6 +153,7 @@ export class ImportDialog {
       this.#end(progress.summary, { isComplete: true });
     } catch (error) {
       if (!signal.aborted) this.#fail(error instanceof Error ? error.message : String(error));
+      if (this.#journal !== journal) return; // another user has opened a store
       this.#end(`Not complete. ${progress.summary}`, { isComplete: false });
     }
     if (progress.added > 0) this.#onAdded();
@@ -152,21 +165,22 @@ export class ImportDialog {
     journal: PageJournal,
     signal: AbortSignal,
   ): Promise<void> {
-    const onWait = ({ detail }: PlantStoreError) =>
-      setText('import-waiting', `Waiting for the service. ${detail}`);
+    const onWait = ({ detail }: PlantStoreError) => {
+      this.#waiting = `Waiting for the service. ${detail}`;
+      this.#progress?.draw();
+    };
     const outcomes = importPlants({ store, rows, journal, concurrency, signal, onWait });
     for await (const outcome of outcomes) {
-      setText('import-waiting', '');
+      this.#waiting = '';
       this.#progress?.add(outcome);
-      this.#message?.update(this.#messageText());
     }
   }
 
   #end(text: string, { isComplete }: { isComplete: boolean }): void {
     this.#stop = undefined;
-    this.#message?.close();
+    this.#waiting = '';
     this.#progress?.draw();
-    setText('import-waiting', '');
+    this.#message?.close();
     setText('import-running', this.#source?.name ?? '');
     setText('import-done', text);
     show('import-stop', false);

@@ -4,9 +4,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
+import { hashToken, tokenId } from '../../src/token.ts';
 import { violations } from '../support/accessibility.ts';
 import { withoutBrowser } from '../support/browser.ts';
-import { choose, done, importInterrupted, submit } from './import.ts';
+import { choose, done, importInterrupted, submit, untilAdded } from './import.ts';
 import { browserOfFile, namesOf, openStore } from './store.ts';
 
 const browser = browserOfFile();
@@ -108,6 +109,60 @@ it('rows can be pasted, and a file can be dropped anywhere', { skip }, async (t)
   assert.deepEqual(errors, []);
 });
 
-it('3,000 rows are added once, although the page is closed half way', { skip }, (t) =>
-  importInterrupted(t, browser(), 3_000),
+it('works by keyboard alone, on a telephone in the dark', { skip }, async (t) => {
+  const context = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' } as const;
+  const { page } = await openStore(t, browser(), { plants: [], context });
+  await page.getByRole('button', { name: 'Import a file' }).press('Enter');
+  const chooser = page.waitForEvent('filechooser');
+  await page.keyboard.press('Enter');
+  const text = 'name,tag\nA name that is not short,indoor\n,\n,indoor\n';
+  const file = { name: 'plants.csv', mimeType: 'text/csv', buffer: Buffer.from(text) };
+  await (await chooser).setFiles(file);
+  await page.getByText('plants.csv: 2 rows').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.keyboard.press('Enter');
+  await done(page, 'Added 1 plant; 1 row was refused.');
+  assert.deepEqual(await violations(page), []);
+  const [scroll, client] = await page.evaluate<[number, number]>(
+    '[document.querySelector("#import").scrollWidth, document.querySelector("#import").clientWidth]',
+  );
+  assert.ok(scroll <= client, 'nothing is cut off at the side');
+  await page.keyboard.press('Enter');
+  await page.locator('#import').waitFor({ state: 'hidden' });
+});
+
+it('continues with another token after the first was revoked', { skip }, async (t) => {
+  const store = await openStore(t, browser(), { plants: [] });
+  const { page, app } = store;
+  const lines = Array.from({ length: 400 }, (_, at) => `Plant ${at}`);
+  await choose(page, 'plants.csv', ['name', ...lines].join('\n'));
+  await submit(page).click();
+  await untilAdded(page, 50);
+  await app.storage.revokeToken(tokenId(hashToken(store.token)), Date.now());
+  await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
+  const token = await app.token('alice');
+  await page.locator('#renew-token').fill(token);
+  await page.keyboard.press('Enter');
+  await done(page, 'Added');
+  assert.deepEqual((await namesOf({ ...store, token })).toSorted(), lines.toSorted());
+});
+
+it('ends without a word if the next token is of another user', { skip }, async (t) => {
+  const store = await openStore(t, browser(), { plants: [] });
+  const { page, app } = store;
+  const lines = Array.from({ length: 400 }, (_, at) => `Plant ${at}`);
+  await choose(page, 'plants.csv', ['name', ...lines].join('\n'));
+  await submit(page).click();
+  await untilAdded(page, 50);
+  await app.storage.revokeToken(tokenId(hashToken(store.token)), Date.now());
+  const token = await app.token('bob');
+  await page.locator('#renew-token').fill(token);
+  await page.keyboard.press('Enter');
+  await page.locator('#import').waitFor({ state: 'hidden' });
+  await page.getByRole('button', { name: 'bob' }).waitFor();
+  assert.deepEqual(await namesOf({ ...store, token }), []);
+});
+
+it('1,500 rows are added once, although the page is closed half way', { skip }, (t) =>
+  importInterrupted(t, browser(), 1_500),
 );

@@ -27,7 +27,8 @@ export async function done(page: Page, text: string): Promise<void> {
   await page.locator('#import-done').getByText(text).waitFor({ timeout: timeoutMs });
 }
 
-async function untilAdded(page: Page, count: number): Promise<void> {
+/** Waits until the dialog shows that many added rows. */
+export async function untilAdded(page: Page, count: number): Promise<void> {
   const shown = page.locator('#import-added');
   const isAdded = async () => Number((await shown.innerText()).replaceAll(',', '')) >= count;
   await until(`${count} rows are added`, isAdded, timeoutMs);
