@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 import { isLocked, isSqliteError } from './errors.ts';
@@ -55,6 +56,7 @@ export class Journal<Entry extends object> {
 }
 
 function openJournal(path: string, owner: string): DatabaseSync {
+  closeSync(openSync(path, 'a', 0o600)); // it contains plants, so only its owner can read it
   const database = new DatabaseSync(path);
   try {
     // The exclusive lock ends with the process, also after kill -9.

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { startApp } from '../support/app.ts';
@@ -82,6 +82,7 @@ describe('plants import', { concurrency: 2 }, () => {
       /^error: .*import-journal is the journal of an import to user alice in store main at .*, not to user bob /,
     );
     assert.match(await failure([file, '--journal', file]), /^error: The journal .* cannot be used/);
+    assert.equal(statSync(journal).mode & 0o777, 0o600);
     assert.equal(
       await runOk(['plants', 'import', file], { env }),
       'Added 0 plants; 1 was already added.',

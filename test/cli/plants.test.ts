@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { startApp } from '../support/app.ts';
@@ -75,6 +75,26 @@ describe('plants', { concurrency: 2 }, () => {
     assert.equal(await ok('list'), '[]');
   });
 
+  it('take every setting from its variable', async (t) => {
+    const { env, ok } = await setUp(t);
+    const file = join(tempFolder(t), 'plants.csv');
+    writeFileSync(file, 'name\nAloe\n');
+    const runWith = (args: string[], more: Record<string, string>) =>
+      runOk(['plants', ...args], { env: { ...env, ...more } });
+    await runWith(['add', 'Monstera'], { PLANT_STORE_TAG: 'a', PLANT_STORE_ID: '7' });
+    await ok('add', 'Ficus', '--tag', 'a');
+    const selection = {
+      PLANT_STORE_FIELDS: 'name,id',
+      PLANT_STORE_TAG: 'a',
+      PLANT_STORE_LIMIT: '1',
+    };
+    assert.equal(await runWith(['list', '--csv'], selection), 'name,id\nMonstera,7');
+    const journal = `${file}.other`;
+    const settings = { PLANT_STORE_CONCURRENCY: '1', PLANT_STORE_JOURNAL: journal };
+    assert.equal(await runWith(['import', file], settings), 'Added 1 plant.');
+    assert.ok(existsSync(journal));
+  });
+
   it('list prints an aligned table on a terminal, and hides no control character', async (t) => {
     const { env, add } = await setUp(t);
     await add(['🪴', '日本語', 'e\u0301', 'a\u202eb', '👩‍🌾 x'], 'T');
@@ -104,6 +124,16 @@ describe('plants', { concurrency: 2 }, () => {
     child.stdout.destroy();
     child.stderr.setEncoding('utf8').on('data', (text) => assert.fail(String(text)));
     assert.deepEqual(await once(child, 'close'), [1, null]);
+  });
+
+  it('import shows a bar on a terminal only, and refusals above it', async (t) => {
+    const { env } = await setUp(t);
+    const file = join(tempFolder(t), 'plants.csv');
+    writeFileSync(file, 'name\nAloe\n" "x\n');
+    const shown = await onTerminal(['plants', 'import', file], env);
+    assert.match(shown, /\r\x1b\[Kline 3: The quotes do not match\./);
+    assert.match(shown, / 100% \| 2 of 2 rows/);
+    assert.match(shown, /\nAdded 1 plant; 1 row was refused\.\n$/);
   });
 
   it('export writes a complete file or none, which import reads', async (t) => {
