@@ -116,10 +116,23 @@ export class Importer {
         base = outcome.id;
         continue;
       }
-      this.#block = { first: id - left.length, last: id - 1 };
+      this.#block = { first: await this.#firstFree(id - left.length, id), last: id - 1 };
       await this.#journal.write(blockKey, this.#block);
       return;
     }
+  }
+
+  /** The id after the last plant between the two ids: others were assigned those before the second was taken. */
+  #firstFree(first: number, last: number): Promise<number> {
+    return this.#patience.repeat(async () => {
+      let free = first;
+      const options = { after: first - 1, fields: ['id'], signal: this.#signal } as const;
+      for await (const { id } of this.#store.list(options)) {
+        if (id >= last) break;
+        free = id + 1;
+      }
+      return free;
+    });
   }
 
   async #resume(task: Task): Promise<ImportOutcome | undefined> {

@@ -131,7 +131,7 @@ describe('plants', { concurrency: 2 }, () => {
     const file = join(tempFolder(t), 'plants.csv');
     writeFileSync(file, 'name\nAloe\n" "x\n');
     const shown = await onTerminal(['plants', 'import', file], env);
-    assert.match(shown, /\r\x1b\[Kline 3: The quotes do not match\./);
+    assert.ok(shown.includes('\r\u001b[Kline 3: The quotes do not match.'), shown);
     assert.match(shown, / 100% \| 2 of 2 rows/);
     assert.match(shown, /\nAdded 1 plant; 1 row was refused\.\n$/);
   });

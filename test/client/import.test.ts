@@ -131,6 +131,31 @@ describe('an import', { concurrency: 2 }, () => {
     assert.deepEqual(await names(), all.map(({ plant }) => plant.name).toSorted());
   });
 
+  it('takes no equal plant of another client for a row whose request was lost', async (t) => {
+    const { app, store: other, names } = await start(t);
+    const token = await app.token('alice');
+    let isFirst = true;
+    let isLost = false;
+    const store = new PlantStore({
+      url: app.address,
+      token,
+      async fetch(url, init) {
+        if (init.method === 'POST' && isFirst) {
+          isFirst = false;
+          for (const { plant } of rowsOf(5)) await other.create(plant);
+        }
+        if (!isLost && String(init.body).includes('"Plant 1"')) {
+          isLost = true;
+          throw new TypeError('lost');
+        }
+        return fetch(url, init);
+      },
+    });
+    await run(store, rowsOf(20));
+    const expected = [...rowsOf(20), ...rowsOf(5)].map(({ plant }) => plant.name);
+    assert.deepEqual(await names(), expected.toSorted());
+  });
+
   for (const role of ['manager', 'member'] as const) {
     it(`of a ${role} adds each row once if it is stopped and its connections are cut`, async (t) => {
       await interrupted(t, role, 1);

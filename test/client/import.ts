@@ -29,10 +29,10 @@ export async function interrupted(t: TestContext, role: Role, seed: number): Pro
   const expected = rows.map(({ plant }) => plant.name);
   const journal = memoryJournal();
   const done = new AbortController();
-  let added = 0;
+  const randomOfOthers = seededRandom(-seed);
   const adding = others.map(async (other, at) => {
     while (!done.signal.aborted) {
-      const name = `Plant ${added++ % 200}`;
+      const name = `Plant ${Math.floor(randomOfOthers() * 200)}`;
       const { id } = await other.create({ name, tag });
       if (at === 1 && id % 3 === 0) await other.delete(id);
       else if (role === 'manager') expected.push(name);
