@@ -63,7 +63,8 @@ export class Importer {
         yield { row: task.row, line: task.line, status: 'already added', id: entry.id };
       } else started.push(task);
     }
-    left.push(...(yield* this.#addAll(started, (task) => this.#resume(task))));
+    const moved = yield* this.#addAll(started, (task) => this.#resume(task));
+    for (const task of moved) left.push(task); // there can be too many for a spread
     while (left.length > 0) {
       left.sort((one, other) => one.row - other.row);
       if (this.#block.first > this.#block.last) yield* this.#reserve(left);
@@ -76,18 +77,22 @@ export class Importer {
       if (conflicts.length === 0) continue;
       this.#hadConflict = true;
       this.#block = emptyBlock;
-      left.push(...conflicts);
+      for (const task of conflicts) left.push(task);
     }
   }
 
-  /** Returns the tasks whose id another plant has. After the first one, no further task is started. */
+  /**
+   * Returns the tasks whose id another plant has. After the first one, no new task is started. Those in the journal
+   * are, because their plants may exist.
+   */
   async *#addAll(
     tasks: readonly Task[],
     add: (task: Task) => Promise<ImportOutcome | undefined>,
   ): AsyncGenerator<ImportOutcome, Task[]> {
     const conflicts: Task[] = [];
     const outcomes = inParallel(tasks, this.#concurrency, async (task) => {
-      const outcome = conflicts.length > 0 ? undefined : await add(task);
+      const isNew = !this.#journal.entries.has(task.key);
+      const outcome = conflicts.length > 0 && isNew ? undefined : await add(task);
       if (outcome === undefined) conflicts.push(task);
       return outcome;
     });
@@ -167,13 +172,16 @@ export class Importer {
       if (found !== undefined) return { status: 'already added' as const, id: found };
       after = await largestVisibleId(this.#store, this.#signal);
       await this.#journal.write(key, { after });
-      const { id } = await this.#store.create(plant, { signal: this.#signal });
-      return { status: 'added' as const, id };
+      try {
+        const { id } = await this.#store.create(plant, { signal: this.#signal });
+        return { status: 'added' as const, id };
+      } catch (error) {
+        if (error instanceof PlantStoreError && !error.outcomeUnknown) after = undefined;
+        throw error;
+      }
     };
     try {
-      const { status, id } = await this.#patience.repeat(add, ({ outcomeUnknown }) => {
-        if (!outcomeUnknown) after = undefined;
-      });
+      const { status, id } = await this.#patience.repeat(add);
       await this.#journal.write(key, { id, added: true });
       return { row, line, status, id };
     } catch (error) {

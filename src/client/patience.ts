@@ -2,6 +2,7 @@ import { PlantStoreError } from './client.ts';
 import { isTemporary, pause } from './retry.ts';
 
 const retryMs = 1_000;
+const maxPauseMs = 60_000;
 const maxOutageMs = 600_000;
 
 /** Repeats calls while the service is not available, for much longer than a call of the client does. */
@@ -26,11 +27,16 @@ export class Patience {
         this.#lastReplyMs = performance.now();
         return result;
       } catch (error) {
-        if (!(error instanceof PlantStoreError) || !isOutage(error)) throw error;
+        if (!(error instanceof PlantStoreError)) throw error;
+        if (!isOutage(error)) {
+          this.#lastReplyMs = performance.now();
+          throw error;
+        }
         if (performance.now() - this.#lastReplyMs > maxOutageMs) throw error;
         onProblem(error);
         this.#onWait(error);
-        await pause(Math.max((error.retryAfterSeconds ?? 0) * 1_000, retryMs), this.#signal);
+        const pauseMs = Math.max((error.retryAfterSeconds ?? 0) * 1_000, retryMs);
+        await pause(Math.min(pauseMs, maxPauseMs), this.#signal);
       }
     }
   }

@@ -50,7 +50,10 @@ function filesOf(folder: string): (name: string) => Promise<Document | undefined
     const [, extension = ''] = /^[\w-]+\.(\w+)$/.exec(name) ?? [];
     const mediaType = mediaTypes[extension];
     if (mediaType === undefined) return undefined;
-    names ??= readdir(url);
+    names ??= readdir(url).catch((error: unknown) => {
+      names = undefined; // the next request tries again
+      throw error;
+    });
     if (!(await names).includes(name)) return undefined;
     return {
       read: () => (extension === 'ts' ? readModule : readFile)(new URL(name, url)),

@@ -8,6 +8,7 @@ import type { Connection } from './connection.ts';
 import { element } from './dom.ts';
 import { plantCount } from './format.ts';
 import type { Plant } from './plant-pages.ts';
+import { maxChosen } from './selection.ts';
 import { toast } from './toast.ts';
 
 const undoMs = 8_000;
@@ -26,6 +27,8 @@ export class Deletions {
   #pending: Plant[] = [];
   #message: { close: () => void } | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Aborts when another store opens. */
+  #end = new AbortController();
 
   constructor(connection: Connection, events: DeletionEvents) {
     this.#connection = connection;
@@ -33,7 +36,7 @@ export class Deletions {
     addEventListener('pagehide', () => this.#sendAtEnd());
     addEventListener('keydown', (event) => {
       const isUndo = event.key === 'z' && (event.ctrlKey || event.metaKey) && !event.shiftKey;
-      if (!isUndo || this.#pending.length === 0 || event.target instanceof HTMLInputElement) return;
+      if (!isUndo || this.#pending.length === 0 || isTextField(event.target)) return;
       event.preventDefault();
       this.undo();
     });
@@ -41,6 +44,7 @@ export class Deletions {
 
   /** Hides the plants, and deletes them later together with those that already wait. */
   add(plants: Plant[]): void {
+    if (this.#pending.length + plants.length > maxChosen) void this.#send();
     this.#pending.push(...plants);
     for (const { id } of plants) this.hidden.add(id);
     this.#events.onHide(plants);
@@ -53,8 +57,10 @@ export class Deletions {
     toast(plants.length === 1 ? 'The plant is back.' : `${plantCount(plants.length)} are back.`);
   }
 
-  /** Drops what waits, because another store opens. */
+  /** Drops what waits and stops what is being sent, because another store opens. */
   reset(): void {
+    this.#end.abort();
+    this.#end = new AbortController();
     this.#take();
     this.hidden.clear();
   }
@@ -62,15 +68,17 @@ export class Deletions {
   async #send(): Promise<void> {
     const plants = this.#take();
     if (plants.length === 0) return;
+    const { signal } = this.#end;
     const failed: Plant[] = [];
     let reason: PlantStoreError | undefined;
     const queue = plants.values();
     const work = async () => {
       for (const plant of queue) {
         try {
-          await this.#connection.run((store) => deletePlant(store, plant.id));
+          await this.#connection.run((store) => deletePlant(store, plant.id, signal), { signal });
           this.hidden.delete(plant.id);
         } catch (error) {
+          if (signal.aborted) return;
           if (!(error instanceof PlantStoreError)) throw error;
           reason = error;
           failed.push(plant);
@@ -78,6 +86,7 @@ export class Deletions {
       }
     };
     await Promise.all(Array.from({ length: concurrency }, work));
+    if (signal.aborted) return;
     if (failed.length === 0) {
       toast(`Deleted ${plants.length === 1 ? `“${plants[0]?.name}”` : plantCount(plants.length)}.`);
       return;
@@ -126,10 +135,15 @@ export class Deletions {
 }
 
 /** A plant that somebody else has deleted meanwhile is gone as well. */
-async function deletePlant(store: PlantStore, id: number): Promise<void> {
+async function deletePlant(store: PlantStore, id: number, signal: AbortSignal): Promise<void> {
   try {
-    await store.delete(id);
+    await store.delete(id, { signal });
   } catch (error) {
     if (!isProblem(error, 'plant-not-found')) throw error;
   }
+}
+
+/** Where the browser itself undoes typing. */
+function isTextField(target: EventTarget | null): boolean {
+  return target instanceof Element && target.matches('input, textarea');
 }

@@ -73,7 +73,7 @@ export class PageJournal implements ImportJournal {
     this.#map.clear();
   }
 
-  /** Writes that come while another is stored share a transaction. */
+  /** If it fails, the entry stays as it was. Writes that come while another is stored share a transaction. */
   write(key: string, entry: JournalEntry): Promise<void> {
     this.#pending.push({ key, before: this.#map.get(key), entry });
     this.#map.set(key, entry);
@@ -99,6 +99,10 @@ export class PageJournal implements ImportJournal {
       }
       return [];
     }).catch((cause: unknown) => {
+      for (const { key, before } of writes) {
+        if (before === undefined) this.#map.delete(key);
+        else this.#map.set(key, before);
+      }
       throw new Error('Another tab imports the same file. Continue there, or close it.', { cause });
     });
   }

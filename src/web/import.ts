@@ -127,13 +127,13 @@ export class ImportDialog {
   async #begin(): Promise<void> {
     if (this.#source === undefined) return;
     this.#source = { ...this.#source, mapping: this.#preview.mapping };
-    if (!this.#skip.checked) await this.#journal?.clear();
-    await this.#run();
+    await this.#run({ afresh: !this.#skip.checked });
   }
 
-  async #run(): Promise<void> {
+  /** `afresh`: adds all rows, also those that an earlier import has added. */
+  async #run({ afresh = false } = {}): Promise<void> {
     const [source, journal] = [this.#source, this.#journal];
-    if (source === undefined || journal === undefined) return;
+    if (source === undefined || journal === undefined || this.#stop !== undefined) return;
     const { signal } = (this.#stop = new AbortController());
     const { rows } = this.#preview;
     const progress = (this.#progress = new ImportProgress(
@@ -147,6 +147,7 @@ export class ImportDialog {
     ));
     this.#showRun(`Importing ${source.name} …`);
     try {
+      if (afresh) await journal.clear();
       await journal.setSource(source);
       await this.#connection.run((store) => this.#add(store, rows, journal, signal), { signal });
       await journal.setSource(undefined);

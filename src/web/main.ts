@@ -78,6 +78,10 @@ function openStore(token: Token): void {
   const { scopes } = token;
   exporter.stop();
   deletions.reset();
+  plantDialog.close();
+  selection.clear();
+  leavePages.abort();
+  pages = undefined;
   void importDialog.use(token);
   canRead = scopes.includes('plants:read');
   canWrite = scopes.includes('plants:write');

@@ -20,7 +20,7 @@ export class PlantDialog {
   ) {
     this.#connection = connection;
     this.#onGone = onGone;
-    onPress('plant-close', () => this.#dialog.close());
+    onPress('plant-close', () => this.close());
     onPress('plant-copy', async () => {
       if (this.#plant !== undefined) await copyCurl(curlOfPlant(this.#plant.id));
     });
@@ -28,6 +28,10 @@ export class PlantDialog {
       this.#dialog.close();
       if (this.#plant !== undefined) onDelete(this.#plant);
     });
+  }
+
+  close(): void {
+    this.#dialog.close();
   }
 
   async open(plant: Plant, { canDelete }: { canDelete: boolean }): Promise<void> {

@@ -17,7 +17,7 @@ export class Session {
   #info: Token | undefined;
   #renewed = () => {};
 
-  /** `onOpen` is called when a store opens, but not when another token continues in the same one. */
+  /** `onOpen` is called when a store opens, but not when another token continues with the same access. */
   constructor(connection: Connection, onOpen: (info: Token) => void) {
     this.#connection = connection;
     this.#onOpen = onOpen;
@@ -67,7 +67,7 @@ export class Session {
     this.#use(token, info);
     byId('renew', HTMLDialogElement).close();
     this.#renewed();
-    if (info.user !== before?.user || info.store !== before.store) this.#onOpen(info);
+    if (before === undefined || accessOf(info) !== accessOf(before)) this.#onOpen(info);
   }
 
   #use(token: string, info: Token): void {
@@ -76,6 +76,11 @@ export class Session {
     sessionStorage.setItem(key, token);
     showIdentity(info);
   }
+}
+
+/** Tokens with the same access are the same for the page. */
+function accessOf({ store, user, scopes }: Token): string {
+  return JSON.stringify([store, user, scopes]);
 }
 
 /** The token of a link, which it removes from the address at once. */

@@ -95,7 +95,7 @@ describe('opening a database', () => {
     const names = [':memory:', 'file:plants.db?mode=memory', 'a ? b # c % 41.db'];
     const folder = tempFolder(t);
     for (const name of names) {
-      await runOk(['migrate', '--database', `sqlite:${name}`], { cwd: folder });
+      await runOk(['migrate', '--database', `sqlite:./${name}`], { cwd: folder });
       assert.deepEqual(soundIds(join(folder, name)), []);
     }
     assert.deepEqual(readdirSync(folder).toSorted(), names.toSorted());

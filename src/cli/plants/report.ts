@@ -2,7 +2,7 @@ import { Presets, SingleBar } from 'cli-progress';
 import type { PlantStoreError } from '../../client/client.ts';
 import type { ImportOutcome } from '../../client/import.ts';
 import type { ImportFile } from '../../client/rows.ts';
-import { printable } from './printable.ts';
+import { printable, printableJson } from './printable.ts';
 
 const waitingMessageMs = 5_000;
 
@@ -34,7 +34,7 @@ export class Report {
     const { row, line, status, reason } = outcome;
     this.#counts[status]++;
     this.#bar?.increment();
-    if (this.#json) console.log(JSON.stringify(outcome));
+    if (this.#json) console.log(printableJson(outcome));
     else if (status === 'refused') {
       this.#print(`${this.#format === 'json' ? `row ${row}, ` : ''}line ${line}: ${reason}`);
     }
