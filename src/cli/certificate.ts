@@ -30,7 +30,7 @@ interface Context {
   stopping: AbortSignal;
 }
 
-/** Returns what creates the server of an app. Rejects with a Refusal if the service cannot use the files. */
+/** Returns a function that creates the server of an app. Rejects with a Refusal if the service cannot use the files. */
 export async function tlsServerFactory(
   files: CertificateFiles,
   context: Context,

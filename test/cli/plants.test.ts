@@ -197,7 +197,7 @@ describe('plants', { concurrency: 2 }, () => {
       [
         ['list', '--url', `${env['PLANT_STORE_URL']}/other`],
         1,
-        /^error: There is no Plant Store at /,
+        /^error: Cannot use Plant Store at /,
       ],
       [['list', '--url', 'ftp://x'], 2, /Use an http or https URL/],
       [['list', '--fields', 'name,nmae'], 2, /Use one or more of id, name, tag, each once\./],

@@ -104,7 +104,7 @@ export function addPlantsCommands(plantStore: Command): void {
         .default(32),
     )
     .addOption(
-      flag('--journal <file>', 'records the rows that were added; usually FILE.import-journal'),
+      flag('--journal <file>', 'file that records the import; usually FILE.import-journal'),
     )
     .addOption(jsonFlag('print a line of JSON for each row'))
     .addHelpText('after', () =>
@@ -126,12 +126,12 @@ function urlFlag() {
 function tokenFlag() {
   return flag(
     '--token <token>',
-    'token, @FILE to read it from a file, or - to read it from standard input; prefer the variable, because other users of the machine can see the arguments of a command',
+    'token; @FILE reads it from a file, - from standard input; prefer the variable: other users of the machine can see the arguments',
   );
 }
 
 function fieldsFlag() {
-  return flag('--fields <list>', 'fields in their order, separated by commas')
+  return flag('--fields <list>', 'fields and their order, separated by commas')
     .argParser(parseFields)
     .default([...plantFields], plantFields.join(','));
 }

@@ -76,6 +76,13 @@ function memoryJournal(): ImportJournal & Disposable {
   return { entries, write, [Symbol.dispose]() {} };
 }
 
+/** What to do after an import that is not complete. */
+function adviceFor(journal: ImportJournal): string {
+  return journal instanceof Journal
+    ? 'Run the same command again to continue.'
+    : 'It cannot continue without --journal: the same command would add rows a second time.';
+}
+
 async function run(
   store: PlantStore,
   { format, rows }: Rows,
@@ -95,7 +102,7 @@ async function run(
     if (report.refused > 0) process.exitCode = 1;
   } catch (error) {
     report.end();
-    console.error('The import is not complete. Run the same command again to continue.');
+    console.error(`The import is not complete. ${adviceFor(journal)}`);
     if (error !== stop.signal.reason) throw error;
     process.exitCode = 130;
   } finally {

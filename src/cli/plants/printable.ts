@@ -1,5 +1,5 @@
 /**
- * Text of others on a terminal. Control and format characters could change what is shown, so they become visible.
+ * Text of other people on a terminal. Control and format characters could change what is shown, so they become visible.
  */
 import stringWidth from 'string-width';
 
@@ -12,7 +12,7 @@ export function printable(text: string): string {
   return text.replaceAll(hidden, (character) => `<U+${codeOf(character).padStart(4, '0')}>`);
 }
 
-/** JSON whose text shows everything, and which means the same. */
+/** JSON with the same meaning, in which every character is visible. */
 export function printableJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(hidden, (character) =>
     Array.from({ length: character.length }, (_, at) => character.charCodeAt(at).toString(16))

@@ -4,7 +4,7 @@ import { withStore, type StoreOptions } from './store.ts';
 
 const concurrency = 32;
 
-/** Deletes every plant that exists. The exit status is 1 if another does not. */
+/** Deletes the plants that exist. If one does not, the exit status is 1. */
 export async function removePlants(
   ids: readonly number[],
   { json, ...options }: StoreOptions & { json?: true },

@@ -10,10 +10,10 @@ export interface StoreOptions {
 }
 
 const standardInput = 0;
-/** A person at a terminal waits. The import repeats its calls for longer. */
+/** Few, because a person at a terminal waits. The import repeats its calls for longer. */
 const maxRetries = 2;
 
-/** Runs `work` with the client, and makes its errors messages for people. */
+/** Runs `work` with the client, and turns its errors into messages for people. */
 export async function withStore<T>(
   { url, token }: StoreOptions,
   work: (store: PlantStore) => Promise<T>,
@@ -34,7 +34,7 @@ function messageOf({ kind, detail, cause }: PlantStoreError, url: string): strin
     return `${detail} Set another token in PLANT_STORE_TOKEN or with --token.`;
   }
   if (kind === 'unexpected-response' || kind === 'path-not-found') {
-    return `There is no Plant Store at ${url}. Set its address with --url. Cause: ${detail}`;
+    return `Cannot use Plant Store at ${url}. Check the address, or set another with --url. Cause: ${detail}`;
   }
   return detail;
 }
