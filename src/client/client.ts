@@ -27,8 +27,8 @@ export class PlantStore {
   }
 
   /**
-   * Creates a plant. After a temporary problem, it is repeated if the plant has an id of its own. Without one, it is
-   * repeated only if nothing was created for certain.
+   * Creates a plant. After a temporary problem, the request is repeated if `plant` has an id. Without one, it is
+   * repeated only if it certainly created nothing.
    */
   async create<const F extends Fields = DefaultFields>(
     plant: NewPlant,
@@ -162,7 +162,7 @@ export interface Created<F extends Fields> {
 }
 
 export interface CallOptions {
-  /** Aborts the call. A `create` or `delete` that is aborted can have happened nevertheless. */
+  /** Aborts the call. A `create` or `delete` that is aborted may have changed the store. */
   signal?: AbortSignal | undefined;
 }
 

@@ -101,8 +101,8 @@ export class Importer {
   }
 
   /**
-   * Reserves a block of ids for the tasks. The last task gets the id above the block, because the service assigns
-   * only ids above every id that the store has held. The tasks that are done after this are removed from the list.
+   * Reserves a block of ids for the tasks. The last task gets the id above the block. The service assigns other clients
+   * only larger ids, so the block stays free. Tasks that this completes are removed from the list.
    */
   async *#reserve(left: Task[]): AsyncGenerator<ImportOutcome, void> {
     let base = this.#hadConflict ? undefined : await this.#largestVisibleId();
@@ -111,7 +111,7 @@ export class Importer {
       const isAssigned = id > Number.MAX_SAFE_INTEGER;
       const outcome = await (isAssigned ? this.#addWithoutId(task) : this.#addWithId(task, id));
       if (outcome === undefined) {
-        base = undefined; // it has plants that this user cannot see, so the service has to assign an id
+        base = undefined; // the store has plants that this user cannot see, so the service has to assign an id
         continue;
       }
       left.pop();

@@ -1,6 +1,6 @@
 import type { PlantStore } from './client.ts';
 
-/** The largest id of the plants that the user can see; 0 if there is none. It sends about 50 requests. */
+/** The largest id that the user can see; 0 if there is none. It sends about 40 requests for 1,000,000 plants. */
 export async function largestVisibleId(store: PlantStore, signal: AbortSignal): Promise<number> {
   let low = (await nextId(store, 0, signal)) ?? 0;
   let high = Number.MAX_SAFE_INTEGER; // no id is larger

@@ -9,7 +9,7 @@ export interface PlantStoreOptions {
   token: string;
   /** How long a call can take, retries included. Each page of a list is one call. By default 30,000. */
   timeoutMs?: number | undefined;
-  /** How often a call is repeated after a temporary problem. By default 4. */
+  /** Maximum number of retries of a call after temporary problems. By default 4. */
   maxRetries?: number | undefined;
   /** Sends the requests instead of the global `fetch`. */
   fetch?: Fetch | undefined;
@@ -27,7 +27,7 @@ export interface Transport {
   maxRetries: number;
 }
 
-/** The longest timer. */
+/** The longest timeout that a timer supports. */
 const maxTimeoutMs = 2_147_483_647;
 
 export function transportOf({

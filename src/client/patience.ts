@@ -5,7 +5,7 @@ const retryMs = 1_000;
 const maxPauseMs = 60_000;
 const maxOutageMs = 600_000;
 
-/** Repeats calls while the service is not available, for much longer than a call of the client does. */
+/** Repeats calls while the service is not available, for much longer than the client retries a call. */
 export class Patience {
   readonly #signal: AbortSignal;
   readonly #onWait: (problem: PlantStoreError) => void;

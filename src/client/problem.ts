@@ -8,7 +8,7 @@ import type { Fault, Problem, ProblemKind } from './types.ts';
  * Problems that the client finds itself:
  * - `network`: the connection failed, or it closed before the whole response arrived
  * - `timeout`: the call took longer than `timeoutMs`
- * - `unexpected-response`: the response is not one of a Plant Store; a proxy can send such responses
+ * - `unexpected-response`: the response is not from Plant Store; often a proxy sent it
  */
 export type ClientProblemKind = 'network' | 'timeout' | 'unexpected-response';
 
@@ -82,7 +82,7 @@ function adviceOn(status: number): string {
   // A redirect has no status in a browser.
   return status === 0 || (status >= 300 && status < 400)
     ? 'The address redirects to another one, which is not followed. Set `url` to the address of the service.'
-    : 'The response is not from Plant Store. Check `url`, and any proxy before the service.';
+    : 'The response is not from Plant Store. Check `url`, and any proxy in front of the service.';
 }
 
 export function unexpectedResponse(status: number, detail: string): Failure {

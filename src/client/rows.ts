@@ -7,7 +7,7 @@ import type { NewPlant, PlantField } from './types.ts';
 /** A row of the file: the plant in it, or why there is none. `line` counts from 1. */
 export type ImportRow = { line: number; plant: NewPlant } | { line: number; fault: string };
 
-/** A file of JSON has its rows. A file of CSV has records, whose columns `rowsOf` maps to fields. */
+/** A JSON file has rows. A CSV file has records, whose columns `rowsOf` maps to fields. */
 export type ImportFile =
   | { format: 'json'; rows: ImportRow[] }
   | { format: 'csv'; columns: readonly string[]; records: CsvRecord[] };
@@ -15,7 +15,7 @@ export type ImportFile =
 /** The position of the column of each field. A field without a column is missing. */
 export type Mapping = Partial<Record<PlantField, number>>;
 
-/** The whole file cannot be imported; the message describes why, and the fix. */
+/** The whole file cannot be imported. The message describes why, and how to fix it. */
 export class InvalidFile extends Error {
   override readonly name = 'InvalidFile';
 }
@@ -45,7 +45,7 @@ export function readFile(content: string): ImportFile {
   return { format: 'csv', columns: header.fields, records: records.filter(isFilled) };
 }
 
-/** The columns whose names are fields. Upper and lower case are the same. */
+/** The columns whose names are fields. Upper and lower case do not matter. */
 export function mappingOf(columns: readonly string[]): Mapping {
   const names = columns.map(fieldOf);
   const entries = names.flatMap((name, at) => (name ? [[name, at] as const] : []));
@@ -164,7 +164,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Where the text stops to be JSON, if the engine tells. */
+/** Where the text stops being JSON, if the engine reports it. */
 function whereOf(text: string): string {
   try {
     JSON.parse(text);

@@ -1,5 +1,5 @@
 /**
- * Serves HTTP/1.1 over TLS. An accepted socket counts as a connection without a valid token from its first moment, so
+ * Serves HTTP/1.1 over TLS. From its first moment, an accepted socket counts as a connection without a valid token. So
  * clients that never complete the handshake are the first to lose their connections (connections.ts).
  */
 import type { RequestListener } from 'node:http';

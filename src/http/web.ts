@@ -42,7 +42,7 @@ function htmlFile(path: string): Document {
   };
 }
 
-/** Finds the files of a folder beside this one by name. Its list is read once, at the first request. */
+/** Finds the files of a folder beside this one by name. The folder is listed once, at the first request. */
 function filesOf(folder: string): (name: string) => Promise<Document | undefined> {
   const url = new URL(`../${folder}/`, import.meta.url);
   let names: Promise<string[]> | undefined;

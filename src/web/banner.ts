@@ -1,5 +1,5 @@
 /**
- * The banner below the bar: what keeps the page from the service, and what one can do about it.
+ * The banner below the bar: why the page cannot use the service, and what the user can do about it.
  */
 import { onPress, setText, show } from './dom.ts';
 import { announce } from './toast.ts';
@@ -19,7 +19,7 @@ export function act(): void {
   current?.onAction();
 }
 
-/** Shows a notice in the place of the one before. Screen readers hear it if it is another one. */
+/** Replaces the current notice. Screen readers announce it if its title is another one. */
 export function showBanner(notice: Notice): void {
   const isOther = current?.title !== notice.title;
   current = notice;
@@ -31,7 +31,7 @@ export function showBanner(notice: Notice): void {
   if (isOther) announce(`${notice.title} ${notice.text}`);
 }
 
-/** Changes the end of the notice, which screen readers do not hear. The dialog that covers the banner repeats it. */
+/** Changes the end of the notice, which screen readers do not announce. The dialog that covers the banner repeats it. */
 export function setCountdown(text: string): void {
   setText('connection-countdown', text);
   setText('add-waiting', `${current?.title ?? ''} ${text}`.trim());

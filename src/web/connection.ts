@@ -1,6 +1,6 @@
 /**
- * The connection to the service. It repeats what failed for a while, shows when it tries again, and asks for another
- * token if this one no longer works. What waits for it continues by itself.
+ * The connection to the service. It repeats requests after temporary problems, shows when it tries again, and asks for
+ * another token if this one no longer works. Tasks that wait for it continue by themselves.
  */
 import { PlantStore, PlantStoreError, type Token } from '../client/client.ts';
 import { isTemporary, pauseMs } from '../client/retry.ts';
@@ -15,7 +15,7 @@ const longestPauseMs = 15_000;
 /** The address of the service, with its path prefix: that of this page. */
 export const serviceUrl = new URL('.', location.href);
 
-/** Ends what waits for a token, when the new one belongs to another user. */
+/** Ends the tasks that wait for a token if the new one belongs to another user. */
 class OtherUser extends Error {
   override readonly name = 'OtherUser';
 }
@@ -58,7 +58,7 @@ export class Connection {
 
   /**
    * Runs the task until it succeeds: again after a temporary problem, and with another token after a 401. Throws
-   * what else the task throws, and the reason of the signal. A task that runs `once` is not repeated if it may have
+   * any other error of the task, and the reason of the signal. A task that runs `once` is not repeated if it may have
    * succeeded.
    */
   async run<T>(task: (store: PlantStore) => Promise<T>, options: RunOptions = {}): Promise<T> {

@@ -26,7 +26,7 @@ export async function copyCurl(command: string): Promise<void> {
     toast('Copied. The command reads your token from $TOKEN.');
   } catch {
     toast(
-      'The browser does not allow the page to copy. Open a plant and select its command there.',
+      'The browser does not allow the page to copy. Use HTTPS, or open a plant and select its command.',
     );
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Deletes with undo. The rows disappear at once, and the requests are sent some seconds later: a plant that was
- * recreated would belong to whoever undid it.
+ * Deletes with undo. The rows disappear at once, and the requests are sent some seconds later. A plant that was
+ * deleted and recreated would belong to the user who undid it.
  */
 import { PlantStoreError, type PlantStore } from '../client/client.ts';
 import { isProblem } from '../client/problem.ts';
@@ -42,7 +42,7 @@ export class Deletions {
     });
   }
 
-  /** Hides the plants, and deletes them later together with those that already wait. */
+  /** Hides the plants, and deletes them later, together with those that are already pending. */
   add(plants: Plant[]): void {
     if (this.#pending.length + plants.length > maxChosen) void this.#send();
     this.#pending.push(...plants);
@@ -57,7 +57,7 @@ export class Deletions {
     toast(plants.length === 1 ? 'The plant is back.' : `${plantCount(plants.length)} are back.`);
   }
 
-  /** Drops what waits and stops what is being sent, because another store opens. */
+  /** Drops pending deletions, and stops those that are being sent, because another store opens. */
   reset(): void {
     this.#end.abort();
     this.#end = new AbortController();
@@ -113,7 +113,7 @@ export class Deletions {
     const undo = element('button', { type: 'button' }, 'Undo');
     undo.addEventListener('click', () => this.undo());
     this.#message = toast(`Deleting ${what} in ${undoMs / 1_000} seconds.`, undo);
-    // Whoever is about to press the button gets the time to.
+    // Gives a person who is about to press the button time to do so.
     undo.addEventListener('focus', () => clearTimeout(this.#timer));
     undo.addEventListener('blur', () => this.#schedule());
     this.#schedule();
@@ -124,11 +124,11 @@ export class Deletions {
     this.#timer = setTimeout(() => void this.#send(), undoMs);
   }
 
-  /** Also sends again what is being sent, because the browser aborts that. */
+  /** Also repeats the requests in flight, because the browser aborts them. */
   #sendAtEnd(): void {
     this.#take();
     for (const id of this.hidden) {
-      // Nobody is there any more to see how it ends.
+      // The page is gone, so nobody can see an error.
       this.#connection.lasting.delete(id).catch(() => {});
     }
   }

@@ -1,5 +1,5 @@
 /**
- * The little that the page needs on top of the DOM. Text enters it as text only: the content security policy
+ * The few helpers that the page needs on top of the DOM. Text enters it as text only: the content security policy
  * refuses markup from strings.
  */
 
@@ -21,7 +21,7 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** Creates one of the icons of index.html. Icons only repeat what a text beside them says. */
+/** Creates one of the icons of index.html. An icon only repeats the text beside it. */
 export function icon(name: string): SVGSVGElement {
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   const use = document.createElementNS('http://www.w3.org/2000/svg', 'use');

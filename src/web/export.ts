@@ -1,5 +1,5 @@
 /**
- * Saves the present view, all of it and not only what is loaded, as CSV or JSON.
+ * Saves all plants of the current view as CSV or JSON, not only those that are loaded.
  */
 import { writeCsv } from '../client/csv.ts';
 import type { Connection } from './connection.ts';

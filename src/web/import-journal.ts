@@ -1,6 +1,6 @@
 /**
- * The imports of this browser, in IndexedDB: what was done, so that none adds a row twice, and the text of those that
- * are not complete, so that they can continue after a reload. Signing out deletes all of it.
+ * The imports of this browser, in IndexedDB. It stores which rows were added, so that none is added twice. It also
+ * stores the text of an incomplete import, so that it can continue after a reload. Signing out deletes all of it.
  */
 import type { ImportJournal, JournalEntry } from '../client/import.ts';
 import type { Mapping } from '../client/rows.ts';
@@ -59,14 +59,14 @@ export class PageJournal implements ImportJournal {
     return found?.source;
   }
 
-  /** Makes the import of this source one that can continue; undefined: one that is complete. */
+  /** Stores the source, so that the import can continue. Undefined marks the import as complete. */
   async setSource(source: Source | undefined): Promise<void> {
     const [owner, name] = this.#key;
     const stored: Stored = { owner, name, source };
     await transact('imports', 'readwrite', (store) => [store.put(stored)]);
   }
 
-  /** Forgets every row, so that the import adds all of them. */
+  /** Deletes every entry, so that the import adds all rows. */
   async clear(): Promise<void> {
     const all = IDBKeyRange.bound(this.#key, [...this.#key, []]);
     await transact('entries', 'readwrite', (store) => [store.delete(all)]);
@@ -103,15 +103,18 @@ export class PageJournal implements ImportJournal {
         if (before === undefined) this.#map.delete(key);
         else this.#map.set(key, before);
       }
-      throw new Error('Another tab imports the same file. Continue there, or close it.', { cause });
+      throw new Error(notStored, { cause });
     });
   }
 }
 
-/** Deletes what this browser stores about imports. */
-export function forgetImports(): void {
+/** Deletes everything that this browser stores about imports. */
+export function deleteImports(): void {
   indexedDB.deleteDatabase(databaseName);
 }
+
+const notStored =
+  'The progress could not be stored. If another tab imports the same file, continue there, or close it.';
 
 const noStorage =
   'This browser does not let the page store its progress, which an import needs. Leave private mode.';

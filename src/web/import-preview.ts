@@ -41,7 +41,7 @@ export class ImportPreview {
     this.#draw();
   }
 
-  /** What counts the rows: JSON can have many on a line. */
+  /** The unit that numbers the rows: JSON can have many rows on a line. */
   get place(): Place {
     return this.#file.format === 'csv' ? 'Line' : 'Row';
   }

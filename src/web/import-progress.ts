@@ -1,5 +1,5 @@
 /**
- * Shows how an import goes on, and what was refused.
+ * Shows the progress of an import, and the refused rows.
  */
 import { writeCsv } from '../client/csv.ts';
 import type { ImportOutcome } from '../client/import.ts';
@@ -87,7 +87,7 @@ export class ImportProgress {
     save(file, `${name.replace(/\.\w+$/, '')}-refused.csv`);
   }
 
-  /** Shows the present state. */
+  /** Shows the current state. */
   draw(): void {
     this.#isDrawPlanned = false;
     byId('import-bar', HTMLProgressElement).value = this.#outcomes.size;

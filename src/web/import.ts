@@ -1,6 +1,6 @@
 /**
  * The dialog that adds the plants of a CSV or JSON file: choose, preview, import. An import continues while the dialog
- * is closed, and after the page was.
+ * is closed. After the page was closed, the user can continue it.
  */
 import type { PlantStore, PlantStoreError, Token } from '../client/client.ts';
 import { importPlants } from '../client/import.ts';
@@ -65,7 +65,7 @@ export class ImportDialog {
     });
   }
 
-  /** Who uses the page from now on. Offers to continue an import that was interrupted. */
+  /** Sets the user of the page. Offers to continue an import that was interrupted. */
   async use({ store, user, scopes }: Token): Promise<void> {
     this.#stop?.abort();
     this.#stop = undefined;
@@ -194,7 +194,7 @@ export class ImportDialog {
     } else toast(text);
   }
 
-  /** Says what goes on while the dialog is closed. */
+  /** Shows the progress while the dialog is closed. */
   #showMessage(): void {
     if (this.#stop === undefined) return;
     const button = element('button', { type: 'button' }, 'Show');
@@ -213,8 +213,8 @@ export class ImportDialog {
     const message = toast(`The import of ${source.name} is not complete.`, resume, discard);
     this.#message = message;
     resume.addEventListener('click', () => void continueImport());
-    discard.addEventListener('click', () => void forget());
-    const forget = async () => {
+    discard.addEventListener('click', () => void discardImport());
+    const discardImport = async () => {
       message.close();
       await (await PageJournal.open(this.#owner ?? '', source.name)).setSource(undefined);
     };

@@ -19,7 +19,7 @@ import { Table } from './table.ts';
 import { Tags } from './tags.ts';
 import { toast } from './toast.ts';
 
-/** What the table shows: undefined for all plants. It is in the address after `#`, so that one can go back. */
+/** What the table shows: undefined for all plants. It is in the address after `#`, so that the back button works. */
 let filter: string | undefined;
 let canWrite = false;
 let canRead = false;

@@ -1,5 +1,5 @@
 /**
- * The dialog of one plant: everything about it, and what one can do with it.
+ * The dialog of one plant: everything about it, and what the user can do with it.
  */
 import { isProblem } from '../client/problem.ts';
 import type { Connection } from './connection.ts';

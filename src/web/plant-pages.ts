@@ -1,6 +1,6 @@
 /**
  * A list of plants of any length, read page by page while it is shown. Only the pages around the visible rows are in
- * memory. Of the others their last id remains, with which they are read again.
+ * memory. Of the other pages, only the last ids remain, as cursors to read them again.
  */
 
 export interface Plant {
@@ -29,7 +29,7 @@ export class PlantPages {
   readonly #read: ReadPage;
   readonly #onChange: () => void;
   readonly #pages: Page[] = [];
-  /** Plants that the user has deleted, but not the service. */
+  /** Plants that the user has deleted, but the service has not deleted yet. */
   readonly #hidden: ReadonlySet<number>;
   #ended = false;
   #drawn = { first: 0, last: 0 };
@@ -52,7 +52,7 @@ export class PlantPages {
     return this.#ended;
   }
 
-  /** What ended the reading; undefined if nothing did. `see` continues it. */
+  /** The error that stopped reading; undefined if there is none. `see` resumes reading. */
   get failure(): unknown {
     return this.#failure;
   }
@@ -124,7 +124,7 @@ export class PlantPages {
     page.rows.splice(at === -1 ? page.rows.length : at, 0, plant);
   }
 
-  /** Reads one page after the other, always the one that is missed most: the visible rows can change meanwhile. */
+  /** Reads one page at a time, the first missing one around the visible rows: these can change meanwhile. */
   async #readWanted(): Promise<void> {
     this.#reading = true;
     this.#failure = undefined;
@@ -164,7 +164,7 @@ export class PlantPages {
     const rows = plants.filter(({ id }) => id <= page.last);
     const last = read.at(-1);
     if (last !== undefined && read.length >= pageSize && last.id < page.last) {
-      // Others have added plants here, so that they no longer fit: a page of its own holds the first ones.
+      // Others have added plants, so the page is too large: its first plants become a page of their own.
       this.#pages.splice(at, 0, { last: last.id, size: rows.length, rows });
       page.size = Math.max(0, page.size - rows.length);
     } else {

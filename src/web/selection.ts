@@ -6,7 +6,7 @@ import { plantCount } from './format.ts';
 import type { Plant } from './plant-pages.ts';
 import { toast } from './toast.ts';
 
-/** All of them can be deleted with requests that a browser still sends when the page is closed. */
+/** When the page is closed, a browser still sends this many requests. */
 export const maxChosen = 200;
 
 export class Selection {

@@ -1,12 +1,12 @@
 /**
  * Who uses the page: signs in by a link or a pasted token, shows what the token grants, and asks for another one when
- * it ends. The token is in the session storage of this tab, and nowhere else.
+ * it stops working. The token is in the session storage of this tab, and nowhere else.
  */
 import { PlantStoreError, type Token } from '../client/client.ts';
 import { serviceUrl, type Connection } from './connection.ts';
 import { byId, onPress, setFacts, setFault, setText, show } from './dom.ts';
 import { formatTime } from './format.ts';
-import { forgetImports } from './import-journal.ts';
+import { deleteImports } from './import-journal.ts';
 import { findToken, Malformed } from './token.ts';
 
 const key = 'plant-store.token';
@@ -92,7 +92,7 @@ function takeTokenFromAddress(): string | undefined {
 
 function signOut(): void {
   sessionStorage.removeItem(key);
-  forgetImports();
+  deleteImports();
   location.replace(serviceUrl); // loads the page again, so that nothing of the store stays in memory
 }
 

@@ -11,7 +11,7 @@ import { VirtualScroll } from './virtual-scroll.ts';
 
 /** Rows that are drawn above and below the visible ones, so that a scroll shows them at once. */
 const spareRows = 8;
-/** Empty rows at the end of the known ones, which are filled while one scrolls into them. */
+/** Empty rows after the known ones, which are filled as the user scrolls into them. */
 const rowsAhead = 4;
 
 export interface TableActions {
@@ -57,7 +57,7 @@ export class Table {
     this.refresh();
   }
 
-  /** Draws again, once for all changes of a moment. */
+  /** Draws again in the next frame, once for all changes until then. */
   refresh(): void {
     if (this.#isDrawPlanned) return;
     this.#isDrawPlanned = true;
@@ -157,7 +157,7 @@ export class Table {
     const [plant] = row === undefined ? [] : (this.#pages?.slice(row.index, row.index + 1) ?? []);
     if (row === undefined || plant === undefined) return;
     this.#activeIndex = row.index;
-    this.#grid.focus({ preventScroll: true }); // the keyboard goes on from here
+    this.#grid.focus({ preventScroll: true }); // the keyboard continues from here
     if (target instanceof Element && target.closest('.check') !== null) {
       this.#choose(row.index, event.shiftKey);
     } else if (target instanceof HTMLButtonElement) this.#actions.filter(plant.tag);

@@ -6,7 +6,7 @@ import type { Connection } from './connection.ts';
 import { byId, element, onPress, setText, show } from './dom.ts';
 import { formatCount, plantCount, tagText } from './format.ts';
 
-/** How many plants are counted without being asked to. */
+/** How many plants are counted before the user asks for more. */
 const countedAtOnce = 20_000;
 const pageSize = 5_000;
 /** A store with more tags than this uses them as ids; the others are counted together. */

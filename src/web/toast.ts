@@ -1,5 +1,5 @@
 /**
- * Short messages at the bottom of the page, and the live region in which screen readers hear them.
+ * Short messages at the bottom of the page, and the live region that announces them to screen readers.
  */
 import { byId, element, setText } from './dom.ts';
 
@@ -11,7 +11,7 @@ export interface Toast {
   close: () => void;
 }
 
-/** Says a text to screen readers only. */
+/** Announces a text to screen readers only. */
 export function announce(text: string): void {
   setText('live', '');
   // A region that gets the same text again is not read again, unless it was empty for a moment.

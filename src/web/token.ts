@@ -1,6 +1,6 @@
 /**
- * Tokens as people paste them. The service refuses bad ones too, but a page that asks it first would send what may
- * be a password of something else.
+ * Tokens as people paste them. The service refuses bad ones too, but the page checks them first. Otherwise it would
+ * send what may be the password of something else.
  */
 const tokenChars = 55;
 const checksumChars = 6;

@@ -1,6 +1,7 @@
 /**
- * Scrolls through more rows than an element can be high: browsers end at 18 to 33 million pixels. Above `maxTrackPx`
- * the scrollbar is a scale of the rows. Small movements still move the rows by as many pixels as the scrollbar.
+ * Scrolls through rows that together are higher than an element can be: browsers limit it to 18 to 33 million pixels.
+ * Above `maxTrackPx`, the scrollbar is a scale of the rows. Small movements still move the rows by as many pixels as
+ * the scrollbar.
  */
 
 const maxTrackPx = 4_000_000;
