@@ -127,7 +127,7 @@ export class Importer {
     }
   }
 
-  /** The id after the last plant between the two ids: others were assigned those before the second was taken. */
+  /** The first id above the plants between the two ids. Other clients got those ids before `last` was taken. */
   #firstFree(first: number, last: number): Promise<number> {
     return this.#patience.repeat(async () => {
       let free = first;
