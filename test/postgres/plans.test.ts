@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
 import { plannerSettings, type Statement } from '../../src/postgres/connection.ts';
 import { listSql, scanStepSql } from '../../src/postgres/plants.ts';
@@ -18,6 +19,12 @@ interface Node {
   'Actual Rows'?: number;
   'Actual Loops'?: number;
   Plans?: Node[];
+}
+
+interface Explained {
+  Plan: Node;
+  /** The compilation, if there was any. */
+  JIT?: object;
 }
 
 /** Plants of several owners are sorted after they are read: no more than a page of each, or a step. */
@@ -91,6 +98,19 @@ it(
   },
 );
 
+it('PostgreSQL: no statement is compiled', { skip }, async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await migrated(database);
+  const [server] = await query(database.url, 'SELECT pg_jit_available() AS jit');
+  if (!isDeepStrictEqual(server, { jit: true })) {
+    t.skip('this server cannot compile statements; the one of the oldest version can');
+    return;
+  }
+  const values = ['1', '0', '20000', '20', `'{1,2}'`];
+  const { JIT } = await explain(database.url, listSql.owners, values);
+  assert.equal(JIT, undefined);
+});
+
 it('PostgreSQL: no index depends on the collation of the system', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await migrated(database);
@@ -116,9 +136,17 @@ async function migrated(database: TestDatabase): Promise<void> {
 /** The plan that is kept for all values, as a connection has it after some requests; with some, it is run. */
 async function planOf(
   url: string,
-  { name, text }: Statement,
+  statement: Statement,
   given?: readonly string[],
 ): Promise<Node[]> {
+  return all((await explain(url, statement, given)).Plan);
+}
+
+async function explain(
+  url: string,
+  { name, text }: Statement,
+  given?: readonly string[],
+): Promise<Explained> {
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
@@ -128,7 +156,7 @@ async function planOf(
     const { rows } = await client.query(
       `EXPLAIN (ANALYZE ${given !== undefined}, FORMAT JSON) EXECUTE ${name}${values === '' ? '' : `(${values})`}`,
     );
-    return all(rows[0]['QUERY PLAN'][0].Plan);
+    return rows[0]['QUERY PLAN'][0];
   } finally {
     await client.end();
   }
