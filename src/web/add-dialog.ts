@@ -1,7 +1,8 @@
 /**
  * The dialog that adds plants. It keeps what was typed until the plant is added, whatever happens meanwhile.
  */
-import { PlantStoreError } from '../client/client.ts';
+import { PlantStoreError, type PlantStore } from '../client/client.ts';
+import { isProblem } from '../client/problem.ts';
 import { act } from './banner.ts';
 import type { Connection } from './connection.ts';
 import { byId, onPress, setFault, setText, show } from './dom.ts';
@@ -49,11 +50,8 @@ export class AddDialog {
     if (draft === undefined) return;
     this.#submit.ariaBusy = 'true'; // unlike `disabled`, it keeps the focus
     try {
-      const fields = ['id', 'name', 'tag'] as const;
-      const { plant } = await this.#connection.run((store) => store.create(draft, { fields }), {
-        once: draft.id === undefined,
-      });
-      this.#added(plant);
+      const once = draft.id === undefined;
+      this.#added(await this.#connection.run(creation(draft), { once }));
     } catch (error) {
       if (!(error instanceof PlantStoreError)) throw error;
       this.#showFaults(error);
@@ -112,6 +110,25 @@ export class AddDialog {
     setText('add-done', '');
     show('add-failure', false);
   }
+}
+
+/** Creates a plant. If it is repeated after a response was lost, the plant with this id may be the one it created. */
+function creation(draft: Draft): (store: PlantStore) => Promise<Plant> {
+  const fields = ['id', 'name', 'tag'] as const;
+  let mayExist = false;
+  return async (store) => {
+    try {
+      return (await store.create(draft, { fields })).plant;
+    } catch (error) {
+      mayExist ||= error instanceof PlantStoreError && error.outcomeUnknown;
+      if (!mayExist || draft.id === undefined || !isProblem(error, 'id-taken')) throw error;
+      const found = await store.get(draft.id, { fields }).catch((problem: unknown) => {
+        throw isProblem(problem, 'plant-not-found') ? error : problem; // it belongs to another user
+      });
+      if (found.name !== draft.name || found.tag !== (draft.tag ?? '')) throw error;
+      return found;
+    }
+  };
 }
 
 function failureText(error: PlantStoreError): string {

@@ -2,7 +2,14 @@
  * The connection to the service. It repeats requests after temporary problems, shows when it tries again, and asks for
  * another token if this one no longer works. Tasks that wait for it continue by themselves.
  */
-import { PlantStore, PlantStoreError, type Token } from '../client/client.ts';
+import {
+  PlantStore,
+  PlantStoreError,
+  type ListOptions,
+  type PlantField,
+  type PlantWith,
+  type Token,
+} from '../client/client.ts';
 import { isTemporary, pauseMs } from '../client/retry.ts';
 import { hideBanner, setCountdown, showBanner } from './banner.ts';
 import { byId } from './dom.ts';
@@ -79,6 +86,14 @@ export class Connection {
     }
   }
 
+  /** Reads one page of up to `limit` plants. It is empty after the last plant. */
+  async page<const F extends readonly PlantField[]>(
+    options: ListOptions<F> & { limit: number; signal: AbortSignal },
+  ): Promise<PlantWith<F>[]> {
+    const read = async (store: PlantStore) => (await store.pages(options).next()).value ?? [];
+    return this.run(read, { signal: options.signal });
+  }
+
   /** The service for a last request, which outlives the page. */
   get lasting(): PlantStore {
     return connect(this.#token, (url, init) => fetch(url, { ...init, keepalive: true }));
@@ -104,6 +119,7 @@ export class Connection {
   #succeeded(): void {
     if (this.#failures === 0) return;
     this.#failures = 0;
+    this.#endWait();
     announce('The service responds again.');
     if (this.#renewing === undefined) hideBanner();
     else showTokenBanner();
@@ -124,7 +140,7 @@ export class Connection {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#endWait = resolve;
     showBanner({
-      title: failure.status === 503 ? 'The service is busy.' : 'The service does not respond.',
+      title: bannerTitle(failure),
       text: 'The page keeps what it shows, and continues by itself.',
       action: 'Try now',
       onAction: resolve,
@@ -138,9 +154,15 @@ export class Connection {
     const ticking = setInterval(countDown, 200);
     await promise;
     clearInterval(ticking);
-    setCountdown('Trying again …');
+    if (this.#failures > 0) setCountdown('Trying again …');
     this.#waiting = undefined;
   }
+}
+
+function bannerTitle({ kind, title }: PlantStoreError): string {
+  if (kind === 'overloaded') return 'The service is busy.';
+  if (kind === 'storage-full' || kind === 'storage-unavailable') return `${title}.`;
+  return 'The service does not respond.';
 }
 
 function showTokenBanner(): void {

@@ -8,7 +8,7 @@ import type { Connection } from './connection.ts';
 import { element } from './dom.ts';
 import { plantCount } from './format.ts';
 import type { Plant } from './plant-pages.ts';
-import { maxChosen } from './selection.ts';
+import { maxSelected } from './selection.ts';
 import { toast } from './toast.ts';
 
 const undoMs = 8_000;
@@ -44,7 +44,7 @@ export class Deletions {
 
   /** Hides the plants, and deletes them later, together with those that are already pending. */
   add(plants: Plant[]): void {
-    if (this.#pending.length + plants.length > maxChosen) void this.#send();
+    if (this.#pending.length + plants.length > maxSelected) void this.#send();
     this.#pending.push(...plants);
     for (const { id } of plants) this.hidden.add(id);
     this.#events.onHide(plants);

@@ -21,24 +21,27 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** Creates one of the icons of index.html. An icon only repeats the text beside it. */
-export function icon(name: string): SVGSVGElement {
-  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  const use = document.createElementNS('http://www.w3.org/2000/svg', 'use');
-  svg.classList.add('icon');
-  use.setAttribute('href', `#icon-${name}`);
-  svg.append(use);
-  return svg;
-}
-
 /** Runs the handler when the button is pressed. A handler that fails ends up in `unhandledrejection`. */
 export function onPress(id: string, handler: () => void | Promise<void>): void {
   byId(id, HTMLButtonElement).addEventListener('click', () => void handler());
 }
 
-/** Shows or hides the element with this id. */
+/** Shows or hides the element with this id. If it had the focus, the table gets it. */
 export function show(id: string, visible = true): void {
-  byId(id, HTMLElement).hidden = !visible;
+  const target = byId(id, HTMLElement);
+  const losesFocus = !visible && target.contains(document.activeElement);
+  target.hidden = !visible;
+  if (!losesFocus) return;
+  queueMicrotask(() => {
+    // What takes the place of the element may have the focus already.
+    const { activeElement } = document;
+    if (activeElement === document.body || target.contains(activeElement)) takeFocus();
+  });
+}
+
+function takeFocus(): void {
+  const grid = byId('grid', HTMLElement);
+  (grid.checkVisibility() ? grid : byId('main', HTMLElement)).focus();
 }
 
 export function setText(id: string, text: string): void {

@@ -84,16 +84,11 @@ export class Exporter {
 
   /** The plants of the view. Each page is read again after a problem, so a long export survives one. */
   async *#pages(tag: string | undefined, signal: AbortSignal): AsyncGenerator<Plant[], void> {
-    let after: number | undefined;
-    for (;;) {
-      const options = { fields: ['id', 'name', 'tag'], tag, after, limit: pageSize } as const;
-      const plants = await this.#connection.run(
-        async (store) => (await store.pages({ ...options, signal }).next()).value ?? [],
-        { signal },
-      );
-      if (plants.length === 0) return;
+    const options = { fields: ['id', 'name', 'tag'], limit: pageSize, tag, signal } as const;
+    let plants = await this.#connection.page(options);
+    while (plants.length > 0) {
       yield plants;
-      after = plants.at(-1)?.id;
+      plants = await this.#connection.page({ ...options, after: plants.at(-1)?.id });
     }
   }
 }

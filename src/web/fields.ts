@@ -2,6 +2,7 @@
  * The fields that the table shows. The browser remembers the choice.
  */
 import { byId } from './dom.ts';
+import { recall, remember } from './remember.ts';
 
 export const allFields = ['id', 'name', 'tag'] as const;
 export type Field = (typeof allFields)[number];
@@ -14,7 +15,7 @@ export class Fields {
 
   constructor(onChange: () => void) {
     this.#onChange = onChange;
-    const saved = localStorage.getItem(key)?.split(',') ?? allFields;
+    const saved = recall('localStorage', key)?.split(',') ?? allFields;
     const shown = allFields.filter((field) => saved.includes(field));
     for (const box of this.#boxes) {
       box.checked = shown.length === 0 || shown.some((field) => field === box.value);
@@ -29,7 +30,7 @@ export class Fields {
   }
 
   #changed(): void {
-    localStorage.setItem(key, this.shown.join());
+    remember('localStorage', key, this.shown.join());
     this.#apply();
     this.#onChange();
   }

@@ -1,9 +1,12 @@
 /**
  * The imports of this browser, in IndexedDB. It stores which rows were added, so that none is added twice. It also
- * stores the text of an incomplete import, so that it can continue after a reload. Signing out deletes all of it.
+ * stores the text of an incomplete import, so that it can continue after a reload. Signing out deletes what it stores of
+ * the user.
  */
+import type { Token } from '../client/client.ts';
 import type { ImportJournal, JournalEntry } from '../client/import.ts';
 import type { Mapping } from '../client/rows.ts';
+import { serviceUrl } from './connection.ts';
 
 /** What is imported. An earlier source of the same name is the same file, perhaps with fixed rows. */
 export interface Source {
@@ -108,9 +111,19 @@ export class PageJournal implements ImportJournal {
   }
 }
 
-/** Deletes everything that this browser stores about imports. */
-export function deleteImports(): void {
-  indexedDB.deleteDatabase(databaseName);
+/** Who imports: a user of a store of this service. */
+export function ownerOf({ store, user }: Token): string {
+  return `${serviceUrl.href} ${JSON.stringify([store, user])}`;
+}
+
+/** Deletes what this browser stores about imports of this owner. Another tab that imports for them stops. */
+export async function deleteImports(owner: string): Promise<void> {
+  const all = IDBKeyRange.bound([owner], [owner, []]);
+  const deletions = (['imports', 'entries'] as const).map((name) =>
+    transact(name, 'readwrite', (store) => [store.delete(all)]),
+  );
+  // Whoever signs out must not wait for a browser that stores nothing, or that does not respond.
+  await Promise.race([Promise.allSettled(deletions), new Promise((end) => setTimeout(end, 2_000))]);
 }
 
 const notStored =
@@ -127,7 +140,7 @@ async function transact<Requests extends readonly IDBRequest[]>(
   mode: IDBTransactionMode,
   work: (store: IDBObjectStore) => readonly [...Requests],
 ): Promise<{ [At in keyof Requests]: Requests[At] extends IDBRequest<infer T> ? T : never }> {
-  const database = await (opened ??= open());
+  const database = await openOnce();
   const transaction = database.transaction(name, mode, { durability: 'strict' });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   transaction.addEventListener('complete', () => resolve());
@@ -137,20 +150,31 @@ async function transact<Requests extends readonly IDBRequest[]>(
   return requests.map(({ result }) => result) as never; // the same order
 }
 
-function open(): Promise<IDBDatabase> {
+function openOnce(): Promise<IDBDatabase> {
+  return (opened ??= open().catch((cause: unknown) => {
+    opened = undefined; // the next attempt can succeed
+    throw new Error(noStorage, { cause });
+  }));
+}
+
+async function open(): Promise<IDBDatabase> {
   const { promise, resolve, reject } = Promise.withResolvers<IDBDatabase>();
-  const request = indexedDB.open(databaseName, 1);
+  const request = indexedDB.open(databaseName, 1); // throws if the browser blocks it
   request.addEventListener('upgradeneeded', () => {
     request.result.createObjectStore('imports', { keyPath: ['owner', 'name'] });
     request.result.createObjectStore('entries');
   });
-  request.addEventListener('error', () => reject(new Error(noStorage, { cause: request.error })));
+  request.addEventListener('error', () => reject(request.error));
   request.addEventListener('success', () => {
-    request.result.addEventListener('versionchange', () => {
-      request.result.close(); // another tab deletes the database
+    const { result } = request;
+    // The user can delete the data of the site.
+    result.addEventListener('close', () => (opened = undefined));
+    // A later version of the page can need another schema.
+    result.addEventListener('versionchange', () => {
+      result.close();
       opened = undefined;
     });
-    resolve(request.result);
+    resolve(result);
   });
   return promise;
 }

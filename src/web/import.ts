@@ -5,10 +5,10 @@
 import type { PlantStore, PlantStoreError, Token } from '../client/client.ts';
 import { importPlants } from '../client/import.ts';
 import { decodeText, type ImportRow } from '../client/rows.ts';
-import { serviceUrl, type Connection } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { byId, element, onPress, setText, show } from './dom.ts';
 import { formatCount } from './format.ts';
-import { PageJournal, type Source } from './import-journal.ts';
+import { ownerOf, PageJournal, type Source } from './import-journal.ts';
 import { ImportPreview, rowCount } from './import-preview.ts';
 import { ImportProgress } from './import-progress.ts';
 import { announce, toast, type Toast } from './toast.ts';
@@ -66,14 +66,15 @@ export class ImportDialog {
   }
 
   /** Sets the user of the page. Offers to continue an import that was interrupted. */
-  async use({ store, user, scopes }: Token): Promise<void> {
+  async use(token: Token): Promise<void> {
     this.#stop?.abort();
     this.#stop = undefined;
     this.#journal = undefined;
     this.#dialog.close();
     this.#message?.close();
+    const { scopes } = token;
     const canImport = scopes.includes('plants:write') && scopes.includes('plants:read');
-    this.#owner = canImport ? `${serviceUrl.href} ${JSON.stringify([store, user])}` : undefined;
+    this.#owner = canImport ? ownerOf(token) : undefined;
     for (const id of ['import-open', 'empty-import']) show(id, canImport);
     if (this.#owner === undefined) return;
     // Without storage, nothing is unfinished.

@@ -12,7 +12,7 @@ import { Fields } from './fields.ts';
 import { formatCount, plantCount, tagText } from './format.ts';
 import { ImportDialog } from './import.ts';
 import { PlantDialog } from './plant-dialog.ts';
-import { pageSize, PlantPages, type Plant } from './plant-pages.ts';
+import { pageSize, PlantPages } from './plant-pages.ts';
 import { Selection } from './selection.ts';
 import { Session } from './session.ts';
 import { Table } from './table.ts';
@@ -36,20 +36,24 @@ const deletions = new Deletions(connection, {
   onHide(plants) {
     selection.clear();
     pages?.remove(plants.map(({ id }) => id));
-    for (const { tag } of plants) tags.change(tag, -1);
+    for (const plant of plants) tags.change(plant, -1);
     table.focus();
   },
   onRestore(plants) {
     pages?.restore(plants.filter(({ tag }) => filter === undefined || tag === filter));
-    for (const { tag } of plants) tags.change(tag, 1);
+    for (const plant of plants) tags.change(plant, 1);
   },
 });
-const tags = new Tags(connection, { onFilter: toggleFilter, onCount: drawHeading });
+const tags = new Tags(connection, {
+  onFilter: toggleFilter,
+  onCount: drawHeading,
+  hidden: deletions.hidden,
+});
 const plantDialog = new PlantDialog(connection, {
   onDelete: (plant) => deletions.add([plant]),
   onGone(plant) {
     pages?.remove([plant.id]);
-    tags.change(plant.tag, -1);
+    tags.change(plant, -1);
   },
 });
 const table = new Table(selection, {
@@ -60,7 +64,7 @@ const table = new Table(selection, {
   canDelete: () => canWrite,
 });
 const addDialog = new AddDialog(connection, (plant) => {
-  tags.change(plant.tag, 1);
+  tags.change(plant, 1);
   const isShown = filter === undefined || plant.tag === filter;
   const row = isShown ? pages?.add(plant) : undefined;
   if (row !== undefined) table.reveal(row, plant.id);
@@ -102,13 +106,8 @@ function showPlants(): void {
   leavePages.abort();
   const { signal } = (leavePages = new AbortController());
   const tag = filter;
-  const read = async (after: number | undefined): Promise<Plant[]> => {
-    const options = { fields: ['id', 'name', 'tag'], limit: pageSize, tag, after } as const;
-    return connection.run(
-      async (store) => (await store.pages({ ...options, signal }).next()).value ?? [],
-      { signal },
-    );
-  };
+  const read = (after: number | undefined) =>
+    connection.page({ fields: ['id', 'name', 'tag'], limit: pageSize, tag, after, signal });
   const list = new PlantPages(read, deletions.hidden, () => {
     if (list === pages) drawPlants(list);
   });
@@ -159,7 +158,7 @@ function filterOfAddress(): string | undefined {
 
 function keys(): string {
   return canWrite
-    ? '↑ ↓ move · Space choose · Enter open · C copy · Delete delete'
+    ? '↑ ↓ move · Space select · Enter open · C copy · Delete delete'
     : '↑ ↓ move · Enter open · C copy';
 }
 
@@ -169,8 +168,14 @@ addEventListener('hashchange', () => {
   showPlants();
 });
 
+/** They end a task that nobody needs any more. */
+const quietErrors = ['AbortError', 'OtherUser'];
+
 addEventListener('unhandledrejection', ({ reason }) => {
   if (reason instanceof PlantStoreError) toast(`${reason.title}. ${reason.detail}`);
+  else if (reason instanceof Error && !quietErrors.includes(reason.name)) {
+    toast(`The page could not do this. ${reason.message}`);
+  }
 });
 
 byId('filter', HTMLFormElement).addEventListener('submit', (event) => {

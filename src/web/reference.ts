@@ -1,7 +1,9 @@
 /**
  * The script of the reference: the choice of a language, buttons to copy code, and the real address in samples.
  */
-const storageKey = 'plant-store-language';
+import { recall, remember } from './remember.ts';
+
+const key = 'plant-store.language';
 
 const address = new URL('.', location.href).href.replace(/\/$/, '');
 for (const element of document.querySelectorAll('.address')) element.textContent = address;
@@ -19,20 +21,11 @@ for (const radio of radios) {
     choose(radio.value);
     // Samples above change their height. What the reader looks at must not move.
     scrollBy({ top: radio.getBoundingClientRect().top - top, behavior: 'instant' });
-    storage()?.setItem(storageKey, radio.value);
+    remember('localStorage', key, radio.value);
   });
 }
-const known = storage()?.getItem(storageKey);
-if (radios.some(({ value }) => value === known)) choose(String(known));
-
-/** Undefined if the browser blocks it. */
-function storage(): Storage | undefined {
-  try {
-    return localStorage;
-  } catch {
-    return undefined;
-  }
-}
+const known = recall('localStorage', key);
+if (known !== undefined && radios.some(({ value }) => value === known)) choose(known);
 
 const status = document.querySelector('#status');
 

@@ -9,7 +9,7 @@ export interface RowState {
   index: number;
   /** Undefined while it is loading. */
   plant: Plant | undefined;
-  isChosen: boolean;
+  isSelected: boolean;
   /** Whether the keyboard is at this row. */
   isActive: boolean;
   /** Whether the user has just added it. */
@@ -43,14 +43,14 @@ export class Row {
   draw(state: RowState): void {
     const before = this.#state;
     this.#state = state;
-    const { index, plant, isChosen, isActive, isNew } = state;
+    const { index, plant, isSelected, isActive, isNew } = state;
     if (before?.index !== index) {
       this.element.id = `row-${index}`;
       this.element.ariaRowIndex = String(index + 2); // the head is the first row
     }
     if (before === undefined || before.plant !== plant) this.#drawPlant(plant);
-    this.#checkbox.checked = isChosen;
-    this.element.ariaSelected = String(isChosen);
+    this.#checkbox.checked = isSelected;
+    this.element.ariaSelected = String(isSelected);
     this.element.classList.toggle('active', isActive);
     this.element.classList.toggle('new', isNew);
   }
@@ -63,7 +63,7 @@ export class Row {
     this.#tag.textContent = tag;
     this.#tag.hidden = tag === '';
     this.#tag.ariaLabel = `Show only the tag ${tag}`;
-    this.#checkbox.ariaLabel = plant === undefined ? 'Loading' : `Choose ${name}`;
+    this.#checkbox.ariaLabel = plant === undefined ? 'Loading' : `Select ${name}`;
     this.#checkbox.disabled = plant === undefined;
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The chosen plants, and the bar that replaces the toolbar while there are any.
+ * The selected plants, and the bar that replaces the toolbar while there are any.
  */
 import { onPress, setText, show } from './dom.ts';
 import { plantCount } from './format.ts';
@@ -7,10 +7,10 @@ import type { Plant } from './plant-pages.ts';
 import { toast } from './toast.ts';
 
 /** When the page is closed, a browser still sends this many requests. */
-export const maxChosen = 200;
+export const maxSelected = 200;
 
 export class Selection {
-  readonly #chosen = new Map<number, Plant>();
+  readonly #selected = new Map<number, Plant>();
   readonly #onChange: () => void;
 
   constructor({ onChange, onDelete }: { onChange: () => void; onDelete: () => void }) {
@@ -20,38 +20,38 @@ export class Selection {
   }
 
   get plants(): Plant[] {
-    return [...this.#chosen.values()];
+    return [...this.#selected.values()];
   }
 
   has(plant: Plant | undefined): boolean {
-    return plant !== undefined && this.#chosen.has(plant.id);
+    return plant !== undefined && this.#selected.has(plant.id);
   }
 
   toggle(plant: Plant): void {
-    if (this.#chosen.delete(plant.id)) this.#changed();
+    if (this.#selected.delete(plant.id)) this.#changed();
     else this.add([plant]);
   }
 
   add(plants: Iterable<Plant>): void {
     for (const plant of plants) {
-      if (this.#chosen.size === maxChosen && !this.#chosen.has(plant.id)) {
-        toast(`You can choose up to ${maxChosen} plants at a time.`);
+      if (this.#selected.size === maxSelected && !this.#selected.has(plant.id)) {
+        toast(`You can select up to ${maxSelected} plants at a time.`);
         break;
       }
-      this.#chosen.set(plant.id, plant);
+      this.#selected.set(plant.id, plant);
     }
     this.#changed();
   }
 
   clear(): void {
-    if (this.#chosen.size === 0) return;
-    this.#chosen.clear();
+    if (this.#selected.size === 0) return;
+    this.#selected.clear();
     this.#changed();
   }
 
   #changed(): void {
-    const count = this.#chosen.size;
-    setText('selection-count', `${plantCount(count)} chosen`);
+    const count = this.#selected.size;
+    setText('selection-count', `${plantCount(count)} selected`);
     show('selection', count > 0);
     show('toolbar', count === 0);
     this.#onChange();

@@ -6,7 +6,9 @@ import { PlantStoreError, type Token } from '../client/client.ts';
 import { serviceUrl, type Connection } from './connection.ts';
 import { byId, onPress, setFacts, setFault, setText, show } from './dom.ts';
 import { formatTime } from './format.ts';
-import { deleteImports } from './import-journal.ts';
+import { deleteImports, ownerOf } from './import-journal.ts';
+import { recall, remember } from './remember.ts';
+import { toast } from './toast.ts';
 import { findToken, Malformed } from './token.ts';
 
 const key = 'plant-store.token';
@@ -24,7 +26,7 @@ export class Session {
     onToken('sign-in', (token) => this.#open(token));
     onToken('renew', (token) => this.#continue(token));
     onPress('renew-later', () => byId('renew', HTMLDialogElement).close());
-    onPress('sign-out', signOut);
+    onPress('sign-out', () => this.#signOut());
     addEventListener('hashchange', () => void this.start());
   }
 
@@ -32,14 +34,15 @@ export class Session {
   async start(): Promise<void> {
     const link = takeTokenFromAddress();
     if (link === undefined && this.#info !== undefined) return;
-    const token = link ?? sessionStorage.getItem(key);
+    const token = link ?? recall('sessionStorage', key);
     try {
-      if (token === null) return;
+      if (token === undefined) return;
       show('sign-in', false);
       show('opening');
       await this.#open(findToken(token));
     } catch (error) {
-      showFault('sign-in', error);
+      if (this.#info === undefined) showFault('sign-in', error);
+      else toast(`The store of the link was not opened. ${faultOf(error)}`);
     } finally {
       show('opening', false);
       show('sign-in', this.#info === undefined);
@@ -73,8 +76,14 @@ export class Session {
   #use(token: string, info: Token): void {
     this.#info = info;
     this.#connection.use(token, info);
-    sessionStorage.setItem(key, token);
+    remember('sessionStorage', key, token);
     showIdentity(info);
+  }
+
+  async #signOut(): Promise<void> {
+    remember('sessionStorage', key, undefined);
+    if (this.#info !== undefined) await deleteImports(ownerOf(this.#info));
+    location.replace(serviceUrl); // loads the page again, so that nothing of the store stays in memory
   }
 }
 
@@ -88,12 +97,6 @@ function takeTokenFromAddress(): string | undefined {
   const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? undefined;
   if (token !== undefined) history.replaceState(null, '', location.pathname + location.search);
   return token;
-}
-
-function signOut(): void {
-  sessionStorage.removeItem(key);
-  deleteImports();
-  location.replace(serviceUrl); // loads the page again, so that nothing of the store stays in memory
 }
 
 /** Handles a form with a token. Faults appear beside the field, and the field keeps what was typed. */

@@ -6,7 +6,7 @@ import { byId, setText } from './dom.ts';
 import { formatCount } from './format.ts';
 import type { Plant, PlantPages } from './plant-pages.ts';
 import { Row } from './row.ts';
-import { maxChosen, type Selection } from './selection.ts';
+import { maxSelected, type Selection } from './selection.ts';
 import { VirtualScroll } from './virtual-scroll.ts';
 
 /** Rows that are drawn above and below the visible ones, so that a scroll shows them at once. */
@@ -19,7 +19,7 @@ export interface TableActions {
   copy: (plant: Plant) => void;
   filter: (tag: string) => void;
   delete: (plants: Plant[]) => void;
-  /** Whether plants can be chosen and deleted. */
+  /** Whether plants can be selected and deleted. */
   canDelete: () => boolean;
 }
 
@@ -111,7 +111,7 @@ export class Table {
       row.draw({
         index: start + at,
         plant,
-        isChosen: this.#selection.has(plant),
+        isSelected: this.#selection.has(plant),
         isActive: start + at === this.#activeIndex,
         isNew: plant !== undefined && plant.id === this.#newId,
       });
@@ -159,7 +159,7 @@ export class Table {
     this.#activeIndex = row.index;
     this.#grid.focus({ preventScroll: true }); // the keyboard continues from here
     if (target instanceof Element && target.closest('.check') !== null) {
-      this.#choose(row.index, event.shiftKey);
+      this.#select(row.index, event.shiftKey);
     } else if (target instanceof HTMLButtonElement) this.#actions.filter(plant.tag);
     else this.#actions.open(plant);
     this.refresh();
@@ -170,7 +170,7 @@ export class Table {
     if (count === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     const index = this.#destination(event.key, count);
     if (index !== undefined) {
-      if (event.shiftKey && this.#actions.canDelete()) this.#chooseRange(index);
+      if (event.shiftKey && this.#actions.canDelete()) this.#selectRange(index);
       else this.#anchorIndex = index;
       this.#activate(index);
     } else if (!this.#acted(event)) return;
@@ -194,7 +194,7 @@ export class Table {
     else if (key === 'c') this.#actions.copy(plant);
     else if (key === 'Escape') this.#selection.clear();
     else if (!this.#actions.canDelete()) return false;
-    else if (key === ' ') this.#choose(this.#activeIndex, shiftKey);
+    else if (key === ' ') this.#select(this.#activeIndex, shiftKey);
     else if (key === 'Delete' || key === 'Backspace') {
       const { plants } = this.#selection;
       this.#actions.delete(plants.length > 0 ? plants : [plant]);
@@ -202,18 +202,18 @@ export class Table {
     return true;
   }
 
-  #choose(index: number, isRange: boolean): void {
+  #select(index: number, isRange: boolean): void {
     const [plant] = this.#pages?.slice(index, index + 1) ?? [];
     if (plant === undefined) return;
-    if (isRange) this.#chooseRange(index);
+    if (isRange) this.#selectRange(index);
     else this.#selection.toggle(plant);
     this.#anchorIndex = index;
   }
 
-  /** Adds the rows between the last chosen one and this one. */
-  #chooseRange(index: number): void {
-    const from = Math.max(Math.min(this.#anchorIndex, index), index - maxChosen);
-    const to = Math.min(Math.max(this.#anchorIndex, index), index + maxChosen);
+  /** Adds the rows between the last selected one and this one. */
+  #selectRange(index: number): void {
+    const from = Math.max(Math.min(this.#anchorIndex, index), index - maxSelected);
+    const to = Math.min(Math.max(this.#anchorIndex, index), index + maxSelected);
     const plants = this.#pages?.slice(from, to + 1) ?? [];
     this.#selection.add(plants.filter((plant) => plant !== undefined));
   }

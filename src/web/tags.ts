@@ -5,6 +5,7 @@
 import type { Connection } from './connection.ts';
 import { byId, element, onPress, setText, show } from './dom.ts';
 import { formatCount, plantCount, tagText } from './format.ts';
+import type { Plant } from './plant-pages.ts';
 
 /** How many plants are counted before the user asks for more. */
 const countedAtOnce = 20_000;
@@ -17,6 +18,8 @@ export class Tags {
   readonly #connection: Connection;
   readonly #onFilter: (tag: string) => void;
   readonly #onCount: () => void;
+  /** The ids of plants that are not counted, although the service may still have them. */
+  readonly #hidden: ReadonlySet<number>;
   readonly #details = byId('tags', HTMLDetailsElement);
   readonly #counts = new Map<string, number>();
   #counted = 0;
@@ -27,11 +30,20 @@ export class Tags {
 
   constructor(
     connection: Connection,
-    { onFilter, onCount }: { onFilter: (tag: string) => void; onCount: () => void },
+    {
+      onFilter,
+      onCount,
+      hidden,
+    }: {
+      onFilter: (tag: string) => void;
+      onCount: () => void;
+      hidden: ReadonlySet<number>;
+    },
   ) {
     this.#connection = connection;
     this.#onFilter = onFilter;
     this.#onCount = onCount;
+    this.#hidden = hidden;
     this.#details.open = isBesideTable();
     onPress('tags-all', () => this.#count(Infinity));
   }
@@ -39,11 +51,6 @@ export class Tags {
   /** The number of plants, if it is known. */
   get total(): number | undefined {
     return this.#isComplete ? this.#counted : undefined;
-  }
-
-  /** The number of plants that were counted so far. */
-  get counted(): number {
-    return this.#counted;
   }
 
   /** Counts again from the beginning. */
@@ -61,7 +68,8 @@ export class Tags {
   }
 
   /** Counts a plant that was added, or with -1 one that was deleted. */
-  change(tag: string, by: 1 | -1): void {
+  change({ id, tag }: Plant, by: 1 | -1): void {
+    if (!this.#isComplete && id > (this.#after ?? 0)) return; // it has not been counted yet
     this.#add(tag, by);
     this.#draw();
   }
@@ -78,15 +86,13 @@ export class Tags {
     show('tags-all', false);
     try {
       while (!this.#isComplete && this.#counted < limit) {
-        const plants = await this.#connection.run(
-          async (store) => {
-            const options = { fields: ['id', 'tag'], limit: pageSize, after: this.#after } as const;
-            const { value } = await store.pages({ ...options, signal }).next();
-            return value ?? [];
-          },
-          { signal },
-        );
-        for (const { tag } of plants) this.#add(tag, 1);
+        const plants = await this.#connection.page({
+          fields: ['id', 'tag'],
+          limit: pageSize,
+          after: this.#after,
+          signal,
+        });
+        for (const { id, tag } of plants) if (!this.#hidden.has(id)) this.#add(tag, 1);
         this.#isComplete = plants.length === 0;
         this.#after = plants.at(-1)?.id;
         this.#draw();

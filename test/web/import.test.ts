@@ -8,7 +8,7 @@ import { hashToken, tokenId } from '../../src/token.ts';
 import { violations } from '../support/accessibility.ts';
 import { withoutBrowser } from '../support/browser.ts';
 import { choose, done, importInterrupted, submit, untilAdded } from './import.ts';
-import { browserOfFile, namesOf, openStore } from './store.ts';
+import { browserOfFile, namesOf, openStore, toast } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -131,6 +131,39 @@ it('works by keyboard alone, on a telephone in the dark', { skip }, async (t) =>
   assert.ok(scroll <= client, 'nothing is cut off at the side');
   await page.keyboard.press('Enter');
   await page.locator('#import').waitFor({ state: 'hidden' });
+});
+
+it('signing out deletes what the browser stores of this user only', { skip }, async (t) => {
+  const store = await openStore(t, browser(), { plants: [] });
+  const { page, app } = store;
+  const lines = Array.from({ length: 400 }, (_, at) => `Plant ${at}`).join('\n');
+  await choose(page, 'plants.csv', `name\n${lines}`);
+  await submit(page).click();
+  await untilAdded(page, 20);
+  await page.getByRole('button', { name: 'Stop' }).click();
+  const bob = await app.token('bob');
+  const other = await page.context().newPage();
+  await other.goto(`${app.address}/#token=${bob}`);
+  await other.getByRole('button', { name: 'bob' }).click();
+  await other.getByRole('button', { name: 'Sign out' }).click();
+  await other.getByRole('heading', { name: 'Open your store' }).waitFor();
+  const text = 'The import of plants.csv is not complete.';
+  await page.reload();
+  await toast(page, text).waitFor();
+  await page.getByRole('button', { name: 'alice' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+  const stored = `new Promise((resolve) => {
+    const opening = indexedDB.open('plant-store-imports');
+    opening.onsuccess = () => {
+      const { result } = opening;
+      const stores = [...result.objectStoreNames];
+      const transaction = result.transaction(stores);
+      const counts = stores.map((name) => transaction.objectStore(name).count());
+      transaction.oncomplete = () => resolve(counts.map((count) => count.result));
+    };
+  })`;
+  assert.deepEqual(await page.evaluate(stored), [0, 0]);
 });
 
 it('continues with another token after the first was revoked', { skip }, async (t) => {

@@ -102,6 +102,27 @@ it('an overloaded service gets the plant later', { skip }, async (t) => {
   assert.deepEqual(await namesOf(store), ['Patience']);
 });
 
+it('a plant with an id of its own is added once if a response is lost', { skip }, async (t) => {
+  const store = await openStore(t, browser(), { plants: [] });
+  const { page } = store;
+  await page.route(
+    '**/plants?*',
+    async (route) => {
+      await route.fetch();
+      await route.abort();
+    },
+    { times: 1 },
+  );
+  await page.getByRole('button', { name: 'Add your first plant' }).click();
+  await page.getByText('Choose the id yourself').click();
+  await page.locator('#add-id').fill('7');
+  await page.locator('#add-name').fill('Once');
+  await page.keyboard.press('Enter');
+  await page.getByText('Added “Once” with the id 7.').waitFor();
+  assert.equal(await page.locator('#add-waiting').innerText(), '');
+  assert.deepEqual(await namesOf(store), ['Once']);
+});
+
 it('a failure shows what to do, and one can try again', { skip }, async (t) => {
   let failures = Infinity;
   const { page } = await openStore(t, browser(), {
@@ -127,7 +148,7 @@ it('a plant that somebody else deleted is gone, and no error', { skip }, async (
   await page.getByRole('button', { name: 'Close' }).click();
   await page.locator('#rows').getByText('Monstera deliciosa').waitFor({ state: 'detached' });
   await page.clock.install();
-  await page.getByRole('checkbox', { name: 'Choose Ficus' }).click();
+  await page.getByRole('checkbox', { name: 'Select Ficus' }).click();
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.clock.runFor(8_000);
   await toast(page, 'Deleted “Ficus lyrata”.').waitFor();
@@ -137,7 +158,7 @@ it('a read-only token shows no control that it cannot use', { skip }, async (t) 
   const { page } = await openStore(t, browser(), { access: { scopes: ['plants:read'] } });
   await page.getByRole('button', { name: 'alice read only' }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Add plant' }).count(), 0);
-  assert.equal(await page.getByRole('checkbox', { name: 'Choose' }).count(), 0);
+  assert.equal(await page.getByRole('checkbox', { name: 'Select' }).count(), 0);
   await page.locator('#grid').focus();
   await page.keyboard.press('Delete');
   await page.keyboard.press('Enter');

@@ -22,7 +22,7 @@ async function tabTo(page: Page, id: string): Promise<void> {
   }
 }
 
-it('the keyboard alone signs in, adds, finds, chooses, deletes and undoes', { skip }, async (t) => {
+it('the keyboard alone signs in, adds, finds, selects, deletes and undoes', { skip }, async (t) => {
   const app = await startApp(t);
   const { page } = await openPage(browser(), app.address);
   t.after(() => page.context().close());
@@ -40,7 +40,7 @@ it('the keyboard alone signs in, adds, finds, chooses, deletes and undoes', { sk
   await press(page, 'Escape');
   await tabTo(page, 'grid');
   await press(page, 'Home', 'ArrowDown', 'Space', 'Shift+ArrowDown');
-  await page.getByText('2 plants chosen').waitFor();
+  await page.getByText('2 plants selected').waitFor();
   await page.locator('#grid[aria-activedescendant=row-2]').waitFor();
   await press(page, 'Delete');
   await toast(page, 'Deleting 2 plants').waitFor();
@@ -56,6 +56,25 @@ it('the keyboard alone signs in, adds, finds, chooses, deletes and undoes', { sk
   assert.equal(await page.evaluate('document.activeElement.id'), 'grid', 'the focus is back');
 });
 
+it('a control that disappears leaves the focus to the table', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  const isTableFocused = () => page.locator('#grid:focus').waitFor();
+  await page.locator('#grid').focus();
+  await press(page, 'Space');
+  await page.locator('#selection-clear').focus();
+  await press(page, 'Enter');
+  await isTableFocused();
+  await page.locator('.tag-bar').first().click();
+  await page.locator('#filter-clear').focus();
+  await press(page, 'Enter');
+  await isTableFocused();
+  await page.locator('#filter-input').fill('nothing');
+  await press(page, 'Enter');
+  await page.locator('#no-match-clear').focus();
+  await press(page, 'Enter');
+  await isTableFocused();
+});
+
 it('the table has the semantics of a grid', { skip }, async (t) => {
   const { page } = await openStore(t, browser());
   await page.locator('#grid[aria-rowcount="5"]').waitFor();
@@ -65,6 +84,6 @@ it('the table has the semantics of a grid', { skip }, async (t) => {
     all.map((row) => row.getAttribute('aria-rowindex')),
   );
   assert.deepEqual(indexes, ['1', '2', '3', '4', '5']);
-  await page.getByRole('checkbox', { name: 'Choose Aloe vera' }).click();
+  await page.getByRole('checkbox', { name: 'Select Aloe vera' }).click();
   await page.getByRole('row', { selected: true }).getByText('Aloe vera').waitFor();
 });

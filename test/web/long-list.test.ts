@@ -34,6 +34,24 @@ it('scrolls to the end of a long list and back, with few rows at a time', { skip
   assert.ok(reads.length > readsToEnd, 'the first page had left the memory');
 });
 
+it('counts the tags of the first plants, and of all on request', { skip }, async (t) => {
+  const { url, path } = databaseFile(t);
+  const token = await fill(path, 20_500);
+  const service = await serve(t, ['--database', url]);
+  const { page } = await openPage(browser(), `${service.address}/#token=${token}`);
+  t.after(() => page.context().close());
+  const note = page.locator('#tags-note');
+  await page.locator('#tags-all').waitFor();
+  await page.getByRole('button', { name: 'Add plant' }).click();
+  await page.locator('#add-name').fill('Beyond the counted ones');
+  await page.keyboard.press('Enter');
+  await page.getByText('Added “Beyond the counted ones”').waitFor();
+  await page.keyboard.press('Escape');
+  assert.equal(await note.innerText(), 'The first 20,000 plants, by tag');
+  await page.locator('#tags-all').click();
+  await note.getByText('20,501 plants, by tag').waitFor();
+});
+
 it('scrolls through more rows than an element can be high', { skip }, async (t) => {
   const { address } = await startApp(t);
   const { page, errors } = await openPage(browser(), address);

@@ -35,6 +35,42 @@ it('shows who the user is, and forgets the token on sign-out', { skip }, async (
   assert.equal(await page.evaluate('sessionStorage.length'), 0);
 });
 
+it('a link that does not work leaves the open store, and says so', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  await page.evaluate(`location.hash = 'token=${makeToken()}'`);
+  await toast(page, 'The store of the link was not opened.').waitFor();
+  await page.locator('#rows').getByText('Aloe vera').waitFor();
+});
+
+it('works if the browser blocks the data of sites', { skip }, async (t) => {
+  const app = await startApp(t);
+  const { page, errors } = await openPage(browser(), 'about:blank');
+  t.after(() => page.context().close());
+  // What Chromium does if its user blocks them.
+  await page.addInitScript(`
+    for (const name of ['localStorage', 'sessionStorage', 'indexedDB']) {
+      Object.defineProperty(window, name, {
+        get: () => { throw new DOMException('blocked', 'SecurityError') },
+      });
+    }
+  `);
+  await page.goto(app.address);
+  await page.locator('#sign-in-token').fill(await app.token('alice'));
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
+  await page.getByRole('button', { name: 'Import a file' }).click();
+  await page.locator('#import-text').fill('name\nAloe');
+  await page.locator('#import-read').click();
+  await page.getByRole('alert').getByText('does not let the page store its progress').waitFor();
+  await page.locator('#import-cancel').click();
+  await page.getByRole('button', { name: 'alice' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+  await page.goto(`${app.address}/docs`);
+  await page.locator('.samples input').first().waitFor({ state: 'attached' });
+  assert.deepEqual(errors, []);
+});
+
 it(
   'a pasted token opens the store, and bad ones are refused with a reason',
   { skip },
@@ -123,9 +159,9 @@ it('deletes a plant after some seconds, unless one undoes it', { skip }, async (
   await page.locator('#rows').getByText('Ficus lyrata').waitFor();
   assert.equal((await namesOf(store)).length, 4);
 
-  await page.getByRole('checkbox', { name: 'Choose Monstera' }).click();
-  await page.getByRole('checkbox', { name: 'Choose Thymus' }).click({ modifiers: ['Shift'] });
-  await page.getByText('3 plants chosen').waitFor();
+  await page.getByRole('checkbox', { name: 'Select Monstera' }).click();
+  await page.getByRole('checkbox', { name: 'Select Thymus' }).click({ modifiers: ['Shift'] });
+  await page.getByText('3 plants selected').waitFor();
   await page.getByRole('button', { name: 'Delete' }).click();
   await toast(page, 'Deleting 3 plants in 8 seconds.').waitFor();
   await assertNames(page, ['Aloe vera']);
@@ -137,7 +173,7 @@ it('deletes a plant after some seconds, unless one undoes it', { skip }, async (
 
 it('leaving the page sends the deletions that wait', { skip }, async (t) => {
   const store = await openStore(t, browser());
-  await store.page.getByRole('checkbox', { name: 'Choose Monstera' }).click();
+  await store.page.getByRole('checkbox', { name: 'Select Monstera' }).click();
   await store.page.getByRole('button', { name: 'Delete' }).click();
   await store.page.goto('about:blank');
   await until('the plant is deleted', async () => (await namesOf(store)).length === 3);
@@ -175,7 +211,7 @@ it('the chart counts each tag, also after changes', { skip }, async (t) => {
     ['herbs', '1'],
     ['no tag', '1'],
   ]);
-  await page.getByRole('checkbox', { name: 'Choose Thymus' }).click();
+  await page.getByRole('checkbox', { name: 'Select Thymus' }).click();
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.getByText('3 plants, by tag').waitFor();
   assert.deepEqual(await counts(), [
@@ -192,7 +228,7 @@ it('shows the chosen fields, also after a reload', { skip }, async (t) => {
   assert.ok(await page.getByRole('checkbox', { name: 'Name' }).isDisabled());
   await page.reload();
   await page.getByText('Aloe vera').waitFor();
-  assert.deepEqual(await page.getByRole('columnheader').allInnerTexts(), ['Choose', 'Name']);
+  assert.deepEqual(await page.getByRole('columnheader').allInnerTexts(), ['Select', 'Name']);
 });
 
 it('copies the view, or one plant, as a curl command without the token', { skip }, async (t) => {

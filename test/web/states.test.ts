@@ -46,7 +46,7 @@ it('a store with plants, and its dialogs', { skip }, async (t) => {
   await page.getByRole('button', { name: 'Export' }).click();
   await assertAccessible(page, 'export');
   await page.keyboard.press('Escape');
-  await page.getByRole('checkbox', { name: 'Choose Monstera' }).click();
+  await page.getByRole('checkbox', { name: 'Select Monstera' }).click();
   await assertAccessible(page, 'selection');
   await page.getByRole('button', { name: 'Delete' }).click();
   await toast(page, 'Deleting').waitFor();
