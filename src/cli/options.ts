@@ -61,7 +61,7 @@ export function parseWorkers(text: string): number {
 }
 
 export function parseInteger(text: string, min: number, max: number, what = 'an integer'): number {
-  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= min && value <= max)) {
     throw new InvalidArgumentError(`Use ${what} from ${min} to ${max}.`);
   }

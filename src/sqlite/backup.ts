@@ -2,28 +2,18 @@
  * Backs up a database that is in use, and restores one that is not. Neither overwrites a file, and an
  * interruption leaves no partial file under the requested name.
  */
-import { randomUUID } from 'node:crypto';
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  existsSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { chmodSync, chownSync, existsSync, realpathSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
-import { Refusal, type RefusalKind } from '../refusal.ts';
+import { Refusal } from '../refusal.ts';
 import { openWithoutMigrating, openDatabase } from './database.ts';
 import { isSqliteError, primaryCode, resultCode } from './errors.ts';
-import { companionSuffixes, publishFile, refuseLeftovers, syncFile } from './files.ts';
+import { publishFile, refuseLeftovers, syncFile } from './files.ts';
 import { applicationId, refuseNewerSchema, versionOf } from './migrate.ts';
 import { readPragma } from './pragma.ts';
 import { schemaDifference } from './schema.ts';
 import { rewriteWal } from './rewrite-wal.ts';
+import { refusalFor, withTemporaryFile } from './temporary-file.ts';
 
 /** Called after each step with the number of pages copied, and the total. */
 export type OnProgress = (done: number, total: number) => void;
@@ -157,29 +147,6 @@ function damaged(original: string): Refusal {
   );
 }
 
-/** Runs `work` with a temporary file next to `file`, and deletes it afterwards. */
-async function withTemporaryFile<T>(
-  file: string,
-  work: (partial: string) => Promise<T>,
-): Promise<T> {
-  const partial = `${file}.partial-${randomUUID()}`;
-  const remove = () => {
-    for (const suffix of ['', ...companionSuffixes]) rmSync(partial + suffix, { force: true });
-  };
-  try {
-    closeSync(openSync(partial, 'wx', 0o600));
-    process.once('exit', remove);
-    try {
-      return await work(partial);
-    } finally {
-      remove();
-      process.off('exit', remove);
-    }
-  } catch (error) {
-    throw refusalFor(error, file);
-  }
-}
-
 /** Copies the database that was opened from `original`, and checks the integrity of the copy. */
 async function copy(
   source: DatabaseSync,
@@ -257,23 +224,3 @@ function swapFiles(partial: string, path: string): string {
   }
   return oldPath;
 }
-
-function refusalFor(error: unknown, file: string): unknown {
-  const systemCode = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const [reason, kind] = reasons[isSqliteError(error) ? primaryCode(error) : systemCode] ?? [];
-  return reason === undefined ? error : new Refusal(`${file} ${reason}`, { kind, cause: error });
-}
-
-const reasons: Record<number | string, readonly [reason: string, kind?: RefusalKind]> = {
-  [resultCode.busy]: ['is in use. Stop every process that has it open, and try again.'],
-  [resultCode.corrupt]: [
-    'is damaged. Move it away, with the files -wal and -shm next to it, and try again.',
-  ],
-  [resultCode.full]: ['cannot be written: the disk is full. Free some space and try again.'],
-  [resultCode.notADatabase]: ['is not an SQLite database. Move it away, and try again.'],
-  EEXIST: ['was created by another process, and is never overwritten.', 'file-exists'],
-  ENOENT: ['cannot be created: the folder does not exist.'],
-  EACCES: ['cannot be created: permission denied.'],
-  EROFS: ['cannot be created: the file system is read-only.'],
-  ENOSPC: ['cannot be written: the disk is full. Free some space and try again.'],
-};

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
-import { isLocked, isSqliteError } from './errors.ts';
+import { isLocked } from './errors.ts';
 import { readPragma } from './pragma.ts';
 
 /** Marks the file as a journal: "PSij" in ASCII. */
@@ -50,15 +50,17 @@ export class Journal<Entry extends object> {
       this.#database.exec('COMMIT');
       for (const { resolve } of writes) resolve();
     } catch (error) {
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
       for (const { reject } of writes) reject(error);
     }
   }
 }
 
 function openJournal(path: string, owner: string): DatabaseSync {
-  closeSync(openSync(path, 'a', 0o600)); // it contains plants, so only its owner can read it
-  const database = new DatabaseSync(path);
+  let database: DatabaseSync | undefined;
   try {
+    closeSync(openSync(path, 'a', 0o600)); // it contains plants, so only its owner can read it
+    database = new DatabaseSync(path);
     // The exclusive lock ends with the process, also after kill -9.
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL');
     const isNew = readPragma(database, 'schema_version') === 0;
@@ -81,7 +83,7 @@ function openJournal(path: string, owner: string): DatabaseSync {
     }
     return database;
   } catch (error) {
-    database.close();
+    database?.close();
     throw refusalFor(error, path);
   }
 }
@@ -90,7 +92,7 @@ function refusalFor(error: unknown, path: string): unknown {
   if (isLocked(error)) {
     return new Refusal(`Another import uses ${path}. Wait until it ends.`, { cause: error });
   }
-  if (!isSqliteError(error)) return error;
+  if (!(error instanceof Error) || error instanceof Refusal) return error;
   return new Refusal(
     `The journal ${path} cannot be used: ${error.message}. Choose another with --journal.`,
     { cause: error },

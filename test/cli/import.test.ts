@@ -51,6 +51,22 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.equal(stderr, 'Added 1 plant; 1 row was refused.\n');
   });
 
+  it('says that an import of standard input cannot continue', async (t) => {
+    const app = await startApp(t);
+    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
+    const file = join(tempFolder(t), 'plants.csv');
+    writeFileSync(file, `name\n${Array.from({ length: 5_000 }, (_, at) => `${at}\n`).join('')}`);
+    const under = ['sh', '-c', `exec "$@" <'${file}'`, 'sh'];
+    const importing = start(['plants', 'import', '-'], { env, under });
+    let stderr = '';
+    importing.stderr.setEncoding('utf8').on('data', (chunk) => (stderr += String(chunk)));
+    const token = env.PLANT_STORE_TOKEN;
+    while ((await app.call('GET', '/plants?limit=1', { token })).text === '[]');
+    importing.kill('SIGINT');
+    await once(importing, 'close');
+    assert.match(stderr, /It cannot continue without --journal: the same command would add/);
+  });
+
   it('refuses a file, a journal or an address that does not fit', async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice');
@@ -80,6 +96,10 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.match(
       await failure([file], other),
       /^error: .*import-journal is the journal of an import to user alice in store main at .*, not to user bob /,
+    );
+    assert.match(
+      await failure([file, '--journal', join(folder, 'none', 'journal')]),
+      /^error: The journal .*none.journal cannot be used: .* Choose another with --journal\.$/m,
     );
     assert.match(await failure([file, '--journal', file]), /^error: The journal .* cannot be used/);
     assert.equal(statSync(journal).mode & 0o777, 0o600);

@@ -160,7 +160,11 @@ describe('plants', { concurrency: 2 }, () => {
     );
     const lost = await plants('export', join(folder, 'lost.csv'), '--url', 'http://127.0.0.1:9');
     assert.equal(lost.status, 1);
-    assert.ok(!readdirSync(folder).some((name) => name.startsWith('lost')));
+    assert.ok(!readdirSync(folder).some((name) => /lost|partial/.test(name)));
+    assert.match(
+      (await plants('export', join(folder, 'none', 'x.csv'))).stderr,
+      /^error: .*x\.csv cannot be created: the folder does not exist\.$/m,
+    );
   });
 
   it('take the token from a file or standard input, and never print it', async (t) => {

@@ -10,8 +10,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json' with { type: 'json' };
 import { call } from '../support/app.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { runOk, serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
+import { tempFolder } from '../support/temp.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const instructions = readFileSync(`${root}deploy/Dockerfile`, 'utf8')
@@ -53,15 +55,17 @@ it('compose.yaml uses files that exist', () => {
 });
 
 it('the health check of the image shows whether the service is ready', async (t) => {
-  const { url } = databaseFile(t);
-  const service = await serve(t, ['--database', url]);
   const [health = ''] = valuesOf('HEALTHCHECK');
-  const [, ...args]: string[] = JSON.parse(health.slice(health.indexOf('[')));
-  const env = { ...process.env, PLANT_STORE_PORT: new URL(service.address).port };
-  const check = () => promisify(execFile)(process.execPath, args, { env });
-  await check();
-  await service.stop();
-  await assert.rejects(check(), { code: 1 });
+  assert.ok(health.endsWith('CMD ["node", "/app/deploy/health.js"]'));
+  const { cert, key } = makeCertificate(tempFolder(t), 'localhost');
+  for (const tls of [{}, { PLANT_STORE_TLS_CERT: cert, PLANT_STORE_TLS_KEY: key }]) {
+    const service = await serve(t, ['--database', databaseFile(t).url], { env: tls });
+    const env = { ...process.env, ...tls, PLANT_STORE_PORT: new URL(service.address).port };
+    const check = () => promisify(execFile)(process.execPath, [`${root}deploy/health.js`], { env });
+    await check();
+    await service.stop();
+    await assert.rejects(check(), { code: 1 });
+  }
 });
 
 it(

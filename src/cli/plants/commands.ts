@@ -6,7 +6,6 @@ import { maxId } from '../../ids.ts';
 import { plantFields, type PlantField } from '../../plant.ts';
 import { examples, flag, jsonFlag, parseBaseUrl, parseInteger } from '../options.ts';
 
-const maxLimit = 2_147_483_647;
 const maxConcurrency = 1_000;
 
 /** Adds `plants` and its commands. */
@@ -22,11 +21,7 @@ export function addPlantsCommands(plantStore: Command): void {
     .addOption(tokenFlag())
     .addOption(fieldsFlag())
     .addOption(tagFilterFlag())
-    .addOption(
-      flag('--limit <number>', 'maximum number of plants').argParser((text) =>
-        parseInteger(text, 1, maxLimit),
-      ),
-    )
+    .addOption(flag('--limit <number>', 'maximum number of plants').argParser(parsePositive))
     .addOption(jsonFlag('print a JSON array, also on a terminal'))
     .addOption(csvSwitch())
     .addHelpText('after', () =>
@@ -47,7 +42,7 @@ export function addPlantsCommands(plantStore: Command): void {
     .addOption(flag('--tag <text>', 'tag of the plant'))
     .addOption(
       flag('--id <number>', 'id of the plant; without it, the service assigns one').argParser(
-        parseId,
+        parsePositive,
       ),
     )
     .addOption(jsonFlag('print the plant as JSON, also on a terminal'))
@@ -153,12 +148,11 @@ function parseFields(text: string): PlantField[] {
   return fields;
 }
 
-function parseId(text: string): number {
-  const id = /^[1-9]\d*$/.test(text) ? Number(text) : Number.NaN;
-  if (!(id <= maxId)) throw new InvalidArgumentError(`Use an integer from 1 to ${maxId}.`);
-  return id;
+/** An id, or a number of plants, which cannot be larger. */
+function parsePositive(text: string): number {
+  return parseInteger(text, 1, maxId);
 }
 
 function parseIds(text: string, ids: readonly number[] = []): number[] {
-  return [...ids, parseId(text)];
+  return [...ids, parsePositive(text)];
 }

@@ -1,13 +1,16 @@
 import { createWriteStream, existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { Refusal } from '../../refusal.ts';
-import { publishFile } from '../../sqlite/files.ts';
+import { publishFile, syncFile } from '../../sqlite/files.ts';
+import { withTemporaryFile } from '../../sqlite/temporary-file.ts';
 import { formats, type Pages } from './format.ts';
 import { listPlants, pagesOf, type Selection } from './list.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 type ExportOptions = StoreOptions & Selection & { json?: true; csv?: true };
+
+/** Like other programs, and without the bits of the umask. */
+const defaultMode = 0o666;
 
 export async function exportPlants(
   file: string | undefined,
@@ -19,18 +22,16 @@ export async function exportPlants(
   }
   if (existsSync(file)) throw new Refusal(`${file} already exists. Choose another name.`);
   const format = options.csv || (!options.json && /\.csv$/i.test(file)) ? 'csv' : 'json';
-  // A file with the final name is complete.
-  const partial = `${file}.partial`;
   let count = 0;
-  try {
+  const write = async (partial: string) => {
     await withStore(options, async (store) => {
       const pages = counting(pagesOf(store, options), (plants) => (count += plants));
       await pipeline(formats[format](pages, options.fields), createWriteStream(partial));
     });
+    syncFile(partial);
     publishFile(partial, file);
-  } finally {
-    await rm(partial, { force: true });
-  }
+  };
+  await withTemporaryFile(file, write, defaultMode);
   console.log(`Exported ${count} ${count === 1 ? 'plant' : 'plants'} to ${file}.`);
 }
 
