@@ -119,6 +119,8 @@ it('an empty store leads to the first plant', { skip }, async (t) => {
 it('shows each fault beside its field, and keeps what was typed', { skip }, async (t) => {
   const { page } = await openStore(t, browser());
   await page.getByRole('button', { name: 'Add plant' }).click();
+  await page.keyboard.press('Enter');
+  await page.locator('#add-name-fault').getByText('Enter a name.').waitFor();
   await page.getByRole('textbox', { name: 'Name' }).fill('  ');
   await page.getByRole('combobox', { name: 'Tag optional' }).fill('x'.repeat(101));
   await page.keyboard.press('Enter');
