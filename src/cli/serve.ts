@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
@@ -83,7 +84,10 @@ async function serveInProcess(
   const stopping = stop.signal;
   const app = buildApp({ storage, log, baseUrl, corsOrigins, createServer, stopping });
   const drain = createDrain(app.server);
-  await app.listen({ host: options.host, port: options.port }).catch(refuseListenError(options));
+  // Fastify would give each further address of localhost a server of its own, which has none of our limits.
+  await lookup(options.host)
+    .then(({ address: host }) => app.listen({ host, port: options.port }))
+    .catch(refuseListenError(options));
 
   try {
     if (cluster.isPrimary) {

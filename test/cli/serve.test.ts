@@ -2,9 +2,9 @@
  * What serve prints when it starts, what it refuses, and what it never logs.
  */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
@@ -88,6 +88,24 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     assert.match(await shell(t, command), /^plant_\w{49}$/);
   });
 });
+
+it(
+  'listens on one address of a name that has several',
+  { skip: spawnSync('unshare', ['--mount', 'true']).status !== 0 && 'needs root and namespaces' },
+  async (t) => {
+    const hosts = join(tempFolder(t), 'hosts');
+    writeFileSync(hosts, '127.0.0.1 localhost\n::1 localhost\n');
+    const script = 'mount --bind "$0" /etc/hosts && exec "$@"';
+    const under = ['unshare', '--mount', 'sh', '-c', script, hosts];
+    const args = ['--database', databaseFile(t).url, '--host', 'localhost'];
+    const { address } = await serve(t, args, { under });
+    const { port } = new URL(address);
+    const answers = await Promise.allSettled(
+      ['127.0.0.1', '[::1]'].map((host) => call(`http://${host}:${port}/livez`, 'GET')),
+    );
+    assert.deepEqual(answers.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected']);
+  },
+);
 
 it('the log is readable on a terminal', async (t) => {
   const service = await serveOnTerminal(t, ['--database', databaseFile(t).url]);
