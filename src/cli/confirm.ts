@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 
-/** Asks a question on the terminal; only yes counts as true. Without a terminal, a script goes on: true. */
+/** Asks a question on the terminal; only yes counts as true. Without a terminal, a script continues: true. */
 export async function confirm(question: string): Promise<boolean> {
   const { stdin, stderr } = process; // standard output can be captured, as in TOKEN=$(...)
   if (!stdin.isTTY || !stderr.isTTY) return true;

@@ -31,7 +31,7 @@ export async function copy(options: CopyOptions): Promise<void> {
   await using target = await openArchive(to, { create: true });
   if ((await source.unfinishedSource()) !== undefined) {
     throw new Refusal(
-      `${sourceName} is itself an unfinished copy. Finish it first with "${program} copy --resume".`,
+      `${sourceName} is itself an incomplete copy. Finish it first with "${program} copy --resume".`,
     );
   }
   await prepareTarget(target, sourceName, targetName, resume);
@@ -82,7 +82,7 @@ async function copyAndCompare(
   return { counts, digest: sourceDigest };
 }
 
-/** Refuses a target that contains data, unless that data is an unfinished copy of the same source. */
+/** Refuses a target that contains data, unless that data is an incomplete copy of the same source. */
 async function prepareTarget(
   target: Archive,
   from: string,

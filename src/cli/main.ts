@@ -77,7 +77,10 @@ function program() {
         .default('', 'none'),
     )
     .addOption(
-      flag('--cors-origin <list>', 'origins whose web pages can use the service, or * for all')
+      flag(
+        '--cors-origin <list>',
+        'origins whose web pages can use the service, separated by commas; * for all',
+      )
         .argParser(parseOrigins)
         .default([], 'none'),
     )

@@ -105,7 +105,7 @@ export class ImportProgress {
     const more = this.#refusals.length - maxShownRefusals;
     setText(
       'import-refused-more',
-      more > 0 ? `${formatCount(more)} more are in the download.` : '',
+      more > 0 ? `${formatCount(more)} more. Save the refused rows to see them.` : '',
     );
   }
 }

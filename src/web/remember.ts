@@ -1,6 +1,6 @@
 /**
  * Texts that this browser keeps: `localStorage` for every tab, `sessionStorage` for this one. A browser can block both.
- * Then a text is forgotten with the page.
+ * Then a text is lost with the page.
  */
 export type Area = 'localStorage' | 'sessionStorage';
 

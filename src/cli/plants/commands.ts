@@ -12,7 +12,7 @@ const maxConcurrency = 1_000;
 export function addPlantsCommands(plantStore: Command): void {
   const plants = plantStore
     .command('plants')
-    .description('list, add, remove, import and export plants of a running service');
+    .description('list, add, delete, import and export plants of a running service');
 
   plants
     .command('list')
