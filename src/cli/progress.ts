@@ -1,5 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress';
-import { terminationSignals } from './signals.ts';
+import { withExitOnSignal } from './signals.ts';
 
 type OnProgress = (done: number, total: number) => void;
 
@@ -16,16 +16,14 @@ export async function withProgress<T>(
     },
     Presets.legacy,
   );
-  const exit = () => process.exit(130); // runs the cleanup handlers of the process
-  for (const signal of terminationSignals) process.once(signal, exit);
+  const onProgress = (done: number, total: number) => {
+    if (bar.isActive) bar.setTotal(total);
+    else bar.start(total, done);
+    bar.update(done);
+  };
   try {
-    return await work((done, total) => {
-      if (bar.isActive) bar.setTotal(total);
-      else bar.start(total, done);
-      bar.update(done);
-    });
+    return await withExitOnSignal(() => work(onProgress));
   } finally {
     bar.stop();
-    for (const signal of terminationSignals) process.off(signal, exit);
   }
 }

@@ -140,11 +140,16 @@ function drawHeading(): void {
   setText('store-count', pages === undefined || pages.count === 0 ? '' : text);
   show('filter-chip', filter !== undefined);
   setText('filter-tag', tagText(filter ?? ''));
-  setText('no-match-title', `No plant has the tag “${filter ?? ''}”`);
   setText(
-    'export-what',
-    `All plants${filter === undefined ? '' : ` with the tag “${filter}”`}: ${fields.shown.join(', ')}`,
+    'no-match-title',
+    filter === '' ? 'Every plant has a tag' : `No plant has the tag “${filter}”`,
   );
+  setText('export-what', `${shownPlants()}: ${fields.shown.join(', ')}`);
+}
+
+function shownPlants(): string {
+  if (filter === undefined) return 'All plants';
+  return filter === '' ? 'All plants without a tag' : `All plants with the tag “${filter}”`;
 }
 
 /** Shows only the plants with this tag, or all if it shows them already. */

@@ -8,8 +8,10 @@ import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { startApp } from '../support/app.ts';
-import { executable, run, runOk, start } from '../support/command.ts';
+import { executable, run, runOk, serve, start } from '../support/command.ts';
+import { databaseFile, fill } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
+import { until } from '../support/until.ts';
 
 interface Setup {
   env: Record<string, string>;
@@ -158,6 +160,16 @@ describe('plants', { concurrency: 2 }, () => {
       await ok('export', '--csv'),
       readFileSync(join(folder, 'plants.csv'), 'utf8').trim(),
     );
+    const unfinished = tempFolder(t);
+    const { path: long, url } = databaseFile(t);
+    const token = await fill(long, 100_000);
+    const service = await serve(t, ['--database', url]);
+    const args = ['plants', 'export', join(unfinished, 'plants.csv'), '--url', service.address];
+    const stopped = start(args, { env: { PLANT_STORE_TOKEN: token } });
+    await until('it writes', () => readdirSync(unfinished).length > 0);
+    stopped.kill('SIGINT');
+    assert.deepEqual(await once(stopped, 'close'), [130, null]);
+    assert.deepEqual(readdirSync(unfinished), []);
     const lost = await plants('export', join(folder, 'lost.csv'), '--url', 'http://127.0.0.1:9');
     assert.equal(lost.status, 1);
     assert.ok(!readdirSync(folder).some((name) => /lost|partial/.test(name)));

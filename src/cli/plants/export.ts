@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { Refusal } from '../../refusal.ts';
 import { publishFile, syncFile } from '../../sqlite/files.ts';
 import { withTemporaryFile } from '../../sqlite/temporary-file.ts';
+import { withExitOnSignal } from '../signals.ts';
 import { formats, type Pages } from './format.ts';
 import { listPlants, pagesOf, type Selection } from './list.ts';
 import { withStore, type StoreOptions } from './store.ts';
@@ -31,7 +32,7 @@ export async function exportPlants(
     syncFile(partial);
     publishFile(partial, file);
   };
-  await withTemporaryFile(file, write, defaultMode);
+  await withExitOnSignal(() => withTemporaryFile(file, write, defaultMode));
   console.log(`Exported ${count} ${count === 1 ? 'plant' : 'plants'} to ${file}.`);
 }
 
