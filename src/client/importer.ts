@@ -7,6 +7,7 @@ import { inParallel } from './in-parallel.ts';
 import { largestVisibleId } from './largest-id.ts';
 import { Patience } from './patience.ts';
 import { isProblem } from './problem.ts';
+import { pause } from './retry.ts';
 
 /** A row to add. */
 export interface Task {
@@ -18,6 +19,9 @@ export interface Task {
 }
 
 const blockKey = 'block';
+
+/** The service answers every request within 12 s, so after this time a lost one has ended. */
+const settleMs = 15_000;
 
 /** Ids that are reserved for rows. */
 interface Block {
@@ -162,16 +166,19 @@ export class Importer {
 
   /**
    * The service assigns the id. If the outcome of the request is unknown, the plant is searched for above the largest
-   * id that was visible before.
+   * id that was visible before, and once more after the service must have ended the request.
    */
   async #addWithoutId({ row, line, plant, key }: Task): Promise<ImportOutcome> {
     const entry = this.#journal.entries.get(key);
     let after = entry && 'after' in entry ? entry.after : undefined;
     const add = async () => {
-      const found = after === undefined ? undefined : await this.#find(plant, after);
-      if (found !== undefined) return { status: 'already added' as const, id: found };
-      after = await largestVisibleId(this.#store, this.#signal);
-      await this.#journal.write(key, { after });
+      if (after === undefined) {
+        after = await largestVisibleId(this.#store, this.#signal);
+        await this.#journal.write(key, { after });
+      } else {
+        const found = (await this.#find(plant, after)) ?? (await this.#findLater(plant, after));
+        if (found !== undefined) return { status: 'already added' as const, id: found };
+      }
       try {
         const { id } = await this.#store.create(plant, { signal: this.#signal });
         return { status: 'added' as const, id };
@@ -227,6 +234,11 @@ export class Importer {
       if (isProblem(error, 'plant-not-found')) return false; // it belongs to another user
       throw error;
     }
+  }
+
+  async #findLater(plant: NewPlant, after: number): Promise<number | undefined> {
+    await pause(settleMs, this.#signal);
+    return this.#find(plant, after);
   }
 
   /** The id of an equal plant above `after` that is not another row. */

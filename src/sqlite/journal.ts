@@ -78,7 +78,8 @@ function openJournal(path: string, owner: string): DatabaseSync {
     if (known === undefined) database.prepare('INSERT INTO owner VALUES (?)').run(owner);
     else if (known !== owner) {
       throw new Refusal(
-        `${path} is the journal of an import to ${String(known)}, not to ${owner}. Choose another with --journal.`,
+        `${path} is the journal of an import to ${String(known)}, not to ${owner}. ` +
+          'For the same store, use the same --url: with another --journal, all rows are added again.',
       );
     }
     return database;

@@ -70,15 +70,24 @@ export class Connection {
    */
   async run<T>(task: (store: PlantStore) => Promise<T>, options: RunOptions = {}): Promise<T> {
     const owner = this.#owner;
-    for (;;) {
-      // What one user has begun must not happen in the store of another.
+    // What one user has begun must neither happen nor be shown in the store of another.
+    const assertSameUser = () => {
       if (this.#owner !== owner) throw new OtherUser('another user has signed in');
+    };
+    for (;;) {
       const store = this.#store;
       if (store === undefined) throw new Error('use() comes first');
+      const attempt = () => {
+        assertSameUser();
+        return task(store);
+      };
       try {
-        return await this.#repeat(() => task(store), options);
+        const result = await this.#repeat(attempt, options);
+        assertSameUser();
+        return result;
       } catch (error) {
         options.signal?.throwIfAborted();
+        assertSameUser();
         if (!(error instanceof PlantStoreError) || error.status !== 401) throw error;
         // Another task may have got a new token meanwhile.
         if (store === this.#store) await (this.#renewing ??= this.#askForToken());

@@ -3,7 +3,6 @@
  * in a clipboard or a history.
  */
 import { serviceUrl } from './connection.ts';
-import { toast } from './toast.ts';
 
 export function curlOf(path: string, parameters: Record<string, string | undefined>): string {
   const url = new URL(path, serviceUrl);
@@ -20,13 +19,12 @@ export function curlOfPlant(id: number): string {
   return curlOf(`plants/${id}`, { fields: 'id,name,tag' });
 }
 
-export async function copyCurl(command: string): Promise<void> {
+/** Copies the command. Returns what to tell the user. */
+export async function copyCurl(command: string): Promise<string> {
   try {
     await navigator.clipboard.writeText(command);
-    toast('Copied. The command reads your token from $TOKEN.');
+    return 'Copied. The command reads your token from $TOKEN.';
   } catch {
-    toast(
-      'The browser does not allow the page to copy. Use HTTPS, or open a plant and select its command.',
-    );
+    return 'The browser does not allow the page to copy. Use HTTPS, or open a plant and select its command.';
   }
 }

@@ -34,6 +34,10 @@ export class Deletions {
     this.#connection = connection;
     this.#events = events;
     addEventListener('pagehide', () => this.#sendAtEnd());
+    addEventListener('pageshow', ({ persisted }) => {
+      // The page comes back as it was left. Its deletions were sent, but nobody knows how they ended.
+      if (persisted && this.hidden.size > 0) location.reload();
+    });
     addEventListener('keydown', (event) => {
       const isUndo = event.key === 'z' && (event.ctrlKey || event.metaKey) && !event.shiftKey;
       if (!isUndo || this.#pending.length === 0 || isTextField(event.target)) return;

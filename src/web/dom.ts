@@ -35,11 +35,12 @@ export function show(id: string, visible = true): void {
   queueMicrotask(() => {
     // What takes the place of the element may have the focus already.
     const { activeElement } = document;
-    if (activeElement === document.body || target.contains(activeElement)) takeFocus();
+    if (activeElement === document.body || target.contains(activeElement)) focusTable();
   });
 }
 
-function takeFocus(): void {
+/** Gives the focus to the table, or to the page without one. */
+export function focusTable(): void {
   const grid = byId('grid', HTMLElement);
   (grid.checkVisibility() ? grid : byId('main', HTMLElement)).focus();
 }

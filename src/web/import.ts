@@ -11,7 +11,7 @@ import { formatCount } from './format.ts';
 import { ownerOf, PageJournal, type Source } from './import-journal.ts';
 import { ImportPreview, rowCount } from './import-preview.ts';
 import { ImportProgress } from './import-progress.ts';
-import { announce, toast, type Toast } from './toast.ts';
+import { toast, type Toast } from './toast.ts';
 
 const pastedName = 'pasted rows';
 /** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */
@@ -28,6 +28,8 @@ export class ImportDialog {
   readonly #preview = new ImportPreview();
   /** The user of a store that the rows are for. Undefined if this user cannot import. */
   #owner: string | undefined;
+  /** The number of files that were loaded. Only the last one counts. */
+  #loads = 0;
   #source: Source | undefined;
   #journal: PageJournal | undefined;
   #progress: ImportProgress | undefined;
@@ -78,8 +80,9 @@ export class ImportDialog {
     for (const id of ['import-open', 'empty-import']) show(id, canImport);
     if (this.#owner === undefined) return;
     // Without storage, nothing is unfinished.
-    const source = await PageJournal.findUnfinished(this.#owner).catch(() => undefined);
-    if (source !== undefined) this.#offer(source);
+    const owner = this.#owner;
+    const source = await PageJournal.findUnfinished(owner).catch(() => undefined);
+    if (source !== undefined && owner === this.#owner) this.#offer(source, owner);
   }
 
   open(): void {
@@ -102,9 +105,10 @@ export class ImportDialog {
 
   /** Shows what a file contains, or why it cannot be imported. */
   async #read(name: string, textOf: () => string): Promise<void> {
+    if (this.#stop !== undefined) return; // an import has started while the file was read
     try {
       const text = textOf();
-      await this.#load({ name, text, mapping: undefined });
+      if (!(await this.#load({ name, text, mapping: undefined }))) return;
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       this.#showStep('choose');
@@ -119,10 +123,17 @@ export class ImportDialog {
     byId('import-submit', HTMLButtonElement).focus();
   }
 
-  async #load(source: Source): Promise<void> {
+  /** Returns false if another file was loaded meanwhile, or for another user. */
+  async #load(source: Source): Promise<boolean> {
+    const load = ++this.#loads;
+    const owner = this.#owner;
+    if (owner === undefined) return false;
     this.#preview.show(source.name, source.text, source.mapping);
+    const journal = await PageJournal.open(owner, source.name);
+    if (load !== this.#loads || owner !== this.#owner) return false;
     this.#source = source;
-    this.#journal = await PageJournal.open(this.#owner ?? '', source.name);
+    this.#journal = journal;
+    return true;
   }
 
   async #begin(): Promise<void> {
@@ -190,7 +201,6 @@ export class ImportDialog {
     show('import-download', this.#progress?.hasRefused);
     show('import-again', isComplete);
     if (this.#dialog.open) {
-      announce(text);
       byId(isComplete ? 'import-hide' : 'import-continue', HTMLButtonElement).focus();
     } else toast(text);
   }
@@ -208,7 +218,7 @@ export class ImportDialog {
     return `Importing ${this.#source?.name}: ${formatCount(done)} of ${rowCount(total)}`;
   }
 
-  #offer(source: Source): void {
+  #offer(source: Source, owner: string): void {
     const resume = element('button', { type: 'button' }, 'Continue');
     const discard = element('button', { type: 'button' }, 'Discard');
     const message = toast(`The import of ${source.name} is not complete.`, resume, discard);
@@ -217,11 +227,11 @@ export class ImportDialog {
     discard.addEventListener('click', () => void discardImport());
     const discardImport = async () => {
       message.close();
-      await (await PageJournal.open(this.#owner ?? '', source.name)).setSource(undefined);
+      await (await PageJournal.open(owner, source.name)).setSource(undefined);
     };
     const continueImport = async () => {
       message.close();
-      await this.#load(source);
+      if (this.#stop !== undefined || !(await this.#load(source))) return;
       this.#dialog.showModal();
       await this.#run();
     };

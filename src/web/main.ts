@@ -58,7 +58,7 @@ const plantDialog = new PlantDialog(connection, {
 });
 const table = new Table(selection, {
   open: (plant) => void plantDialog.open(plant, { canDelete: canWrite }),
-  copy: ({ id }) => void copyCurl(curlOfPlant(id)),
+  copy: ({ id }) => void copy(curlOfPlant(id)),
   filter: toggleFilter,
   delete: (plants) => deletions.add(plants),
   canDelete: () => canWrite,
@@ -95,6 +95,9 @@ function openStore(token: Token): void {
   for (const id of ['add-open', 'empty-add']) show(id, canWrite);
   for (const id of ['filter', 'tools', 'grid', 'tags-card']) show(id, canRead);
   show('unreadable', !canRead);
+  tags.clear();
+  table.clear();
+  drawHeading();
   if (!canRead) return;
   void tags.restart();
   filter = filterOfAddress();
@@ -161,6 +164,10 @@ function filterOfAddress(): string | undefined {
   return new URLSearchParams(location.hash.slice(1)).get('tag') ?? undefined;
 }
 
+async function copy(command: string): Promise<void> {
+  toast(await copyCurl(command));
+}
+
 function keys(): string {
   return canWrite
     ? '↑ ↓ move · Space select · Enter open · C copy · Delete delete'
@@ -201,9 +208,7 @@ function applyFilter(): void {
 
 for (const id of ['filter-clear', 'no-match-clear']) onPress(id, () => void (location.hash = ''));
 for (const id of ['add-open', 'empty-add']) onPress(id, () => addDialog.open(filter));
-onPress('copy-view', () =>
-  copyCurl(curlOf('plants', { fields: fields.shown.join(), tag: filter })),
-);
+onPress('copy-view', () => copy(curlOf('plants', { fields: fields.shown.join(), tag: filter })));
 onPress('failed-retry', showPlants);
 
 await session.start();

@@ -22,7 +22,8 @@ export class PlantDialog {
     this.#onGone = onGone;
     onPress('plant-close', () => this.close());
     onPress('plant-copy', async () => {
-      if (this.#plant !== undefined) await copyCurl(curlOfPlant(this.#plant.id));
+      if (this.#plant === undefined) return;
+      setText('plant-copied', await copyCurl(curlOfPlant(this.#plant.id)));
     });
     onPress('plant-delete', () => {
       this.#dialog.close();
@@ -39,6 +40,7 @@ export class PlantDialog {
     setText('plant-name', plant.name);
     setFacts('plant-facts', { Id: String(plant.id), Tag: tagText(plant.tag) });
     setText('plant-curl', curlOfPlant(plant.id));
+    setText('plant-copied', '');
     show('plant-gone', false);
     show('plant-delete', canDelete);
     this.#dialog.showModal();

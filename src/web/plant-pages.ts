@@ -32,6 +32,8 @@ export class PlantPages {
   /** Plants that the user has deleted, but the service has not deleted yet. */
   readonly #hidden: ReadonlySet<number>;
   #ended = false;
+  /** Whether a plant was added beyond the known ones since the last read began. */
+  #hasGrown = false;
   #drawn = { first: 0, last: 0 };
   #reading = false;
   #failure: unknown;
@@ -85,7 +87,10 @@ export class PlantPages {
   add(plant: Plant): number | undefined {
     const last = this.#pages.at(-1);
     if (last === undefined || plant.id > last.last) {
-      if (!this.#ended) return undefined;
+      if (!this.#ended) {
+        this.#hasGrown = true;
+        return undefined;
+      }
       if (last === undefined) this.#pages.push({ last: plant.id, size: 1, rows: [plant] });
       else {
         last.last = plant.id;
@@ -118,6 +123,7 @@ export class PlantPages {
   #insert(plant: Plant): void {
     const page = this.#pageOf(plant.id);
     if (page === undefined) return;
+    if (page.rows?.some(({ id }) => id === plant.id)) return; // it was read meanwhile
     page.size++;
     if (page.rows === undefined) return;
     const at = page.rows.findIndex(({ id }) => id > plant.id);
@@ -152,12 +158,13 @@ export class PlantPages {
   }
 
   async #readAt(at: number): Promise<void> {
+    this.#hasGrown = false;
     const read = await this.#read(this.#pages[at - 1]?.last);
     const plants = read.filter(({ id }) => !this.#hidden.has(id));
     const page = this.#pages[at];
     if (page === undefined) {
       const last = read.at(-1);
-      if (last === undefined) this.#ended = true;
+      if (last === undefined) this.#ended = !this.#hasGrown;
       else this.#pages.push({ last: last.id, size: plants.length, rows: plants });
       return;
     }

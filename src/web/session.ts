@@ -11,13 +11,16 @@ import { recall, remember } from './remember.ts';
 import { toast } from './toast.ts';
 import { findToken, Malformed } from './token.ts';
 
-const key = 'plant-store.token';
+/** Other services can have another path of the same origin. */
+const key = `plant-store.token ${serviceUrl.pathname}`;
 
 export class Session {
   readonly #connection: Connection;
   readonly #onOpen: (info: Token) => void;
   #info: Token | undefined;
   #renewed = () => {};
+  /** The number of tokens that were checked. Only the last one counts. */
+  #checks = 0;
 
   /** `onOpen` is called when a store opens, but not when another token continues with the same access. */
   constructor(connection: Connection, onOpen: (info: Token) => void) {
@@ -58,7 +61,8 @@ export class Session {
   }
 
   async #open(token: string): Promise<void> {
-    const info = await this.#connection.check(token);
+    const info = await this.#check(token);
+    if (info === undefined) return;
     this.#use(token, info);
     show('sign-in', false);
     this.#onOpen(info);
@@ -66,11 +70,23 @@ export class Session {
 
   async #continue(token: string): Promise<void> {
     const before = this.#info;
-    const info = await this.#connection.check(token);
+    const info = await this.#check(token);
+    if (info === undefined) return;
     this.#use(token, info);
-    byId('renew', HTMLDialogElement).close();
-    this.#renewed();
     if (before === undefined || accessOf(info) !== accessOf(before)) this.#onOpen(info);
+  }
+
+  /** Undefined if another token was entered meanwhile. */
+  async #check(token: string): Promise<Token | undefined> {
+    const check = ++this.#checks;
+    const isLast = () => check === this.#checks;
+    try {
+      const info = await this.#connection.check(token);
+      return isLast() ? info : undefined;
+    } catch (error) {
+      if (isLast()) throw error;
+      return undefined;
+    }
   }
 
   #use(token: string, info: Token): void {
@@ -78,6 +94,9 @@ export class Session {
     this.#connection.use(token, info);
     remember('sessionStorage', key, token);
     showIdentity(info);
+    // A link can come while the page asks for another token.
+    byId('renew', HTMLDialogElement).close();
+    this.#renewed();
   }
 
   async #signOut(): Promise<void> {

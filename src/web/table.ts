@@ -57,6 +57,12 @@ export class Table {
     this.refresh();
   }
 
+  /** Shows nothing. */
+  clear(): void {
+    this.#pages = undefined;
+    this.#resize(0);
+  }
+
   /** Draws again in the next frame, once for all changes until then. */
   refresh(): void {
     if (this.#isDrawPlanned) return;

@@ -55,16 +55,18 @@ export class Tags {
 
   /** Counts again from the beginning. */
   async restart(): Promise<void> {
-    this.stop();
+    this.clear();
+    await this.#count(countedAtOnce);
+  }
+
+  /** Stops counting, and forgets all tags. */
+  clear(): void {
+    this.#abort.abort();
     this.#counts.clear();
     this.#counted = 0;
     this.#after = undefined;
     this.#isComplete = false;
-    await this.#count(countedAtOnce);
-  }
-
-  stop(): void {
-    this.#abort.abort();
+    this.#draw();
   }
 
   /** Counts a plant that was added, or with -1 one that was deleted. */

@@ -1,7 +1,7 @@
 /**
  * Short messages at the bottom of the page, and the live region that announces them to screen readers.
  */
-import { byId, element, setText } from './dom.ts';
+import { byId, element, focusTable, setText } from './dom.ts';
 
 const shownMs = 6_000;
 
@@ -24,7 +24,11 @@ export function toast(text: string, ...buttons: HTMLButtonElement[]): Toast {
   const message = element('div', { className: 'toast' }, words, ...buttons);
   byId('toasts', HTMLElement).append(message);
   announce(text);
-  const close = () => message.remove();
+  const close = () => {
+    const hadFocus = message.contains(document.activeElement);
+    message.remove();
+    if (hadFocus) focusTable();
+  };
   if (buttons.length === 0) setTimeout(close, shownMs);
   return { close, update: (next) => (words.textContent = next) };
 }

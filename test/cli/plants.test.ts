@@ -170,6 +170,10 @@ describe('plants', { concurrency: 2 }, () => {
     stopped.kill('SIGINT');
     assert.deepEqual(await once(stopped, 'close'), [130, null]);
     assert.deepEqual(readdirSync(unfinished), []);
+    assert.match(
+      (await plants('export', join(folder, 'new.csv'), '--token', '@missing')).stderr,
+      /^error: ENOENT.*missing/m,
+    );
     const lost = await plants('export', join(folder, 'lost.csv'), '--url', 'http://127.0.0.1:9');
     assert.equal(lost.status, 1);
     assert.ok(!readdirSync(folder).some((name) => /lost|partial/.test(name)));

@@ -1,5 +1,35 @@
+import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { interrupted } from './import.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import { PlantStore } from '../../src/client/client.ts';
+import { override, startApp } from '../support/app.ts';
+import { interrupted, rowsOf, run } from './import.ts';
+
+it('a row without an id is added once if the service carries out its request late', async (t) => {
+  let lateMs = 3_000;
+  const app = await startApp(t, {
+    wrap: (storage) =>
+      override(storage, {
+        createPlant: async (caller, plant) => {
+          if (plant.id === undefined) {
+            const waitMs = lateMs;
+            lateMs = 0;
+            await pause(waitMs);
+          }
+          return storage.createPlant(caller, plant);
+        },
+      }),
+  });
+  // Alice does not see the plant that has her first id, so one of her rows is sent without an id.
+  const bob = new PlantStore({ url: app.address, token: await app.token('bob') });
+  for (const id of [1, 2, 3]) await bob.create({ name: 'Hidden', id });
+  const token = await app.token('alice');
+  const store = new PlantStore({ url: app.address, token, timeoutMs: 1_000 });
+  const outcomes = await run(store, rowsOf(3));
+  assert.equal(outcomes.length, 3);
+  const names = (await Array.fromAsync(store.list())).map(({ name }) => name);
+  assert.deepEqual(names.toSorted(), ['Plant 0', 'Plant 1', 'Plant 2']);
+});
 
 for (let seed = 2; seed <= 21; seed++) {
   for (const role of ['manager', 'member'] as const) {

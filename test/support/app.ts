@@ -128,3 +128,13 @@ export async function call(
     json: isJson ? JSON.parse(text) : undefined,
   };
 }
+
+/** The storage with other methods. */
+export function override(storage: Storage, methods: Partial<Storage>): Storage {
+  return new Proxy(storage, {
+    get(target, name: keyof Storage) {
+      const value = methods[name] ?? target[name];
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import { tooManyWrites } from '../../src/problem.ts';
-import type { Storage } from '../../src/storage.ts';
 import { hashToken, tokenId } from '../../src/token.ts';
+import { override } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
 import { serve } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
@@ -42,6 +42,76 @@ it('a revoked token loses no typed text, and another one continues', { skip }, a
   await page.locator('#rows').getByText('A name that took long to type').waitFor();
   assert.equal((await namesOf({ ...store, token })).length, 5);
   await page.getByRole('region', { name: 'Connection' }).waitFor({ state: 'hidden' });
+});
+
+it('a link with a new token continues too', { skip }, async (t) => {
+  const store = await addWithRevokedToken(t);
+  const { page, app } = store;
+  const token = await app.token('alice');
+  await page.evaluate(`location.hash = 'token=${token}'`);
+  await page.locator('#rows').getByText('A name that took long to type').waitFor();
+  await page.locator('#renew').waitFor({ state: 'hidden' });
+  await page.getByRole('region', { name: 'Connection' }).waitFor({ state: 'hidden' });
+});
+
+it('the last of two links wins, however slow its response is', { skip }, async (t) => {
+  const { page, app } = await openStore(t, browser());
+  const { promise: bobIsOpen, resolve } = Promise.withResolvers<void>();
+  await page.route(
+    '**/token',
+    async (route) => {
+      await bobIsOpen;
+      await route.continue();
+    },
+    { times: 1 },
+  );
+  const carol = page.waitForRequest('**/token');
+  await page.evaluate(`location.hash = 'token=${await app.token('carol')}'`);
+  await carol;
+  await page.evaluate(`location.hash = 'token=${await app.token('bob')}'`);
+  await page.getByRole('button', { name: 'bob' }).waitFor();
+  const late = page.waitForResponse('**/token');
+  resolve();
+  await (await late).finished();
+  await page.evaluate('new Promise((done) => setTimeout(done))');
+  assert.equal(await page.locator('#who-user').innerText(), 'bob');
+});
+
+it('a late response for one user changes nothing for the next', { skip }, async (t) => {
+  const { page, app } = await openStore(t, browser());
+  const { promise: bobIsOpen, resolve } = Promise.withResolvers<void>();
+  await page.route(
+    '**/plants?*',
+    async (route) => {
+      const response = await route.fetch();
+      await bobIsOpen;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  await page.getByRole('button', { name: 'Add plant' }).click();
+  await page.locator('#add-name').fill('Of alice');
+  const sent = page.waitForRequest('**/plants?*');
+  await page.keyboard.press('Enter');
+  await sent;
+  await page.evaluate(`location.hash = 'token=${await app.token('bob')}'`);
+  await page.getByRole('button', { name: 'bob' }).waitFor();
+  const late = page.waitForResponse((response) => response.request().method() === 'POST');
+  resolve();
+  await (await late).finished();
+  await page.locator('#add-submit[aria-busy=true]').waitFor({ state: 'detached' });
+  await page.locator('#add-close').click();
+  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
+});
+
+it('a token that cannot read shows nothing of the user before', { skip }, async (t) => {
+  const { page, app } = await openStore(t, browser());
+  await page.getByText('4 plants, by tag').waitFor();
+  const token = await app.token('bob', { scopes: ['plants:write'] });
+  await page.evaluate(`location.hash = 'token=${token}'`);
+  await page.getByRole('button', { name: 'bob' }).waitFor();
+  assert.ok(!(await page.content()).includes('Aloe vera'));
+  assert.equal(await page.locator('#known-tags option').count(), 0);
 });
 
 it('the token of another user opens their store, and adds nothing there', { skip }, async (t) => {
@@ -165,13 +235,3 @@ it('a read-only token shows no control that it cannot use', { skip }, async (t) 
   await page.getByRole('dialog', { name: 'Monstera deliciosa' }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Delete' }).count(), 0);
 });
-
-/** The storage with other methods. */
-function override(storage: Storage, methods: Partial<Storage>): Storage {
-  return new Proxy(storage, {
-    get(target, name: keyof Storage) {
-      const value = methods[name] ?? target[name];
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
-}

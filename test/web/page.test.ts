@@ -249,7 +249,8 @@ it('copies the view, or one plant, as a curl command without the token', { skip 
   );
   await page.getByText('Thymus vulgaris').click();
   await page.getByRole('button', { name: 'Copy', exact: true }).click();
-  await until('the plant is copied', async () => String(await copied()).includes('/plants/3?'));
+  await page.locator('#plant-copied').getByText('Copied.').waitFor();
+  assert.ok(String(await copied()).includes('/plants/3?'));
   assert.ok(!(await page.content()).includes(token));
 });
 

@@ -24,15 +24,15 @@ export async function exportPlants(
   if (existsSync(file)) throw new Refusal(`${file} already exists. Choose another name.`);
   const format = options.csv || (!options.json && /\.csv$/i.test(file)) ? 'csv' : 'json';
   let count = 0;
-  const write = async (partial: string) => {
-    await withStore(options, async (store) => {
+  await withStore(options, (store) => {
+    const write = async (partial: string) => {
       const pages = counting(pagesOf(store, options), (plants) => (count += plants));
       await pipeline(formats[format](pages, options.fields), createWriteStream(partial));
-    });
-    syncFile(partial);
-    publishFile(partial, file);
-  };
-  await withExitOnSignal(() => withTemporaryFile(file, write, defaultMode));
+      syncFile(partial);
+      publishFile(partial, file);
+    };
+    return withExitOnSignal(() => withTemporaryFile(file, write, defaultMode));
+  });
   console.log(`Exported ${count} ${count === 1 ? 'plant' : 'plants'} to ${file}.`);
 }
 

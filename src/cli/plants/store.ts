@@ -26,7 +26,10 @@ export async function withStore<T>(
   }
 }
 
-function messageOf({ kind, detail, cause }: PlantStoreError, url: string): string {
+function messageOf({ kind, detail, cause, outcomeUnknown }: PlantStoreError, url: string): string {
+  if (outcomeUnknown) {
+    return `The response was lost, so the change may have been made. Check it before you repeat the command. ${detail}`;
+  }
   if (kind === 'network') {
     return `Cannot connect to ${url}: ${causeOf(cause)}. Start the service, or set its address with --url.`;
   }
