@@ -6,17 +6,18 @@ import { override, startApp } from '../support/app.ts';
 import { interrupted, rowsOf, run } from './import.ts';
 
 it('a row without an id is added once if the service carries out its request late', async (t) => {
-  let lateMs = 3_000;
+  const late = Promise.withResolvers<void>();
+  let isFirst = true;
   const app = await startApp(t, {
     wrap: (storage) =>
       override(storage, {
         createPlant: async (caller, plant) => {
-          if (plant.id === undefined) {
-            const waitMs = lateMs;
-            lateMs = 0;
-            await pause(waitMs);
-          }
-          return storage.createPlant(caller, plant);
+          if (plant.id !== undefined || !isFirst) return storage.createPlant(caller, plant);
+          isFirst = false;
+          await pause(3_000);
+          const created = await storage.createPlant(caller, plant);
+          late.resolve();
+          return created;
         },
       }),
   });
@@ -27,6 +28,7 @@ it('a row without an id is added once if the service carries out its request lat
   const store = new PlantStore({ url: app.address, token, timeoutMs: 1_000 });
   const outcomes = await run(store, rowsOf(3));
   assert.equal(outcomes.length, 3);
+  await late.promise;
   const names = (await Array.fromAsync(store.list())).map(({ name }) => name);
   assert.deepEqual(names.toSorted(), ['Plant 0', 'Plant 1', 'Plant 2']);
 });
