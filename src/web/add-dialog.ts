@@ -71,15 +71,11 @@ export class AddDialog {
   /** What was typed. Undefined if there is no name, or if the id is no number, which JSON could not carry. */
   #draft(): Draft | undefined {
     const { name, tag, id } = this.#fields;
-    if (name.value === '') {
-      this.#fault(name, 'Enter a name.');
-      return undefined;
-    }
     const idText = id.value.trim();
-    if (idText !== '' && !/^\d{1,16}$/.test(idText)) {
-      this.#fault(id, 'The id must be a whole number from 1 to 9007199254740991.');
-      return undefined;
-    }
+    const isId = idText === '' || /^\d{1,16}$/.test(idText);
+    if (!isId) this.#fault(id, 'The id must be a whole number from 1 to 9007199254740991.');
+    if (name.value === '') this.#fault(name, 'Enter a name.');
+    if (!isId || name.value === '') return undefined;
     return {
       name: name.value,
       ...(tag.value !== '' && { tag: tag.value }),

@@ -60,9 +60,11 @@ it('a store with plants, and its dialogs', { skip }, async (t) => {
   await page.getByRole('textbox', { name: 'Id optional' }).fill('one');
   await page.keyboard.press('Enter');
   await page.getByText('must be a whole number').waitFor();
+  await page.getByText('Enter a name.').waitFor();
   await assertAccessible(page, 'add, with a fault');
   assert.deepEqual(errors, []);
   await page.getByRole('textbox', { name: 'Id optional' }).fill('');
+  await page.getByRole('textbox', { name: 'Name' }).fill('Basil');
   await app.storage.revokeToken(tokenId(hashToken(token)), Date.now());
   await page.locator('#add-submit').click();
   await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
