@@ -516,15 +516,15 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       const storage = await open(t);
       const [main, elsewhere] = ['main', 'elsewhere'];
       const find = (store: string, user: string) => storage.findNames({ store, user });
-      assert.deepEqual(await find(main, 'alice'), { store: false, user: false });
+      assert.deepEqual(await find(main, 'alice'), { store: false, role: undefined });
       await storage.createToken(newToken(randomBytes(tokenHashBytes)));
-      assert.deepEqual(await find(main, 'alice'), { store: true, user: true });
-      assert.deepEqual(await find(main, 'Alice'), { store: true, user: false });
-      assert.deepEqual(await find(elsewhere, 'alice'), { store: false, user: false });
+      assert.deepEqual(await find(main, 'alice'), { store: true, role: 'member' });
+      assert.deepEqual(await find(main, 'Alice'), { store: true, role: undefined });
+      assert.deepEqual(await find(elsewhere, 'alice'), { store: false, role: undefined });
       await storage.createToken({ ...newToken(randomBytes(tokenHashBytes)), store: elsewhere });
       await storage.revokeToken((await storage.listTokens({ limit: 1 }))[0]?.id ?? '', 1);
-      assert.deepEqual(await find(main, 'alice'), { store: true, user: true });
-      assert.deepEqual(await find(elsewhere, 'alice'), { store: true, user: true });
+      assert.deepEqual(await find(main, 'alice'), { store: true, role: 'member' });
+      assert.deepEqual(await find(elsewhere, 'alice'), { store: true, role: 'member' });
     });
 
     it('lists the tokens of one store or of all stores by id, page by page', async (t) => {

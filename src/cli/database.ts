@@ -50,6 +50,21 @@ export async function openStorage(url: string, options: OpenOptions): Promise<St
   return storage;
 }
 
+/** Undefined if there is no such database, or nothing of Plant Store in it. */
+export async function openExisting(
+  url: string,
+  options: Omit<OpenOptions, 'create'> = {},
+): Promise<Storage | undefined> {
+  try {
+    return await openStorage(url, { ...options, create: false });
+  } catch (error) {
+    const isMissing =
+      error instanceof Refusal && ['no-file', 'missing-schema'].includes(error.kind ?? '');
+    if (!isMissing) throw error;
+    return undefined;
+  }
+}
+
 function reportLock(url: string): void {
   console.error(
     `${displayName(url)} is locked: another process may be upgrading it. ` +

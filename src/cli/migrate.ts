@@ -1,4 +1,4 @@
-import { openStorage, displayName } from './database.ts';
+import { displayName, openExisting, openStorage } from './database.ts';
 import { printResult } from './output.ts';
 
 /** Opening a storage already upgrades its schema and, on a cluster, distributes its tables. */
@@ -7,8 +7,11 @@ export async function migrate(options: {
   json?: true | undefined;
 }): Promise<void> {
   const { database } = options;
-  const storage = await openStorage(database, { create: true, distribute: true });
+  const existing = await openExisting(database, { distribute: true });
+  const isNew = existing === undefined;
+  const storage = existing ?? (await openStorage(database, { create: true, distribute: true }));
   await storage[Symbol.asyncDispose]();
   const name = displayName(database);
-  printResult(options, { database: name }, `${name} has the newest schema.`);
+  const text = isNew ? `Created ${name} with the newest schema.` : `${name} has the newest schema.`;
+  printResult(options, { database: name, created: isNew }, text);
 }

@@ -73,7 +73,7 @@ export function parseBaseUrl(text: string): string {
   const url = URL.parse(text);
   if (!url || !['http:', 'https:'].includes(url.protocol) || /[?#@\s]/.test(text)) {
     throw new InvalidArgumentError(
-      'Use an http or https URL without a query or user name, such as https://plants.example/api.',
+      'Use an http or https URL without a query, a fragment or a user name, such as https://plants.example/api.',
     );
   }
   return url.href.replace(/\/+$/, '');

@@ -4,7 +4,7 @@ import type { TokenRecord } from '../identity-storage.ts';
 import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { confirm } from './confirm.ts';
-import { displayName, isFile, openStorage } from './database.ts';
+import { displayName, isFile, openExisting, openStorage } from './database.ts';
 import { printResult } from './output.ts';
 import { program } from './program.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
@@ -30,33 +30,25 @@ interface CreateOptions extends NewTokenOptions {
  * another database, store or user, so a person is asked first.
  */
 export async function createToken(user: string, options: CreateOptions): Promise<void> {
-  const { database, store, yes } = options;
+  const { database, store, role, yes } = options;
   const existing = await openExisting(database);
   if (existing === undefined && !yes) await confirmDatabase(database);
   await using storage = existing ?? (await openStorage(database, { create: true }));
   console.error(`Database: ${displayName(database)}${existing === undefined ? ' (new)' : ''}`);
   const found = await storage.findNames({ store, user });
   const isEmpty = async () => (await storage.listTokens({ limit: 1 })).length === 0;
-  if (!found.user && !yes && !(await isEmpty())) await confirmUser(user, store, found.store);
+  const isNew = found.role === undefined;
+  if (isNew && !yes && !(await isEmpty())) await confirmUser(user, store, found.store);
 
   const { token, id, expiresAtMs } = await addToken(storage, user, options);
-  const owner = `${found.user ? '' : 'new '}user ${user} in ${found.store ? '' : 'new '}store ${store}`;
+  const owner = `${isNew ? 'new ' : ''}user ${user} in ${found.store ? '' : 'new '}store ${store}`;
   console.error(`Created token ${id} for ${owner}. Save it now: it is not shown again.`);
+  if (!isNew && role !== undefined && role !== found.role) {
+    console.error(`User ${user} was a ${found.role} and is a ${role} now, with every token.`);
+  }
   const { scope: scopes, label } = options;
   const value = { token, id, user, store, scopes, label, expiresAt: timestamp(expiresAtMs) };
   await printToken(storage, token, options.json ? JSON.stringify(value) : token);
-}
-
-/** Undefined if there is no such database, or nothing of Plant Store in it. */
-async function openExisting(database: string): Promise<Storage | undefined> {
-  try {
-    return await openStorage(database, { create: false });
-  } catch (error) {
-    const isMissing =
-      error instanceof Refusal && ['no-file', 'missing-schema'].includes(error.kind ?? '');
-    if (!isMissing) throw error;
-    return undefined;
-  }
 }
 
 async function confirmDatabase(database: string): Promise<void> {

@@ -50,9 +50,9 @@ export const tokenSql = {
     'find_store',
     'SELECT store FROM plant_store.store_names WHERE name = $1',
   ),
-  findUser: prepared<readonly [id: number]>(
+  findUser: prepared<readonly [id: number, role: Role]>(
     'find_user',
-    'SELECT id FROM plant_store.users WHERE store = $1 AND name = $2',
+    'SELECT id, role FROM plant_store.users WHERE store = $1 AND name = $2',
   ),
   nextUser: prepared<readonly [lastUser: number]>(
     'next_user',
@@ -143,9 +143,9 @@ export class Tokens {
 
   async findNames({ store, user }: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
     const [found] = await this.#pool.read(tokenSql.findStore, [store]);
-    if (found === undefined) return { store: false, user: false };
-    const users = await this.#pool.read(tokenSql.findUser, [found[0], user]);
-    return { store: true, user: users.length > 0 };
+    if (found === undefined) return { store: false, role: undefined };
+    const [row] = await this.#pool.read(tokenSql.findUser, [found[0], user]);
+    return { store: true, role: row?.[1] };
   }
 
   async create({ store, user, role, ...token }: NewToken): Promise<void> {

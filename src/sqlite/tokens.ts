@@ -22,7 +22,7 @@ export const tokenSql = {
     ORDER BY tokens.hash LIMIT :limit`,
   findById: `${selectRecords} WHERE tokens.hash BETWEEN :first AND :last`,
   findNames: `
-    SELECT users.user FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user
+    SELECT users.role FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user
     WHERE stores.name = :store`,
   revoke: `
     UPDATE tokens SET revoked_at = :revokedAtMs
@@ -45,7 +45,7 @@ export class Tokens {
   readonly #listAll: Statement<RecordRow>;
   readonly #listStore: Statement<RecordRow>;
   readonly #findById: Statement<RecordRow>;
-  readonly #findNames: Statement<[user: number | null]>;
+  readonly #findNames: Statement<[role: Role | null]>;
   readonly #revoke: Statement;
   readonly #addStore: Statement;
   readonly #addUser: Statement;
@@ -65,7 +65,7 @@ export class Tokens {
 
   findNames({ store, user }: Pick<NewToken, 'store' | 'user'>): FoundNames {
     const row = this.#findNames.get({ store, user });
-    return { store: row !== undefined, user: typeof row?.[0] === 'number' };
+    return { store: row !== undefined, role: row?.[0] ?? undefined };
   }
 
   create({ hash, store, user, role, scopes, label, createdAtMs, expiresAtMs }: NewToken): void {

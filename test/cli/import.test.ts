@@ -89,7 +89,11 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.ok(!existsSync(journal));
     writeFileSync(file, Buffer.from('name\nMonst\xe9ra\n', 'latin1'));
     assert.match(await failure([file]), /^error: .*The file is not text in UTF-8\./);
-    assert.match(await failure([join(folder, 'none.csv')]), /^error: ENOENT/);
+    assert.match(
+      await failure([join(folder, 'none.csv')]),
+      /^error: Cannot read plants from .*none\.csv: there is no such file\.$/m,
+    );
+    assert.match(await failure([folder]), /^error: Cannot read plants from .*: it is a folder\.$/m);
     writeFileSync(file, 'name\nMonstera\n');
     await runOk(['plants', 'import', file], { env });
     const other = { PLANT_STORE_TOKEN: await app.token('bob') };

@@ -42,7 +42,9 @@ it('token create, list and revoke print a token as JSON', async (t) => {
 it('migrate, backup, restore and copy print what they did as JSON', async (t) => {
   const { folder, path, url } = databaseFile(t);
   const [file, other] = [join(folder, 'plants.backup'), join(folder, 'other.db')];
-  assert.deepEqual(await jsonOf(['migrate', '--database', url]), { database: path });
+  for (const created of [true, false]) {
+    assert.deepEqual(await jsonOf(['migrate', '--database', url]), { database: path, created });
+  }
   await runOk(['token', 'create', 'alice', '--database', url]);
   const backup = await jsonOf(['backup', file, '--database', url]);
   assert.deepEqual(backup, { database: path, file });

@@ -172,7 +172,7 @@ describe('plants', { concurrency: 2 }, () => {
     assert.deepEqual(readdirSync(unfinished), []);
     assert.match(
       (await plants('export', join(folder, 'new.csv'), '--token', '@missing')).stderr,
-      /^error: ENOENT.*missing/m,
+      /^error: Cannot read the token from missing: there is no such file\.$/m,
     );
     const lost = await plants('export', join(folder, 'lost.csv'), '--url', 'http://127.0.0.1:9');
     assert.equal(lost.status, 1);
@@ -192,11 +192,14 @@ describe('plants', { concurrency: 2 }, () => {
     assert.equal(await runOk(['plants', 'list', '--token', `@${file}`], { env: url }), '[]');
     const under = ['sh', '-c', `exec "$@" <'${file}'`, 'sh'];
     assert.equal(await runOk(['plants', 'list', '--token', '-'], { env: url, under }), '[]');
+    for (const pasted of [`Bearer ${token}`, `http://127.0.0.1:8080/#token=${token}`]) {
+      assert.equal(await runOk(['plants', 'list', '--token', pasted], { env: url }), '[]');
+    }
     const failures = {
-      '': /^error: There is no token\. Set it in PLANT_STORE_TOKEN or with --token\.$/m,
+      '': /^error: There is no token\. Set it in PLANT_STORE_TOKEN or with --token\. ".*" creates one\.$/m,
       'plant_ 0': /^error: The token has characters that no token has\./m,
       plant_0: /^error: .* Set another token in PLANT_STORE_TOKEN or with --token\.$/m,
-      '@/nowhere/token': /^error: ENOENT/m,
+      '@/nowhere/token': /^error: Cannot read the token from \/nowhere\/token: there is no /m,
     };
     for (const [wrong, message] of Object.entries(failures)) {
       const { status, stderr } = await plants('list', '--token', wrong);
@@ -218,6 +221,16 @@ describe('plants', { concurrency: 2 }, () => {
         ['list', '--url', `${env['PLANT_STORE_URL']}/other`],
         1,
         /^error: Cannot use Plant Store at /,
+      ],
+      [
+        ['list', '--url', `${env['PLANT_STORE_URL']}/plants`],
+        1,
+        /Use the address without \/plants/,
+      ],
+      [
+        ['list', '--url', String(env['PLANT_STORE_URL']).replace('http:', 'https:')],
+        1,
+        /with TLS\. If the service has no certificate, use http in the address\.$/m,
       ],
       [['list', '--url', 'ftp://x'], 2, /Use an http or https URL/],
       [['list', '--fields', 'name,nmae'], 2, /Use one or more of id, name, tag, each once\./],

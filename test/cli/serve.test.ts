@@ -159,11 +159,15 @@ describe('serve', { concurrency: 2 }, () => {
     [
       '--base-url',
       'plants.example',
-      /Use an http or https URL without a query or user name, such as https/,
+      /Use an http or https URL without a query, a fragment or a user name, such as https/,
     ],
     ['--base-url', 'ftp://plants.example', /Use an http or https URL/],
-    ['--base-url', 'https://plants.example/?a=b', /URL without a query or user name/],
-    ['--base-url', 'https://me:secret@plants.example', /URL without a query or user name/],
+    ['--base-url', 'https://plants.example/?a=b', /URL without a query, a fragment or a user name/],
+    [
+      '--base-url',
+      'https://me:secret@plants.example',
+      /URL without a query, a fragment or a user name/,
+    ],
     ['--cors-origin', 'garden.example', /Use origins such as https:\/\/garden\.example or http/],
     ['--cors-origin', '', /Use origins such as/],
     ['--cors-origin', 'null', /Use origins such as/],

@@ -230,6 +230,16 @@ describe('token create on a terminal', { concurrency: 2 }, () => {
       assert.equal(await terminal.ended, 0);
       assert.match(terminal.output(), /^Database: \S+\nCreated token .*\nplant_\w{49}\n$/);
     }
+    const { stderr } = await run([
+      'token',
+      'create',
+      'bob',
+      '--role',
+      'manager',
+      '--database',
+      url,
+    ]);
+    assert.match(stderr, /^User bob was a member and is a manager now, with every token\.$/m);
     const fresh = startOnTerminal(
       t,
       `${quotedExecutable} token create alice --database ${url}.new --yes`,

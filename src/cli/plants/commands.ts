@@ -12,7 +12,10 @@ const maxConcurrency = 1_000;
 export function addPlantsCommands(plantStore: Command): void {
   const plants = plantStore
     .command('plants')
-    .description('list, add, delete, import and export plants of a running service');
+    .description('list, add, delete, import and export plants of a running service')
+    .addHelpText('after', () =>
+      examples(['plant-store plants list', 'plant-store plants add Monstera --tag indoor']),
+    );
 
   plants
     .command('list')

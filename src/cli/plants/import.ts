@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { PlantStore, PlantStoreError } from '../../client/client.ts';
 import { importPlants, type ImportJournal, type JournalEntry } from '../../client/import.ts';
@@ -14,6 +13,7 @@ import {
 import { Refusal, UsageError } from '../../refusal.ts';
 import { Journal } from '../../sqlite/journal.ts';
 import { terminationSignals } from '../signals.ts';
+import { readInput } from './input.ts';
 import { printable } from './printable.ts';
 import { Report } from './report.ts';
 import { withStore, type StoreOptions } from './store.ts';
@@ -28,8 +28,6 @@ interface Rows {
   format: 'csv' | 'json';
   rows: readonly ImportRow[];
 }
-
-const standardInput = 0;
 
 /** Exit status: 1 if a row was refused, 130 if a signal stopped the import. */
 export async function importFile(file: string, options: ImportOptions): Promise<void> {
@@ -52,7 +50,7 @@ export async function importFile(file: string, options: ImportOptions): Promise<
 
 /** Throws Refusal if the file cannot be imported. */
 function readRows(file: string): Rows {
-  const bytes = new Uint8Array(readFileSync(file === '-' ? standardInput : file));
+  const bytes = new Uint8Array(readInput('plants', file));
   try {
     const read = readFile(decodeText(bytes));
     if (read.format === 'json') return read;

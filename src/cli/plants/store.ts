@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { PlantStore, PlantStoreError } from '../../client/client.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
+import { program } from '../program.ts';
 import { causeOf } from '../reason.ts';
+import { readInput } from './input.ts';
 import { printable } from './printable.ts';
 
 export interface StoreOptions {
@@ -9,7 +10,6 @@ export interface StoreOptions {
   token?: string | undefined;
 }
 
-const standardInput = 0;
 /** Few, because a person at a terminal waits. The import repeats its calls for longer. */
 const maxRetries = 2;
 
@@ -26,9 +26,15 @@ export async function withStore<T>(
   }
 }
 
-function messageOf({ kind, detail, cause, outcomeUnknown }: PlantStoreError, url: string): string {
+function messageOf(
+  { kind, detail, cause, errors, outcomeUnknown }: PlantStoreError,
+  url: string,
+): string {
   if (outcomeUnknown) {
     return `The response was lost, so the change may have been made. Check it before you repeat the command. ${detail}`;
+  }
+  if (kind === 'network' && url.startsWith('https:') && isTlsError(cause)) {
+    return `Cannot connect to ${url} with TLS. If the service has no certificate, use http in the address.`;
   }
   if (kind === 'network') {
     return `Cannot connect to ${url}: ${causeOf(cause)}. Start the service, or set its address with --url.`;
@@ -39,21 +45,34 @@ function messageOf({ kind, detail, cause, outcomeUnknown }: PlantStoreError, url
   if (kind === 'unexpected-response' || kind === 'path-not-found') {
     return `Cannot use Plant Store at ${url}. Check the address, or set another with --url. Cause: ${detail}`;
   }
-  return detail;
+  if (kind === 'invalid-request' && url.endsWith('/plants')) {
+    return `Cannot use Plant Store at ${url}. Use the address without /plants.`;
+  }
+  return errors.length > 1 ? errors.map((fault) => fault.detail).join(' ') : detail;
+}
+
+/** Whether the other side does not speak TLS. */
+function isTlsError(cause: unknown): boolean {
+  if (!(cause instanceof Error)) return false;
+  const isTls = 'code' in cause && String(cause.code).startsWith('ERR_SSL_');
+  return isTls || isTlsError(cause.cause);
 }
 
 /** A message never contains the token. */
 function readToken(source: string | undefined): string {
-  const token = source?.startsWith('@')
-    ? readFileSync(source.slice(1), 'utf8')
-    : source === '-'
-      ? readFileSync(standardInput, 'utf8')
+  const text =
+    source === '-' || source?.startsWith('@')
+      ? readInput('the token', source.replace(/^@/, '')).toString()
       : source;
-  if (token === undefined || token.trim() === '') {
-    throw new UsageError('There is no token. Set it in PLANT_STORE_TOKEN or with --token.');
+  // People also paste a whole header, or the link that `serve` prints.
+  const token = text?.trim().replace(/^(?:Bearer +|https?:\S*#token=)/i, '') ?? '';
+  if (token === '') {
+    throw new UsageError(
+      `There is no token. Set it in PLANT_STORE_TOKEN or with --token. "${program} token create" creates one.`,
+    );
   }
-  if (!/^[\x21-\x7e]+$/.test(token.trim())) {
+  if (!/^[\x21-\x7e]+$/.test(token)) {
     throw new UsageError('The token has characters that no token has. Check what you passed.');
   }
-  return token.trim();
+  return token;
 }
