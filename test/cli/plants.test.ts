@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { startApp } from '../support/app.ts';
@@ -211,12 +212,21 @@ describe('plants', { concurrency: 2 }, () => {
 
   it('say what is wrong with the address, the arguments and the plant', async (t) => {
     const { plants, env } = await setUp(t);
+    const cutting = await addressOf(t, (socket) => socket.once('data', () => socket.destroy()));
+    const service = await serve(t, ['--database', databaseFile(t).url]);
+    await service.stop();
     const failures: [string[], number, RegExp][] = [
       [
         ['list', '--url', 'http://127.0.0.1:9'],
         1,
         /^error: Cannot connect to http:\/\/127\.0\.0\.1:9: /,
       ],
+      [
+        ['add', 'x', '--url', service.address],
+        1,
+        /^error: Cannot connect to http:.* ECONNREFUSED /,
+      ],
+      [['add', 'x', '--url', cutting], 1, /^error: The response was lost, so the change may have/],
       [
         ['list', '--url', `${env['PLANT_STORE_URL']}/other`],
         1,
@@ -246,3 +256,11 @@ describe('plants', { concurrency: 2 }, () => {
     }
   });
 });
+
+/** A server that does this with each connection. */
+async function addressOf(t: TestContext, onConnection: (socket: Socket) => void): Promise<string> {
+  const server = createServer(onConnection).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on a port
+}

@@ -30,11 +30,12 @@ function messageOf(
   { kind, detail, cause, errors, outcomeUnknown }: PlantStoreError,
   url: string,
 ): string {
-  if (outcomeUnknown) {
-    return `The response was lost, so the change may have been made. Check it before you repeat the command. ${detail}`;
-  }
-  if (kind === 'network' && url.startsWith('https:') && isTlsError(cause)) {
+  const codes = codesOf(cause);
+  if (url.startsWith('https:') && codes.some((code) => code.startsWith('ERR_SSL_'))) {
     return `Cannot connect to ${url} with TLS. If the service has no certificate, use http in the address.`;
+  }
+  if (outcomeUnknown && !codes.some((code) => connectionErrors.includes(code))) {
+    return `The response was lost, so the change may have been made. Check it before you repeat the command. ${detail}`;
   }
   if (kind === 'network') {
     return `Cannot connect to ${url}: ${causeOf(cause)}. Start the service, or set its address with --url.`;
@@ -51,11 +52,22 @@ function messageOf(
   return errors.length > 1 ? errors.map((fault) => fault.detail).join(' ') : detail;
 }
 
-/** Whether the other side does not speak TLS. */
-function isTlsError(cause: unknown): boolean {
-  if (!(cause instanceof Error)) return false;
-  const isTls = 'code' in cause && String(cause.code).startsWith('ERR_SSL_');
-  return isTls || isTlsError(cause.cause);
+/** Without a connection, nothing was sent. */
+const connectionErrors = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+];
+
+/** The codes of an error and of its causes. */
+function codesOf(error: unknown): string[] {
+  if (!(error instanceof Error)) return [];
+  const own = 'code' in error ? [String(error.code)] : [];
+  const causes: unknown[] = error instanceof AggregateError ? error.errors : [error.cause];
+  return [...own, ...causes.flatMap(codesOf)];
 }
 
 /** A message never contains the token. */
