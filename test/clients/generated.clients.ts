@@ -42,6 +42,10 @@ for (const name of Object.keys(generators)) {
     assert.deepEqual((await client.livez()).data, { status: 'ok' });
     assert.deepEqual((await client.readyz()).data, { status: 'ok' });
 
+    const { data: grant } = await client.token();
+    assert.deepEqual([grant?.user, grant?.store], ['alice', 'main']);
+    assert.deepEqual(grant?.scopes, ['plants:read', 'plants:write']);
+
     const cactus = { name: '🌵', tag: '👩‍🌾 home' };
     assert.deepEqual(await client.create(cactus), answer(201, cactus));
     const names = await client.create({ name: 'Monstera' }, ['id', 'tag', 'name']);

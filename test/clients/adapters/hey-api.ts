@@ -12,6 +12,7 @@ export const clientOf: ClientMaker = (baseUrl, auth) => {
     find: async (id, fields) =>
       outcome(await sdk.findPlant({ client, path: { id }, query: { fields } })),
     delete: async (id) => outcome(await sdk.deletePlant({ client, path: { id } })),
+    token: async () => outcome(await sdk.findToken({ client })),
     livez: async () => outcome(await sdk.livez({ client })),
     readyz: async () => outcome(await sdk.readyz({ client })),
   };
