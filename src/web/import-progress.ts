@@ -20,6 +20,7 @@ export class ImportProgress {
   readonly #outcomes = new Map<number, ImportOutcome>();
   readonly #counts = { added: 0, 'already added': 0, refused: 0 };
   readonly #refusals: ImportOutcome[] = [];
+  #drawnRefusals = 0;
   readonly #onDraw: () => void;
   #isDrawPlanned = false;
 
@@ -74,8 +75,7 @@ export class ImportProgress {
 
   /** Saves the refused rows with their reasons. */
   saveRefused(name: string): void {
-    const refused = this.#refusals.toSorted((one, other) => one.row - other.row);
-    const records = refused.map(({ row, line, reason = '' }) => {
+    const records = this.#sortedRefusals.map(({ row, line, reason = '' }) => {
       const source = this.#rows[row - 1];
       const plant: Record<string, unknown> =
         source && 'plant' in source ? { ...source.plant } : { name: this.#lines[line - 1] };
@@ -87,6 +87,23 @@ export class ImportProgress {
     save(file, `${name.replace(/\.\w+$/, '')}-refused.csv`);
   }
 
+  /** In the order of the file. The last rows are sent first. */
+  get #sortedRefusals(): ImportOutcome[] {
+    return this.#refusals.toSorted((one, other) => one.row - other.row);
+  }
+
+  #drawRefusals(): void {
+    if (this.#refusals.length === this.#drawnRefusals) return;
+    this.#drawnRefusals = this.#refusals.length;
+    const rows = this.#sortedRefusals
+      .slice(0, maxShownRefusals)
+      .map(({ row, line, reason = '' }) => {
+        const place = formatCount(this.#place === 'Line' ? line : row);
+        return element('tr', {}, element('td', {}, place), element('td', {}, reason));
+      });
+    byId('import-refusals', HTMLElement).replaceChildren(...rows);
+  }
+
   /** Shows the current state. */
   draw(): void {
     this.#isDrawPlanned = false;
@@ -95,12 +112,7 @@ export class ImportProgress {
     setText('import-before', formatCount(this.#counts['already added']));
     setText('import-refused', formatCount(this.#counts.refused));
     show('import-refused-list', this.#refusals.length > 0);
-    const list = byId('import-refusals', HTMLElement);
-    const shown = list.childElementCount;
-    for (const { row, line, reason = '' } of this.#refusals.slice(shown, maxShownRefusals)) {
-      const place = formatCount(this.#place === 'Line' ? line : row);
-      list.append(element('tr', {}, element('td', {}, place), element('td', {}, reason)));
-    }
+    this.#drawRefusals();
     this.#onDraw();
     const more = this.#refusals.length - maxShownRefusals;
     setText(

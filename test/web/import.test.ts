@@ -21,8 +21,8 @@ it(
     const { page, errors } = store;
     await page.getByRole('button', { name: 'Import a file' }).click();
     assert.deepEqual(await violations(page), []);
-    await choose(page, 'plants.csv', 'Name;Tag\nMonstera;indoor\n"Ficus;\n;herbs\nAloe;\n');
-    await page.getByText('plants.csv: 4 rows').waitFor();
+    await choose(page, 'plants.csv', 'Name;Tag\nMonstera;indoor\n"Ficus;\n;herbs\nAloe;\n;x\n');
+    await page.getByText('plants.csv: 5 rows').waitFor();
     assert.deepEqual(await page.locator('#import-rows tr:first-child td').allTextContents(), [
       '2',
       'Monstera',
@@ -31,11 +31,12 @@ it(
     ]);
     assert.deepEqual(await violations(page), []);
     await submit(page).press('Enter');
-    await done(page, 'Added 2 plants; 2 rows were refused.');
+    await done(page, 'Added 2 plants; 3 rows were refused.');
     assert.deepEqual(await violations(page), []);
     const reasons = await page.locator('#import-refusals tr').allInnerTexts();
     assert.match(reasons[0] ?? '', /^3\s+The quotes do not match\./);
     assert.match(reasons[1] ?? '', /^4\s+"name" is empty; it must be /);
+    assert.match(reasons[2] ?? '', /^6\s+"name" is empty; it must be /);
 
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Save refused rows' }).click();
