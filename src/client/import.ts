@@ -77,3 +77,15 @@ function tasksOf(rows: readonly ImportRow[]): Task[] {
     return [{ row: at + 1, line, plant, key: `${content} ${count}` }];
   });
 }
+
+/** "Added 3 plants; 1 row was refused." */
+export function summaryOf(
+  { added, 'already added': before, refused }: Readonly<Record<ImportOutcome['status'], number>>,
+  format: (count: number) => string = String,
+): string {
+  const parts = [`Added ${format(added)} ${added === 1 ? 'plant' : 'plants'}`];
+  if (before > 0) parts.push(`${format(before)} ${before === 1 ? 'was' : 'were'} already added`);
+  if (refused > 0)
+    parts.push(`${format(refused)} ${refused === 1 ? 'row was' : 'rows were'} refused`);
+  return `${parts.join('; ')}.`;
+}

@@ -2,7 +2,7 @@
  * Shows the progress of an import, and the refused rows.
  */
 import { writeCsv } from '../client/csv.ts';
-import type { ImportOutcome } from '../client/import.ts';
+import { summaryOf, type ImportOutcome } from '../client/import.ts';
 import type { ImportRow } from '../client/rows.ts';
 import { byId, element, setText, show } from './dom.ts';
 import { save } from './export.ts';
@@ -51,15 +51,8 @@ export class ImportProgress {
     return this.#refusals.length > 0;
   }
 
-  /** "Added 3 plants; 1 row was refused." */
   get summary(): string {
-    const { added, 'already added': before, refused } = this.#counts;
-    const parts = [`Added ${added === 1 ? '1 plant' : `${formatCount(added)} plants`}`];
-    if (before > 0)
-      parts.push(`${formatCount(before)} ${before === 1 ? 'was' : 'were'} already added`);
-    if (refused > 0)
-      parts.push(`${formatCount(refused)} ${refused === 1 ? 'row was' : 'rows were'} refused`);
-    return `${parts.join('; ')}.`;
+    return summaryOf(this.#counts, formatCount);
   }
 
   /** A row that was done before the import was interrupted keeps its first outcome. */

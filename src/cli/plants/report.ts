@@ -1,6 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress';
 import type { PlantStoreError } from '../../client/client.ts';
-import type { ImportOutcome } from '../../client/import.ts';
+import { summaryOf, type ImportOutcome } from '../../client/import.ts';
 import type { ImportFile } from '../../client/rows.ts';
 import { printable, printableJson } from './printable.ts';
 
@@ -50,11 +50,7 @@ export class Report {
   /** Prints the summary. */
   end(): void {
     this.#bar?.stop();
-    const { added, 'already added': before, refused } = this.#counts;
-    const parts = [`Added ${added} ${added === 1 ? 'plant' : 'plants'}`];
-    if (before > 0) parts.push(`${before} ${before === 1 ? 'was' : 'were'} already added`);
-    if (refused > 0) parts.push(`${refused} ${refused === 1 ? 'row was' : 'rows were'} refused`);
-    const summary = `${parts.join('; ')}.`;
+    const summary = summaryOf(this.#counts);
     if (this.#json) console.error(summary);
     else console.log(summary);
   }
