@@ -3,8 +3,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { scopes } from '../src/access.ts';
+import { defaultScopes as scopes } from '../src/access.ts';
 import { openDatabase } from '../src/sqlite/database.ts';
+import { Shares } from '../src/sqlite/shares.ts';
 import { Tokens } from '../src/sqlite/tokens.ts';
 import { hashToken } from '../src/token.ts';
 
@@ -31,7 +32,7 @@ const service: Schema = {
   address: (path) => `sqlite:${path}`,
   open: (path) => openDatabase(path, { create: true }),
   addUsers(database, tokens) {
-    const table = new Tokens(database);
+    const table = new Tokens(database, new Shares(database));
     for (const [at, token] of tokens.entries()) {
       const user = `member ${at + 1}`;
       table.create({ hash: hashToken(token), store, user, scopes, label: '', createdAtMs: 0 });

@@ -1,15 +1,25 @@
 /**
  * Who is calling, and what they can read and write.
  *
- * A user belongs to one store. Their role decides which plants they can access: a member their own, a manager
- * all of the store. The scopes of a token narrow this further.
+ * A user belongs to one store. Their role decides which plants they can access: a member their own, and those of
+ * owners who share with them, a manager all of the store. The scopes of a token narrow this further.
  */
 
 export const roles = ['member', 'manager'] as const;
 export type Role = (typeof roles)[number];
 
-export const scopes = ['plants:read', 'plants:write'] as const;
+export const scopes = ['plants:read', 'plants:write', 'shares:write'] as const;
 export type Scope = (typeof scopes)[number];
+
+/** What a token grants unless others are requested. */
+export const defaultScopes: readonly Scope[] = ['plants:read', 'plants:write'];
+
+/** What a share allows with all plants of its owner: `write` includes `read`. */
+export const shareAccesses = ['read', 'write'] as const;
+export type ShareAccess = (typeof shareAccesses)[number];
+
+/** Maximum number of owners in reach, including the user. The cost of a page grows with them. */
+export const maxOwnersInReach = 1_000;
 
 /** The form in which a storage stores scopes. */
 export function formatScopes(granted: readonly Scope[]): string {
@@ -83,19 +93,37 @@ export function stateOf(
 
 /**
  * The only place that decides what a user can access. tokens.ts of each engine calls it when it loads a grant
- * (`findGrant` on SQLite, `identify` on PostgreSQL). To let users share plants, load the other owners there, and
- * add them to `read` or `write` here.
+ * (`findGrant` on SQLite, `identify` on PostgreSQL). `received` are the shares in effect, at most one per owner.
  *
  * Grants are cached: anything else that this depends on must also invalidate them (decision 12: `grant_changes`
  * on SQLite, `grants` on PostgreSQL).
  */
-export function callerOf({ store, user }: Identity, role: Role, granted: readonly Scope[]): Caller {
-  const reach = role === 'manager' ? 'all' : [user];
-  return { store, user, scopes: new Set(granted), read: reach, write: reach };
+export function callerOf(
+  { store, user }: Identity,
+  role: Role,
+  granted: readonly Scope[],
+  received: readonly ReceivedShare[],
+): Caller {
+  const scopesGranted = new Set(granted);
+  if (role === 'manager') return { store, user, scopes: scopesGranted, read: 'all', write: 'all' };
+  const ownersOf = (shares: readonly ReceivedShare[]) =>
+    [user, ...shares.map(([owner]) => owner)].toSorted((a, b) => a - b);
+  const write = ownersOf(received.filter(([, access]) => access === 'write'));
+  return { store, user, scopes: scopesGranted, read: ownersOf(received), write };
 }
 
+/** Another user, who shares their plants with this one. */
+export type ReceivedShare = readonly [owner: number, access: ShareAccess];
+
 export function reaches(reach: Reach, owner: number): boolean {
-  return reach === 'all' || reach.includes(owner);
+  if (reach === 'all') return true;
+  let low = 0;
+  for (let high = reach.length; low < high;) {
+    const middle = (low + high) >>> 1;
+    if ((reach[middle] ?? owner) < owner) low = middle + 1;
+    else high = middle;
+  }
+  return reach[low] === owner;
 }
 
 /** The owner if there is exactly one: most users can access only their own plants. */

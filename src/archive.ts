@@ -7,7 +7,7 @@
  * Parents come first, so that no row precedes one that it references. Tokens come last: if a service already
  * runs on the target, no token is valid before all plants are there.
  */
-export const tables = ['stores', 'users', 'plants', 'tokens'] as const;
+export const tables = ['stores', 'users', 'plants', 'shares', 'tokens'] as const;
 export type Table = (typeof tables)[number];
 
 /**
@@ -16,12 +16,19 @@ export type Table = (typeof tables)[number];
  *   stores  store number, name, the largest id that it has ever held
  *   users   store, user number, name, role
  *   plants  store, id, owner, tag, name
+ *   shares  store, owner, name of the user, access, and the time of addition, in ms
  *   tokens  hash, store, user, scopes, label, and the times of creation, expiry and revocation, in ms
  */
 export type Row = readonly (string | number | Uint8Array | null)[];
 
 /** Number of leading columns that form the key. */
-export const keyColumnCounts: Record<Table, number> = { stores: 1, users: 2, tokens: 1, plants: 2 };
+export const keyColumnCounts: Record<Table, number> = {
+  stores: 1,
+  users: 2,
+  plants: 2,
+  shares: 3,
+  tokens: 1,
+};
 
 /** An open storage with the newest schema. Methods reject with a Problem or an error of the driver. */
 export interface Archive extends AsyncDisposable {

@@ -11,7 +11,7 @@ export interface IdentityStorage {
    */
   identify(credential: Credential): Promise<Grant | undefined>;
 
-  /** Whether the store exists, and the role of the user in it. */
+  /** The number of the store, and the role of the user in it. */
   findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames>;
 
   /** Creates a token, and its store and user if needed. */
@@ -41,7 +41,8 @@ export interface NewToken {
 }
 
 export interface FoundNames {
-  store: boolean;
+  /** Undefined if there is no such store. */
+  store: number | undefined;
   /** The role of the user; undefined if there is no such user. */
   role: Role | undefined;
 }

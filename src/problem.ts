@@ -3,6 +3,7 @@
  * log: nothing of a cause ever reaches a client.
  */
 import { maxId } from './ids.ts';
+import { maxGivenShares } from './share-storage.ts';
 
 export type ProblemKind =
   | 'invalid-request'
@@ -12,8 +13,10 @@ export type ProblemKind =
   | 'path-not-found'
   | 'method-not-allowed'
   | 'request-timeout'
+  | 'share-not-found'
   | 'id-taken'
   | 'ids-exhausted'
+  | 'too-many-shares'
   | 'body-too-large'
   | 'unsupported-media-type'
   | 'expectation-failed'
@@ -102,6 +105,18 @@ export function plantNotFound(): Problem {
   return new Problem(
     'plant-not-found',
     'There is no plant with this id, or you do not have access to it.',
+  );
+}
+
+/** The same whether or not there is such a user. */
+export function shareNotFound(): Problem {
+  return new Problem('share-not-found', 'There is no share between you and a user of this name.');
+}
+
+export function tooManyShares(): Problem {
+  return new Problem(
+    'too-many-shares',
+    `You share with ${maxGivenShares} users, which is the maximum. End a share first.`,
   );
 }
 

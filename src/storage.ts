@@ -1,8 +1,9 @@
 import type { IdentityStorage } from './identity-storage.ts';
 import type { PlantStorage } from './plant-storage.ts';
+import type { ShareStorage } from './share-storage.ts';
 
 /**
- * Stores plants and tokens. The promises of the service depend on what is specified here, and
+ * Stores plants, tokens and shares. The promises of the service depend on what is specified here, and
  * `test/storage.contract.ts` tests it on every storage.
  *
  * Durability. A write resolves only after the change is on disk. Every read that starts later in the same
@@ -31,7 +32,7 @@ import type { PlantStorage } from './plant-storage.ts';
  *
  * Disposal waits for what is in progress and releases all resources. Call nothing afterwards.
  */
-export interface Storage extends PlantStorage, IdentityStorage, AsyncDisposable {
+export interface Storage extends PlantStorage, IdentityStorage, ShareStorage, AsyncDisposable {
   /** Resolves if the storage can respond. */
   check(): Promise<void>;
 }

@@ -36,6 +36,7 @@ export function openapiText(): string {
     servers: [{ url: 'http://127.0.0.1:8080' }],
     tags: [
       { name: 'plants', description: 'The plants that the calling user has access to.' },
+      { name: 'shares', description: 'Access to the plants of other users.' },
       { name: 'tokens', description: 'The token of the request, and what it grants.' },
       { name: 'health', description: 'For the operator of the service.' },
     ],

@@ -2,7 +2,7 @@
  * What `serve` prints on standard output once it listens: its address, its database, and how to get in.
  */
 import { isIPv6 } from 'node:net';
-import { scopes } from '../access.ts';
+import { defaultScopes } from '../access.ts';
 import type { Storage } from '../storage.ts';
 import { databaseOption, displayName } from './database.ts';
 import { program, shellQuoted } from './program.ts';
@@ -43,7 +43,7 @@ async function printLink(storage: Storage, url: string): Promise<void> {
   const { token } = await addToken(storage, 'admin', {
     store: 'main',
     role: 'manager',
-    scope: scopes,
+    scope: defaultScopes,
     label: 'first token',
   });
   const about = 'It contains the first token (user admin, role manager) and is not shown again:';

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings';
-import { roles, scopes } from '../access.ts';
+import { defaultScopes, roles } from '../access.ts';
 import { Name, Tag } from '../plant.ts';
 import {
   examples,
@@ -129,7 +129,7 @@ function program() {
     .addOption(
       flag('--scope <list>', 'scopes that the token grants, separated by commas')
         .argParser(parseScopeList)
-        .default([...scopes], scopes.join(',')),
+        .default([...defaultScopes], defaultScopes.join(',')),
     )
     .addOption(
       flag(

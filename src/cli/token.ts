@@ -38,10 +38,11 @@ export async function createToken(user: string, options: CreateOptions): Promise
   const found = await storage.findNames({ store, user });
   const isEmpty = async () => (await storage.listTokens({ limit: 1 })).length === 0;
   const isNew = found.role === undefined;
-  if (isNew && !yes && !(await isEmpty())) await confirmUser(user, store, found.store);
+  if (isNew && !yes && !(await isEmpty()))
+    await confirmUser(user, store, found.store !== undefined);
 
   const { token, id, expiresAtMs } = await addToken(storage, user, options);
-  const owner = `${isNew ? 'new ' : ''}user ${user} in ${found.store ? '' : 'new '}store ${store}`;
+  const owner = `${isNew ? 'new ' : ''}user ${user} in ${found.store === undefined ? 'new ' : ''}store ${store}`;
   console.error(`Created token ${id} for ${owner}. Save it now: it is not shown again.`);
   if (!isNew && role !== undefined && role !== found.role) {
     console.error(`User ${user} was a ${found.role} and is a ${role} now, with every token.`);

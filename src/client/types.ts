@@ -33,10 +33,28 @@ export interface Token {
   /** The role of the user: a `member` can access their own plants, a `manager` every plant in the store. */
   role: 'member' | 'manager';
   /** The operations that the token allows. */
-  scopes: ('plants:read' | 'plants:write')[];
+  scopes: ('plants:read' | 'plants:write' | 'shares:write')[];
   /** When the token expires (RFC 3339). Absent if it never does. */
   expiresAt?: string;
 }
+
+/** A share between the calling user and another one. */
+export interface Share {
+  /** The name of the other user. */
+  user: string;
+  access: ShareAccess;
+}
+
+/** The shares of the calling user. */
+export interface Shares {
+  /** Users who can access the plants of the calling user. */
+  given: Share[];
+  /** Users whose plants the calling user can access: those who shared first, at most 999. */
+  received: Share[];
+}
+
+/** `read`: the user can list and get the plants. `write`: the user can also delete them. Read or write. */
+export type ShareAccess = 'read' | 'write';
 
 /** Why a request failed (RFC 9457). */
 export interface Problem {
@@ -77,8 +95,10 @@ export type ProblemKind =
   | 'path-not-found'
   | 'method-not-allowed'
   | 'request-timeout'
+  | 'share-not-found'
   | 'id-taken'
   | 'ids-exhausted'
+  | 'too-many-shares'
   | 'body-too-large'
   | 'unsupported-media-type'
   | 'expectation-failed'

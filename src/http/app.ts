@@ -27,6 +27,7 @@ import {
   requestTimeoutMs,
 } from './limits.ts';
 import { asProblem, problemHandler, sendProblem } from './problems.ts';
+import { shareRoutes } from './shares.ts';
 import { tokenRoutes } from './token.ts';
 import { validateRequests } from './validation.ts';
 import { webRoutes } from './web.ts';
@@ -134,6 +135,7 @@ export function addRoutes(
   const authentication = new Authentication(storage);
   app.decorateRequest('grant');
   plantRoutes(app, { storage, authentication, log, baseUrl });
+  shareRoutes(app, { storage, authentication });
   tokenRoutes(app, authentication);
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);

@@ -5,9 +5,10 @@
 import type { Static, TSchema } from '@sinclair/typebox';
 import type { FastifyTypeProvider } from 'fastify';
 import { maxId } from '../ids.ts';
-import { NewPlant, PlantField, PlantId, Tag } from '../plant.ts';
+import { Name, NewPlant, PlantField, PlantId, Tag } from '../plant.ts';
+import { ShareAccess } from '../share.ts';
 import { publish, Type } from '../typebox.ts';
-import { Health, json, Plant, response, responses, Token } from './responses.ts';
+import { Health, json, Plant, response, responses, Share, Shares, Token } from './responses.ts';
 
 /** Derives the types of a validated request from its schemas. Responses are text, so they have no type here. */
 export interface TypeBoxProvider extends FastifyTypeProvider {
@@ -69,6 +70,13 @@ const PlantParams = Type.Object(
   strict,
 );
 const FieldsQuery = Type.Object({ fields }, strict);
+
+const ShareParams = Type.Object(
+  {
+    user: publish(Name, { meaning: 'The name of the other user, who belongs to the same store.' }),
+  },
+  strict,
+);
 
 const anyOperation = {
   400: responses.InvalidRequest,
@@ -135,6 +143,60 @@ export const deletePlant = {
   response: {
     204: response('The plant is deleted.', []),
     404: responses.NotFound,
+    ...plantOperation,
+  },
+};
+
+export const listShares = {
+  operationId: 'listShares',
+  summary: 'List your shares',
+  description:
+    'Returns with whom the calling user shares their plants, and who shares theirs with the user. Both are in ascending order of the name. Requires the scope `plants:read`.',
+  tags: ['shares'],
+  querystring: Type.Object({}, strict),
+  response: { 200: json('The shares.', Shares), ...plantOperation },
+};
+
+export const putShare = {
+  operationId: 'putShare',
+  summary: 'Share your plants',
+  description:
+    'Lets another user of the store read all plants of the calling user, or read and delete them. It takes effect with the next request of the other user. The response does not depend on whether there is such a user: the share takes effect once there is. Requires the scope `shares:write`.',
+  tags: ['shares'],
+  params: ShareParams,
+  querystring: Type.Object({}, strict),
+  body: publish(
+    Type.Object(
+      { access: ShareAccess },
+      {
+        additionalProperties: false,
+        description: 'a JSON object with the field access',
+        examples: [{ access: 'read' }],
+      },
+    ),
+    { meaning: 'What the other user can do.' },
+  ),
+  response: {
+    200: json('The share existed, and has this access now.', Share),
+    201: json('The share is new.', Share),
+    409: responses.TooManyShares,
+    413: responses.BodyTooLarge,
+    415: responses.UnsupportedMediaType,
+    ...plantOperation,
+  },
+};
+
+export const deleteShare = {
+  operationId: 'deleteShare',
+  summary: 'End a share',
+  description:
+    'Ends what the calling user shares with the other user, and what that user shares with the caller. If you repeat the request, the response is 404. Requires the scope `shares:write`.',
+  tags: ['shares'],
+  params: ShareParams,
+  querystring: Type.Object({}, strict),
+  response: {
+    204: response('The share is ended.', []),
+    404: responses.ShareNotFound,
     ...plantOperation,
   },
 };

@@ -6,6 +6,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { roles, scopes, type Role, type Scope } from '../access.ts';
 import { maxId } from '../ids.ts';
 import { NewPlant, PlantField } from '../plant.ts';
+import { ShareAccess } from '../share.ts';
 import type { ProblemKind } from '../problem.ts';
 import { Type } from '../typebox.ts';
 import { problemResponses, problemMediaType } from './problems.ts';
@@ -124,6 +125,33 @@ export const Token = Type.Object(
   },
 );
 
+export const Share = Type.Object(
+  {
+    user: Type.String({ description: 'The name of the other user.' }),
+    access: ShareAccess,
+  },
+  {
+    description: 'A share between the calling user and another one.',
+    examples: [{ user: 'bob', access: 'read' }],
+  },
+);
+
+export const Shares = Type.Object(
+  {
+    given: Type.Array(Share, {
+      description: 'Users who can access the plants of the calling user.',
+    }),
+    received: Type.Array(Share, {
+      description:
+        'Users whose plants the calling user can access: those who shared first, at most 999.',
+    }),
+  },
+  {
+    description: 'The shares of the calling user.',
+    examples: [{ given: [{ user: 'bob', access: 'read' }], received: [] }],
+  },
+);
+
 export const Health = Type.Object(
   { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
   {
@@ -132,7 +160,18 @@ export const Health = Type.Object(
   },
 );
 
-export const schemas = { NewPlant, Plant, PlantField, Token, Problem, Fault, Health };
+export const schemas = {
+  NewPlant,
+  Plant,
+  PlantField,
+  Token,
+  Share,
+  Shares,
+  ShareAccess,
+  Problem,
+  Fault,
+  Health,
+};
 
 function header(description: string, example: unknown, schema: object = { type: 'string' }) {
   return { description, required: true, schema, example };
@@ -231,6 +270,13 @@ export const responses = {
     'The store already has a plant with this id, or no id is left to assign. Nothing was changed.',
     ['id-taken', 'ids-exhausted'],
   ),
+  ShareNotFound: problem(
+    'There is no share between the calling user and a user of this name. Or the path is wrong.',
+    ['share-not-found', 'path-not-found'],
+  ),
+  TooManyShares: problem('The calling user shares with the maximum number of users already.', [
+    'too-many-shares',
+  ]),
   BodyTooLarge: problem('The body has more than 16 KiB.', ['body-too-large']),
   UnsupportedMediaType: problem('The body is not sent as plain JSON in UTF-8.', [
     'unsupported-media-type',

@@ -40,6 +40,13 @@ export const columns: Record<Table, readonly Column[]> = {
     ['tag', 'text'],
     ['name', 'text'],
   ],
+  shares: [
+    ['store', 'bigint'],
+    ['owner', 'bigint'],
+    ['user_name', 'text'],
+    ['access', 'text'],
+    ['since', 'bigint'],
+  ],
 };
 
 export class PostgresArchive implements Archive {

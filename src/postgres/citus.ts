@@ -24,6 +24,7 @@ const distribution = [
   ['tokens', 'hash'],
   ['stores', 'store'],
   ['users', 'store'],
+  ['shares', 'store'],
   ['plants', 'store'],
 ] as const;
 

@@ -3,7 +3,7 @@
  */
 import { soleOwner, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import type { ListKind, PlantRow } from '../lists.ts';
+import type { OwnedPlantRow, PlantRow } from '../lists.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { prepared, type Statement } from './connection.ts';
 
@@ -19,23 +19,45 @@ type RangeKind = keyof typeof ranges;
  * Return a page, and one plant more if others follow. The process makes the JSON, because in PostgreSQL it takes
  * half of the time of a page.
  */
-export const listSql: Record<RangeKind | 'owners', Statement<PlantRow>> = {
+export const listSql: Record<RangeKind, Statement<PlantRow>> = {
   store: rangeSql('store'),
   storeTag: rangeSql('storeTag'),
   owner: rangeSql('owner'),
-  // Every plant of the page is among the first `limit` + 1 plants of its owner.
-  owners: prepared(
-    'list_owners',
-    `
-      SELECT firsts.id, firsts.name, firsts.tag
-      FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-        SELECT id, name, tag FROM plant_store.plants
-        WHERE store = $1 AND plants.owner = reach.owner AND id > $2 AND id <= $3
-        ORDER BY id LIMIT $4::bigint + 1
-      ) AS firsts
-      ORDER BY id LIMIT $4::bigint + 1`,
-  ),
 };
+
+/** Returns the next plants of a store with their owners (probe.ts). */
+export const ownedSql = prepared<OwnedPlantRow>(
+  'list_owned',
+  `
+    SELECT id, name, tag, owner FROM plant_store.plants
+    WHERE store = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT $4`,
+);
+
+/** Maximum number of plants to merge at a time. Each of as many owners is asked for as many plants. */
+export const maxMergedPlants = 100;
+
+/**
+ * Merges the plants of several owners by id, up to `$4`. Only the owners whose next plants have the smallest ids, up to
+ * `$4` of them, can have a plant among the result.
+ */
+export const mergeSql = prepared<PlantRow>(
+  'merge_owners',
+  `
+    SELECT merged.id, merged.name, merged.tag
+    FROM (
+      SELECT reach.owner, next.id
+      FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
+        SELECT id FROM plant_store.plants
+        WHERE store = $1 AND plants.owner = reach.owner AND id > $2 AND id <= $3 ORDER BY id LIMIT 1
+      ) AS next
+      ORDER BY next.id LIMIT $4
+    ) AS nearest CROSS JOIN LATERAL (
+      SELECT id, name, tag FROM plant_store.plants
+      WHERE store = $1 AND plants.owner = nearest.owner AND id >= nearest.id AND id <= $3
+      ORDER BY id LIMIT $4
+    ) AS merged
+    ORDER BY merged.id LIMIT $4`,
+);
 
 function rangeSql(kind: RangeKind): Statement<PlantRow> {
   return prepared(
@@ -109,11 +131,11 @@ export const findSql = prepared<readonly [name: string, tag: string, owner: numb
 
 /** The parameters of `listSql`. */
 export function listValues(
-  kind: Exclude<ListKind, 'scan'>,
+  kind: RangeKind,
   { store, read }: ReadAccess,
   { after, upTo = maxId, limit, tag }: PlantQuery,
 ): readonly unknown[] {
   const range = [store, after, upTo, limit];
   if (kind === 'store') return range;
-  return [...range, kind === 'storeTag' ? tag : (soleOwner(read) ?? read)];
+  return [...range, kind === 'storeTag' ? tag : soleOwner(read)];
 }

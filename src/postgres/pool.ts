@@ -115,9 +115,9 @@ export class Pool {
     return rows;
   }
 
-  /** Runs several statements that can be repeated, in one transaction. */
-  async transact(statements: readonly BoundStatement[]): Promise<void> {
-    await this.#change([[begin, []], ...statements, [commit, []]]);
+  /** Runs several statements that can be repeated, in one transaction. Resolves to the rows of each. */
+  async transact(statements: readonly BoundStatement[]): Promise<Row[][]> {
+    return (await this.#change([[begin, []], ...statements, [commit, []]])).slice(1, -1);
   }
 
   async #change(statements: readonly BoundStatement[]): Promise<Row[][]> {

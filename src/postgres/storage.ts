@@ -16,10 +16,12 @@ import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-
 import { maxId } from '../ids.ts';
 import { firstPageKey, listKind, pageOf } from '../lists.ts';
 import type { NewPlant, Plant } from '../plant.ts';
+import { Probe } from '../probe.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { decodeSchema } from '../migrations.ts';
 import { Refusal, unfinishedCopy } from '../refusal.ts';
+import type { Share, ShareEnds, SharesOfUser } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
 import { scan, stepOf, type ScanStep } from '../scan.ts';
 import { parseAddress } from './address.ts';
@@ -41,8 +43,18 @@ import {
   schemaCacheMs,
   schemaSql,
 } from './migrate.ts';
-import { scanStepEndSql, findSql, listSql, listValues, scanStepSql } from './plants.ts';
+import {
+  findSql,
+  listSql,
+  listValues,
+  maxMergedPlants,
+  mergeSql,
+  ownedSql,
+  scanStepEndSql,
+  scanStepSql,
+} from './plants.ts';
 import { Pool, settled } from './pool.ts';
+import { Shares } from './shares.ts';
 import { Tokens } from './tokens.ts';
 import { Freshness } from './freshness.ts';
 import { Writer } from './writer.ts';
@@ -75,6 +87,7 @@ export class PostgresStorage implements Storage {
   readonly #freshness: Freshness;
   readonly #writer: Writer;
   readonly #tokens: Tokens;
+  readonly #shares: Shares;
   readonly #options: OpenOptions;
   readonly #stop = new AbortController();
   #opening: Opening | undefined;
@@ -89,6 +102,7 @@ export class PostgresStorage implements Storage {
     this.#freshness = new Freshness(this.#pool);
     this.#writer = new Writer(this.#pool, this.#freshness);
     this.#tokens = new Tokens(this.#pool, this.#freshness);
+    this.#shares = new Shares(this.#pool);
   }
 
   /**
@@ -165,11 +179,26 @@ export class PostgresStorage implements Storage {
     if (cached !== undefined) return cached;
     return this.#read(async () => {
       const version = this.#freshness.getVersion(store); // before the page is read
-      const values = listValues(kind, caller, query);
-      const page = pageOf(await this.#pool.read(listSql[kind], values), query);
+      const page =
+        kind === 'owners'
+          ? await scan(query, (range) => this.#ownersStep(caller, { ...query, ...range }))
+          : pageOf(await this.#pool.read(listSql[kind], listValues(kind, caller, query)), query);
       if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
       return page;
     });
+  }
+
+  /** The next plants of several owners: all that the page needs, or as many as a merge returns. */
+  async #ownersStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
+    const { upTo = maxId } = query;
+    const probe = new Probe(read, query);
+    while (probe.limit > 0 && probe.after !== undefined)
+      probe.add(await this.#pool.read(ownedSql, [store, probe.after, upTo, probe.limit]));
+    const limit = Math.min(probe.missing, maxMergedPlants);
+    if (limit === 0) return stepOf(probe.found, query, undefined);
+    const merged = await this.#pool.read(mergeSql, [store, probe.after, upTo, limit, read]);
+    const mergedTo = merged.length < limit ? undefined : merged.at(-1)?.[0];
+    return stepOf([...probe.found, ...merged], query, mergedTo);
   }
 
   async #scanStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
@@ -185,7 +214,18 @@ export class PostgresStorage implements Storage {
 
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
     await this.#whenReady();
-    return this.#writer.write(['delete', store, write, id]);
+    if (write === 'all' || write.length === 1) {
+      return this.#writer.write(['delete', store, write, id]);
+    }
+    // A group of changes would compare each plant with every owner in reach, so the owner is looked up first.
+    const findOwner = async () => (await this.#pool.read(findSql, [store, id]))[0]?.[2];
+    for (let owner = await findOwner(); owner !== undefined && reaches(write, owner);) {
+      if (await this.#writer.write(['delete', store, [owner], id])) return true;
+      const current = await findOwner();
+      if (current === owner) return false; // deleted and created again
+      owner = current;
+    }
+    return false;
   }
 
   async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
@@ -210,6 +250,24 @@ export class PostgresStorage implements Storage {
   async revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
     await this.#whenReady();
     return this.#tokens.revoke(id, revokedAtMs);
+  }
+
+  async share(store: number, share: Share, sinceMs: number): Promise<boolean> {
+    await this.#whenReady();
+    return this.#shares.set(store, share, sinceMs);
+  }
+
+  async unshare(store: number, ends: readonly ShareEnds[]): Promise<boolean> {
+    await this.#whenReady();
+    return this.#shares.end(store, ends);
+  }
+
+  async sharesOf(store: number, user: string): Promise<SharesOfUser> {
+    return this.#read(() => this.#shares.of(store, user));
+  }
+
+  async listShares(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
+    return this.#read(() => this.#shares.list(store, after, limit));
   }
 
   async check(): Promise<void> {

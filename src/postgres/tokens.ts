@@ -5,10 +5,12 @@
 import { randomInt } from 'node:crypto';
 import {
   callerOf,
+  maxOwnersInReach,
   parseScopes,
   formatScopes,
   type Credential,
   type Grant,
+  type ReceivedShare,
   type Role,
 } from '../access.ts';
 import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
@@ -116,6 +118,17 @@ export const tokenSql = {
       SELECT ${tokenColumns} FROM plant_store.tokens
       WHERE store = $3 AND hash > $1 ORDER BY hash LIMIT $2`,
   ),
+  receivedShares: prepared<ReceivedShare>(
+    'shares_in_effect',
+    `
+      SELECT received.owner, received.access
+      FROM plant_store.users CROSS JOIN LATERAL (
+        SELECT owner, access FROM plant_store.shares
+        WHERE store = $1 AND user_name = users.name
+        ORDER BY since, owner LIMIT ${maxOwnersInReach - 1}
+      ) AS received
+      WHERE users.store = $1 AND users.id = $2`,
+  ),
   describeUser: prepared<readonly [store: string, user: string, role: Role]>(
     'describe_user',
     `
@@ -128,7 +141,7 @@ export const tokenSql = {
 /** Store numbers are random, because a distributed engine has no global counter. */
 const maxStoreNumber = 2 ** 48 - 1; // the largest range of randomInt
 
-function changeGrantsVersion(store: number): BoundStatement {
+export function changeGrantsVersion(store: number): BoundStatement {
   return [tokenSql.changeGrantsVersion, [store, randomInt(maxStoreNumber)]];
 }
 
@@ -143,9 +156,9 @@ export class Tokens {
 
   async findNames({ store, user }: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
     const [found] = await this.#pool.read(tokenSql.findStore, [store]);
-    if (found === undefined) return { store: false, role: undefined };
+    if (found === undefined) return { store: undefined, role: undefined };
     const [row] = await this.#pool.read(tokenSql.findUser, [found[0], user]);
-    return { store: true, role: row?.[1] };
+    return { store: found[0], role: row?.[1] };
   }
 
   async create({ store, user, role, ...token }: NewToken): Promise<void> {
@@ -188,15 +201,16 @@ export class Tokens {
     const [store, user] = found;
     // Read the token again after the versions, so that it is at least as new as they are.
     const versions = await this.#freshness.refresh(store);
-    const [[tokenRow], [userRow]] = await Promise.all([
+    const [[tokenRow], [userRow], received] = await Promise.all([
       this.#pool.read(tokenSql.findToken, [bytes]),
       this.#pool.read(tokenSql.describeUser, [store, user]),
+      this.#pool.read(tokenSql.receivedShares, [store, user]),
     ]);
     if (tokenRow === undefined || userRow === undefined) return undefined;
     const [, , scopes, expiresAt, revokedAt] = tokenRow;
     const [storeName, userName, role] = userRow;
     const grant = {
-      caller: callerOf({ store, user }, role, parseScopes(scopes)),
+      caller: callerOf({ store, user }, role, parseScopes(scopes), received),
       tokenId: tokenId(tokenHash),
       storeName,
       userName,

@@ -11,6 +11,7 @@ export const columns: Record<Table, readonly string[]> = {
   users: ['store', 'user', 'name', 'role'],
   tokens: ['hash', 'store', 'user', 'scopes', 'label', 'created_at', 'expires_at', 'revoked_at'],
   plants: ['store', 'id', 'owner', 'tag', 'name'],
+  shares: ['store', 'owner', 'user_name', 'access', 'since'],
 };
 
 export class SqliteArchive implements Archive {

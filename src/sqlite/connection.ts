@@ -17,6 +17,7 @@ import {
 import { SchemaCheck } from './migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './open-file.ts';
 import { Plants } from './plants.ts';
+import { Shares } from './shares.ts';
 import { Stores } from './stores.ts';
 import { Tokens } from './tokens.ts';
 import { Freshness } from './freshness.ts';
@@ -25,6 +26,7 @@ import { nowMs } from './clock.ts';
 export interface Tables {
   plants: Plants;
   tokens: Tokens;
+  shares: Shares;
 }
 
 /** An open connection and its prepared statements. */
@@ -191,13 +193,15 @@ export class Connection {
       this.#fileId ??= file.id;
       refuseOtherFile(this.#path, this.#fileId);
       const stores = new Stores(database);
+      const shares = new Shares(database);
       const schema = new SchemaCheck(database, this.#path);
       return {
         database,
         file,
         stores,
         plants: new Plants(database, stores),
-        tokens: new Tokens(database),
+        tokens: new Tokens(database, shares),
+        shares,
         schema,
         freshness: new Freshness(database, stores, schema),
         beginReads: database.prepare('BEGIN'),

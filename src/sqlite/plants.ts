@@ -4,9 +4,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { reaches, soleOwner, type Reach, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { pageOf, type ListKind, type PlantRow } from '../lists.ts';
+import { pageOf, type ListKind, type OwnedPlantRow, type PlantRow } from '../lists.ts';
 import type { Plant, PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
+import { Probe } from '../probe.ts';
 import { idTaken } from '../problem.ts';
 import { stepOf, type ScanStep } from '../scan.ts';
 import { prepare, type Statement } from './statement.ts';
@@ -57,7 +58,10 @@ const nextIdSql = (owner: string, after: string) =>
         WHERE store = ?1 AND owner = ${owner} AND id > ${after} AND id <= ?3 ORDER BY id LIMIT 1)`;
 
 export const plantSql = {
-  // Merges the plants of several owners by id, up to `?4 + 1`. The queue of the recursive query holds the next
+  // `?4 + 0`, because of what listSql says about LIMIT.
+  owned: `
+    SELECT id, name, tag, owner FROM ${ranges.store} AND id > ?2 AND id <= ?3 ORDER BY id LIMIT ?4 + 0`,
+  // Merges the plants of several owners by id, up to `?4`. The queue of the recursive query holds the next
   // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
   // sort last, with id null.
   merge: `
@@ -65,7 +69,7 @@ export const plantSql = {
       SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?5) AS reach
       UNION ALL
       SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
-      ORDER BY 1 NULLS LAST LIMIT ?4 + 1
+      ORDER BY 1 NULLS LAST LIMIT ?4 + 0
     )
     SELECT plants.id, name, tag FROM merged CROSS JOIN ${plantsByOwner}
     WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`,
@@ -89,6 +93,7 @@ export const plantSql = {
 export class Plants {
   readonly #database: DatabaseSync;
   readonly #stores: Stores;
+  readonly #owned: Statement<OwnedPlantRow>;
   readonly #merge: Statement<PlantRow>;
   readonly #find: Statement<[name: string, tag: string, owner: number]>;
   readonly #findOwner: Statement<[owner: number]>;
@@ -101,6 +106,7 @@ export class Plants {
   constructor(database: DatabaseSync, stores: Stores) {
     this.#database = database;
     this.#stores = stores;
+    this.#owned = prepare(database, plantSql.owned);
     this.#merge = prepare(database, plantSql.merge);
     this.#find = prepare(database, plantSql.find);
     this.#findOwner = prepare(database, plantSql.findOwner);
@@ -141,7 +147,7 @@ export class Plants {
   }
 
   list(kind: Exclude<ListKind, 'scan'>, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
-    if (kind === 'owners') return pageOf(this.#readMerged(store, read, query), query);
+    if (kind === 'owners') return pageOf(this.#readOwners(store, read, query), query);
     const [array, , last, hasMore] = this.#readPage(kind, store, read, query);
     return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
   }
@@ -151,7 +157,7 @@ export class Plants {
     const { after, upTo = maxId, tag } = query;
     const owner = soleOwner(read);
     if (owner === undefined) {
-      const rows = this.#readMerged(store, read, { ...query, limit: maxStepPlants });
+      const rows = this.#readOwners(store, read, { ...query, limit: maxStepPlants });
       const scannedTo = rows.length > maxStepPlants ? rows.at(-1)?.[0] : undefined;
       const matches = rows.filter(([, , plantTag]) => plantTag === tag);
       return stepOf(matches, query, scannedTo);
@@ -168,8 +174,15 @@ export class Plants {
     };
   }
 
-  #readMerged(store: number, reach: Reach, { after, upTo = maxId, limit }: PlantQuery): PlantRow[] {
-    return this.#merge.all(store, after, upTo, limit, JSON.stringify(reach));
+  /** Up to `limit + 1` plants of several owners. */
+  #readOwners(store: number, reach: Reach, query: PlantQuery): (PlantRow | OwnedPlantRow)[] {
+    const { upTo = maxId } = query;
+    const probe = new Probe(reach, query);
+    while (probe.limit > 0 && probe.after !== undefined)
+      probe.add(this.#owned.all(store, probe.after, upTo, probe.limit));
+    if (probe.missing === 0 || probe.after === undefined) return probe.found;
+    const owners = JSON.stringify(reach);
+    return [...probe.found, ...this.#merge.all(store, probe.after, upTo, probe.missing, owners)];
   }
 
   #readPage(

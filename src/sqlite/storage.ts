@@ -10,6 +10,7 @@ import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
+import type { Share, ShareEnds, SharesOfUser } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
 import { runInSlice } from '../time-slices.ts';
 import { scan } from '../scan.ts';
@@ -113,6 +114,22 @@ export class SqliteStorage implements Storage {
 
   async revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
     return this.#write(['revokeToken', id, revokedAtMs]);
+  }
+
+  async share(store: number, share: Share, sinceMs: number): Promise<boolean> {
+    return this.#write(['share', store, share, sinceMs]);
+  }
+
+  async unshare(store: number, ends: readonly ShareEnds[]): Promise<boolean> {
+    return this.#write(['unshare', store, ends]);
+  }
+
+  async sharesOf(store: number, user: string): Promise<SharesOfUser> {
+    return this.#read(({ shares }) => shares.of(store, user));
+  }
+
+  async listShares(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
+    return this.#read(({ shares }) => shares.list(store, after, limit));
   }
 
   async check(): Promise<void> {

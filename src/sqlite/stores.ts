@@ -16,6 +16,8 @@ const maxOwnerVersions = 256;
 /** The widest integer that Buffer supports. No store reaches 2^48 changes, so no version is used twice. */
 const versionBytes = 6;
 const storeVersionOffset = 0;
+/** If more owners are in reach, the version of the store is compared instead of theirs. */
+const maxComparedOwners = 64;
 
 export const storeSql = {
   read: 'SELECT last_id, versions FROM stores WHERE store = ?',
@@ -43,7 +45,7 @@ export class Stores {
   /** Differs after every change to plants that the caller can see. Compare versions for equality only. */
   version({ store, read }: ReadAccess): string {
     const owner = soleOwner(read);
-    if (read === 'all' || owner !== undefined) {
+    if (read === 'all' || owner !== undefined || read.length > maxComparedOwners) {
       const offset = owner === undefined ? storeVersionOffset : ownerVersionOffset(owner);
       const [version = ''] = this.#version.get(store, offset) ?? [];
       return version;

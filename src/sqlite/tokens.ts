@@ -5,6 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { callerOf, parseScopes, formatScopes, type Grant, type Role } from '../access.ts';
 import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
+import type { Shares } from './shares.ts';
 import { prepare, type Statement } from './statement.ts';
 
 const selectRecords = `
@@ -22,7 +23,7 @@ export const tokenSql = {
     ORDER BY tokens.hash LIMIT :limit`,
   findById: `${selectRecords} WHERE tokens.hash BETWEEN :first AND :last`,
   findNames: `
-    SELECT users.role FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user
+    SELECT stores.store, users.role FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user
     WHERE stores.name = :store`,
   revoke: `
     UPDATE tokens SET revoked_at = :revokedAtMs
@@ -41,17 +42,19 @@ export const tokenSql = {
 };
 
 export class Tokens {
+  readonly #shares: Shares;
   readonly #findGrant: Statement<GrantRow>;
   readonly #listAll: Statement<RecordRow>;
   readonly #listStore: Statement<RecordRow>;
   readonly #findById: Statement<RecordRow>;
-  readonly #findNames: Statement<[role: Role | null]>;
+  readonly #findNames: Statement<[store: number, role: Role | null]>;
   readonly #revoke: Statement;
   readonly #addStore: Statement;
   readonly #addUser: Statement;
   readonly #addToken: Statement;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, shares: Shares) {
+    this.#shares = shares;
     this.#findGrant = prepare(database, tokenSql.findGrant);
     this.#listAll = prepare(database, tokenSql.listAll);
     this.#listStore = prepare(database, tokenSql.listStore);
@@ -64,8 +67,8 @@ export class Tokens {
   }
 
   findNames({ store, user }: Pick<NewToken, 'store' | 'user'>): FoundNames {
-    const row = this.#findNames.get({ store, user });
-    return { store: row !== undefined, role: row?.[0] ?? undefined };
+    const [number, role] = this.#findNames.get({ store, user }) ?? [];
+    return { store: number, role: role ?? undefined };
   }
 
   create({ hash, store, user, role, scopes, label, createdAtMs, expiresAtMs }: NewToken): void {
@@ -86,8 +89,9 @@ export class Tokens {
     const row = this.#findGrant.get(hash);
     if (row === undefined) return undefined;
     const [store, user, storeName, userName, role, scopes, expiresAt, revokedAt] = row;
+    const received = role === 'manager' ? [] : this.#shares.reachOf(store, userName);
     return {
-      caller: callerOf({ store, user }, role, parseScopes(scopes)),
+      caller: callerOf({ store, user }, role, parseScopes(scopes), received),
       tokenId: tokenId(hash),
       storeName,
       userName,

@@ -6,12 +6,15 @@ import type { Change, ChangeResults } from '../changes.ts';
 import type { NewToken, TokenRecord } from '../identity-storage.ts';
 import type { ProblemKind } from '../problem.ts';
 import type { Tables } from './connection.ts';
+import type { Share, ShareEnds } from '../share-storage.ts';
 import type { FileId } from './open-file.ts';
 
 export type Write =
   | Change
   | readonly ['createToken', token: NewToken]
-  | readonly ['revokeToken', id: string, revokedAtMs: number];
+  | readonly ['revokeToken', id: string, revokedAtMs: number]
+  | readonly ['share', store: number, share: Share, sinceMs: number]
+  | readonly ['unshare', store: number, ends: readonly ShareEnds[]];
 
 export type WriteKind = Write[0];
 
@@ -34,6 +37,8 @@ export interface ThreadData {
 export interface WriteResults extends ChangeResults {
   createToken: void;
   revokeToken: TokenRecord | undefined;
+  share: boolean;
+  unshare: boolean;
 }
 
 export type Outcome = WriteResults[WriteKind] | Failure;
@@ -56,7 +61,7 @@ export interface DiskFailed {
 }
 
 /** Runs the write in the open transaction. If it throws a Problem, it has changed nothing. */
-export function apply({ plants, tokens }: Tables, write: Write): WriteResults[WriteKind] {
+export function apply({ plants, tokens, shares }: Tables, write: Write): WriteResults[WriteKind] {
   switch (write[0]) {
     case 'create': {
       const [, store, owner, id, name, tag] = write;
@@ -70,5 +75,9 @@ export function apply({ plants, tokens }: Tables, write: Write): WriteResults[Wr
       return tokens.create(write[1]);
     case 'revokeToken':
       return tokens.revoke(write[1], write[2]);
+    case 'share':
+      return shares.set(write[1], write[2], write[3]);
+    case 'unshare':
+      return shares.end(write[1], write[2]);
   }
 }

@@ -1,15 +1,32 @@
 import { changeStatements } from '../../src/postgres/change-statements.ts';
 import type { Statement } from '../../src/postgres/connection.ts';
 import { groupSql } from '../../src/postgres/group.ts';
-import { scanStepEndSql, findSql, listSql, scanStepSql } from '../../src/postgres/plants.ts';
+import {
+  findSql,
+  listSql,
+  mergeSql,
+  ownedSql,
+  scanStepEndSql,
+  scanStepSql,
+} from '../../src/postgres/plants.ts';
+import { shareSql } from '../../src/postgres/shares.ts';
 import { tokenSql } from '../../src/postgres/tokens.ts';
 import { refreshSql } from '../../src/postgres/freshness.ts';
 
-const { findToken, describeUser, listAll: _all, listStore: _store, ...others } = tokenSql;
+const {
+  findToken,
+  describeUser,
+  listAll: _all,
+  listStore: _store,
+  receivedShares,
+  ...others
+} = tokenSql;
 
 /** All that requests send. */
 export const ofRequests: readonly Statement[] = [
   ...Object.values(listSql),
+  ownedSql,
+  mergeSql,
   ...Object.values(scanStepEndSql),
   ...Object.values(scanStepSql),
   findSql,
@@ -18,6 +35,8 @@ export const ofRequests: readonly Statement[] = [
   ...Object.values(changeStatements).map(({ statement }) => statement),
   findToken,
   describeUser,
+  receivedShares,
+  ...Object.values(shareSql),
 ];
 
 /** What commands send about one token, user or store. */

@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test';
 import type { Storage } from '../../src/storage.ts';
+import { shareContract } from '../share.contract.ts';
 import { storageContract } from '../storage.contract.ts';
 import { testDatabase, type TestDatabase } from '../support/storages.ts';
 
@@ -18,3 +19,4 @@ async function openAgain(t: TestContext): Promise<Storage> {
 }
 
 storageContract({ name: 'PostgreSQL', open, openAgain });
+shareContract({ name: 'PostgreSQL', open, openAgain });

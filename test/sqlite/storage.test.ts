@@ -8,12 +8,14 @@ import { plantFields } from '../../src/plant.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { applicationId, createSchema } from '../../src/sqlite/migrate.ts';
 import { listSql, plantSql } from '../../src/sqlite/plants.ts';
+import { shareSql } from '../../src/sqlite/shares.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { storeSql } from '../../src/sqlite/stores.ts';
 import { tokenSql } from '../../src/sqlite/tokens.ts';
 import { ReadBatcher } from '../../src/sqlite/read-batcher.ts';
 import type { PlantPage } from '../../src/plant-storage.ts';
 import { hashToken } from '../../src/token.ts';
+import { shareContract } from '../share.contract.ts';
 import { storageContract } from '../storage.contract.ts';
 import { addToken } from '../support/app.ts';
 import { seededRandom } from '../support/random.ts';
@@ -33,6 +35,7 @@ async function openAgain(t: TestContext): Promise<SqliteStorage> {
 }
 
 storageContract({ name: 'SQLite', open, openAgain });
+shareContract({ name: 'SQLite', open, openAgain });
 
 it('SQLite: every request reads a range of an index, without table scans or sorts', async (t) => {
   await open(t);
@@ -42,7 +45,7 @@ it('SQLite: every request reads a range of an index, without table scans or sort
     listSql(kind, plantFields),
   );
   const { listAll: _all, listStore: _store, ...tokens } = tokenSql; // used by commands only
-  const tables = [plantSql, storeSql, tokens].flatMap((sql) => Object.values(sql));
+  const tables = [plantSql, shareSql, storeSql, tokens].flatMap((sql) => Object.values(sql));
   const statements = [...lists, ...tables];
 
   for (const sql of statements) {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
-import { scopes, type Role, type Scope } from '../../src/access.ts';
+import { defaultScopes, type Role, type Scope } from '../../src/access.ts';
 import { buildApp } from '../../src/http/app.ts';
 import type { Storage } from '../../src/storage.ts';
 import { hashToken, makeToken } from '../../src/token.ts';
@@ -89,7 +89,7 @@ export async function startApp(
 export async function addToken(
   storage: Storage,
   user: string,
-  { store = 'main', role, scopes: wanted = scopes, expiresAtMs }: TokenOptions = {},
+  { store = 'main', role, scopes: wanted = defaultScopes, expiresAtMs }: TokenOptions = {},
 ): Promise<string> {
   const token = makeToken();
   await storage.createToken({

@@ -15,6 +15,7 @@ import { Connections } from '../../src/http/connections.ts';
 import { maxBodyBytes } from '../../src/http/limits.ts';
 import { maxId } from '../../src/ids.ts';
 import type { ProblemKind } from '../../src/problem.ts';
+import { maxGivenShares } from '../../src/share-storage.ts';
 import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
@@ -42,6 +43,21 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     return responseOf(await app.call('POST', '/plants', { token, json: plant }));
   },
   'plant-not-found': (t) => send(t, 'GET', '/plants/42'),
+  'share-not-found': async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice', { scopes: ['shares:write'] });
+    return responseOf(await app.call('DELETE', '/shares/bob', { token }));
+  },
+  'too-many-shares': async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice', { scopes: ['shares:write'] });
+    const { store = 0 } = await app.storage.findNames({ store: 'main', user: 'alice' });
+    const others = Array.from({ length: maxGivenShares }, (_, at) => `user ${at}`);
+    const share = (user: string) =>
+      app.storage.share(store, { owner: 'alice', user, access: 'read' }, 0);
+    await Promise.all(others.map(share));
+    return responseOf(await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } }));
+  },
   'path-not-found': (t) => send(t, 'GET', '/plant'),
   'method-not-allowed': (t) => send(t, 'PUT', '/plants', { json: plant }),
   // Node reports this after 30 seconds, so this calls its handler directly, on a real connection.

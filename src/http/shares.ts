@@ -1,0 +1,64 @@
+/**
+ * The routes with which users share their plants. What they say about a name never depends on whether there is such
+ * a user.
+ */
+import type { FastifyInstance } from 'fastify';
+import { invalidRequest, shareNotFound } from '../problem.ts';
+import type { Share, ShareStorage } from '../share-storage.ts';
+import type { Authentication } from './auth.ts';
+import * as operations from './operations.ts';
+import { sendText } from './send.ts';
+
+const jsonMediaType = 'application/json';
+
+export function shareRoutes(
+  app: FastifyInstance,
+  { storage, authentication }: { storage: ShareStorage; authentication: Authentication },
+): void {
+  const routes = app.withTypeProvider<operations.TypeBoxProvider>();
+  const readOptions = { onRequest: authentication.requireScope('plants:read') };
+  const writeOptions = { onRequest: authentication.requireScope('shares:write') };
+
+  routes.get(
+    '/shares',
+    { ...readOptions, schema: operations.listShares },
+    async ({ grant: { caller, userName } }, reply) => {
+      const { given, received } = await storage.sharesOf(caller.store, userName);
+      const shares = {
+        given: given.map(({ user, access }) => ({ user, access })),
+        received: received.map(({ owner, access }) => ({ user: owner, access })),
+      };
+      return sendText(reply, jsonMediaType, JSON.stringify(shares));
+    },
+  );
+
+  routes.put(
+    '/shares/:user',
+    { ...writeOptions, schema: operations.putShare },
+    async ({ grant: { caller, userName: owner }, params: { user }, body: { access } }, reply) => {
+      if (user === owner) throw refuseOwnName();
+      const share: Share = { owner, user, access };
+      const isNew = await storage.share(caller.store, share, Date.now());
+      reply.code(isNew ? 201 : 200);
+      return sendText(reply, jsonMediaType, JSON.stringify({ user, access }));
+    },
+  );
+
+  // Both directions, so that a repeated request never ends another share than the first one.
+  routes.delete(
+    '/shares/:user',
+    { ...writeOptions, schema: operations.deleteShare },
+    async ({ grant: { caller, userName: own }, params: { user: other } }, reply) => {
+      const ends = [
+        { owner: own, user: other },
+        { owner: other, user: own },
+      ];
+      if (!(await storage.unshare(caller.store, ends))) throw shareNotFound();
+      return reply.code(204).send();
+    },
+  );
+}
+
+function refuseOwnName() {
+  return invalidRequest([{ parameter: 'user', detail: 'You cannot share with yourself.' }]);
+}

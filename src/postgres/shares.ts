@@ -1,0 +1,124 @@
+/**
+ * Shares in PostgreSQL. Each change also sets the version of the store's grants, which are on the same node of a
+ * cluster, so both become visible together.
+ */
+import { maxOwnersInReach, type ShareAccess } from '../access.ts';
+import { defect, tooManyShares } from '../problem.ts';
+import { maxGivenShares, type Share, type ShareEnds, type SharesOfUser } from '../share-storage.ts';
+import { prepared } from './connection.ts';
+import type { Pool } from './pool.ts';
+import { changeGrantsVersion, tokenSql } from './tokens.ts';
+
+type CountRow = readonly [count: number, isShared: boolean | null];
+
+export const shareSql = {
+  count: prepared<CountRow>(
+    'count_shares',
+    `
+      SELECT count(*), bool_or(user_name = $3) FROM plant_store.shares
+      WHERE store = $1 AND owner = $2`,
+  ),
+  // The version of the grants was changed before, which locks the row of the store. So the count is exact.
+  set: prepared(
+    'set_share',
+    `
+      INSERT INTO plant_store.shares (store, owner, user_name, access, since)
+      SELECT stores.store, $2::bigint, $3::text, $4::text, $5::bigint FROM plant_store.stores
+      WHERE stores.store = $1 AND (
+        SELECT count(*) FROM plant_store.shares
+        WHERE store = $1 AND owner = $2 AND user_name <> $3) < ${maxGivenShares}
+      ON CONFLICT (store, owner, user_name) DO UPDATE SET access = excluded.access`,
+  ),
+  end: prepared<readonly [owner: number]>(
+    'end_share',
+    `
+      DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3
+      RETURNING owner`,
+  ),
+  received: prepared<readonly [owner: string, access: ShareAccess]>(
+    'received_shares',
+    `
+      SELECT users.name, shares.access
+      FROM plant_store.shares JOIN plant_store.users
+        ON users.store = shares.store AND users.id = shares.owner
+      WHERE shares.store = $1 AND users.store = $1 AND shares.user_name = $2
+      ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}`,
+  ),
+  given: prepared<readonly [user: string, access: ShareAccess]>(
+    'given_shares',
+    `
+      SELECT user_name, access FROM plant_store.shares
+      WHERE store = $1 AND owner = $2 ORDER BY user_name`,
+  ),
+  list: prepared<readonly [owner: string, user: string, access: ShareAccess]>(
+    'list_shares',
+    `
+      SELECT users.name, shares.user_name, shares.access
+      FROM plant_store.shares JOIN plant_store.users
+        ON users.store = shares.store AND users.id = shares.owner
+      WHERE shares.store = $1 AND users.store = $1 AND (shares.owner, shares.user_name) > ($2, $3)
+      ORDER BY shares.owner, shares.user_name LIMIT $4`,
+  ),
+};
+
+export class Shares {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async set(store: number, { owner, user, access }: Share, sinceMs: number): Promise<boolean> {
+    const ownerNumber = await this.#numberOf(store, owner);
+    if (ownerNumber === undefined) throw defect(new Error(`no user is called ${owner}`));
+    const [, counted = []] = await this.#pool.transact([
+      changeGrantsVersion(store),
+      [shareSql.count, [store, ownerNumber, user]],
+      [shareSql.set, [store, ownerNumber, user, access, sinceMs]],
+    ]);
+    const [count, isShared] = counted[0] as CountRow; // an aggregate always returns a row
+    if (isShared !== true && count >= maxGivenShares) throw tooManyShares();
+    return isShared !== true;
+  }
+
+  async end(store: number, ends: readonly ShareEnds[]): Promise<boolean> {
+    const numbers = await Promise.all(ends.map(({ owner }) => this.#numberOf(store, owner)));
+    const statements = ends.flatMap(({ user }, at) => {
+      const owner = numbers[at];
+      return owner === undefined ? [] : [[shareSql.end, [store, owner, user]] as const];
+    });
+    if (statements.length === 0) return false;
+    const [, ...ended] = await this.#pool.transact([changeGrantsVersion(store), ...statements]);
+    return ended.some((rows) => rows.length > 0);
+  }
+
+  async of(store: number, user: string): Promise<SharesOfUser> {
+    const owner = (await this.#numberOf(store, user)) ?? 0;
+    const [given, received] = await Promise.all([
+      this.#pool.read(shareSql.given, [store, owner]),
+      this.#pool.read(shareSql.received, [store, user]),
+    ]);
+    return {
+      given: given.map(([other, access]) => ({ owner: user, user: other, access })),
+      received: received
+        .map(([name, access]) => ({ owner: name, user, access }))
+        .toSorted((a, b) => (a.owner < b.owner ? -1 : 1)),
+    };
+  }
+
+  async list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
+    const owner = after === undefined ? 0 : await this.#numberOf(store, after.owner);
+    const rows = await this.#pool.read(shareSql.list, [
+      store,
+      owner ?? 0,
+      after?.user ?? '',
+      limit,
+    ]);
+    return rows.map(([name, user, access]) => ({ owner: name, user, access }));
+  }
+
+  async #numberOf(store: number, name: string): Promise<number | undefined> {
+    const [row] = await this.#pool.read(tokenSql.findUser, [store, name]);
+    return row?.[0];
+  }
+}

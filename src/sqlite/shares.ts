@@ -1,0 +1,102 @@
+/**
+ * Shares in SQLite. The caller begins and ends transactions.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { maxOwnersInReach, type ReceivedShare, type ShareAccess } from '../access.ts';
+import { defect, tooManyShares } from '../problem.ts';
+import { maxGivenShares, type Share, type ShareEnds, type SharesOfUser } from '../share-storage.ts';
+import { prepare, type Statement } from './statement.ts';
+
+const receivedShares = `
+  FROM shares INDEXED BY shares_by_user JOIN users ON users.store = shares.store AND users.user = shares.owner
+  WHERE shares.store = :store AND user_name = :user
+  ORDER BY since, owner LIMIT ${maxOwnersInReach - 1}`;
+
+export const shareSql = {
+  findUser: 'SELECT user FROM users WHERE store = ? AND name = ?',
+  find: 'SELECT 1 FROM shares WHERE store = ? AND owner = ? AND user_name = ?',
+  count: 'SELECT count(*) FROM shares WHERE store = ? AND owner = ?',
+  set: `
+    INSERT INTO shares (store, owner, user_name, access, since) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET access = excluded.access`,
+  end: 'DELETE FROM shares WHERE store = ? AND owner = ? AND user_name = ?',
+  reach: `SELECT owner, access ${receivedShares}`,
+  received: `SELECT users.name, access ${receivedShares}`,
+  given: `
+    SELECT user_name, access FROM shares WHERE store = ? AND owner = ? ORDER BY user_name`,
+  list: `
+    SELECT users.name, user_name, access
+    FROM shares JOIN users ON users.store = shares.store AND users.user = shares.owner
+    WHERE shares.store = ? AND (owner, user_name) > (?, ?) ORDER BY owner, user_name LIMIT ?`,
+};
+
+export class Shares {
+  readonly #findUser: Statement<[user: number]>;
+  readonly #find: Statement;
+  readonly #count: Statement<[count: number]>;
+  readonly #set: Statement;
+  readonly #end: Statement;
+  readonly #reach: Statement<[owner: number, access: ShareAccess]>;
+  readonly #received: Statement<[owner: string, access: ShareAccess]>;
+  readonly #given: Statement<[user: string, access: ShareAccess]>;
+  readonly #list: Statement<[owner: string, user: string, access: ShareAccess]>;
+
+  constructor(database: DatabaseSync) {
+    this.#findUser = prepare(database, shareSql.findUser);
+    this.#find = prepare(database, shareSql.find);
+    this.#count = prepare(database, shareSql.count);
+    this.#set = prepare(database, shareSql.set);
+    this.#end = prepare(database, shareSql.end);
+    this.#reach = prepare(database, shareSql.reach);
+    this.#received = prepare(database, shareSql.received);
+    this.#given = prepare(database, shareSql.given);
+    this.#list = prepare(database, shareSql.list);
+  }
+
+  /** The shares in effect of the user with this name. */
+  reachOf(store: number, user: string): ReceivedShare[] {
+    return this.#reach.all({ store, user });
+  }
+
+  set(store: number, { owner, user, access }: Share, sinceMs: number): boolean {
+    const ownerNumber = this.#numberOf(store, owner);
+    if (ownerNumber === undefined) throw defect(new Error(`no user is called ${owner}`));
+    const isNew = this.#find.get(store, ownerNumber, user) === undefined;
+    const [count = 0] = this.#count.get(store, ownerNumber) ?? [];
+    if (isNew && count >= maxGivenShares) throw tooManyShares();
+    this.#set.run(store, ownerNumber, user, access, sinceMs);
+    return isNew;
+  }
+
+  end(store: number, ends: readonly ShareEnds[]): boolean {
+    let ended = false;
+    for (const { owner, user } of ends) {
+      const ownerNumber = this.#numberOf(store, owner);
+      if (ownerNumber === undefined) continue;
+      if (this.#end.run(store, ownerNumber, user).changes > 0) ended = true;
+    }
+    return ended;
+  }
+
+  of(store: number, user: string): SharesOfUser {
+    const received = this.#received.all({ store, user });
+    const given = this.#given.all(store, this.#numberOf(store, user) ?? 0);
+    return {
+      given: given.map(([other, access]) => ({ owner: user, user: other, access })),
+      received: received
+        .map(([owner, access]) => ({ owner, user, access }))
+        .toSorted((a, b) => (a.owner < b.owner ? -1 : 1)),
+    };
+  }
+
+  list(store: number, after: ShareEnds | undefined, limit: number): Share[] {
+    const owner = after === undefined ? 0 : (this.#numberOf(store, after.owner) ?? 0);
+    return this.#list
+      .all(store, owner, after?.user ?? '', limit)
+      .map(([name, user, access]) => ({ owner: name, user, access }));
+  }
+
+  #numberOf(store: number, name: string): number | undefined {
+    return this.#findUser.get(store, name)?.[0];
+  }
+}

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+
+import { shareAccesses } from '../../src/access.ts';
+import { startApp, type Answer, type TestApp } from '../support/app.ts';
+import { it } from '../support/storages.ts';
+
+const scopes = ['plants:read', 'plants:write', 'shares:write'] as const;
+
+it('shares a collection, shows it on both sides, and ends it from either', async (t) => {
+  const app = await startApp(t);
+  const [alice, bob] = [await app.token('alice', { scopes }), await app.token('bob', { scopes })];
+  await app.call('POST', '/plants', { token: alice, json: { name: 'Fern' } });
+  const list = async (token: string) => (await app.call('GET', '/plants', { token })).text;
+  const shares = async (token: string) => (await app.call('GET', '/shares', { token })).json;
+  const put = async (access: string) => {
+    const { status, json } = await app.call('PUT', '/shares/bob', {
+      token: alice,
+      json: { access },
+    });
+    assert.deepEqual(json, { user: 'bob', access });
+    return status;
+  };
+  const [none, one] = ['[]', '[{"name":"Fern","tag":""}]'];
+  assert.equal(await list(bob), none);
+
+  assert.equal(await put('read'), 201);
+  assert.equal(await list(bob), one);
+  assert.deepEqual(await shares(alice), { given: [{ user: 'bob', access: 'read' }], received: [] });
+  assert.deepEqual(await shares(bob), { given: [], received: [{ user: 'alice', access: 'read' }] });
+  assert.equal((await app.call('DELETE', '/plants/1', { token: bob })).status, 404);
+
+  assert.equal(await put('write'), 200);
+  assert.equal(await put('write'), 200);
+  assert.equal((await app.call('DELETE', '/plants/1', { token: bob })).status, 204);
+  assert.equal(await list(alice), none);
+
+  for (const [token, other] of [
+    [bob, 'alice'],
+    [alice, 'bob'],
+  ] as const) {
+    const end = async () => (await app.call('DELETE', `/shares/${other}`, { token })).status;
+    assert.deepEqual([await end(), await end()], [204, 404]);
+    assert.deepEqual(await shares(alice), { given: [], received: [] });
+    assert.deepEqual(await shares(bob), { given: [], received: [] });
+    await put('read');
+  }
+});
+
+it('answers alike about users who exist, who do not, and who belong to another store', async (t) => {
+  const app = await startApp(t);
+  const token = await app.token('alice', { scopes });
+  await app.token('bob');
+  await app.token('carol', { store: 'elsewhere' });
+  const answersFor = async (user: string) => {
+    const target = `/shares/${user}`;
+    const answers: Answer[] = [];
+    for (const [method, json] of [
+      ['DELETE', undefined],
+      ['PUT', { access: 'read' }],
+      ['PUT', { access: 'write' }],
+      ['DELETE', undefined],
+    ] as const) {
+      answers.push(await app.call(method, target, { token, json }));
+    }
+    return answers.map(({ status, text, headers }) => {
+      const named = text.replaceAll(user, '<user>');
+      const names = [...headers.keys()].filter((each) => each !== 'content-length');
+      return { status, named, names };
+    });
+  };
+  const expected = await answersFor('bob');
+  assert.deepEqual(
+    expected.map(({ status }) => status),
+    [404, 201, 200, 204],
+  );
+  assert.deepEqual(await answersFor('nobody'), expected);
+  assert.deepEqual(await answersFor('carol'), expected);
+});
+
+it('requires shares:write to share, and plants:read to see shares', async (t) => {
+  const app = await startApp(t);
+  const status = async (method: string, token: string) => {
+    const json = method === 'PUT' ? { access: 'read' } : undefined;
+    const target = method === 'GET' ? '/shares' : '/shares/bob';
+    const answer = await app.call(method, target, { token, json });
+    return [answer.status, answer.headers.get('www-authenticate')];
+  };
+  const plain = await app.token('alice');
+  const lacking = 'Bearer error="insufficient_scope", scope="shares:write"';
+  assert.deepEqual(await status('PUT', plain), [403, lacking]);
+  assert.deepEqual(await status('DELETE', plain), [403, lacking]);
+  assert.deepEqual(await status('GET', plain), [200, null]);
+  const sharing = await app.token('alice', { scopes: ['shares:write'] });
+  assert.deepEqual(await status('PUT', sharing), [201, null]);
+  const reading = 'Bearer error="insufficient_scope", scope="plants:read"';
+  assert.deepEqual(await status('GET', sharing), [403, reading]);
+});
+
+it('takes any name that a user can have', async (t) => {
+  const app = await startApp(t);
+  const token = await app.token('alice', { scopes });
+  const names = ['a/b', 'ä?&=%', ' spaced ', '𝒳'.repeat(200), 'a+b', '__proto__'];
+  for (const user of names) {
+    const target = `/shares/${encodeURIComponent(user)}`;
+    const { status, json } = await share(app, target, token);
+    assert.deepEqual([status, json], [201, { user, access: 'read' }], user);
+  }
+  const { json } = await app.call('GET', '/shares', { token });
+  const shown = (json as { given: { user: string }[] }).given.map(({ user }) => user);
+  assert.deepEqual(new Set(shown), new Set(names));
+});
+
+it('refuses oneself, bad names and bad bodies, and names each fault', async (t) => {
+  const app = await startApp(t);
+  const token = await app.token('alice', { scopes });
+  const faultsOf = async (target: string, json: unknown) => {
+    const answer = await app.call('PUT', target, { token, json });
+    assert.equal(answer.status, 400, answer.text);
+    const { errors } = answer.json as { errors: { parameter?: string; pointer?: string }[] };
+    return errors.map(({ parameter, pointer }) => parameter ?? pointer);
+  };
+  const read = { access: 'read' };
+  assert.deepEqual(await faultsOf('/shares/alice', read), ['user']);
+  assert.deepEqual(await faultsOf('/shares/%20', read), ['user']);
+  assert.deepEqual(await faultsOf('/shares/%00', read), ['user']);
+  assert.deepEqual(await faultsOf(`/shares/${'x'.repeat(201)}`, read), ['user']);
+  assert.deepEqual(await faultsOf('/shares/bob', {}), ['/access']);
+  assert.deepEqual(await faultsOf('/shares/bob', { access: 'all' }), ['/access']);
+  assert.deepEqual(await faultsOf('/shares/bob', { access: ['read'] }), ['/access']);
+  assert.deepEqual(await faultsOf('/shares/%20', { acces: 'read' }), ['user', '/access', '/acces']);
+  assert.equal((await app.call('PUT', '/shares/', { token, json: read })).status, 404);
+  assert.equal((await app.call('POST', '/shares/bob', { token, json: read })).status, 405);
+  assert.deepEqual((await app.call('GET', '/shares', { token })).json, { given: [], received: [] });
+});
+
+async function share(app: TestApp, target: string, token: string): Promise<Answer> {
+  return app.call('PUT', target, { token, json: { access: shareAccesses[0] } });
+}

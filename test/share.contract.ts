@@ -1,0 +1,282 @@
+/**
+ * What src/share-storage.ts promises, as tests that every storage runs.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { maxOwnersInReach, type Caller, type Role, type ShareAccess } from '../src/access.ts';
+import { plantFields, type Plant } from '../src/plant.ts';
+import type { PlantQuery } from '../src/plant-storage.ts';
+import { maxGivenShares } from '../src/share-storage.ts';
+import type { Storage } from '../src/storage.ts';
+import { tokenHashBytes } from '../src/token.ts';
+import type { StorageUnderTest } from './storage.contract.ts';
+
+export function shareContract({ name, open, openAgain }: StorageUnderTest): void {
+  describe(`${name}: shares`, () => {
+    it('lets a user read, or read and delete, the plants of an owner who shares', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      await storage.createPlant(await alice(), { name: 'hers', id: 1 });
+      await storage.createPlant(await bob(), { name: 'his', id: 2 });
+      assert.deepEqual(await ids(storage, await bob()), [2]);
+
+      assert.equal(await share(storage, 'alice', 'bob', 'read'), true);
+      assert.deepEqual(await ids(storage, await bob()), [1, 2]);
+      assert.equal((await storage.findPlant(await bob(), 1))?.name, 'hers');
+      assert.equal(await storage.deletePlant(await bob(), 1), false);
+      assert.deepEqual(await ids(storage, await alice()), [1]);
+
+      assert.equal(await share(storage, 'alice', 'bob', 'write'), false);
+      const { id } = await storage.createPlant(await bob(), { name: 'new' });
+      assert.deepEqual(await ids(storage, await alice()), [1]);
+      assert.equal(await storage.deletePlant(await bob(), 1), true);
+      assert.equal(await storage.deletePlant(await bob(), 1), false);
+      assert.equal(await storage.deletePlant(await bob(), id), true);
+      assert.deepEqual(await ids(storage, await alice()), []);
+    });
+
+    it('ends shares from either side, and says whether there was any', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      await storage.createPlant(await alice(), { name: 'hers', id: 1 });
+      await share(storage, 'alice', 'bob', 'write');
+      await share(storage, 'bob', 'alice', 'read');
+      const { store } = await alice();
+      const given = { owner: 'alice', user: 'bob' };
+      const received = { owner: 'bob', user: 'alice' };
+      assert.equal(await storage.unshare(store, [given]), true);
+      assert.equal(await storage.unshare(store, [given]), false);
+      assert.deepEqual(await ids(storage, await bob()), []);
+      assert.deepEqual((await alice()).read.length, 2);
+      assert.equal(await storage.unshare(store, [given, received]), true);
+      assert.equal(await storage.unshare(store, [given, received]), false);
+      assert.deepEqual((await alice()).read.length, 1);
+      assert.equal(await storage.unshare(store, [{ owner: 'nobody', user: 'bob' }]), false);
+      assert.equal(await storage.unshare(store + 1, [given]), false);
+    });
+
+    it('holds for a user who comes later, and only in its store', async (t) => {
+      const storage = await open(t);
+      const alice = await user(storage, 'alice');
+      await storage.createPlant(await alice(), { name: 'hers', id: 1 });
+      assert.equal(await share(storage, 'alice', 'bob', 'read'), true);
+      assert.equal(await share(storage, 'alice', 'bob', 'read'), false);
+      const bob = await user(storage, 'bob');
+      const stranger = await user(storage, 'bob', undefined, 'elsewhere');
+      assert.deepEqual(await ids(storage, await bob()), [1]);
+      assert.deepEqual(await ids(storage, await stranger()), []);
+      const { given, received } = await storage.sharesOf((await stranger()).store, 'bob');
+      assert.deepEqual([given, received], [[], []]);
+    });
+
+    it('leaves the reach of a manager the whole store', async (t) => {
+      const storage = await open(t);
+      const manager = await user(storage, 'eve', 'manager');
+      await user(storage, 'alice');
+      await share(storage, 'alice', 'eve', 'read');
+      const { read, write } = await manager();
+      assert.deepEqual([read, write], ['all', 'all']);
+      assert.equal((await storage.sharesOf((await manager()).store, 'eve')).received.length, 1);
+    });
+
+    it('shows shares by name from both sides, and all shares of a store page by page', async (t) => {
+      const storage = await open(t);
+      for (const each of ['alice', 'bob', 'Zoë']) await user(storage, each);
+      const all = [
+        { owner: 'alice', user: 'Bob', access: 'read' },
+        { owner: 'alice', user: 'bob', access: 'write' },
+        { owner: 'bob', user: 'alice', access: 'read' },
+        { owner: 'Zoë', user: 'alice', access: 'write' },
+      ] as const;
+      for (const { owner, user: other, access } of all.toReversed()) {
+        await share(storage, owner, other, access);
+      }
+      const { store = 0 } = await storage.findNames({ store: 'main', user: 'alice' });
+      assert.deepEqual(await storage.sharesOf(store, 'alice'), {
+        given: [all[0], all[1]],
+        received: [all[3], all[2]],
+      });
+      assert.deepEqual(await storage.sharesOf(store, 'nobody'), { given: [], received: [] });
+      const [first, second] = await storage.listShares(store, undefined, 2);
+      assert.deepEqual([first, second], [all[0], all[1]]);
+      assert.deepEqual(await storage.listShares(store, second, 10), [all[2], all[3]]);
+      assert.deepEqual(await storage.listShares(store, all[3], 10), []);
+    });
+
+    it('shows a change to every process from its next request on', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      await storage.createPlant(await alice(), { name: 'hers', id: 1 });
+      for (const [writing, reading] of [
+        [storage, other],
+        [other, storage],
+      ] as const) {
+        // Twice, so that every cache is in use.
+        const seen = async () => {
+          const first = await ids(reading, await bob(reading), { limit: 20 });
+          assert.deepEqual(await ids(reading, await bob(reading), { limit: 20 }), first);
+          return first;
+        };
+        assert.deepEqual(await seen(), []);
+        await share(writing, 'alice', 'bob', 'read');
+        assert.deepEqual(await seen(), [1]);
+        assert.equal(await reading.deletePlant(await bob(reading), 1), false);
+        await share(writing, 'alice', 'bob', 'write');
+        assert.equal((await bob(reading)).write.length, 2);
+        const { store } = await alice(writing);
+        await writing.unshare(store, [{ owner: 'alice', user: 'bob' }]);
+        assert.deepEqual(await seen(), []);
+      }
+    });
+
+    it('limits how many shares an owner gives, but not changes to them', async (t) => {
+      const storage = await open(t);
+      await user(storage, 'alice');
+      const names = Array.from({ length: maxGivenShares }, (_, at) => `user ${at}`);
+      const added = await Promise.all(names.map((each) => share(storage, 'alice', each, 'read')));
+      assert.ok(added.every((isNew) => isNew));
+      await assert.rejects(share(storage, 'alice', 'one more', 'read'), {
+        name: 'Problem',
+        kind: 'too-many-shares',
+      });
+      assert.equal(await share(storage, 'alice', 'user 7', 'write'), false);
+      const { store = 0 } = await storage.findNames({ store: 'main', user: 'alice' });
+      assert.equal((await storage.sharesOf(store, 'alice')).given.length, maxGivenShares);
+      await storage.unshare(store, [{ owner: 'alice', user: 'user 3' }]);
+      assert.equal(await share(storage, 'alice', 'one more', 'read'), true);
+    });
+
+    it('merges the plants of the owners who shared first, up to the limit', async (t) => {
+      const storage = await open(t);
+      const bob = await user(storage, 'bob');
+      const own = await storage.createPlant(await bob(), { name: 'his' });
+      const owners = Array.from({ length: maxOwnersInReach + 1 }, (_, at) => `owner ${at}`);
+      const plants = await Promise.all(
+        owners.map(async (each, at) => {
+          const owner = await user(storage, each);
+          await share(storage, each, 'bob', 'read', at);
+          return storage.createPlant(await owner(), { name: each, tag: at % 2 ? 'odd' : '' });
+        }),
+      );
+      const inEffect = plants.slice(0, maxOwnersInReach - 1);
+      const reached = [own, ...inEffect].toSorted((a, b) => a.id - b.id);
+      const caller = await bob();
+      assert.equal(caller.read.length, maxOwnersInReach);
+      assert.deepEqual(await list(storage, caller, { limit: 2_000 }), reached);
+      assert.deepEqual(
+        await list(storage, caller, { limit: 2_000, tag: 'odd' }),
+        reached.filter(({ tag }) => tag === 'odd'),
+      );
+      const { received } = await storage.sharesOf(caller.store, 'bob');
+      assert.equal(received.length, maxOwnersInReach - 1);
+      await storage.unshare(caller.store, [{ owner: 'owner 5', user: 'bob' }]);
+      const names = (await list(storage, await bob(), { limit: 2_000 })).map((each) => each.name);
+      assert.ok(!names.includes('owner 5'));
+      assert.ok(names.includes(`owner ${maxOwnersInReach - 1}`));
+    });
+
+    it('pages through the plants of many owners, whoever else has plants between them', async (t) => {
+      const storage = await open(t);
+      const owners: Caller[] = [];
+      for (let at = 0; at < 60; at++) owners.push(await (await user(storage, `owner ${at}`))());
+      // Runs of one owner, mixed owners, and long stretches out of reach.
+      const plants: (Plant & { owner: number })[] = [];
+      for (let id = 1; id <= 900; id++) {
+        const at = id <= 300 ? Math.floor(id / 30) : id <= 600 ? (id * 7) % 60 : 40 + (id % 20);
+        const owner = owners[at];
+        assert.ok(owner);
+        plants.push({ id, name: `n${id}`, tag: `t${id % 3}`, owner: owner.user });
+      }
+      await Promise.all(
+        plants.map(({ owner, ...plant }) => {
+          const caller = owners.find((each) => each.user === owner);
+          assert.ok(caller);
+          return storage.createPlant(caller, plant);
+        }),
+      );
+      const [first] = owners;
+      assert.ok(first);
+      for (const count of [2, 10, 20, 45, 60]) {
+        const read = owners
+          .slice(0, count)
+          .map((each) => each.user)
+          .toSorted((a, b) => a - b);
+        const caller = { ...first, read };
+        const expected = plants.filter(({ owner }) => read.includes(owner));
+        for (const query of [{}, { tag: 't1' }, { upTo: 450 }]) {
+          const matches = expected
+            .filter(({ tag, id }) => tag === (query.tag ?? tag) && id <= (query.upTo ?? id))
+            .map(({ id }) => id);
+          for (const limit of [1, 7, 100, 333]) {
+            const found: number[] = [];
+            for (let after: number | undefined = 0; after !== undefined;) {
+              const page = await storage.listPlants(caller, {
+                after,
+                limit,
+                fields: ['id'],
+                ...query,
+              });
+              const pageIds: Pick<Plant, 'id'>[] = JSON.parse(`[${page.json}]`);
+              assert.ok(pageIds.length <= limit);
+              found.push(...pageIds.map(({ id }) => id));
+              after = page.next;
+            }
+            assert.deepEqual(found, matches, `${count} owners, limit ${limit}`);
+          }
+        }
+      }
+    });
+  });
+}
+
+/** Creates a user with a token, and returns a function that identifies them. */
+async function user(
+  storage: Storage,
+  name: string,
+  role?: Role,
+  store = 'main',
+): Promise<(at?: Storage) => Promise<Caller>> {
+  const hash = randomBytes(tokenHashBytes);
+  const token = { hash, store, user: name, role, scopes: [], label: '', createdAtMs: 0 };
+  await storage.createToken(token);
+  return async (at = storage) => {
+    const grant = await at.identify({ tokenHash: hash });
+    assert.ok(grant);
+    return grant.caller;
+  };
+}
+
+async function share(
+  storage: Storage,
+  owner: string,
+  other: string,
+  access: ShareAccess,
+  sinceMs = 0,
+): Promise<boolean> {
+  const { store = 0 } = await storage.findNames({ store: 'main', user: owner });
+  return storage.share(store, { owner, user: other, access }, sinceMs);
+}
+
+async function list(
+  storage: Storage,
+  caller: Caller,
+  query: Partial<PlantQuery> = {},
+): Promise<Plant[]> {
+  const { json } = await storage.listPlants(caller, {
+    after: 0,
+    limit: 1_000,
+    fields: plantFields,
+    ...query,
+  });
+  return JSON.parse(`[${json}]`);
+}
+
+async function ids(
+  storage: Storage,
+  caller: Caller,
+  query: Partial<PlantQuery> = {},
+): Promise<number[]> {
+  return (await list(storage, caller, query)).map(({ id }) => id);
+}
