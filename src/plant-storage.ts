@@ -27,6 +27,9 @@ export interface PlantStorage {
 
   /** Resolves to false if there was no plant with this id within reach. */
   deletePlant(caller: WriteAccess, id: number): Promise<boolean>;
+
+  /** The name of the owner, for commands of the operator; undefined if the store has no such plant. */
+  findOwner(store: number, id: number): Promise<string | undefined>;
 }
 
 /**

@@ -7,6 +7,7 @@ import { Argument, Command, CommanderError, Option } from '@commander-js/extra-t
 import { defaultScopes, roles } from '../access.ts';
 import { Name, Tag } from '../plant.ts';
 import {
+  databaseFlag,
   examples,
   flag,
   jsonFlag,
@@ -20,16 +21,16 @@ import {
   parserOf,
   parseScopeList,
   parseWorkers,
+  storeFlag,
 } from './options.ts';
 import { refuseFlagsOfNpm } from './npm.ts';
 import { failWhenOutputIsLost } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
+import { addShareCommands } from './share-commands.ts';
 import { exitStatusOf, reasonOf } from './reason.ts';
 import { replacePasswords } from './redact.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
-
-const defaultDatabase = 'sqlite:plant-store.db';
 
 export async function main(argv: readonly string[]): Promise<void> {
   failWhenOutputIsLost();
@@ -177,6 +178,8 @@ function program() {
     .addHelpText('after', examples(['plant-store token revoke 22894e9580395e64']))
     .action(async (id, options) => (await import('./token.ts')).revokeToken(id, options));
 
+  addShareCommands(plantStore);
+
   plantStore
     .command('migrate')
     .description('create a database or upgrade its schema (serve also does this)')
@@ -236,14 +239,4 @@ function program() {
 
   addPlantsCommands(plantStore);
   return plantStore;
-}
-
-function databaseFlag() {
-  return flag('--database <url>', 'address of the database: sqlite:PATH or postgres://...')
-    .argParser(parseDatabaseUrl)
-    .default(defaultDatabase, defaultDatabase); // a description, so that --help shows it without quotes
-}
-
-function storeFlag(description: string) {
-  return flag('--store <name>', description).argParser(parserOf(Name));
 }

@@ -6,6 +6,7 @@ import { availableParallelism } from 'node:os';
 import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
+import { Name } from '../plant.ts';
 import { UsageError } from '../refusal.ts';
 import { program } from './program.ts';
 
@@ -14,10 +15,22 @@ const maxWorkers = 256;
 /** In any unit. In days, these are 2,700 years. */
 export const maxDuration = 999_999;
 
+const defaultDatabase = 'sqlite:plant-store.db';
+
 /** An option that can also be set by the variable PLANT_STORE_<NAME>. */
 export function flag<const Flags extends string>(flags: Flags, description: string): Option<Flags> {
   const option = new Option(flags, description);
   return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);
+}
+
+export function databaseFlag() {
+  return flag('--database <url>', 'address of the database: sqlite:PATH or postgres://...')
+    .argParser(parseDatabaseUrl)
+    .default(defaultDatabase, defaultDatabase); // a description, so that --help shows it without quotes
+}
+
+export function storeFlag(description: string) {
+  return flag('--store <name>', description).argParser(parserOf(Name));
 }
 
 export function jsonFlag(description: string) {

@@ -107,14 +107,25 @@ export async function listTokens(options: {
   json?: true | undefined;
 }): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
-  const all: TokenRecord[] = [];
-  for (let after: string | undefined; ;) {
-    const tokens = await storage.listTokens({ store: options.store, after, limit: pageTokens });
-    all.push(...tokens);
-    after = tokens.at(-1)?.id;
-    if (tokens.length < pageTokens) break;
-  }
+  const all = await allTokens(storage, options.store);
   printResult(options, all.map(valueOf), formatTable([header, ...all.map(rowOf)]));
+}
+
+async function allTokens(storage: Storage, store: string | undefined): Promise<TokenRecord[]> {
+  const all: TokenRecord[] = [];
+  for (;;) {
+    const page = await storage.listTokens({ store, after: all.at(-1)?.id, limit: pageTokens });
+    all.push(...page);
+    if (page.length < pageTokens) return all;
+  }
+}
+
+export async function tokensOf(
+  storage: Storage,
+  store: string,
+  user: string,
+): Promise<TokenRecord[]> {
+  return (await allTokens(storage, store)).filter((token) => token.user === user);
 }
 
 export async function revokeToken(
@@ -157,7 +168,7 @@ function formatMinute(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 16)}Z`;
 }
 
-function formatTable(rows: string[][]): string {
+export function formatTable(rows: string[][]): string {
   const columns = rows[0]?.keys().toArray() ?? [];
   const widths = columns.map((at) => rows.reduce((w, row) => Math.max(w, row[at]?.length ?? 0), 0));
   const lines = rows.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  '));

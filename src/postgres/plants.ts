@@ -129,6 +129,14 @@ export const findSql = prepared<readonly [name: string, tag: string, owner: numb
     WHERE store = $1 AND id = $2`,
 );
 
+export const findOwnerSql = prepared<readonly [name: string]>(
+  'find_owner',
+  `
+    SELECT users.name FROM plant_store.plants JOIN plant_store.users
+      ON users.store = plants.store AND users.id = plants.owner
+    WHERE plants.store = $1 AND users.store = $1 AND plants.id = $2`,
+);
+
 /** The parameters of `listSql`. */
 export function listValues(
   kind: RangeKind,

@@ -44,6 +44,7 @@ import {
   schemaSql,
 } from './migrate.ts';
 import {
+  findOwnerSql,
   findSql,
   listSql,
   listValues,
@@ -226,6 +227,10 @@ export class PostgresStorage implements Storage {
       owner = current;
     }
     return false;
+  }
+
+  async findOwner(store: number, id: number): Promise<string | undefined> {
+    return this.#read(async () => (await this.#pool.read(findOwnerSql, [store, id]))[0]?.[0]);
   }
 
   async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {

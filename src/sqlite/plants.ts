@@ -79,6 +79,9 @@ export const plantSql = {
   findOwner: `
     SELECT owner FROM plants
     WHERE store = ? AND id = ?`,
+  findOwnerName: `
+    SELECT users.name FROM plants JOIN users ON users.store = plants.store AND users.user = plants.owner
+    WHERE plants.store = ? AND plants.id = ?`,
   delete: `
     DELETE FROM plants
     WHERE store = ? AND id = ? AND owner = ?`,
@@ -97,6 +100,7 @@ export class Plants {
   readonly #merge: Statement<PlantRow>;
   readonly #find: Statement<[name: string, tag: string, owner: number]>;
   readonly #findOwner: Statement<[owner: number]>;
+  readonly #findOwnerName: Statement<[name: string]>;
   readonly #delete: Statement;
   readonly #endOfStep: Statement<[id: number]>;
   readonly #insert: Statement;
@@ -110,6 +114,7 @@ export class Plants {
     this.#merge = prepare(database, plantSql.merge);
     this.#find = prepare(database, plantSql.find);
     this.#findOwner = prepare(database, plantSql.findOwner);
+    this.#findOwnerName = prepare(database, plantSql.findOwnerName);
     this.#delete = prepare(database, plantSql.delete);
     this.#endOfStep = prepare(database, plantSql.endOfStep);
     this.#insert = prepare(database, plantSql.insert);
@@ -135,6 +140,10 @@ export class Plants {
     if (row === undefined) return undefined;
     const [name, tag, owner] = row;
     return reaches(read, owner) ? { id, name, tag } : undefined;
+  }
+
+  findOwner(store: number, id: number): string | undefined {
+    return this.#findOwnerName.get(store, id)?.[0];
   }
 
   delete(store: number, reach: Reach, id: number): boolean {

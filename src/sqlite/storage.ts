@@ -90,6 +90,10 @@ export class SqliteStorage implements Storage {
     return this.#write(['delete', store, write, id]);
   }
 
+  async findOwner(store: number, id: number): Promise<string | undefined> {
+    return this.#read(({ plants }) => plants.findOwner(store, id));
+  }
+
   async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
     return this.#read(({ tokens }) => tokens.findNames(name));
   }

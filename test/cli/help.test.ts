@@ -23,6 +23,12 @@ const shared = {
   ...json,
 };
 
+const inStore = {
+  '--database <url>': database,
+  '--store <name>': 'env: PLANT_STORE_STORE; default: "main"',
+  ...json,
+};
+
 /** Every command, and of every flag its variable and its default. */
 const commands: Record<string, Record<string, string>> = {
   serve: {
@@ -52,6 +58,10 @@ const commands: Record<string, Record<string, string>> = {
     ...json,
   },
   'token revoke': { '--database <url>': database, ...json },
+  share: inStore,
+  unshare: inStore,
+  shares: inStore,
+  access: inStore,
   migrate: { '--database <url>': database, ...json },
   backup: { '--database <url>': database, ...json },
   restore: { '--database <url>': database, ...json },

@@ -2,6 +2,7 @@ import { changeStatements } from '../../src/postgres/change-statements.ts';
 import type { Statement } from '../../src/postgres/connection.ts';
 import { groupSql } from '../../src/postgres/group.ts';
 import {
+  findOwnerSql,
   findSql,
   listSql,
   mergeSql,
@@ -30,6 +31,7 @@ export const ofRequests: readonly Statement[] = [
   ...Object.values(scanStepEndSql),
   ...Object.values(scanStepSql),
   findSql,
+  findOwnerSql,
   refreshSql,
   ...Object.values(groupSql),
   ...Object.values(changeStatements).map(({ statement }) => statement),

@@ -1,0 +1,82 @@
+import { stateOf } from '../access.ts';
+import {
+  decideForToken,
+  decideForUser,
+  operations,
+  type Decision,
+  type Operation,
+  type Question,
+  type Rule,
+} from '../decision.ts';
+import type { TokenRecord } from '../identity-storage.ts';
+import { openStorage } from './database.ts';
+import { printResult } from './output.ts';
+import { findUser } from './shares.ts';
+import { formatTable, tokensOf } from './token.ts';
+
+interface AccessOptions {
+  database: string;
+  store: string;
+  json?: true | undefined;
+}
+
+/** Prints whether a user can read and write a plant, by which rule, and with which of their tokens. */
+export async function explainAccess(
+  user: string,
+  id: number,
+  options: AccessOptions,
+): Promise<void> {
+  await using storage = await openStorage(options.database, { create: false });
+  const { store, role } = await findUser(storage, options.store, user);
+  const owner = await storage.findOwner(store, id);
+  const { received } = await storage.sharesOf(store, user);
+  const share = received.find((each) => each.owner === owner)?.access;
+  const question: Question = { user, role, owner, share };
+  const decisions = byOperation((operation) => decideForUser(question, operation));
+  const tokens = (await tokensOf(storage, options.store, user)).map((token) => ({
+    ...describe(token),
+    ...byOperation((operation) =>
+      decideForToken(token, operation, decisions[operation], Date.now()),
+    ),
+  }));
+  const value = { store: options.store, user, plant: id, owner, ...decisions, tokens };
+  const sentences = operations.map((operation) => {
+    const { allowed, rule } = decisions[operation];
+    const can = allowed ? 'can' : 'cannot';
+    return `${user} ${can} ${operation} plant ${id}: ${reasonFor(rule, question)}.`;
+  });
+  const rows = tokens.map(({ read, write, ...token }) => [
+    token.id,
+    yesOrNo(read),
+    yesOrNo(write),
+    token.state,
+    token.scopes.join(),
+  ]);
+  const table = formatTable([['TOKEN', 'READ', 'WRITE', 'STATE', 'SCOPES'], ...rows]);
+  const none = `${user} has no token.`;
+  printResult(options, value, [...sentences, rows.length === 0 ? none : table].join('\n'));
+}
+
+function byOperation(decide: (operation: Operation) => Decision): Record<Operation, Decision> {
+  return { read: decide('read'), write: decide('write') };
+}
+
+function describe(token: TokenRecord) {
+  return { id: token.id, state: stateOf(token, Date.now()), scopes: token.scopes };
+}
+
+function reasonFor(rule: Rule, { user, owner = '', share = 'read' }: Question): string {
+  const reasons: Record<Exclude<Rule, 'scope' | 'ended'>, string> = {
+    owner: `${user} owns it`,
+    manager: `${user} is a manager of the store`,
+    share: `${owner} shares with ${user} (${share})`,
+    'share-for-reading': `${owner} shares with ${user} only for reading`,
+    'no-access': `${owner} owns it and does not share with ${user}`,
+    'no-plant': 'the store has no such plant',
+  };
+  return rule === 'scope' || rule === 'ended' ? '' : reasons[rule];
+}
+
+function yesOrNo({ allowed }: Decision): string {
+  return allowed ? 'yes' : 'no';
+}

@@ -1,0 +1,92 @@
+import type { Role, ShareAccess } from '../access.ts';
+import { Refusal, UsageError } from '../refusal.ts';
+import type { Share } from '../share-storage.ts';
+import type { Storage } from '../storage.ts';
+import { openStorage } from './database.ts';
+import { printResult } from './output.ts';
+import { program } from './program.ts';
+import { formatTable } from './token.ts';
+
+interface ShareOptions {
+  database: string;
+  store: string;
+  json?: true | undefined;
+}
+
+export async function share(
+  owner: string,
+  user: string,
+  access: ShareAccess,
+  options: ShareOptions,
+): Promise<void> {
+  if (owner === user) throw new UsageError('A user cannot share with themselves.');
+  await using storage = await openStorage(options.database, { create: false });
+  const { store } = await findUser(storage, options.store, owner);
+  const isNew = await storage.share(store, { owner, user, access }, Date.now());
+  const { role } = await storage.findNames({ store: options.store, user });
+  const later = role === undefined ? `, once there is a user ${user}` : '';
+  const can = access === 'read' ? 'can read' : 'can read and delete';
+  const text = `${user} ${can} all plants of ${owner}${later}.`;
+  printResult(options, { owner, user, access, new: isNew }, text);
+}
+
+export async function unshare(owner: string, user: string, options: ShareOptions): Promise<void> {
+  await using storage = await openStorage(options.database, { create: false });
+  const { store } = await findUser(storage, options.store, owner);
+  if (!(await storage.unshare(store, [{ owner, user }]))) {
+    throw new Refusal(
+      `${owner} does not share with ${user}. "${program} shares" lists all shares.`,
+    );
+  }
+  printResult(options, { owner, user }, `${owner} no longer shares with ${user}.`);
+}
+
+/** Lists the shares of a user, or of the whole store. */
+export async function listShares(user: string | undefined, options: ShareOptions): Promise<void> {
+  await using storage = await openStorage(options.database, { create: false });
+  const shares =
+    user === undefined
+      ? await allShares(storage, options.store)
+      : await sharesOf(storage, options.store, user);
+  const rows = shares.map(({ owner, user: other, access }) => [owner, other, access]);
+  printResult(options, shares, formatTable([['OWNER', 'USER', 'ACCESS'], ...rows]));
+}
+
+async function sharesOf(storage: Storage, storeName: string, user: string): Promise<Share[]> {
+  const { store } = await findUser(storage, storeName, user);
+  const { given, received } = await storage.sharesOf(store, user);
+  return [...given, ...received];
+}
+
+const pageShares = 1_000;
+
+async function allShares(storage: Storage, storeName: string): Promise<Share[]> {
+  const { store } = await storage.findNames({ store: storeName, user: '' });
+  if (store === undefined) throw noStore(storeName);
+  const all: Share[] = [];
+  for (;;) {
+    const page = await storage.listShares(store, all.at(-1), pageShares);
+    all.push(...page);
+    if (page.length < pageShares) return all;
+  }
+}
+
+/** Throws Refusal if there is no such user. */
+export async function findUser(
+  storage: Storage,
+  storeName: string,
+  user: string,
+): Promise<{ store: number; role: Role }> {
+  const { store, role } = await storage.findNames({ store: storeName, user });
+  if (store === undefined) throw noStore(storeName);
+  if (role === undefined) {
+    throw new Refusal(
+      `Store ${storeName} has no user ${user}. "${program} token list" shows every store and user.`,
+    );
+  }
+  return { store, role };
+}
+
+function noStore(name: string): Refusal {
+  return new Refusal(`There is no store ${name}. "${program} token list" shows every store.`);
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { scopes } from '../../src/access.ts';
+import { addToken } from '../support/app.ts';
+import { run, runOk } from '../support/command.ts';
+import { it, testDatabase } from '../support/storages.ts';
+import { hashToken, tokenId } from '../../src/token.ts';
+
+it('shares, lists shares, explains access and ends a share', async (t) => {
+  const database = await testDatabase(t);
+  const env = { PLANT_STORE_DATABASE: database.url };
+  const storage = await database.open();
+  t.after(() => storage[Symbol.asyncDispose]());
+  await addToken(storage, 'alice');
+  const reading = await addToken(storage, 'bob', { scopes: ['plants:read'] });
+  const expired = await addToken(storage, 'bob', { scopes, expiresAtMs: 1 });
+  const active = await addToken(storage, 'bob', { scopes });
+  const { store = 0 } = await storage.findNames({ store: 'main', user: 'alice' });
+  await storage.createPlant({ store, user: 1 }, { name: 'Fern', id: 42 });
+  const idOf = (token: string) => tokenId(hashToken(token));
+
+  const explain = async (id = '42', user = 'bob') =>
+    JSON.parse(await runOk(['access', user, id, '--json'], { env }));
+  const before = await explain();
+  assert.deepEqual(
+    [before.owner, before.read, before.write],
+    ['alice', { allowed: false, rule: 'no-access' }, { allowed: false, rule: 'no-access' }],
+  );
+
+  assert.equal(
+    await runOk(['share', 'alice', 'bob', 'read'], { env }),
+    'bob can read all plants of alice.',
+  );
+  assert.equal(
+    await runOk(['share', 'alice', 'carol', 'write'], { env }),
+    'carol can read and delete all plants of alice, once there is a user carol.',
+  );
+  assert.equal(
+    await runOk(['shares'], { env }),
+    'OWNER  USER   ACCESS\nalice  bob    read\nalice  carol  write',
+  );
+  assert.deepEqual(JSON.parse(await runOk(['shares', 'bob', '--json'], { env })), [
+    { owner: 'alice', user: 'bob', access: 'read' },
+  ]);
+
+  const shared = { allowed: true, rule: 'share' };
+  const onlyForReading = { allowed: false, rule: 'share-for-reading' };
+  const { read, write, tokens } = await explain();
+  assert.deepEqual([read, write], [shared, onlyForReading]);
+  const rules = Object.fromEntries(
+    tokens.map((each: { id: string; read: unknown; write: unknown }) => [
+      each.id,
+      [each.read, each.write],
+    ]),
+  );
+  assert.deepEqual(rules, {
+    [idOf(reading)]: [shared, onlyForReading],
+    [idOf(expired)]: [{ allowed: false, rule: 'ended' }, onlyForReading],
+    [idOf(active)]: [shared, onlyForReading],
+  });
+  await runOk(['share', 'alice', 'bob', 'write'], { env });
+  const text = await runOk(['access', 'bob', '42'], { env });
+  assert.match(text, /^bob can read plant 42: alice shares with bob \(write\)\.\nbob can write /);
+  assert.match(text, new RegExp(`\n${idOf(reading)}  yes   no     active   plants:read\n?`));
+  assert.deepEqual((await explain('43')).read, { allowed: false, rule: 'no-plant' });
+  assert.deepEqual((await explain('42', 'alice')).write, { allowed: true, rule: 'owner' });
+
+  assert.equal(
+    await runOk(['unshare', 'alice', 'bob'], { env }),
+    'alice no longer shares with bob.',
+  );
+  const again = await run(['unshare', 'alice', 'bob'], { env });
+  assert.deepEqual(
+    [again.status, again.stderr],
+    [1, 'error: alice does not share with bob. "npx plant-store shares" lists all shares.\n'],
+  );
+});
+
+it('names the user or store that does not exist', async (t) => {
+  const database = await testDatabase(t);
+  const env = { PLANT_STORE_DATABASE: database.url };
+  const storage = await database.open();
+  t.after(() => storage[Symbol.asyncDispose]());
+  await addToken(storage, 'alice');
+  for (const [args, status, message] of [
+    [['share', 'bob', 'alice', 'read'], 1, /Store main has no user bob\./],
+    [['share', 'alice', 'bob', 'read', '--store', 'x'], 1, /There is no store x\./],
+    [['share', 'alice', 'alice', 'read'], 2, /A user cannot share with themselves\./],
+    [['share', 'alice', 'bob', 'all'], 2, /Allowed choices are read, write\./],
+    [['shares', '--store', 'x'], 1, /There is no store x\./],
+    [['access', 'bob', '1'], 1, /Store main has no user bob\./],
+    [['access', 'alice', '0'], 2, /Use an integer from 1 to/],
+  ] as const) {
+    const { stderr, ...ended } = await run([...args], { env });
+    assert.equal(ended.status, status, stderr);
+    assert.match(stderr, message);
+  }
+});
