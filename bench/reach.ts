@@ -17,9 +17,9 @@ import { schemas } from './schemas.ts';
 import { makeTokens, SqliteStore } from './seed.ts';
 import { temporaryFolder } from './workspace.ts';
 
-const population = { plants: 200_000, users: 200 };
+const population = { plants: 1_000_000, users: 2_000 };
 const limits = [20, 100, 1_000];
-const rounds = 200;
+const rounds = 100;
 
 const folder = temporaryFolder();
 {
@@ -37,12 +37,13 @@ const folder = temporaryFolder();
 }
 
 async function measure(name: string, storage: Storage, tokens: readonly string[]): Promise<void> {
-  const callers = await Promise.all(tokens.slice(0, 100).map((token) => callerOf(storage, token)));
+  const callers: Caller[] = [];
+  for (const token of tokens.slice(0, 1_000)) callers.push(await callerOf(storage, token));
   const [first] = callers;
   if (first === undefined) throw new Error('there are no users');
   const owners = callers.map(({ user }) => user).toSorted((a, b) => a - b);
   const reaches: Record<string, Reach> = { 'the whole store': 'all' };
-  for (const count of [1, 2, 10, 100]) reaches[`owners: ${count}`] = owners.slice(0, count);
+  for (const count of [1, 2, 10, 100, 1_000]) reaches[`owners: ${count}`] = owners.slice(0, count);
   const times = new Map<string, number[]>();
   for (let round = 0; round < rounds; round++) {
     const after = 1 + Math.floor((round / rounds) * (population.plants / 2));

@@ -47,15 +47,17 @@ function reachKey(read: Reach): string {
 
 /** The columns that the lists of both engines read. */
 export type PlantRow = readonly [id: number, name: string, tag: string];
+/** Pages of rows ignore further columns. */
+export type LongerPlantRow = readonly [...PlantRow, ...rest: readonly unknown[]];
 export type OwnedPlantRow = readonly [...PlantRow, owner: number];
 
-function plantOf([id, name, tag]: PlantRow | OwnedPlantRow): Plant {
+function plantOf([id, name, tag]: LongerPlantRow): Plant {
   return { id, name, tag };
 }
 
 /** `rows` has `limit` + 1 rows if more plants follow. */
 export function pageOf(
-  rows: readonly (PlantRow | OwnedPlantRow)[],
+  rows: readonly LongerPlantRow[],
   { limit, fields }: Pick<PlantQuery, 'limit' | 'fields'>,
 ): PlantPage {
   const plants = rows.slice(0, limit).map(plantOf);

@@ -1,7 +1,7 @@
 /**
- * Lists of many owners. Merging the plants of each costs a search per owner. If the owners have a good part of the
- * plants near the cursor, it is faster to read the list of the store and to skip the plants of others. So each page
- * begins that way, and is merged from where this stops being worthwhile.
+ * Lists of many owners. Merging the plants of each costs a search per owner. If the owners have many of the plants
+ * near the cursor, it is faster to read the list of the store and to skip the plants of others. So each page begins
+ * that way. Its rest is merged if about as many plants as there are owners have been read, and few are in reach.
  */
 import { reaches, type Reach } from './access.ts';
 import type { OwnedPlantRow } from './lists.ts';
@@ -9,8 +9,9 @@ import type { PlantQuery } from './plant-storage.ts';
 
 /** Merging fewer owners is always fast. */
 const minOwners = 16;
-/** Reading continues if at least this part of the plants is in reach. */
+/** If a smaller part of the plants is in reach, more are read at a time. */
 const minYield = 1 / 4;
+const growth = 4;
 
 export class Probe {
   /** Plants of the page. */
@@ -21,6 +22,7 @@ export class Probe {
   limit: number;
   readonly #reach: Reach;
   readonly #wanted: number;
+  #read = 0;
 
   /** A page needs one plant above its limit, which shows that more follow. */
   constructor(reach: Reach, { after, limit }: Pick<PlantQuery, 'after' | 'limit'>) {
@@ -40,6 +42,10 @@ export class Probe {
     const inReach = rows.filter(([, , , owner]) => reaches(this.#reach, owner));
     this.found.push(...inReach.slice(0, this.missing));
     this.after = rows.length < this.limit ? undefined : rows.at(-1)?.[0];
-    if (this.missing === 0 || inReach.length < rows.length * minYield) this.limit = 0;
+    this.#read += rows.length;
+    const owners = this.#reach.length;
+    const isSparse = inReach.length < rows.length * minYield;
+    if (this.missing === 0 || (isSparse && this.#read >= owners)) this.limit = 0;
+    else if (isSparse) this.limit = Math.min(growth * this.limit, owners);
   }
 }

@@ -2,7 +2,7 @@
  * Lists that no index covers: the plants in reach are scanned in steps of bounded cost. The event loop is free
  * between two steps.
  */
-import { pageOf, type OwnedPlantRow, type PlantRow } from './lists.ts';
+import { pageOf, type LongerPlantRow } from './lists.ts';
 import type { PlantPage, PlantQuery } from './plant-storage.ts';
 
 export interface ScanStep {
@@ -46,7 +46,7 @@ export async function scan(
 
 /** `rows` are the plants of the list that the step found, up to `limit` + 1. */
 export function stepOf(
-  rows: readonly (PlantRow | OwnedPlantRow)[],
+  rows: readonly LongerPlantRow[],
   query: PlantQuery,
   scannedTo: number | undefined,
 ): ScanStep {

@@ -25,6 +25,8 @@ export const listSql: Record<RangeKind, Statement<PlantRow>> = {
   owner: rangeSql('owner'),
 };
 
+type MergedRow = readonly [...PlantRow, completeTo: number | null];
+
 /** Returns the next plants of a store with their owners (probe.ts). */
 export const ownedSql = prepared<OwnedPlantRow>(
   'list_owned',
@@ -33,30 +35,36 @@ export const ownedSql = prepared<OwnedPlantRow>(
     WHERE store = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT $4`,
 );
 
-/** Maximum number of plants to merge at a time. Each of as many owners is asked for as many plants. */
+/** Maximum number of plants to merge at a time. */
 export const maxMergedPlants = 100;
 
 /**
  * Merges the plants of several owners by id, up to `$4`. Only the owners whose next plants have the smallest ids, up to
- * `$4` of them, can have a plant among the result.
+ * `$4` of them, can have a plant among the result. It reads up to `$6` plants of each. The result is complete up to the
+ * id in its last column, which is null if it is complete everywhere.
  */
-export const mergeSql = prepared<PlantRow>(
+export const mergeSql = prepared<MergedRow>(
   'merge_owners',
   `
-    SELECT merged.id, merged.name, merged.tag
+    SELECT plants.id, plants.name, plants.tag, merged.complete_to
     FROM (
-      SELECT reach.owner, next.id
-      FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-        SELECT id FROM plant_store.plants
-        WHERE store = $1 AND plants.owner = reach.owner AND id > $2 AND id <= $3 ORDER BY id LIMIT 1
-      ) AS next
-      ORDER BY next.id LIMIT $4
-    ) AS nearest CROSS JOIN LATERAL (
-      SELECT id, name, tag FROM plant_store.plants
-      WHERE store = $1 AND plants.owner = nearest.owner AND id >= nearest.id AND id <= $3
-      ORDER BY id LIMIT $4
-    ) AS merged
-    ORDER BY merged.id LIMIT $4`,
+      SELECT ids.id, min(ids.id) FILTER (WHERE ids.nth = $6) OVER () AS complete_to
+      FROM (
+        SELECT reach.owner, next.id
+        FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
+          SELECT id FROM plant_store.plants
+          WHERE store = $1 AND plants.owner = reach.owner AND id > $2 AND id <= $3
+          ORDER BY id LIMIT 1
+        ) AS next
+        ORDER BY next.id LIMIT $4
+      ) AS nearest CROSS JOIN LATERAL (
+        SELECT id, row_number() OVER (ORDER BY id) AS nth FROM plant_store.plants
+        WHERE store = $1 AND plants.owner = nearest.owner AND id >= nearest.id AND id <= $3
+        ORDER BY id LIMIT $6
+      ) AS ids
+      ORDER BY ids.id LIMIT $4
+    ) AS merged JOIN plant_store.plants ON plants.store = $1 AND plants.id = merged.id
+    ORDER BY merged.id`,
 );
 
 function rangeSql(kind: RangeKind): Statement<PlantRow> {

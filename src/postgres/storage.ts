@@ -182,24 +182,33 @@ export class PostgresStorage implements Storage {
       const version = this.#freshness.getVersion(store); // before the page is read
       const page =
         kind === 'owners'
-          ? await scan(query, (range) => this.#ownersStep(caller, { ...query, ...range }))
+          ? await this.#listOwners(caller, query)
           : pageOf(await this.#pool.read(listSql[kind], listValues(kind, caller, query)), query);
       if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
       return page;
     });
   }
 
-  /** The next plants of several owners: all that the page needs, or as many as a merge returns. */
-  async #ownersStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
+  async #listOwners({ store, read }: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const { upTo = maxId } = query;
-    const probe = new Probe(read, query);
-    while (probe.limit > 0 && probe.after !== undefined)
-      probe.add(await this.#pool.read(ownedSql, [store, probe.after, upTo, probe.limit]));
-    const limit = Math.min(probe.missing, maxMergedPlants);
-    if (limit === 0) return stepOf(probe.found, query, undefined);
-    const merged = await this.#pool.read(mergeSql, [store, probe.after, upTo, limit, read]);
-    const mergedTo = merged.length < limit ? undefined : merged.at(-1)?.[0];
-    return stepOf([...probe.found, ...merged], query, mergedTo);
+    // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
+    let plantsEach = 8 + Math.ceil((2 * Math.min(query.limit, maxMergedPlants)) / read.length);
+    return scan(query, async ({ after, limit }) => {
+      const step = { ...query, limit };
+      const probe = new Probe(read, { after, limit });
+      while (probe.limit > 0 && probe.after !== undefined)
+        probe.add(await this.#pool.read(ownedSql, [store, probe.after, upTo, probe.limit]));
+      const wanted = Math.min(probe.missing, maxMergedPlants);
+      if (wanted === 0) return stepOf(probe.found, step, undefined);
+      const values = [store, probe.after, upTo, wanted, read, Math.min(plantsEach, wanted)];
+      const rows = await this.#pool.read(mergeSql, values);
+      const completeTo = rows[0]?.[3] ?? upTo;
+      const merged = rows.filter(([id]) => id <= completeTo);
+      if (merged.length < wanted / 2) plantsEach *= 2;
+      const isEnd = merged.length < wanted && completeTo === upTo;
+      const mergedTo = isEnd ? undefined : merged.at(-1)?.[0];
+      return stepOf([...probe.found, ...merged], step, mergedTo);
+    });
   }
 
   async #scanStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {

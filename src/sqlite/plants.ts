@@ -4,7 +4,13 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { reaches, soleOwner, type Reach, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { pageOf, type ListKind, type OwnedPlantRow, type PlantRow } from '../lists.ts';
+import {
+  pageOf,
+  type ListKind,
+  type LongerPlantRow,
+  type OwnedPlantRow,
+  type PlantRow,
+} from '../lists.ts';
 import type { Plant, PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { Probe } from '../probe.ts';
@@ -184,7 +190,7 @@ export class Plants {
   }
 
   /** Up to `limit + 1` plants of several owners. */
-  #readOwners(store: number, reach: Reach, query: PlantQuery): (PlantRow | OwnedPlantRow)[] {
+  #readOwners(store: number, reach: Reach, query: PlantQuery): LongerPlantRow[] {
     const { upTo = maxId } = query;
     const probe = new Probe(reach, query);
     while (probe.limit > 0 && probe.after !== undefined)

@@ -74,7 +74,7 @@ it('PostgreSQL: a list uses its own index, with all bounds', { skip }, async (t)
 });
 
 it(
-  'PostgreSQL: a merge of owners reads one plant of each, and a page of those who come first',
+  'PostgreSQL: a merge of owners reads one plant of each, and a few of those who come first',
   { skip },
   async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
@@ -87,14 +87,16 @@ it(
        ANALYZE plant_store.plants`,
     );
     const reach = Array.from({ length: owners }, (_, at) => at + 1).join();
-    const values = ['1', '1000', '20000', String(limit), `'{${reach}}'`];
+    const plantsEach = 8;
+    const values = ['1', '1000', '20000', String(limit), `'{${reach}}'`, String(plantsEach)];
     const nodes = await planOf(database.url, mergeSql, values);
     const reads = nodes.filter((node) => node['Relation Name'] === 'plants');
     assert.deepEqual(
       reads.map((node) => [node['Actual Loops'], node['Actual Rows']]),
       [
         [owners, 1],
-        [limit, limit],
+        [limit, plantsEach],
+        [limit, 1],
       ],
     );
     assert.equal(nodes[0]?.['Actual Rows'], limit);
@@ -109,7 +111,7 @@ it('PostgreSQL: no statement is compiled', { skip }, async (t) => {
     t.skip('this server cannot compile statements; the one of the oldest version can');
     return;
   }
-  const values = ['1', '0', '20000', '20', `'{1,2}'`];
+  const values = ['1', '0', '20000', '20', `'{1,2}'`, '20'];
   const { JIT } = await explain(database.url, mergeSql, values);
   assert.equal(JIT, undefined);
 });

@@ -9,6 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { pino } from 'pino';
+import { inParallel } from '../../src/client/in-parallel.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { handleClientError } from '../../src/http/client-errors.ts';
 import { Connections } from '../../src/http/connections.ts';
@@ -55,7 +56,7 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     const others = Array.from({ length: maxGivenShares }, (_, at) => `user ${at}`);
     const share = (user: string) =>
       app.storage.share(store, { owner: 'alice', user, access: 'read' }, 0);
-    await Promise.all(others.map(share));
+    await Array.fromAsync(inParallel(others, 16, share));
     return responseOf(await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } }));
   },
   'path-not-found': (t) => send(t, 'GET', '/plant'),
