@@ -105,6 +105,26 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
       assert.deepEqual(await storage.listShares(store, all[3], 10), []);
     });
 
+    it('orders the names on both sides by code point', async (t) => {
+      const storage = await open(t);
+      const names = ['\ufb00', '𝒳']; // UTF-16 has them in the other order
+      for (const each of ['alice', ...names]) await user(storage, each);
+      for (const each of names) {
+        await share(storage, 'alice', each, 'read');
+        await share(storage, each, 'alice', 'read');
+      }
+      const { store = 0 } = await storage.findNames({ store: 'main', user: 'alice' });
+      const { given, received } = await storage.sharesOf(store, 'alice');
+      assert.deepEqual(
+        given.map((each) => each.user),
+        names,
+      );
+      assert.deepEqual(
+        received.map(({ owner }) => owner),
+        names,
+      );
+    });
+
     it('shows a change to every process from its next request on', async (t) => {
       const storage = await open(t);
       const other = await openAgain(t);

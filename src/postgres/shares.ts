@@ -38,11 +38,15 @@ export const shareSql = {
   received: prepared<readonly [owner: string, access: ShareAccess]>(
     'received_shares',
     `
-      SELECT users.name, shares.access
-      FROM plant_store.shares JOIN plant_store.users
-        ON users.store = shares.store AND users.id = shares.owner
-      WHERE shares.store = $1 AND users.store = $1 AND shares.user_name = $2
-      ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}`,
+      SELECT name, access
+      FROM (
+        SELECT users.name, shares.access
+        FROM plant_store.shares JOIN plant_store.users
+          ON users.store = shares.store AND users.id = shares.owner
+        WHERE shares.store = $1 AND users.store = $1 AND shares.user_name = $2
+        ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
+      ) AS oldest
+      ORDER BY name`,
   ),
   given: prepared<readonly [user: string, access: ShareAccess]>(
     'given_shares',
@@ -100,9 +104,7 @@ export class Shares {
     ]);
     return {
       given: given.map(([other, access]) => ({ owner: user, user: other, access })),
-      received: received
-        .map(([name, access]) => ({ owner: name, user, access }))
-        .toSorted((a, b) => (a.owner < b.owner ? -1 : 1)),
+      received: received.map(([name, access]) => ({ owner: name, user, access })),
     };
   }
 

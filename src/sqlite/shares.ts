@@ -21,7 +21,7 @@ export const shareSql = {
     ON CONFLICT DO UPDATE SET access = excluded.access`,
   end: 'DELETE FROM shares WHERE store = ? AND owner = ? AND user_name = ?',
   reach: `SELECT owner, access ${receivedShares}`,
-  received: `SELECT users.name, access ${receivedShares}`,
+  received: `SELECT name, access FROM (SELECT users.name AS name, access ${receivedShares}) ORDER BY name`,
   given: `
     SELECT user_name, access FROM shares WHERE store = ? AND owner = ? ORDER BY user_name`,
   list: `
@@ -83,9 +83,7 @@ export class Shares {
     const given = this.#given.all(store, this.#numberOf(store, user) ?? 0);
     return {
       given: given.map(([other, access]) => ({ owner: user, user: other, access })),
-      received: received
-        .map(([owner, access]) => ({ owner, user, access }))
-        .toSorted((a, b) => (a.owner < b.owner ? -1 : 1)),
+      received: received.map(([owner, access]) => ({ owner, user, access })),
     };
   }
 
