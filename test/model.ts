@@ -4,17 +4,37 @@
  */
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
+import {
+  defaultScopes,
+  scopes,
+  shareAccesses,
+  type Scope,
+  type ShareAccess,
+} from '../src/access.ts';
 import { plantFields, type Plant, type PlantField } from '../src/plant.ts';
 import type { Answer, TestApp } from './support/app.ts';
 
-/** Two stores; in the first a manager and two members, in the second a member who has a namesake. */
+/**
+ * Two stores; in the first a manager and four members, in the second a member who has a namesake. UTF-16 orders
+ * the names of two of them differently than UTF-8. Each user is created by their first request.
+ */
 const people = [
   { store: 'main', user: 'maria', role: 'manager' },
   { store: 'main', user: 'alice', role: 'member' },
   { store: 'main', user: 'bob', role: 'member' },
+  { store: 'main', user: '\ufb00', role: 'member' },
+  { store: 'main', user: '𝒳', role: 'member' },
   { store: 'elsewhere', user: 'alice', role: 'member' },
 ] as const;
 type Person = (typeof people)[number];
+
+/** What the tokens of each person grant. The first ones are used most. */
+const scopesOfTokens: readonly (readonly Scope[])[] = [
+  scopes,
+  defaultScopes,
+  ['shares:write'],
+  ['plants:read'],
+];
 
 type Request =
   | {
@@ -32,9 +52,13 @@ type Request =
       after: number | undefined;
       tag: string | undefined;
       fields: Fields;
-    };
+    }
+  | { kind: 'share'; user: string; access: ShareAccess }
+  | { kind: 'unshare'; user: string }
+  | { kind: 'shares' };
 type Fields = readonly PlantField[] | undefined;
-export type Step = { who: number } & Request;
+/** `token` is an index of scopesOfTokens. */
+export type Step = { who: number; token: number } & Request;
 
 // Few ids and tags, so that requests meet the same plants.
 const id = fc.oneof(
@@ -47,34 +71,53 @@ const text = fc
 const tag = fc.oneof(fc.constantFrom('', 'a', 'A', 'a b', 'é'), text);
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 const fields = maybe(fc.shuffledSubarray([...plantFields], { minLength: 1 }));
-const who = fc.nat(people.length - 1);
+const user = fc.constantFrom(...new Set(people.map((person) => person.user)), 'nobody');
 
-const step: fc.Arbitrary<Step> = fc.oneof(
+const request: fc.Arbitrary<Request> = fc.oneof(
   {
     weight: 5,
     arbitrary: fc.record({
       kind: fc.constant('create' as const),
-      who,
       id: maybe(id),
       name: text,
       tag: maybe(tag),
       fields,
     }),
   },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('find' as const), who, id, fields }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('delete' as const), who, id }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('find' as const), id, fields }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('delete' as const), id }) },
   {
     weight: 4,
     arbitrary: fc.record({
       kind: fc.constant('list' as const),
-      who,
       limit: maybe(fc.integer({ min: 1, max: 6 })),
       after: maybe(fc.oneof(fc.constant(0), id)),
       tag: maybe(tag),
       fields,
     }),
   },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('share' as const),
+      user,
+      access: fc.constantFrom(...shareAccesses),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('unshare' as const), user }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'shares' as const }) },
 );
+
+const step: fc.Arbitrary<Step> = fc
+  .record({
+    who: fc.nat(people.length - 1),
+    token: fc.oneof(
+      { weight: 8, arbitrary: fc.constant(0) },
+      { weight: 1, arbitrary: fc.nat(scopesOfTokens.length - 1) },
+    ),
+    request,
+  })
+  .map((made) => ({ ...made.request, who: made.who, token: made.token }));
 
 export const steps = (count: number) => fc.array(step, { minLength: count, maxLength: count });
 
@@ -91,24 +134,59 @@ interface Expected {
 class Model {
   readonly #plants = new Map<string, Map<number, Plant & { owner: string }>>();
   readonly #lastIds = new Map<string, number>();
+  #shares: Share[] = [];
 
-  answer(person: Person, request: Request): Expected {
+  answer(person: Person, granted: readonly Scope[], request: Request): Expected {
+    if (!granted.includes(scopeOf[request.kind])) {
+      return { status: 403, problem: 'insufficient-scope' };
+    }
     switch (request.kind) {
       case 'create':
         return this.#create(person, request);
       case 'find': {
-        const plant = this.#reachable(person).find((one) => one.id === request.id);
+        const plant = this.#reachable(person, 'read').find((one) => one.id === request.id);
         return plant ? { status: 200, text: json(plant, request.fields) } : notFound;
       }
       case 'delete': {
-        const plant = this.#reachable(person).find((one) => one.id === request.id);
+        const plant = this.#reachable(person, 'write').find((one) => one.id === request.id);
         if (plant === undefined) return notFound;
         this.#store(person).delete(plant.id);
         return { status: 204, text: '' };
       }
       case 'list':
         return this.#list(person, request);
+      case 'share':
+        return this.#share(person, request);
+      case 'unshare': {
+        const kept = this.#shares.filter((share) => !isBetween(share, person, request.user));
+        const isEnded = kept.length < this.#shares.length;
+        this.#shares = kept;
+        return isEnded ? { status: 204, text: '' } : { status: 404, problem: 'share-not-found' };
+      }
+      case 'shares': {
+        const ofStore = this.#shares.filter(({ store }) => store === person.store);
+        const given = ofStore
+          .filter(({ owner }) => owner === person.user)
+          .map((share) => ({ user: share.user, access: share.access }));
+        const received = ofStore
+          .filter((share) => share.user === person.user)
+          .map(({ owner, access }) => ({ user: owner, access }));
+        const byName = { given: given.toSorted(inOrder), received: received.toSorted(inOrder) };
+        return { status: 200, text: JSON.stringify(byName) };
+      }
     }
+  }
+
+  #share({ store, user: owner }: Person, request: Request & { kind: 'share' }): Expected {
+    const { user: receiver, access } = request;
+    if (receiver === owner) return { status: 400, problem: 'invalid-request' };
+    const existing = this.#shares.find(
+      (share) => share.store === store && share.owner === owner && share.user === receiver,
+    );
+    if (existing === undefined) this.#shares.push({ store, owner, user: receiver, access });
+    else existing.access = access;
+    const text = JSON.stringify({ user: receiver, access });
+    return { status: existing === undefined ? 201 : 200, text };
   }
 
   #create(person: Person, request: Request & { kind: 'create' }): Expected {
@@ -124,7 +202,7 @@ class Model {
   }
 
   #list(person: Person, request: Request & { kind: 'list' }): Expected {
-    const all = this.#reachable(person)
+    const all = this.#reachable(person, 'read')
       .filter((plant) => plant.id > (request.after ?? 0))
       .filter((plant) => request.tag === undefined || plant.tag === request.tag)
       .toSorted((a, b) => a.id - b.id);
@@ -140,9 +218,15 @@ class Model {
     };
   }
 
-  #reachable({ store, user, role }: Person) {
+  #reachable({ store, user: caller, role }: Person, wanted: ShareAccess) {
+    const owners = this.#shares
+      .filter((share) => share.store === store && share.user === caller)
+      .filter(({ access }) => wanted === 'read' || access === 'write')
+      .map(({ owner }) => owner);
     const plants = [...this.#store({ store }).values()];
-    return plants.filter(({ owner }) => role === 'manager' || owner === user);
+    return plants.filter(
+      ({ owner }) => role === 'manager' || owner === caller || owners.includes(owner),
+    );
   }
 
   #store({ store }: { store: string }) {
@@ -151,6 +235,34 @@ class Model {
     return plants;
   }
 }
+
+interface Share {
+  store: string;
+  owner: string;
+  user: string;
+  access: ShareAccess;
+}
+
+function isBetween({ store, owner, user: receiver }: Share, person: Person, other: string) {
+  const isGiven = owner === person.user && receiver === other;
+  const isReceived = owner === other && receiver === person.user;
+  return store === person.store && (isGiven || isReceived);
+}
+
+/** By code points. */
+function inOrder(a: { user: string }, b: { user: string }): number {
+  return Buffer.compare(Buffer.from(a.user), Buffer.from(b.user));
+}
+
+const scopeOf: Record<Request['kind'], Scope> = {
+  create: 'plants:write',
+  find: 'plants:read',
+  delete: 'plants:write',
+  list: 'plants:read',
+  share: 'shares:write',
+  unshare: 'shares:write',
+  shares: 'plants:read',
+};
 
 const notFound = { status: 404, problem: 'plant-not-found' };
 
@@ -178,16 +290,20 @@ let runs = 0;
 /** Sends every step to the service, to stores of its own, and compares the answers with the model. */
 export async function agree(app: TestApp, all: readonly Step[]): Promise<void> {
   const run = ++runs;
-  const tokens = await Promise.all(
-    people.map(({ user, role, store }) => app.token(user, { role, store: `${store} ${run}` })),
-  );
+  const tokens = new Map<string, string>();
   const model = new Model();
   for (const one of all) {
     const person = people[one.who];
-    const token = tokens[one.who];
-    assert.ok(person && token);
+    const granted = scopesOfTokens[one.token];
+    assert.ok(person && granted);
+    const { user: name, role, store } = person;
+    const key = `${one.who} ${one.token}`;
+    const token =
+      tokens.get(key) ??
+      (await app.token(name, { role, store: `${store} ${run}`, scopes: granted }));
+    tokens.set(key, token);
     const answer = await send(app, token, one);
-    const expected = model.answer(person, one);
+    const expected = model.answer(person, granted, one);
     assert.deepEqual(seen(answer, expected), expected, JSON.stringify(one));
   }
 }
@@ -206,6 +322,14 @@ function send({ call }: TestApp, token: string, request: Request): Promise<Answe
       return call('DELETE', `/plants/${request.id}`, { token });
     case 'list':
       return call('GET', `/plants${search}`, { token });
+    case 'share': {
+      const { user: receiver, access } = request;
+      return call('PUT', `/shares/${encodeURIComponent(receiver)}`, { token, json: { access } });
+    }
+    case 'unshare':
+      return call('DELETE', `/shares/${encodeURIComponent(request.user)}`, { token });
+    case 'shares':
+      return call('GET', '/shares', { token });
   }
 }
 
