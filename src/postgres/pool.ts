@@ -120,7 +120,16 @@ export class Pool {
     return (await this.#change([[begin, []], ...statements, [commit, []]])).slice(1, -1);
   }
 
-  async #change(statements: readonly BoundStatement[]): Promise<Row[][]> {
+  /** The same for statements whose rows differ if they are repeated: after a lost response, the outcome is unknown. */
+  async transactOnce(statements: readonly BoundStatement[]): Promise<Row[][]> {
+    const whole = [[begin, []], ...statements, [commit, []]] as const;
+    return (await this.#change(whole, { canRepeat: false })).slice(1, -1);
+  }
+
+  async #change(
+    statements: readonly BoundStatement[],
+    { canRepeat } = { canRepeat: true },
+  ): Promise<Row[][]> {
     let isOutcomeUnknown = false;
     const send = async (connection: Connection) => {
       const responses = statements.map(([statement, values]) =>
@@ -128,7 +137,7 @@ export class Pool {
       );
       return settled(responses).catch((error: unknown) => {
         isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
-        throw error;
+        throw isOutcomeUnknown && !canRepeat ? outcomeUnknown(error) : error;
       });
     };
     try {

@@ -75,7 +75,7 @@ export class Shares {
   async set(store: number, { owner, user, access }: Share, sinceMs: number): Promise<boolean> {
     const ownerNumber = await this.#numberOf(store, owner);
     if (ownerNumber === undefined) throw defect(new Error(`no user is called ${owner}`));
-    const [, counted = []] = await this.#pool.transact([
+    const [, counted = []] = await this.#pool.transactOnce([
       changeGrantsVersion(store),
       [shareSql.count, [store, ownerNumber, user]],
       [shareSql.set, [store, ownerNumber, user, access, sinceMs]],
@@ -92,7 +92,8 @@ export class Shares {
       return owner === undefined ? [] : [[shareSql.end, [store, owner, user]] as const];
     });
     if (statements.length === 0) return false;
-    const [, ...ended] = await this.#pool.transact([changeGrantsVersion(store), ...statements]);
+    const change = [changeGrantsVersion(store), ...statements];
+    const [, ...ended] = await this.#pool.transactOnce(change);
     return ended.some((rows) => rows.length > 0);
   }
 

@@ -7,10 +7,12 @@ import { addToken, startApp } from '../support/app.ts';
 import { query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
 import { testDatabase } from '../support/storages.ts';
+import { until } from '../support/until.ts';
 import { survivesCuts } from './cuts.ts';
 
-/** More bytes than a revocation sends and receives. */
+/** More bytes than a revocation sends and receives, or a change of shares. */
 const revocationBytes = 5_000;
+const changeBytes = 4_000;
 
 it('PostgreSQL: every response is correct while the network cuts connections', async (t) => {
   await survivesCuts(t, 60);
@@ -52,6 +54,41 @@ it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async 
   ]) {
     assert.ok(outcomes.has(seen), 'cuts happened before, during and after the commit');
   }
+});
+
+it('PostgreSQL: a change of shares during a cut is never denied', async (t) => {
+  const { url, proxy, direct } = await databaseBehindProxy(t);
+  await using sound = new PostgresStorage(direct);
+  await sound.open();
+  await addToken(sound, 'alice');
+  const { store = 0 } = await sound.findNames({ store: 'main', user: 'alice' });
+  const ends = { owner: 'alice', user: 'bob' };
+  const outcomes = new Set<string>();
+  for (let cut = 0; cut < 40; cut++) {
+    const isGiven = cut % 2 === 0;
+    if (isGiven) await sound.unshare(store, [ends]);
+    else await sound.share(store, { ...ends, access: 'read' }, 0);
+
+    await using other = new PostgresStorage(url);
+    await other.open();
+    const { cuts } = proxy;
+    proxy.bytesLeft = Math.ceil((cut / 40) * changeBytes);
+    const change = isGiven
+      ? other.share(store, { ...ends, access: 'read' }, 0)
+      : other.unshare(store, [ends]);
+    const isRepeated = until('the first attempt is cut', () => proxy.cuts > cuts, 100).then(
+      () => (proxy.bytesLeft = Infinity),
+      () => {}, // it was faster
+    );
+    const reported = await change.catch(({ kind }: Problem) => kind);
+    await isRepeated;
+    proxy.bytesLeft = Infinity;
+    const isDone = (await sound.sharesOf(store, 'alice')).given.length === (isGiven ? 1 : 0);
+    outcomes.add(`${reported}: ${isDone}`);
+  }
+  for (const lie of ['false: true', 'false: false', 'true: false', 'storage-unavailable: true'])
+    assert.ok(!outcomes.has(lie), `${lie} of ${[...outcomes].join(', ')}`);
+  assert.ok(outcomes.has('true: true') && outcomes.has('outcome-unknown: true'));
 });
 
 it('PostgreSQL: the next token completes a store of which only the name was stored', async (t) => {
