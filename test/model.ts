@@ -71,9 +71,9 @@ const text = fc
 const tag = fc.oneof(fc.constantFrom('', 'a', 'A', 'a b', 'é'), text);
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 const fields = maybe(fc.shuffledSubarray([...plantFields], { minLength: 1 }));
-const user = fc.constantFrom(...new Set(people.map((person) => person.user)), 'nobody');
+const anyUser = fc.constantFrom(...new Set(people.map((person) => person.user)), 'nobody');
 
-const request: fc.Arbitrary<Request> = fc.oneof(
+const anyRequest: fc.Arbitrary<Request> = fc.oneof(
   {
     weight: 5,
     arbitrary: fc.record({
@@ -100,11 +100,11 @@ const request: fc.Arbitrary<Request> = fc.oneof(
     weight: 4,
     arbitrary: fc.record({
       kind: fc.constant('share' as const),
-      user,
+      user: anyUser,
       access: fc.constantFrom(...shareAccesses),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('unshare' as const), user }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('unshare' as const), user: anyUser }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'shares' as const }) },
 );
 
@@ -115,7 +115,7 @@ const step: fc.Arbitrary<Step> = fc
       { weight: 8, arbitrary: fc.constant(0) },
       { weight: 1, arbitrary: fc.nat(scopesOfTokens.length - 1) },
     ),
-    request,
+    request: anyRequest,
   })
   .map((made) => ({ ...made.request, who: made.who, token: made.token }));
 
@@ -185,8 +185,8 @@ class Model {
     );
     if (existing === undefined) this.#shares.push({ store, owner, user: receiver, access });
     else existing.access = access;
-    const text = JSON.stringify({ user: receiver, access });
-    return { status: existing === undefined ? 201 : 200, text };
+    const status = existing === undefined ? 201 : 200;
+    return { status, text: JSON.stringify({ user: receiver, access }) };
   }
 
   #create(person: Person, request: Request & { kind: 'create' }): Expected {

@@ -1,0 +1,280 @@
+/**
+ * Random users, roles, shares and plants, and who can list, get and delete each plant: according to the service, to
+ * `plant-store access`, and to a plain model.
+ */
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import { defaultScopes, roles, shareAccesses, type Caller, type Role } from '../src/access.ts';
+import { decideForToken, decideForUser, operations, type Operation } from '../src/decision.ts';
+import type { Storage } from '../src/storage.ts';
+import { hashToken } from '../src/token.ts';
+import { addToken, startApp, type TestApp } from './support/app.ts';
+import { runOk } from './support/command.ts';
+import { seededRandom } from './support/random.ts';
+
+export interface World {
+  users: number;
+  plants: number;
+  /** How often the shares change. After each change, every user asks about every plant. */
+  states: number;
+}
+
+interface Person {
+  name: string;
+  store: 'main' | 'elsewhere';
+  role: Role;
+  token: string;
+}
+
+/** Who can do what, by the plainest rules. */
+class Model {
+  readonly people: Person[];
+  /** By the id of the plant. */
+  readonly owners = new Map<number, Person>();
+  readonly shares = new Map<string, 'read' | 'write'>();
+
+  constructor(people: Person[]) {
+    this.people = people;
+  }
+
+  can(person: Person, operation: Operation, owner: Person): boolean {
+    if (person.store !== 'main') return false;
+    if (person === owner || person.role === 'manager') return true;
+    const access = this.shares.get(keyOf(owner, person));
+    return access === 'write' || (access === 'read' && operation === 'read');
+  }
+}
+
+const keyOf = (owner: Person, person: Person) => `${owner.name} ${person.name}`;
+
+/** Answers through one process. */
+interface Service {
+  list(person: Person): Promise<Set<number>>;
+  get(person: Person, id: number): Promise<boolean>;
+  delete(person: Person, id: number): Promise<boolean>;
+}
+
+/** Asks about each state of each world, and returns the number of questions. */
+export async function agreeOnAccess(
+  t: TestContext,
+  worlds: readonly World[],
+  { seed, explained }: { seed: number; explained: number },
+): Promise<number> {
+  const next = seededRandom(seed);
+  const random = (bound: number) => Math.floor(next() * bound);
+  let questions = 0;
+  for (const { users, plants, states } of worlds) {
+    const app = await startApp(t);
+    await using other = await app.database.open();
+    const storages = [app.storage, other] as const;
+    const model = await populate(app.storage, users, plants);
+    for (let state = 0; state < states; state++) {
+      // What one process changes, the other one must apply at once.
+      const [writing, reading] = state % 2 === 0 ? [other, app.storage] : storages;
+      await change(model, writing, random);
+      const differences: string[] = [];
+      const compare = (question: string, actual: boolean, expected: boolean) => {
+        if (actual !== expected) differences.push(`${question}: ${actual}`);
+        questions++;
+      };
+      for (const [at, person] of model.people.entries()) {
+        const isServed = reading === app.storage && at === state % model.people.length;
+        const service = isServed ? overHttp(app) : inProcess(reading, random);
+        await ask(model, person, service, compare);
+        await compareDecisions(model, person, reading);
+        await askToDelete(model, person, service, compare, random);
+        await replant(model, plants, writing, random);
+      }
+      const where = `state ${state} of ${users} users, seed ${seed}`;
+      assert.deepEqual(differences, [], where);
+    }
+    for (let asked = 0; asked < explained; asked++) await explain(model, app, random);
+  }
+  return questions;
+}
+
+type Compare = (question: string, actual: boolean, expected: boolean) => void;
+type Random = (bound: number) => number;
+
+/** Creates members of the store, and a user of another store who has the name of the first. */
+async function populate(storage: Storage, users: number, plants: number): Promise<Model> {
+  const people: Person[] = [];
+  for (let at = 0; at < users; at++) {
+    const name = `user ${at}`;
+    people.push({ name, store: 'main', role: 'member', token: await addToken(storage, name) });
+  }
+  const store = 'elsewhere';
+  const token = await addToken(storage, 'user 0', { store });
+  people.push({ name: 'user 0', store, role: 'member', token });
+  const model = new Model(people);
+  const creates: Promise<unknown>[] = [];
+  for (let id = 1; id <= plants; id++) {
+    const owner = people[(id * id) % users] ?? assert.fail();
+    model.owners.set(id, owner);
+    creates.push(storage.createPlant(await callerOf(storage, owner), { id, name: `plant ${id}` }));
+  }
+  await Promise.all(creates);
+  return model;
+}
+
+/** Changes a role, and some shares of a few receivers, of whom some receive almost all or almost none. */
+async function change(model: Model, storage: Storage, random: Random): Promise<void> {
+  const { people, shares } = model;
+  const members = people.filter(({ store }) => store === 'main');
+  const promoted = members[random(members.length)] ?? assert.fail();
+  promoted.role = roles[random(4) === 0 ? 1 : 0];
+  promoted.token = await addToken(storage, promoted.name, { role: promoted.role });
+  const { store } = await callerOf(storage, promoted);
+  for (let turn = 0; turn < 6; turn++) {
+    const receiver = members[random(members.length)] ?? assert.fail();
+    const percent = [5, 50, 95][random(3)] ?? 0;
+    await Promise.all(
+      members.map(async (owner) => {
+        if (owner === receiver || random(3) === 0) return;
+        const ends = { owner: owner.name, user: receiver.name };
+        const key = keyOf(owner, receiver);
+        if (random(100) < percent) {
+          const access = shareAccesses[random(2)] ?? 'read';
+          const isNew = await storage.share(store, { ...ends, access }, Date.now());
+          assert.equal(isNew, !shares.has(key));
+          shares.set(key, access);
+        } else if (random(2) === 0) {
+          assert.equal(await storage.unshare(store, [ends]), shares.delete(key));
+        }
+      }),
+    );
+  }
+}
+
+async function ask(
+  model: Model,
+  person: Person,
+  service: Service,
+  compare: Compare,
+): Promise<void> {
+  const listed = await service.list(person);
+  await Promise.all(
+    [...model.owners].map(async ([id, owner]) => {
+      const expected = model.can(person, 'read', owner);
+      const question = `${person.store} ${person.name} ${id}`;
+      compare(`${question} is listed`, listed.has(id), expected);
+      compare(`${question} is found`, await service.get(person, id), expected);
+    }),
+  );
+}
+
+/** Tries to delete all plants. Those that are gone have no owner afterwards. */
+async function askToDelete(
+  model: Model,
+  person: Person,
+  service: Service,
+  compare: Compare,
+  random: Random,
+): Promise<void> {
+  // Not every plant that can be deleted: they are planted again one by one.
+  const isSpared = (owner: Person) => model.can(person, 'write', owner) && random(4) !== 0;
+  await Promise.all(
+    [...model.owners].map(async ([id, owner]) => {
+      if (isSpared(owner)) return;
+      const expected = model.can(person, 'write', owner);
+      const isDeleted = await service.delete(person, id);
+      compare(`${person.store} ${person.name} ${id} is deleted`, isDeleted, expected);
+      if (isDeleted) model.owners.delete(id);
+    }),
+  );
+}
+
+/** Others create the plants that are gone. */
+async function replant(
+  model: Model,
+  plants: number,
+  storage: Storage,
+  random: Random,
+): Promise<void> {
+  const creates: Promise<unknown>[] = [];
+  for (let id = 1; id <= plants; id++) {
+    if (model.owners.has(id)) continue;
+    const owner = model.people[random(model.people.length - 1)] ?? assert.fail();
+    model.owners.set(id, owner);
+    creates.push(storage.createPlant(await callerOf(storage, owner), { id, name: `plant ${id}` }));
+  }
+  await Promise.all(creates);
+}
+
+/** `plant-store access` decides with the same function from the same facts. */
+async function compareDecisions(model: Model, person: Person, storage: Storage): Promise<void> {
+  const { store } = await callerOf(storage, person);
+  const { received } = await storage.sharesOf(store, person.name);
+  const accesses = new Map(received.map((share) => [share.owner, share.access]));
+  const token = { scopes: defaultScopes, expiresAtMs: undefined, revokedAtMs: undefined };
+  const names = await Promise.all(model.owners.keys().map((id) => storage.findOwner(store, id)));
+  for (const [at, [id, owner]] of [...model.owners].entries()) {
+    const name = names[at];
+    assert.equal(name, person.store === 'main' ? owner.name : undefined);
+    for (const operation of operations) {
+      const share = accesses.get(name ?? '');
+      const question = { user: person.name, role: person.role, owner: name, share };
+      const decision = decideForUser(question, operation);
+      assert.equal(decision.allowed, model.can(person, operation, owner), `${person.name} ${id}`);
+      assert.deepEqual(decideForToken(token, operation, decision, 0), decision);
+    }
+  }
+}
+
+/** Asks the command about one user and one plant. */
+async function explain(model: Model, app: TestApp, random: Random): Promise<void> {
+  const person = model.people[random(model.people.length)] ?? assert.fail();
+  const [id, owner] = [...model.owners][random(model.owners.size)] ?? assert.fail();
+  const args = ['access', person.name, String(id), '--store', person.store, '--json'];
+  const printed = await runOk([...args, '--database', app.database.url]);
+  const explained: Record<Operation, { allowed: boolean }> = JSON.parse(printed);
+  for (const operation of operations) {
+    assert.equal(explained[operation].allowed, model.can(person, operation, owner), printed);
+  }
+}
+
+async function callerOf(storage: Storage, { token }: Person): Promise<Caller> {
+  const grant = await storage.identify({ tokenHash: hashToken(token) });
+  assert.ok(grant);
+  return grant.caller;
+}
+
+function inProcess(storage: Storage, random: Random): Service {
+  return {
+    async list(person) {
+      const caller = await callerOf(storage, person);
+      const limit = [3, 20, 100, 1_000][random(4)] ?? 1;
+      const ids = new Set<number>();
+      for (let after: number | undefined = 0; after !== undefined;) {
+        const page = await storage.listPlants(caller, { after, limit, fields: ['id'] });
+        const plants: { id: number }[] = JSON.parse(`[${page.json}]`);
+        for (const { id } of plants) ids.add(id);
+        after = page.next;
+      }
+      return ids;
+    },
+    async get(person, id) {
+      return (await storage.findPlant(await callerOf(storage, person), id)) !== undefined;
+    },
+    async delete(person, id) {
+      return storage.deletePlant(await callerOf(storage, person), id);
+    },
+  };
+}
+
+function overHttp({ call }: TestApp): Service {
+  const isDone = async (method: string, id: number, { token }: Person) => {
+    const { status, text } = await call(method, `/plants/${id}`, { token });
+    const success = method === 'GET' ? 200 : 204;
+    assert.ok(status === success || status === 404, text);
+    return status === success;
+  };
+  return {
+    async list({ token }) {
+      const { json } = await call('GET', '/plants?fields=id', { token });
+      return new Set((json as { id: number }[]).map(({ id }) => id));
+    },
+    get: (person, id) => isDone('GET', id, person),
+    delete: (person, id) => isDone('DELETE', id, person),
+  };
+}
