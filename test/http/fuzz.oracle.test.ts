@@ -16,14 +16,21 @@ import { World } from './fuzz/world.ts';
 const alice = { store: 'main', user: 'alice', role: 'member' } as const;
 const bob = { store: 'main', user: 'bob', role: 'member' } as const;
 
-function worldOfTwo(): World {
+const carol = { store: 'main', user: 'carol', role: 'member' } as const;
+
+function worldOfThree(): World {
   const scopes = ['plants:read', 'plants:write'];
   const world = new World(
     new Map([
       ['A', { person: alice, scopes }],
       ['R', { person: alice, scopes: ['plants:read'] }],
+      ['S', { person: alice, scopes: [...scopes, 'shares:write'] }],
+      ['C', { person: carol, scopes }],
     ]),
   );
+  world.share(alice, 'carol', 'read');
+  world.share(bob, 'carol', 'write');
+  world.unshare(carol, 'bob');
   world.create(alice, 1, { name: 'Ficus', tag: 'e\u0301', id: 1 });
   world.create(bob, 2, { name: 'secret', tag: '', id: 2 });
   world.create(alice, 3, { name: 'Palm', tag: '', id: 3 });
@@ -76,7 +83,7 @@ async function against(request: Request, bytes: string): Promise<string[]> {
     const given = await wire.answer(request.method);
     await wire.nothingMore();
     if (given === undefined) return ['no answer'];
-    const verdict = outcomeOf(given, request.method, predict(request, worldOfTwo()).outcomes);
+    const verdict = outcomeOf(given, request.method, predict(request, worldOfThree()).outcomes);
     const wrongs = wrongsOf(given, { method: request.method, secrets: ['secret'] });
     return 'wrongs' in verdict ? [...wrongs, ...verdict.wrongs] : wrongs;
   } catch (fault) {
@@ -104,6 +111,13 @@ const faults = [
   { pointer: '/id', detail: 'It is so.' },
 ];
 const created = ['Location: /plants/4', json];
+const received = requestOf('GET', '/plants', '', 'C');
+const removeReceived = requestOf('DELETE', '/plants/1', '', 'C');
+const share = requestOf('PUT', '/shares/bob', '{"access":"write"}', 'S');
+const shared = '{"user":"bob","access":"write"}';
+const unshare = requestOf('DELETE', '/shares/carol', '', 'S');
+const shares = requestOf('GET', '/shares');
+const given = '{"given":[{"user":"carol","access":"read"}],"received":[]}';
 
 const right: [request: Request, answer: string][] = [
   [list, answer('200 OK', [json], plants)],
@@ -113,6 +127,12 @@ const right: [request: Request, answer: string][] = [
   [theirs, problem('404 Not Found', 'plant-not-found')],
   [create, answer('201 Created', created, '{"name":"New","tag":""}')],
   [remove, answer('204 No Content', [])],
+  [received, answer('200 OK', [json], plants)],
+  [removeReceived, problem('404 Not Found', 'plant-not-found')],
+  [share, answer('201 Created', [json], shared)],
+  [unshare, answer('204 No Content', [])],
+  [requestOf('DELETE', '/shares/bob', '', 'S'), problem('404 Not Found', 'share-not-found')],
+  [shares, answer('200 OK', [json], given)],
   [faulty, problem('400 Bad Request', 'invalid-request', [], { errors: faults })],
   [requestOf('GET', '/plants', '', ''), problem('401 Unauthorized', 'invalid-token', [challenge])],
   [
@@ -127,6 +147,21 @@ const right: [request: Request, answer: string][] = [
 
 const wrong: Record<string, [request: Request, answer: string]> = {
   'a plant of another user': [list, answer('200 OK', [json], '[{"name":"secret","tag":""}]')],
+  'a share that is not in effect': [received, answer('200 OK', [json], '[]')],
+  'a share that has ended': [received, answer('200 OK', [json], '[{"name":"secret","tag":""}]')],
+  'a delete with a share for reading': [removeReceived, answer('204 No Content', [])],
+  '200 for a new share': [share, answer('200 OK', [json], shared)],
+  'another access': [share, answer('201 Created', [json], shared.replace('write', 'read'))],
+  '404 for the end of a share': [unshare, problem('404 Not Found', 'share-not-found')],
+  'a share with oneself': [
+    requestOf('PUT', '/shares/alice', '{"access":"read"}', 'S'),
+    answer('201 Created', [json], '{"user":"alice","access":"read"}'),
+  ],
+  'a share without the scope': [
+    requestOf('PUT', '/shares/bob', '{"access":"write"}'),
+    answer('201 Created', [json], shared),
+  ],
+  'a share that is missing': [shares, answer('200 OK', [json], '{"given":[],"received":[]}')],
   'a plant that is missing': [list, answer('200 OK', [json], '[{"name":"Palm","tag":""}]')],
   'plants in another order': [page, answer('200 OK', [json, link], '[{"id":3}]')],
   'text that was normalised': [one, answer('200 OK', [json], '{"name":"Ficus","tag":"é"}')],

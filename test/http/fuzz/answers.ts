@@ -11,6 +11,7 @@ const statusOfKind: Record<string, number> = {
   'insufficient-scope': 403,
   'plant-not-found': 404,
   'path-not-found': 404,
+  'share-not-found': 404,
   'method-not-allowed': 405,
   'request-timeout': 408,
   'id-taken': 409,
@@ -27,7 +28,7 @@ const inside =
 
 const challenges: Record<number, RegExp> = {
   401: /^Bearer(?: error="invalid_token"(?:, error_description="[^"\\]+")?)?$/,
-  403: /^Bearer error="insufficient_scope", scope="plants:(?:read|write)"$/,
+  403: /^Bearer error="insufficient_scope", scope="(?:plants:read|plants:write|shares:write)"$/,
 };
 
 export interface Asked {

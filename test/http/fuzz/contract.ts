@@ -27,11 +27,13 @@ interface Candidate {
 const allowed: Record<Route, string> = {
   list: 'GET, HEAD, OPTIONS, POST',
   one: 'DELETE, GET, HEAD, OPTIONS',
+  shares: 'GET, HEAD, OPTIONS',
+  share: 'DELETE, OPTIONS, PUT',
   health: 'GET, HEAD, OPTIONS',
   document: 'GET, HEAD, OPTIONS',
   file: 'GET, HEAD, OPTIONS',
   token: 'GET, HEAD, OPTIONS',
-  whole: 'DELETE, GET, HEAD, OPTIONS, POST',
+  whole: 'DELETE, GET, HEAD, OPTIONS, POST, PUT',
   none: '',
 };
 /** Methods that Node's parser has a name for. Any other is a broken request or a wrong method. */
@@ -190,7 +192,8 @@ function judgeToken(
     if (values.length > 0) refuse('Bearer error="invalid_token"');
     return undefined;
   }
-  const scope = ['GET', 'HEAD'].includes(request.method) ? 'plants:read' : 'plants:write';
+  const isRead = ['GET', 'HEAD'].includes(request.method);
+  const scope = isRead ? 'plants:read' : route === 'share' ? 'shares:write' : 'plants:write';
   if (route === 'token' || grant.scopes.includes(scope)) return grant;
   const challenge = `Bearer error="insufficient_scope", scope="${scope}"`;
   add(stage.scope, stage.scope, { status: 403, kind: 'insufficient-scope', challenge });

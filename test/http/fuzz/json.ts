@@ -9,8 +9,10 @@ export interface NewPlant {
   id: number | undefined;
 }
 
-/** A plant to create, or the place of each fault, as JSON pointers. */
-export type Judgement = { plant: NewPlant } | { places: string[] };
+export type Access = 'read' | 'write';
+
+/** What a body says, or the place of each fault, as JSON pointers. */
+export type Judgement<T> = T | { places: string[] };
 
 export const maxId = 2n ** 53n - 1n;
 
@@ -19,7 +21,35 @@ type Value =
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-export function judgeBody(bytes: Uint8Array): Judgement {
+export function judgeBody(bytes: Uint8Array): Judgement<{ plant: NewPlant }> {
+  const values = judgeMembers(bytes, isAllowed, 'name');
+  if ('places' in values) return values;
+  const [name, tag, id] = ['name', 'tag', 'id'].map((member) => values.get(member));
+  return {
+    plant: {
+      name: name?.kind === 'string' ? name.text : '',
+      tag: tag?.kind === 'string' ? tag.text : '',
+      id: id?.kind === 'number' ? Number(exactInteger(id.token)) : undefined,
+    },
+  };
+}
+
+export function judgeShare(bytes: Uint8Array): Judgement<{ access: Access }> {
+  const isAccess = (value: Value | undefined): value is Value & { text: Access } =>
+    value?.kind === 'string' && /^(?:read|write)$/.test(value.text);
+  const isMember = (name: string, value: Value) => name === 'access' && isAccess(value);
+  const values = judgeMembers(bytes, isMember, 'access');
+  if ('places' in values) return values;
+  const access = values.get('access');
+  return isAccess(access) ? { access: access.text } : { places: [''] };
+}
+
+/** The members of the one object that a body must be, or the place of each fault. */
+function judgeMembers(
+  bytes: Uint8Array,
+  isMember: (name: string, value: Value) => boolean,
+  required: string,
+): Judgement<Map<string, Value>> {
   let members: [string, Value][];
   try {
     members = new Reader(utf8.decode(bytes)).members();
@@ -32,19 +62,10 @@ export function judgeBody(bytes: Uint8Array): Judgement {
   for (const [name, value] of members) {
     if (values.has(name)) faulty.add(name);
     values.set(name, value);
-    if (!isAllowed(name, value)) faulty.add(name);
+    if (!isMember(name, value)) faulty.add(name);
   }
-  if (!values.has('name')) faulty.add('name');
-  if (faulty.size > 0) return { places: [...faulty].map(pointerTo) };
-
-  const [name, tag, id] = ['name', 'tag', 'id'].map((member) => values.get(member));
-  return {
-    plant: {
-      name: name?.kind === 'string' ? name.text : '',
-      tag: tag?.kind === 'string' ? tag.text : '',
-      id: id?.kind === 'number' ? Number(exactInteger(id.token)) : undefined,
-    },
-  };
+  if (!values.has(required)) faulty.add(required);
+  return faulty.size > 0 ? { places: [...faulty].map(pointerTo) } : values;
 }
 
 function isAllowed(name: string, value: Value): boolean {
@@ -71,7 +92,7 @@ const white = new Set(
   ' \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff',
 );
 
-function isName(text: string): boolean {
+export function isName(text: string): boolean {
   return isText(text, 200) && Array.from(text).some((one) => !white.has(one));
 }
 

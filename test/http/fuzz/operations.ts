@@ -2,10 +2,10 @@
  * The oracle behind the token: whether a body may be there, what the request says, and what the model of the
  * stores answers.
  */
-import { judgeBody } from './json.ts';
+import { isName, judgeBody, judgeShare, type Access } from './json.ts';
 import { invalid, optional, stage, type Add } from './outcomes.ts';
 import { isChunked, sent, type Request } from './request.ts';
-import { judgeId, judgeQuery, type judgeTarget, type Query } from './target.ts';
+import { judgeId, judgeQuery, type judgeTarget, type Query, type Route } from './target.ts';
 import { plantText, type Person, type World } from './world.ts';
 
 export const maxBodyBytes = 16_384;
@@ -54,19 +54,12 @@ export function judgeOperation(
   add: Add,
 ): void {
   const { method, body } = request;
-  const known = { list: ['limit', 'after', 'tag', 'fields'], one: ['fields'], none: [] };
-  const isPost = method === 'POST';
-  const query = judgeQuery(
-    target.query,
-    isPost
-      ? ['fields']
-      : method === 'DELETE'
-        ? []
-        : known[target.route === 'list' || target.route === 'one' ? target.route : 'none'],
-  );
+  const { route } = target;
+  const query = judgeQuery(target.query, knownParameters(method, route));
   const places = query.places.map((name) => (name === '*' ? '*' : `parameter ${name}`));
-  const id = target.route === 'one' ? judgeId(target.id, 1n) : undefined;
-  if (target.route === 'one' && id === undefined) places.push('parameter id');
+  const id = route === 'one' ? judgeId(target.id, 1n) : undefined;
+  if (route === 'one' && id === undefined) places.push('parameter id');
+  if (route === 'share' && !isName(target.id)) places.push('parameter user');
   if (query.isOdd) {
     add(stage.input, optional, {
       ...invalid,
@@ -74,11 +67,13 @@ export function judgeOperation(
     });
   }
 
-  if (!isPost) {
+  if (method !== 'POST' && method !== 'PUT') {
     if (mayHaveBody(request)) judgeUnwantedBody(request, add, stage.body);
     if (places.length > 0) return add(stage.input, stage.input, { ...invalid, places });
     // Its text is not predicted, because the model has no ids of tokens.
-    if (target.route === 'token') return add(stage.store, stage.store, { status: 200 });
+    if (route === 'token') return add(stage.store, stage.store, { status: 200 });
+    if (route === 'shares') return shares(person, world, add);
+    if (route === 'share') return unshare(target.id, person, world, add);
     return id === undefined
       ? list(query, person, world, add)
       : one(method, id, query, person, world, add);
@@ -89,10 +84,38 @@ export function judgeOperation(
     const to = foreign === true && body !== '' ? stage.body : optional;
     add(stage.body, to, { status: 415, kind: 'unsupported-media-type' });
   }
-  const judgement = judgeBody(Buffer.from(body, 'latin1'));
+  const bytes = Buffer.from(body, 'latin1');
+  const judgement = method === 'POST' ? judgeBody(bytes) : judgeShare(bytes);
   if ('places' in judgement) places.push(...judgement.places.map((place) => `pointer ${place}`));
+  else if (places.length === 0 && 'access' in judgement && target.id === person.user)
+    places.push('parameter user'); // oneself
   if (places.length > 0) return add(stage.input, stage.input, { ...invalid, places });
   if ('plant' in judgement) create(judgement.plant, query, person, world, add);
+  if ('access' in judgement) share(target.id, judgement.access, person, world, add);
+}
+
+function knownParameters(method: string, route: Route): string[] {
+  if (method === 'DELETE') return [];
+  if (route === 'one' || method === 'POST') return ['fields'];
+  return route === 'list' ? ['limit', 'after', 'tag', 'fields'] : [];
+}
+
+function share(user: string, access: Access, person: Person, world: World, add: Add): void {
+  add(stage.store, stage.store, {
+    status: world.sharesWith(person, user) ? 200 : 201,
+    text: JSON.stringify({ user, access }),
+    effect: () => world.share(person, user, access),
+  });
+}
+
+function unshare(user: string, person: Person, world: World, add: Add): void {
+  if (world.sharesWith(person, user) || world.receivesFrom(person, user))
+    add(stage.store, stage.store, { status: 204, effect: () => world.unshare(person, user) });
+  else add(stage.store, stage.store, { status: 404, kind: 'share-not-found' });
+}
+
+function shares(person: Person, world: World, add: Add): void {
+  add(stage.store, stage.store, { status: 200, text: JSON.stringify(world.sharesOf(person)) });
 }
 
 function create(
@@ -122,7 +145,7 @@ function list(
   add: Add,
 ): void {
   const all = world
-    .reachable(person)
+    .reachable(person, 'read')
     .filter((plant) => plant.id > after && (tag === undefined || plant.tag === tag));
   const page = all.slice(0, limit);
   const next = {
@@ -146,7 +169,8 @@ function one(
   world: World,
   add: Add,
 ): void {
-  const plant = world.reachable(person).find((it) => it.id === id);
+  const access = method === 'DELETE' ? 'write' : 'read';
+  const plant = world.reachable(person, access).find((it) => it.id === id);
   if (plant === undefined) add(stage.store, stage.store, { status: 404, kind: 'plant-not-found' });
   else if (method !== 'DELETE')
     add(stage.store, stage.store, { status: 200, text: plantText(plant, fields) });

@@ -2,6 +2,7 @@
  * Who sends the requests: two stores, in the first a manager and two members, in the second a member who has a
  * namesake; and tokens that say less than they might.
  */
+import { scopes as allScopes, type Scope } from '../../../src/access.ts';
 import type { Storage } from '../../../src/storage.ts';
 import { hashToken, makeToken, tokenId } from '../../../src/token.ts';
 import type { Grant, Person } from './world.ts';
@@ -34,10 +35,11 @@ export function grantsOf(tokens: Tokens, storeOf: (store: string) => string): Ma
   const grants = new Map<string, Grant>();
   const give = (name: string, { store, user, role }: Person, scopes: string[]) =>
     void grants.set(tokens[name] ?? '', { person: { store: storeOf(store), user, role }, scopes });
-  for (const person of people) give(person.name, person, ['plants:read', 'plants:write']);
+  for (const person of people) give(person.name, person, [...allScopes]);
   const [, alice] = people;
   give('reader', alice, ['plants:read']);
   give('writer', alice, ['plants:write']);
+  give('sharer', alice, ['shares:write']);
   return grants;
 }
 
@@ -48,6 +50,7 @@ const tokenNames = [
   'dora',
   'reader',
   'writer',
+  'sharer',
   'expired',
   'revoked',
   'unknown',
@@ -64,17 +67,13 @@ export async function keepTokens(
   storeOf: (store: string) => string,
 ) {
   const nowMs = Date.now();
-  const keep = async (
-    name: string,
-    person: (typeof people)[number],
-    scopes?: 'plants:read' | 'plants:write',
-  ) =>
+  const keep = async (name: string, person: (typeof people)[number], scope?: Scope) =>
     storage.createToken({
       hash: hashToken(tokens[name] ?? ''),
       store: storeOf(person.store),
       user: person.user,
       role: person.role,
-      scopes: scopes === undefined ? ['plants:read', 'plants:write'] : [scopes],
+      scopes: scope === undefined ? allScopes : [scope],
       label: '',
       createdAtMs: nowMs,
       expiresAtMs: name === 'expired' ? nowMs - 1 : undefined,
@@ -83,6 +82,7 @@ export async function keepTokens(
   const [, alice] = people;
   await keep('reader', alice, 'plants:read');
   await keep('writer', alice, 'plants:write');
+  await keep('sharer', alice, 'shares:write');
   await keep('expired', alice);
   await keep('revoked', alice);
   await storage.revokeToken(tokenId(hashToken(tokens['revoked'] ?? '')), nowMs);

@@ -79,6 +79,19 @@ const members: fc.Arbitrary<Member[]> = fc
 /** Most of them sound. */
 export const plant = members.map(objectOf);
 
+const access = oneOf('"read" "write"');
+export const share: fc.Arbitrary<Bytes> = rarely(
+  access.map((one) => `{"access":${one}}`),
+  fc.oneof(
+    oneOf(`{"access":"Read"} {"access":"all"} {"access":""} {"access":"read\\u0000"} {"access":null} {"access":1}
+      {"access":["read"]} {"access":{}} {"acc\\u0065ss":"r\\u0065ad"} {"access":"read","access":"write"} {}
+      {"access":"read","user":"bob"} {"access":"read","owner":"bob"} {"access":"write","__proto__":{}} "read" [] null`),
+    access.map((one) => `{"access":${one},}`),
+    access.map((one) => `{"access":${one}}`.padEnd(maxBodyBytes + 1)),
+  ),
+  6,
+);
+
 export const oddBody: fc.Arbitrary<Bytes> = fc.oneof(
   fc
     .tuple(members, fc.array(anyMember, { minLength: 1, maxLength: 3 }))

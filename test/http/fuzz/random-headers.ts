@@ -46,7 +46,7 @@ export const authorization: fc.Arbitrary<Header[]> = fc.oneof(
   },
   {
     weight: 3,
-    arbitrary: constantFrom('reader', 'writer').map((name) =>
+    arbitrary: constantFrom('reader', 'writer', 'sharer').map((name) =>
       headerOf(`authorization:Bearer <${name}>`),
     ),
   },

@@ -82,8 +82,20 @@ export const plantPath = rarely(
   ),
 ).map((one) => `/plants/${one}`);
 
+/** Users who exist and who do not, and names that nobody can have. */
+export const sharePath = rarely(
+  oneOf('alice alice bob bob maria nobody %61lice'),
+  fc.oneof(
+    oneOf(`ALICE alice%20 %20 %00 alice%00 %C2%85 %EF%BB%BF %E3%80%80 %ED%A0%80 %ff %zz % a%2Fb a%252Fb a+b . ..
+      %2e%2e __proto__ constructor %F0%9D%92%B3 %EF%AC%80 * alice;x=1 '%20OR%201=1 %22 <alice>`),
+    constantFrom('x'.repeat(200), 'x'.repeat(201), '%F0%9D%92%B3'.repeat(200), 'x'.repeat(5_000)),
+  ),
+  5,
+).map((one) => `/shares/${one}`);
+
 export const oddPath = fc.oneof(
   oneOf(`/ // /plants/ /plants// //plants /plants/1/ /plants/1/leaves /PLANTS /plant /plantss /%70lants
+    /shares/ /shares// /shares/alice/ /shares/alice/bob /SHARES /share /%73hares /shares%2Falice
     /plants%2F1 /plants%2f /plants;x=1 /./plants /plants/../plants /%2e/plants /plants%20 /livez /readyz /docs /token /token/
     /%74oken / /?a /web/theme.css /web/ /web/theme.css/ /web/..%2findex.html /web/index.html /client/ /client/..
     /problems /problems/ /problems/id-taken /problems/id-taken/ /problems/nothing /problems/..%2f..%2findex
@@ -97,5 +109,6 @@ export const oddPath = fc.oneof(
 export const path = fc.oneof(
   { weight: 6, arbitrary: constantFrom('/plants') },
   { weight: 5, arbitrary: plantPath },
+  { weight: 2, arbitrary: constantFrom('/shares') },
   { weight: 1, arbitrary: oddPath },
 );

@@ -4,9 +4,9 @@
  */
 import * as fc from 'fast-check';
 import { oneOf, rarely } from './pick.ts';
-import { oddBody, plant } from './random-bodies.ts';
+import { oddBody, plant, share } from './random-bodies.ts';
 import { authorization, extra, json, oddHost, oddType, type Header } from './random-headers.ts';
-import { fieldsQuery, oddPath, path, plantPath, query } from './random-targets.ts';
+import { fieldsQuery, oddPath, path, plantPath, query, sharePath } from './random-targets.ts';
 import type { Bytes, Request } from './request.ts';
 
 /** How a request goes over its connection. */
@@ -72,6 +72,25 @@ const sound: fc.Arbitrary<Parts> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({
+      method: fc.constant('PUT'),
+      path: sharePath,
+      query: rarely(fc.constant(''), query, 10),
+      body: rarely<Bytes | undefined>(share, oddBody, 10),
+      type: fc.constant(json),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      method: fc.constant('DELETE'),
+      path: sharePath,
+      query: rarely(fc.constant(''), query, 10),
+      ...bodyless,
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
       method: fc.constant('DELETE'),
       path: plantPath,
       query: rarely(fc.constant(''), query, 10),
@@ -90,7 +109,7 @@ const twist: fc.Arbitrary<Twist> = fc.oneof(
   fc.record({ path: oddPath }),
   fc.record({ query }),
   fc.record({ type: oddType }),
-  fc.record({ body: fc.oneof(oddBody, plant), type: rarely(fc.constant(json), oddType, 1) }),
+  fc.record({ body: fc.oneof(oddBody, plant, share), type: rarely(fc.constant(json), oddType, 1) }),
   fc.record({ more: extra }),
   fc.record({ more: extra }),
   fc.record({ host: oddHost }),
@@ -116,7 +135,7 @@ export const request: fc.Arbitrary<Request> = fc
       host = [],
       version = '1.1',
     } = twisted;
-    const takes = body !== '' || method === 'POST';
+    const takes = body !== '' || method === 'POST' || method === 'PUT';
     const length: Header[] =
       framed === undefined
         ? [['Content-Length', String(body.length)]]

@@ -54,7 +54,7 @@ class Session {
   readonly #tokens: Tokens;
   readonly #counts: Counts;
   readonly #requestIds = new Set<string>();
-  /** A name that only its owner and the manager of the store may read, by the name of the token. */
+  /** The name of a plant of each person, by the name of the token. */
   readonly #secrets = new Map<string, string>();
   #wires: Wire[];
   /** Clients that have begun a request, or nothing, and come back to it at the end. */
@@ -290,7 +290,7 @@ class Session {
     const hidden = people.filter(({ name }) => {
       const owner = grants.get(this.#tokens[name] ?? '')?.person;
       if (person === undefined || owner?.store !== person.store) return true;
-      return person.role === 'member' && owner.user !== person.user;
+      return !this.#world.reaches(person, 'read', owner.user);
     });
     return hidden.flatMap(({ name }) => this.#secrets.get(name) ?? []);
   }

@@ -5,11 +5,12 @@
 import { exactInteger, maxId, isTag } from './json.ts';
 import type { Bytes } from './request.ts';
 
-export type Route = 'list' | 'one' | 'health' | 'document' | 'file' | 'token' | 'whole' | 'none';
+export type Route =
+  'list' | 'one' | 'shares' | 'share' | 'health' | 'document' | 'file' | 'token' | 'whole' | 'none';
 
 export interface Target {
   route: Route;
-  /** The segment that names the plant, decoded. */
+  /** The segment that names the plant or the user, decoded. */
   id: string;
   query: Bytes;
   /** Not a target at all. */
@@ -54,9 +55,11 @@ export function judgeTarget(target: Bytes): Target {
   if (documentPaths.includes(whole)) return { ...found, route: 'document' };
   if (isFile(segments)) return { ...found, route: 'file' };
   if (whole === '/token') return { ...found, route: 'token' };
-  if (segments[0] !== 'plants' || segments.length > 2) return { ...found, route: 'none' };
-  if (segments.length === 1) return { ...found, route: 'list' };
-  return { ...found, route: segments[1] === '' ? 'none' : 'one' };
+  const [folder = '', ...names] = segments;
+  const routes = { plants: ['list', 'one'], shares: ['shares', 'share'] } as const;
+  if ((folder !== 'plants' && folder !== 'shares') || names.length > 1 || names[0] === '')
+    return { ...found, route: 'none' };
+  return { ...found, route: routes[folder][names.length === 0 ? 0 : 1] };
 }
 
 /** A name that no file has, in a folder that has files: documents are judged before. */
