@@ -20,6 +20,7 @@ export type ProblemKind =
   | 'body-too-large'
   | 'unsupported-media-type'
   | 'expectation-failed'
+  | 'rate-limited'
   | 'headers-too-large'
   | 'internal-error'
   | 'overloaded'

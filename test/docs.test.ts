@@ -63,6 +63,11 @@ async function printedBy(
     return byNpm + (tty ? printed : printed.replaceAll(/^\{.*\n/gm, '')); // the log goes elsewhere
   }
   if (command.startsWith('npm ')) return undefined;
+  const [, flags] = /^npx plant-store serve (.*) > plant-store\.log &$/.exec(command) ?? [];
+  if (flags !== undefined) {
+    await terminal.startService({ tty: false, flags });
+    return '';
+  }
   // A page says "stop every process" before it restores.
   if (/plant-store restore/.test(command)) await terminal.stopService();
   else if (command.includes(shownAddress) && !terminal.isServiceRunning) {

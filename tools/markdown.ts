@@ -15,6 +15,9 @@ const placeholders: [pattern: RegExp, placeholder: string][] = [
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g, '<minute>'],
   [/\b\d{8}T\d{9}Z/g, '<time>'],
   [/^\d\d:\d\d:\d\d /gm, '<time> '],
+  [/\bt=\d+$/gm, 't=<seconds>'],
+  [/^retry-after: \d+$/gm, 'retry-after: <seconds>'],
+  [/ after \d+ s\./g, ' after <seconds> s.'],
   [/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8080'],
   // Progress: a page shows the last state of the bar on a terminal, and without one there is none.
   [/^(?:(?:Copying|Restoring|Comparing) \[.*\n)+\n?/gm, ''],

@@ -27,6 +27,7 @@ import {
   requestTimeoutMs,
 } from './limits.ts';
 import { asProblem, problemHandler, sendProblem } from './problems.ts';
+import { RequestLimits, type Limits } from './request-limits.ts';
 import { shareRoutes } from './shares.ts';
 import { tokenRoutes } from './token.ts';
 import { validateRequests } from './validation.ts';
@@ -41,6 +42,8 @@ export interface AppOptions {
   corsOrigins?: readonly string[];
   /** Creates the server, for TLS. Without it, the app serves plain HTTP. */
   createServer?: ((options: ServerOptions, handler: RequestListener) => Server) | undefined;
+  /** Limits on the requests of a token or an address; none by default. */
+  limits?: Limits;
   /** Once aborted, the service is not ready, and each connection closes after its next response. */
   stopping: AbortSignal;
 }
@@ -130,9 +133,9 @@ export function buildApp(options: AppOptions): FastifyInstance {
 /** Adds every route. tools/openapi.ts uses it too: openapi.json describes the routes that have a schema. */
 export function addRoutes(
   app: FastifyInstance,
-  { storage, log, baseUrl, stopping }: AppOptions,
+  { storage, log, baseUrl, limits = {}, stopping }: AppOptions,
 ): void {
-  const authentication = new Authentication(storage);
+  const authentication = new Authentication(storage, new RequestLimits(limits, log));
   app.decorateRequest('grant');
   plantRoutes(app, { storage, authentication, log, baseUrl });
   shareRoutes(app, { storage, authentication });

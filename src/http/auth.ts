@@ -10,6 +10,7 @@ import { Problem } from '../problem.ts';
 import { hashToken, isToken } from '../token.ts';
 import { headerCount } from './headers.ts';
 import { Lookups } from './lookups.ts';
+import type { RequestLimits } from './request-limits.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -38,9 +39,11 @@ export class Authentication {
   readonly #knownTokens = new Cache<Credential>(maxKnownTokens);
   readonly #unknownTokens = new Cache<{ untilMs: number }>(maxUnknownTokens);
   readonly #lookups: Lookups;
+  readonly #limits: RequestLimits;
 
-  constructor(storage: IdentityStorage) {
+  constructor(storage: IdentityStorage, limits: RequestLimits) {
     this.#storage = storage;
+    this.#limits = limits;
     this.#lookups = new Lookups(storage.maxLookups);
   }
 
@@ -78,6 +81,7 @@ export class Authentication {
     }
 
     const refuse = (detail: string): never => {
+      this.#limits.countFailure(request, reply);
       setChallenge(reply, 'error="invalid_token"');
       throw new Problem('invalid-token', detail);
     };
@@ -85,13 +89,17 @@ export class Authentication {
       return refuse('There are two Authorization headers; send one.');
     }
     const known = this.#knownTokens.get(authorization);
+    if (known === undefined) this.#limits.assertFewFailures(request, reply);
     const grant = await (known === undefined
       ? this.#lookUp(authorization, request, refuse)
       : this.#storage.identify(known));
     if (grant === undefined)
       return refuse('There is no such token. Check that it was created for this service.');
     const state = stateOf(grant, Date.now());
-    return state === 'active' ? grant : refuse(`The token is ${state}; get a new one.`);
+    if (state !== 'active') return refuse(`The token is ${state}; get a new one.`);
+    const admitted = this.#limits.admit(grant.tokenId, reply);
+    if (admitted !== undefined) await admitted;
+    return grant;
   }
 
   async #lookUp(
@@ -102,7 +110,7 @@ export class Authentication {
     const unknown = this.#unknownTokens.get(authorization);
     if (unknown !== undefined && performance.now() < unknown.untilMs) return undefined;
     const credential = parseCredential(authorization, refuse);
-    const grant = await this.#lookups.run(request.socket.remoteAddress, () =>
+    const grant = await this.#lookups.run(this.#limits.addressOf(request.raw), () =>
       this.#storage.identify(credential),
     );
     if (authorization.length <= maxCachedHeaderChars) {

@@ -87,12 +87,15 @@ const anyOperation = {
   500: responses.InternalError,
 };
 
-const plantOperation = {
+/** An operation that requires a token. */
+const tokenOperation = {
   ...anyOperation,
   401: responses.InvalidToken,
-  403: responses.InsufficientScope,
+  429: responses.RateLimited,
   503: responses.Unavailable,
 };
+
+const plantOperation = { ...tokenOperation, 403: responses.InsufficientScope };
 
 export const createPlant = {
   operationId: 'createPlant',
@@ -210,9 +213,7 @@ export const findToken = {
   querystring: Type.Object({}, strict),
   response: {
     200: json('What the token grants.', Token),
-    401: responses.InvalidToken,
-    503: responses.Unavailable,
-    ...anyOperation,
+    ...tokenOperation,
   },
 };
 

@@ -35,6 +35,7 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'body-too-large': { status: 413, title: 'The body is too large' },
   'unsupported-media-type': { status: 415, title: 'The body must be JSON' },
   'expectation-failed': { status: 417, title: 'The expectation cannot be met' },
+  'rate-limited': { status: 429, title: 'Too many requests' }, // request-limits.ts sets Retry-After
   'headers-too-large': { status: 431, title: 'The headers are too large' },
   'internal-error': { status: 500, title: 'Internal error' },
   overloaded: { status: 503, title: 'Not accepting requests now', retryAfterSeconds: 1 },

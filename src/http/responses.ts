@@ -9,7 +9,7 @@ import { NewPlant, PlantField } from '../plant.ts';
 import { ShareAccess } from '../share.ts';
 import type { ProblemKind } from '../problem.ts';
 import { Type } from '../typebox.ts';
-import { problemResponses, problemMediaType } from './problems.ts';
+import { problemMediaType } from './problems.ts';
 
 /**
  * A plant in a response. Its strings have no constraints here: a client that counts length in another way must not
@@ -177,9 +177,8 @@ function header(description: string, example: unknown, schema: object = { type: 
   return { description, required: true, schema, example };
 }
 
-const maxSeconds = Math.max(
-  ...Object.values(problemResponses).map((each) => each.retryAfterSeconds ?? 0),
-);
+/** A limit of one request in an hour. */
+const maxRetrySeconds = 3_600;
 
 export const exampleRequestId = '1f0e4b6c-6a0b-4a3e-9d5e-0c1f6f2b7a90';
 
@@ -207,8 +206,16 @@ export const headers = {
   'Retry-After': header('How many seconds to wait before you try again.', 1, {
     type: 'integer',
     minimum: 1,
-    maximum: maxSeconds,
+    maximum: maxRetrySeconds,
   }),
+  RateLimit: header(
+    'What the limit still allows: `r` requests now, and more in `t` seconds. If the rate of requests is limited, every response to a request with a valid token has it.',
+    '"token";r=0;t=1',
+  ),
+  'RateLimit-Policy': header(
+    'The limit: `q` requests in `w` seconds, or at the same time. Accompanies `RateLimit`.',
+    '"token";q=200;w=1',
+  ),
 };
 
 type HeaderName = keyof typeof headers;
@@ -284,6 +291,11 @@ export const responses = {
   ExpectationFailed: problem('The `Expect` header asks for something that is not supported.', [
     'expectation-failed',
   ]),
+  RateLimited: problem(
+    'Too many requests, or too many that had no valid token. Nothing was changed.',
+    ['rate-limited'],
+    ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
+  ),
   HeadersTooLarge: problem('The URL and the headers are too large.', ['headers-too-large']),
   InternalError: problem('A defect of the service. The log has its cause under the request id.', [
     'internal-error',

@@ -9,7 +9,8 @@ import { exchange, request } from '../support/raw.ts';
 
 const garden = 'https://garden.example';
 const shed = 'http://localhost:5173';
-const exposed = 'Link, Location, X-Request-Id, Retry-After, WWW-Authenticate';
+const exposed =
+  'Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
 
 /** The headers of a raw response that CORS adds, sorted. */
 function corsHeaders(response: string): string[] {

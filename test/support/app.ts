@@ -4,9 +4,11 @@
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
-import { pino } from 'pino';
+import { pino, type Logger } from 'pino';
 import { defaultScopes, type Role, type Scope } from '../../src/access.ts';
 import { buildApp } from '../../src/http/app.ts';
+import type { Limits } from '../../src/http/request-limits.ts';
+import { TokenBuckets, type Rate } from '../../src/rate-limit.ts';
 import type { Storage } from '../../src/storage.ts';
 import { hashToken, makeToken } from '../../src/token.ts';
 import { testDatabase, type TestDatabase } from './storages.ts';
@@ -50,6 +52,8 @@ export async function startApp(
   options: {
     baseUrl?: string;
     corsOrigins?: readonly string[];
+    limits?: Limits;
+    log?: Logger;
     /** Opens another storage instead of the test's empty database. */
     open?: () => Promise<Storage>;
     wrap?: (storage: Storage) => Storage;
@@ -62,9 +66,10 @@ export async function startApp(
   const storage = options.wrap?.(real) ?? real;
   const app = buildApp({
     storage,
-    log: pino({ level: 'silent' }),
+    log: options.log ?? pino({ level: 'silent' }),
     baseUrl: options.baseUrl ?? '',
     corsOrigins: options.corsOrigins ?? [],
+    limits: options.limits ?? {},
     stopping: new AbortController().signal,
   });
   options.addRoutes?.(app);
@@ -84,6 +89,11 @@ export async function startApp(
     token: (user, tokenOptions) => addToken(storage, user, tokenOptions),
     call: (method, target, callOptions) => call(address + target, method, callOptions),
   };
+}
+
+/** A limit on the rate of requests, counted by this process. */
+export function limitedTo(rate: Rate): Limits {
+  return { requests: { rate, limiter: new TokenBuckets(rate) } };
 }
 
 export async function addToken(

@@ -20,7 +20,7 @@ import { maxGivenShares } from '../../src/share-storage.ts';
 import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
-import { startApp, type CallOptions } from './app.ts';
+import { limitedTo, startApp, type CallOptions } from './app.ts';
 import { tempFolder } from './temp.ts';
 
 type Cleanup = Pick<TestContext, 'after'>;
@@ -96,6 +96,14 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     const sent = request(`${address}/plants`, { headers: { expect: 'a pony' } }).end();
     const [response] = await once(sent, 'response');
     return { status: response.statusCode, body: await text(response) };
+  },
+  'rate-limited': async (t) => {
+    const app = await startApp(t, { limits: limitedTo({ requests: 1, windowSeconds: 1 }) });
+    const token = await app.token('alice');
+    for (;;) {
+      const answer = await app.call('GET', '/plants', { token });
+      if (answer.status !== 200) return responseOf(answer);
+    }
   },
   'headers-too-large': (t) =>
     send(t, 'GET', '/plants', { headers: { 'x-long': 'a'.repeat(17_000) } }),

@@ -80,9 +80,9 @@ export class Terminal {
   }
 
   /** Starts the service on a free port, and returns its output until it listens. */
-  async startService({ tty }: { tty: boolean }): Promise<string> {
+  async startService({ tty, flags = '' }: { tty: boolean; flags?: string }): Promise<string> {
     await this.stopService();
-    const command = `echo $$; exec '${process.execPath}' '${executable}' serve --port 0 2>&1`;
+    const command = `echo $$; exec '${process.execPath}' '${executable}' serve --port 0 ${flags} 2>&1`;
     const onTerminal =
       process.platform === 'darwin'
         ? ['-q', '/dev/null', 'sh', '-c', command]

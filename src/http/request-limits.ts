@@ -1,0 +1,174 @@
+/**
+ * Limits the requests of each token, and the failed authentications of each address. The fields of
+ * draft-ietf-httpapi-ratelimit-headers describe the limit in a response.
+ *
+ * A limit that is off costs nothing, and requests with known tokens never reach the limit of failures.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { Problem } from '../problem.ts';
+import {
+  formatRate,
+  TokenBuckets,
+  type BucketState,
+  type Rate,
+  type RateLimiter,
+} from '../rate-limit.ts';
+import { TrustedProxies } from './client-address.ts';
+import { clientAt } from './lookups.ts';
+
+export interface Limits {
+  /** The rate of requests with one token. */
+  requests?: { rate: Rate; limiter: RateLimiter } | undefined;
+  /** The rate of failed authentications from one address. */
+  authFailures?: Rate | undefined;
+  /** Maximum number of requests with one token that are in progress. */
+  maxRequestsInProgress?: number | undefined;
+  /** Addresses and networks of proxies that name their client. */
+  trustedProxies?: readonly string[] | undefined;
+}
+
+export class RequestLimits {
+  readonly #requests: { limiter: RateLimiter; policy: Policy } | undefined;
+  readonly #failures: { buckets: TokenBuckets; policy: Policy } | undefined;
+  readonly #maxInProgress: number;
+  readonly #inProgress = new Map<string, number>();
+  readonly #proxies: TrustedProxies | undefined;
+  readonly #log: Logger;
+  #hasWarnedOfProxy = false;
+
+  constructor(limits: Limits, log: Logger) {
+    const { requests, authFailures, trustedProxies = [] } = limits;
+    this.#requests = requests && {
+      limiter: requests.limiter,
+      policy: policyOf('token', requests.rate),
+    };
+    this.#failures = authFailures && {
+      buckets: new TokenBuckets(authFailures),
+      policy: policyOf('failed-authentication', authFailures),
+    };
+    this.#maxInProgress = limits.maxRequestsInProgress ?? Infinity;
+    this.#proxies = trustedProxies.length === 0 ? undefined : new TrustedProxies(trustedProxies);
+    this.#log = log;
+  }
+
+  /** The address of the client, which can be behind trusted proxies. */
+  addressOf(request: IncomingMessage): string | undefined {
+    return this.#proxies === undefined
+      ? request.socket.remoteAddress
+      : this.#proxies.clientOf(request);
+  }
+
+  /**
+   * Admits a request with a valid token, or throws `rate-limited`. Returns a promise only if the limit is counted
+   * elsewhere.
+   */
+  admit(tokenId: string, reply: FastifyReply): Promise<void> | undefined {
+    if (this.#maxInProgress < Infinity) this.#enter(tokenId, reply);
+    if (this.#requests === undefined) return undefined;
+    const { limiter, policy } = this.#requests;
+    const state = limiter.take(tokenId);
+    if (!(state instanceof Promise)) return admitIf(state, policy, reply);
+    return state.then((counted) => admitIf(counted, policy, reply));
+  }
+
+  /** Throws `rate-limited` if too many authentications from this address have failed. */
+  assertFewFailures(request: FastifyRequest, reply: FastifyReply): void {
+    if (this.#failures === undefined) return;
+    const { buckets, policy } = this.#failures;
+    this.#refuseIfEmpty(buckets.peek(this.#clientOf(request)), policy, request, reply);
+  }
+
+  /** Counts a failed authentication. Throws `rate-limited` if there were too many before. */
+  countFailure(request: FastifyRequest, reply: FastifyReply): void {
+    if (this.#failures === undefined) return;
+    const { buckets, policy } = this.#failures;
+    this.#refuseIfEmpty(buckets.take(this.#clientOf(request)), policy, request, reply);
+  }
+
+  #clientOf({ raw }: FastifyRequest): string {
+    return clientAt(this.addressOf(raw));
+  }
+
+  #refuseIfEmpty(
+    state: BucketState,
+    policy: Policy,
+    { headers }: FastifyRequest,
+    reply: FastifyReply,
+  ): void {
+    if (state.isAllowed) return;
+    const isForwarded = (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined;
+    if (isForwarded && this.#proxies === undefined && !this.#hasWarnedOfProxy) {
+      this.#hasWarnedOfProxy = true;
+      this.#log.warn('the clients of a proxy share a limit: name the proxy with --trust-proxy');
+    }
+    setFields(reply, policy, state);
+    throw rateLimited(
+      reply,
+      secondsUntilNext(state),
+      `Requests from your address without a valid token are limited to ${policy.rate}.`,
+    );
+  }
+
+  #enter(tokenId: string, reply: FastifyReply): void {
+    const inProgress = this.#inProgress.get(tokenId) ?? 0;
+    if (inProgress >= this.#maxInProgress) throw tooManyInProgress(reply, this.#maxInProgress);
+    if (reply.raw.destroyed) return; // the client has disconnected, so no `close` would follow
+    this.#inProgress.set(tokenId, inProgress + 1);
+    reply.raw.on('close', () => this.#leave(tokenId));
+  }
+
+  #leave(tokenId: string): void {
+    const left = (this.#inProgress.get(tokenId) ?? 0) - 1;
+    if (left > 0) this.#inProgress.set(tokenId, left);
+    else this.#inProgress.delete(tokenId);
+  }
+}
+
+interface Policy {
+  name: string;
+  /** As in the settings: `200/s`. */
+  rate: string;
+  /** The value of RateLimit-Policy. */
+  field: string;
+}
+
+function policyOf(name: string, rate: Rate): Policy {
+  const { requests, windowSeconds } = rate;
+  return { name, rate: formatRate(rate), field: `"${name}";q=${requests};w=${windowSeconds}` };
+}
+
+function admitIf(state: BucketState, policy: Policy, reply: FastifyReply): undefined {
+  setFields(reply, policy, state);
+  if (state.isAllowed) return;
+  throw rateLimited(
+    reply,
+    secondsUntilNext(state),
+    `Requests with this token are limited to ${policy.rate}.`,
+  );
+}
+
+function tooManyInProgress(reply: FastifyReply, max: number): Problem {
+  const name = '"in-progress"';
+  reply
+    .header('ratelimit-policy', `${name};q=${max};qu="concurrent-requests"`)
+    .header('ratelimit', `${name};r=0`);
+  return rateLimited(reply, 1, `${max} requests with this token are in progress, the maximum.`);
+}
+
+function setFields(reply: FastifyReply, { name, field }: Policy, state: BucketState): void {
+  reply
+    .header('ratelimit-policy', field)
+    .header('ratelimit', `"${name}";r=${state.remaining};t=${secondsUntilNext(state)}`);
+}
+
+function rateLimited(reply: FastifyReply, seconds: number, reason: string): Problem {
+  reply.header('retry-after', seconds);
+  return new Problem('rate-limited', `${reason} Send this one again after ${seconds} s.`);
+}
+
+/** At least 1, because the fields have whole seconds. */
+function secondsUntilNext({ nextMs }: BucketState): number {
+  return Math.max(1, Math.ceil(nextMs / 1_000));
+}
