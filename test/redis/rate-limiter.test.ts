@@ -1,0 +1,170 @@
+/**
+ * The limit on the rate of requests in a real Redis, which several processes share.
+ */
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { pino } from 'pino';
+import { TokenBuckets, type Rate, type RateLimiter } from '../../src/rate-limit.ts';
+import { RedisRateLimiter } from '../../src/redis/rate-limiter.ts';
+import { call } from '../support/app.ts';
+import { runOk, serve, type Service } from '../support/command.ts';
+import { databaseFile } from '../support/database.ts';
+import { freePort } from '../support/postgres.ts';
+import { startRedis } from '../support/redis.ts';
+import { until } from '../support/until.ts';
+
+const silent = pino({ level: 'silent' });
+
+/** A request waits for Redis for 250 ms, and this machine can be busy. */
+const maxWaitMs = 2_000;
+
+async function connect(t: TestContext, url: string, rate: Rate): Promise<RedisRateLimiter> {
+  const limiter = await RedisRateLimiter.connect(url, rate, silent);
+  t.after(() => limiter[Symbol.asyncDispose]());
+  return limiter;
+}
+
+const limiters: Record<string, (t: TestContext, rate: Rate) => RateLimiter | Promise<RateLimiter>> =
+  {
+    memory: (_, rate) => new TokenBuckets(rate),
+    Redis: async (t, rate) => connect(t, (await startRedis(t)).url, rate),
+  };
+
+for (const [name, open] of Object.entries(limiters)) {
+  describe(`a token bucket in ${name}`, () => {
+    it('is full at first, and refuses when it is empty', async (t) => {
+      const limiter = await open(t, { requests: 3, windowSeconds: 3_600 });
+      for (const [isAllowed, remaining] of [
+        [true, 2],
+        [true, 1],
+        [true, 0],
+        [false, 0],
+        [false, 0],
+      ] as const) {
+        const state = await limiter.take('alice');
+        assert.deepEqual([state.isAllowed, state.remaining], [isAllowed, remaining]);
+        assert.ok(state.nextMs > 1_100_000 && state.nextMs <= 1_200_000, `${state.nextMs} ms`);
+      }
+      assert.equal((await limiter.take('bob')).remaining, 2);
+    });
+
+    it('refills steadily, not at once', async (t) => {
+      const limiter = await open(t, { requests: 600, windowSeconds: 60 });
+      const firstMs = performance.now();
+      while ((await limiter.take('alice')).isAllowed);
+      const { nextMs } = await limiter.take('alice');
+      assert.ok(nextMs <= 100, `the next one in ${nextMs} ms`);
+      let allowed = 0;
+      await until('ten more were allowed', async () => {
+        if ((await limiter.take('alice')).isAllowed) allowed++;
+        return allowed === 10;
+      });
+      assert.ok(performance.now() - firstMs >= 900, 'ten take a second');
+    });
+  });
+}
+
+describe('buckets in Redis', () => {
+  it('expire when they would be full', async (t) => {
+    const redis = await startRedis(t);
+    const limiter = await connect(t, redis.url, { requests: 5, windowSeconds: 60 });
+    await limiter.take('alice');
+    const key = 'plant-store:5/60:alice';
+    assert.equal(await redis.run('KEYS', '*'), key);
+    const expiresMs = Number(await redis.run('PTTL', key));
+    assert.ok(expiresMs > 0 && expiresMs <= 60_000, `${expiresMs} ms`);
+  });
+
+  it('are those of this process while Redis is paused or killed', async (t) => {
+    const redis = await startRedis(t);
+    const limiter = await connect(t, redis.url, { requests: 1_000, windowSeconds: 3_600 });
+    /** Takes 100 units at once. */
+    const assertRemaining = async (expected: number) => {
+      const startedMs = performance.now();
+      const states = await Promise.all(Array.from({ length: 100 }, () => limiter.take('alice')));
+      assert.ok(performance.now() - startedMs < maxWaitMs);
+      const remaining = Math.min(...states.map((state) => state.remaining));
+      assert.ok(remaining >= expected && remaining < expected + 50, `${remaining} remain`); // it refills
+    };
+    const isInRedis = (key: string) =>
+      until('Redis counts again', async () => {
+        await limiter.take(key);
+        return (await redis.run('EXISTS', `plant-store:1000/3600:${key}`)) === '1';
+      });
+    await assertRemaining(900);
+
+    redis.signal('SIGSTOP');
+    await assertRemaining(900); // counted from the beginning
+    await assertRemaining(800);
+    redis.signal('SIGCONT');
+    await isInRedis('bob');
+
+    await redis.kill();
+    await assertRemaining(700);
+    await redis.restart();
+    await isInRedis('carol');
+  });
+});
+
+describe('serve with --rate-limit-redis', () => {
+  const setUp = async (t: TestContext, args: readonly string[]) => {
+    const { url } = databaseFile(t);
+    const token = await runOk(['token', 'create', 'alice', '--database', url, '--yes']);
+    const start = () => serve(t, ['--database', url, ...args]);
+    const ask = ({ address }: Service) => call(`${address}/plants`, 'GET', { token });
+    return { start, ask };
+  };
+
+  it('shares one limit between two replicas', async (t) => {
+    const redis = await startRedis(t);
+    const limit = ['--rate-limit', '10/h', '--rate-limit-redis', redis.url];
+    const { start, ask } = await setUp(t, limit);
+    const replicas = [await start(), await start()] as const;
+    for (let at = 0; at < 10; at++) {
+      const { status, headers } = await ask(replicas[at % 2 === 0 ? 0 : 1]);
+      assert.equal(status, 200);
+      assert.equal(headers.get('ratelimit-policy'), '"token";q=10;w=3600');
+      assert.match(headers.get('ratelimit') ?? '', new RegExp(`^"token";r=${9 - at};t=3\\d\\d$`));
+    }
+    for (const replica of replicas) {
+      const { status, headers } = await ask(replica);
+      assert.equal(status, 429);
+      assert.match(headers.get('retry-after') ?? '', /^3\d\d$/);
+      assert.doesNotMatch(replica.log(), /Redis/);
+      assert.equal(await replica.stop(), 0);
+    }
+  });
+
+  it('serves while Redis is paused, reports that once, and stops in time', async (t) => {
+    const redis = await startRedis(t);
+    const limit = ['--rate-limit', '10/h', '--rate-limit-redis', redis.url];
+    const { start, ask } = await setUp(t, limit);
+    const service = await start();
+    assert.equal((await ask(service)).status, 200);
+    redis.signal('SIGSTOP');
+    for (let at = 0; at < 10; at++) assert.equal((await ask(service)).status, 200);
+    assert.equal((await ask(service)).status, 429, 'it counts by itself');
+    assert.equal(service.log().match(/Redis is not available/g)?.length, 1);
+    redis.signal('SIGCONT');
+    await until('Redis counts again', async () => (await ask(service)).status === 200);
+    assert.equal(service.log().match(/Redis is available again/g)?.length, 1);
+    redis.signal('SIGSTOP');
+    assert.equal(await service.stop(), 0);
+  });
+
+  it('starts without Redis, and reports a wrong password without it', async (t) => {
+    const redis = await startRedis(t, { password: 'right' });
+    const address = redis.url.replace('//', '//:wrong@');
+    for (const url of [`redis://127.0.0.1:${await freePort()}`, address]) {
+      const limit = ['--rate-limit', '1/h', '--rate-limit-redis', url];
+      const { start, ask } = await setUp(t, limit);
+      const service = await start();
+      assert.equal((await ask(service)).status, 200);
+      assert.equal((await ask(service)).status, 429);
+      assert.equal(service.log().match(/Redis is not available/g)?.length, 1);
+      assert.match(service.log(), /ECONNREFUSED|WRONGPASS/);
+      assert.doesNotMatch(service.log(), /wrong@/);
+      assert.equal(await service.stop(), 0);
+    }
+  });
+});
