@@ -20,7 +20,8 @@ import { promisify } from 'node:util';
 import { Page } from '../tools/markdown.ts';
 import packageFile from '../package.json' with { type: 'json' };
 import { call } from './support/app.ts';
-import { serve } from './support/command.ts';
+import { run, serve } from './support/command.ts';
+import { startRedis } from './support/redis.ts';
 import { testDatabase } from './support/storages.ts';
 import { tempFolder } from './support/temp.ts';
 
@@ -97,6 +98,20 @@ test('the package', { timeout: 200_000 }, async (suite) => {
     const pg = `pg@${packageFile.devDependencies.pg}`;
     await npm(folder, 'install', '--prefer-offline', pg);
     assert.match(await npx(folder, ...create), /^plant_/);
+  });
+
+  await suite.test('uses Redis once its client is installed beside it', async (t) => {
+    const { url } = await startRedis(t);
+    const settings = ['--rate-limit', '1/s', '--rate-limit-redis', url];
+    const program = join(home, 'bin/plant-store.js');
+    const refused = await run(['serve', '--port', '0', ...settings], { cwd: folder, program });
+    assert.equal(refused.status, 1);
+    assert.match(refused.stderr, /npm install @redis\/client/);
+    const client = `@redis/client@${packageFile.devDependencies['@redis/client']}`;
+    await npm(folder, 'install', '--prefer-offline', client);
+    const service = await serve(t, settings, { cwd: folder, program });
+    assert.equal(await service.stop(), 0);
+    assert.doesNotMatch(service.log(), /Redis/);
   });
 });
 

@@ -18,7 +18,11 @@ import {
   parseHost,
   parseOrigins,
   parsePort,
+  parseProxies,
   parserOf,
+  parseRateOrOff,
+  parseRedisUrl,
+  parseRequestsInProgress,
   parseScopeList,
   parseWorkers,
   storeFlag,
@@ -94,6 +98,44 @@ function program() {
       )
         .argParser(parseWorkers)
         .default(1),
+    )
+    .addOption(
+      flag(
+        '--rate-limit <rate>',
+        'rate of requests with one token, such as 200/s or 600/m; counted by each process',
+      )
+        .argParser(parseRateOrOff)
+        .default('off' as const, 'off'),
+    )
+    .addOption(
+      flag(
+        '--rate-limit-redis <url>',
+        'Redis that counts for all processes: redis://... or rediss://...',
+      ).argParser(parseRedisUrl),
+    )
+    .addOption(
+      flag(
+        '--auth-failure-limit <rate>',
+        'rate of failed authentications from one address; counted by each process',
+      )
+        .argParser(parseRateOrOff)
+        .default({ requests: 600, windowSeconds: 60 } as const, '600/m'),
+    )
+    .addOption(
+      flag(
+        '--max-requests-in-progress <number>',
+        'requests with one token that are in progress; counted by each process',
+      )
+        .argParser(parseRequestsInProgress)
+        .default(512),
+    )
+    .addOption(
+      flag(
+        '--trust-proxy <list>',
+        'proxies that name their client, as addresses and networks separated by commas',
+      )
+        .argParser(parseProxies)
+        .default([], 'none'),
     )
     .addOption(
       flag('--log-level <level>', 'lowest level to log; debug logs every request')

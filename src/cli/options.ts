@@ -2,11 +2,13 @@
  * Parsers of the command-line options. Each option that takes a value can also be set by an
  * environment variable.
  */
+import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
 import { Name } from '../plant.ts';
+import { maxRequests, parseRate, type Rate } from '../rate-limit.ts';
 import { UsageError } from '../refusal.ts';
 import { program } from './program.ts';
 
@@ -107,6 +109,44 @@ function parseOrigin(text: string): string {
     );
   }
   return url.origin; // browsers send it in this form: in lower case, without the default port
+}
+
+export function parseRateOrOff(text: string): Rate | 'off' {
+  if (text === 'off') return text;
+  const rate = parseRate(text);
+  if (rate === undefined) {
+    throw new InvalidArgumentError(
+      `Use a number from 1 to ${maxRequests} followed by /s, /m or /h, such as 200/s; or off.`,
+    );
+  }
+  return rate;
+}
+
+export function parseRequestsInProgress(text: string): number {
+  return parseInteger(text, 1, maxRequests);
+}
+
+export function parseRedisUrl(text: string): string {
+  if (/^rediss?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text;
+  // InvalidArgumentError would show the text, which can contain a password.
+  throw new UsageError(
+    'The address of Redis is not valid. Use redis://USER:PASSWORD@HOST:PORT, or rediss:// for TLS.',
+  );
+}
+
+/** IP addresses and networks, such as 10.0.0.0/8. */
+export function parseProxies(text: string): string[] {
+  const proxies = text.split(',').map((one) => one.trim());
+  for (const proxy of proxies) {
+    const [address = '', prefix = '0', ...rest] = proxy.split('/');
+    const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+    if (rest.length > 0 || !/^\d{1,3}$/.test(prefix) || Number(prefix) > bits) {
+      throw new InvalidArgumentError(
+        'Use IP addresses and networks, such as 127.0.0.1 or 10.0.0.0/8, separated by commas.',
+      );
+    }
+  }
+  return proxies;
 }
 
 /** A duration such as 90d, in milliseconds. */

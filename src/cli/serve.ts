@@ -10,6 +10,7 @@ import { DiskFailure, Refusal, UsageError } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { announce, hostAndPort, urlOf } from './announce.ts';
 import { displayName, isFile, openStorage } from './database.ts';
+import { checkLimits, openLimits, type LimitOptions } from './limits.ts';
 import { createLog } from './log.ts';
 import { stopWithNpx } from './npm.ts';
 import { diskFailureStatus } from './reason.ts';
@@ -17,7 +18,7 @@ import { startShutdownTimeout } from './shutdown-timeout.ts';
 import { terminationSignals } from './signals.ts';
 import { Workers } from './workers.ts';
 
-interface ServeOptions {
+interface ServeOptions extends LimitOptions {
   database: string;
   host: string;
   port: number;
@@ -36,13 +37,15 @@ interface ServeOptions {
  * 2. The shutdown timeout starts. A primary sends SIGTERM to its workers, and each of them does the rest.
  * 3. The drain stops listening and waits for the requests in progress (http/drain.ts).
  * 4. The app closes.
- * 5. `await using` disposes the storage: it waits for pending writes, then closes files or connections.
+ * 5. `await using` closes the connection to Redis. Then it disposes the storage, which waits for pending writes and
+ *    closes files or connections.
  * 6. A worker disconnects from its primary, so that it exits. After a disk failure, DiskFailure sets the status.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
   const log = createLog(options.logLevel);
   stopWithNpx(stop);
+  checkLimits(options);
   try {
     const createServer = await serverFactory(options, stop, log); // the primary checks the files too
     if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(options, stop, log);
@@ -82,7 +85,9 @@ async function serveInProcess(
   const { buildApp } = await import('../http/app.ts'); // here, because a primary does not need it
   const { baseUrl, corsOrigin: corsOrigins } = options;
   const stopping = stop.signal;
-  const app = buildApp({ storage, log, baseUrl, corsOrigins, createServer, stopping });
+  await using connections = new AsyncDisposableStack();
+  const limits = await openLimits(options, connections, log);
+  const app = buildApp({ storage, log, baseUrl, corsOrigins, createServer, limits, stopping });
   const drain = createDrain(app.server);
   // Fastify would give each further address of localhost a server of its own, which has none of our limits.
   await lookup(options.host)

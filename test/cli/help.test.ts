@@ -40,6 +40,12 @@ const commands: Record<string, Record<string, string>> = {
     '--tls-cert <file>': 'env: PLANT_STORE_TLS_CERT; default: none',
     '--tls-key <file>': 'env: PLANT_STORE_TLS_KEY; default: none',
     '--workers <number>': 'env: PLANT_STORE_WORKERS; default: 1',
+    '--rate-limit <rate>': 'env: PLANT_STORE_RATE_LIMIT; default: off',
+    '--rate-limit-redis <url>': 'env: PLANT_STORE_RATE_LIMIT_REDIS; default: none',
+    '--auth-failure-limit <rate>': 'env: PLANT_STORE_AUTH_FAILURE_LIMIT; default: 600/m',
+    '--max-requests-in-progress <number>':
+      'env: PLANT_STORE_MAX_REQUESTS_IN_PROGRESS; default: 512',
+    '--trust-proxy <list>': 'env: PLANT_STORE_TRUST_PROXY; default: none',
     '--log-level <level>': 'env: PLANT_STORE_LOG_LEVEL; default: "info"',
   },
   'token create': {
