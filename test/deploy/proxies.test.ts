@@ -94,6 +94,23 @@ for (const name of reverseProxyNames) {
       assert.equal((await send('GET', '/api/plants?limit=1&fields=id')).body, '[{"id":1}]');
     });
 
+    it('names its client, and nothing that the client invents', async (t) => {
+      const limits = {
+        authFailures: { requests: 1, windowSeconds: 3_600 },
+        trustedProxies: ['127.0.0.1'],
+      };
+      const app = await startApp(t, { limits });
+      const proxy = await startReverseProxy(t, name, app.port);
+      const invented = { 'x-forwarded-for': '192.0.2.1', forwarded: 'for=192.0.2.2' };
+      for (const localAddress of ['127.0.0.2', '127.0.0.3']) {
+        const { send } = client(t, proxy, 'invalid', localAddress);
+        assert.equal((await send('GET', '/plants', { headers: invented })).status, 401);
+        assert.equal((await send('GET', '/plants')).status, 429);
+        const other = { 'x-forwarded-for': '192.0.2.3, 127.0.0.1' };
+        assert.equal((await send('GET', '/plants', { headers: other })).status, 429);
+      }
+    });
+
     it('uses one connection to the service for many requests', async (t) => {
       const { send, served } = await start(t, name);
       for (let at = 0; at < 20; at++) assert.equal((await send('GET', '/plants')).status, 200);
@@ -230,8 +247,12 @@ async function startWithList(t: TestContext, name: ReverseProxyName) {
 }
 
 /** Sends requests through the proxy on one connection. */
-function client(t: TestContext, proxy: ReverseProxy, token: string) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+function client(t: TestContext, proxy: ReverseProxy, token: string, localAddress?: string) {
+  const agent = new Agent({
+    keepAlive: true,
+    maxSockets: 1,
+    ...(localAddress && { localAddress }),
+  });
   t.after(() => agent.destroy());
   const open = async (
     method: string,
