@@ -170,6 +170,7 @@ export class Connection {
 
 function bannerTitle({ kind, title }: PlantStoreError): string {
   if (kind === 'overloaded') return 'The service is busy.';
+  if (kind === 'rate-limited') return 'You have reached a limit of the service.';
   if (kind === 'storage-full' || kind === 'storage-unavailable') return `${title}.`;
   return 'The service does not respond.';
 }

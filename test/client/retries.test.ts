@@ -8,7 +8,7 @@ import {
   tooManyWrites,
 } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
-import { startApp, type TokenOptions } from '../support/app.ts';
+import { limitedTo, startApp, type TokenOptions } from '../support/app.ts';
 import { cutAfter, cutBefore, respond, startGateway } from '../support/gateway.ts';
 
 const badGateway = respond(502, '<html>Bad Gateway</html>');
@@ -122,6 +122,26 @@ describe('POST without an id', () => {
     assert.deepEqual(await store.create(ficus), { id: 1, plant: ficus });
     assert.equal(lines().length, 3);
     assert.deepEqual(await ids(), [1]);
+  });
+
+  it('is repeated after the Retry-After of a limit, and not before', async (t) => {
+    const { store, plan, requests } = await setUp(t);
+    const problem = { type: '/problems/rate-limited', title: '', detail: '' };
+    const headers = { 'content-type': 'application/problem+json', 'retry-after': '1' };
+    plan.push(respond(429, JSON.stringify(problem), headers));
+    assert.deepEqual(await store.create(ficus), { id: 1, plant: ficus });
+    const [first, second] = requests.map(({ atMs }) => atMs);
+    assert.ok(first !== undefined && second !== undefined);
+    assert.ok(second - first >= 1_000, `after ${second - first} ms`);
+  });
+
+  it('reports a limit that lasts longer than a call', async (t) => {
+    const limits = limitedTo({ requests: 1, windowSeconds: 3_600 });
+    const app = await startApp(t, { limits });
+    const store = new PlantStore({ url: app.address, token: await app.token('alice') });
+    await store.create(ficus);
+    const problem = { kind: 'rate-limited', status: 429, outcomeUnknown: false };
+    await assert.rejects(store.create(ficus), problem);
   });
 
   it('does not wait for a full storage, which takes longer than a call', async (t) => {

@@ -172,6 +172,35 @@ it('an overloaded service gets the plant later', { skip }, async (t) => {
   assert.deepEqual(await namesOf(store), ['Patience']);
 });
 
+it(
+  'the page explains a limit, and adds the plant when the limit allows it',
+  { skip },
+  async (t) => {
+    const plan = { isLimited: false };
+    const limiter = {
+      take: () => ({
+        isAllowed: !plan.isLimited,
+        remaining: plan.isLimited ? 0 : 9,
+        nextMs: 1_000,
+      }),
+    };
+    const limits = { requests: { rate: { requests: 9, windowSeconds: 1 }, limiter } };
+    const store = await openStore(t, browser(), { plants: [], limits });
+    const { page } = store;
+    await page.getByRole('button', { name: 'Add your first plant' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Patience');
+    plan.isLimited = true;
+    await page.keyboard.press('Enter');
+    await page
+      .locator('#add-waiting')
+      .getByText(/You have reached a limit of the service\. Trying again/)
+      .waitFor();
+    plan.isLimited = false;
+    await page.getByText('Added “Patience”').waitFor();
+    assert.deepEqual(await namesOf(store), ['Patience']);
+  },
+);
+
 it('a plant with an id of its own is added once if a response is lost', { skip }, async (t) => {
   const store = await openStore(t, browser(), { plants: [] });
   const { page } = store;

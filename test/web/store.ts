@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, type TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import type { Limits } from '../../src/http/request-limits.ts';
 import type { Storage } from '../../src/storage.ts';
 import { startApp, type TestApp, type TokenOptions } from '../support/app.ts';
 import { launchBrowser, openPage, withoutBrowser } from '../support/browser.ts';
@@ -53,11 +54,12 @@ export async function openStore(
     plants?: readonly TestPlant[];
     access?: TokenOptions;
     context?: BrowserContextOptions;
+    limits?: Limits;
     wrap?: (storage: Storage) => Storage;
   } = {},
 ): Promise<OpenStore> {
-  const { plants = shelf, access = {}, context = {}, wrap } = options;
-  const app = await startApp(t, wrap && { wrap });
+  const { plants = shelf, access = {}, context = {}, limits = {}, wrap } = options;
+  const app = await startApp(t, { limits, ...(wrap && { wrap }) });
   const writer = await app.token('alice', { role: 'manager' });
   for (const json of plants) await app.call('POST', '/plants', { token: writer, json });
   const token = await app.token('alice', access);
