@@ -8,6 +8,12 @@ import { addToken } from './support/app.ts';
 import { faultsOf, type Exchange, type Operation } from './support/history.ts';
 import { seededRandom } from './support/random.ts';
 import { record, type Random, type User } from './support/recorder.ts';
+import {
+  makeShareStore,
+  recordShares,
+  shareFaultsOf,
+  type ShareHistory,
+} from './support/share-recorder.ts';
 import type { TestDatabase } from './support/storages.ts';
 import { until } from './support/until.ts';
 
@@ -41,9 +47,11 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
   const stores = storesAtOnce * Math.ceil(operations / operationsPerStore / storesAtOnce);
   const perStore = Math.ceil(operations / stores);
   const all = await makeStores(setting, stores);
+  const shareStores = await makeShareStores(setting, stores / storesAtOnce);
   const counts: Record<string, number> = {};
   const injected: Record<string, number> = {};
   const sum = { operations: 0, contended: 0, changed: 0, caught: 0 };
+  const shareSum = { operations: 0, changed: 0, caught: 0 };
   const abort = new AbortController();
   let known = 0;
   const count = (kind: string) => {
@@ -65,14 +73,21 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
   };
   const work = async () => {
     for (let first = 0; first < stores; first += storesAtOnce) {
+      const network = { addresses, random, count, signal: abort.signal };
+      const shareStore = shareStores[first / storesAtOnce] ?? assert.fail();
+      const sharing = recordShares({ ...network, ...shareStore, requests: perStore / 2 });
       const histories = await Promise.all(
         all.slice(first, first + storesAtOnce).map((users, at) => {
-          const load = { addresses, ...users, clients: clientsPerStore, operations: perStore };
+          const load = { ...network, ...users, clients: clientsPerStore, operations: perStore };
           const large = (first + at) % 10 === 5 ? ballast : 0;
-          return record({ ...load, ballast: large, random, count, signal: abort.signal });
+          return record({ ...load, ballast: large });
         }),
       );
+      const shares = await sharing;
       if (abort.signal.aborted) return;
+      const shareFaults = shareFaultsOf(shares).join('\n');
+      assert.equal(shareFaults, '', `wrong, seed ${seed}:\n${shareFaults}`);
+      falsifyShares(shares, (storesAtOnce * minFalsified) / stores, random, shareSum);
       for (const history of histories) {
         sum.operations += history.length;
         const faults = faultsOf(history).join('\n');
@@ -85,7 +100,9 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
   };
   await Promise.all([injectFaults(), work()].map((task) => task.finally(() => abort.abort())));
 
-  t.diagnostic(JSON.stringify({ seed, ...sum, responses: counts, faults: injected }));
+  t.diagnostic(
+    JSON.stringify({ seed, ...sum, shares: shareSum, responses: counts, faults: injected }),
+  );
   // Otherwise the histories would prove nothing.
   const changes = (counts['created'] ?? 0) + (counts['deleted'] ?? 0);
   assert.ok(changes > 0.1 * sum.operations, 'many changes succeeded');
@@ -94,6 +111,10 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
     'many operations overlapped a change of the same plant',
   );
   assert.ok(sum.caught > 0.6 * sum.changed, 'most wrong responses would have been detected');
+  assert.ok(
+    shareSum.caught > 0.4 * shareSum.changed,
+    'many wrong responses about shares would have been detected',
+  );
   for (const name of Object.keys(setting.faults)) assert.ok(injected[name], `${name} happened`);
 }
 
@@ -116,6 +137,37 @@ async function makeStores(
       return { store, users };
     }),
   );
+}
+
+async function makeShareStores({ open }: Setting, count: number) {
+  await using storage = await open();
+  return await Promise.all(
+    Array.from({ length: count }, (_, at) => makeShareStore(storage, `shares ${at + 1}`)),
+  );
+}
+
+/** The same as falsify() for what requests show about shares. */
+function falsifyShares(
+  history: ShareHistory,
+  copies: number,
+  random: Random,
+  sum: { operations: number; changed: number; caught: number },
+): void {
+  const all = [...history];
+  for (const [, steps] of all) sum.operations += steps.length;
+  for (let made = 0; made < copies;) {
+    const [key, steps] = all[random(all.length)] ?? assert.fail();
+    const at = random(steps.length);
+    const step = steps[at];
+    if (step?.effect.kind !== 'see') continue;
+    made++;
+    sum.changed++;
+    const { states } = step.effect;
+    const others = (['none', 'read', 'write'] as const).filter((state) => !states.includes(state));
+    const effect = { kind: 'see' as const, states: others };
+    const changed = new Map([[key, steps.with(at, { ...step, effect })]]);
+    if (shareFaultsOf(changed).length > 0) sum.caught++;
+  }
 }
 
 /** Checks copies of a correct history with one response changed: most of them must be incorrect. */

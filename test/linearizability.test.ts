@@ -17,7 +17,15 @@ import {
   tryEveryOrder,
 } from './support/every-order.ts';
 import { faultsOf, type Exchange, type Operation } from './support/history.ts';
-import { check, type Effect, type Step, type Person } from './support/linearizability.ts';
+import {
+  check,
+  checkAgainst,
+  type Effect,
+  type Person,
+  type Step,
+  type StepOf,
+} from './support/linearizability.ts';
+import { shareRegister, type ShareEffect } from './support/share-recorder.ts';
 
 const never = Infinity;
 
@@ -233,6 +241,59 @@ describe('the check of one plant', () => {
     }
     assert.equal(check(steps), undefined);
     assert.equal(typeof check([...steps, sees([3_000, 3_001], 'a')]), 'string');
+  });
+});
+
+describe('the check of a share', () => {
+  const on = ([call, end]: Times, effect: ShareEffect): StepOf<ShareEffect> => {
+    return { who: alice, call, end, effect };
+  };
+  const set = (times: Times, access: 'read' | 'write', isNew?: boolean) =>
+    on(times, { kind: 'set', access, isNew });
+  const ends = (times: Times, existed?: boolean) => on(times, { kind: 'end', existed });
+  const shows = (times: Times, ...states: ('none' | 'read' | 'write')[]) =>
+    on(times, { kind: 'see', states });
+  const isRight = (...steps: StepOf<ShareEffect>[]) =>
+    assert.equal(checkAgainst(shareRegister, steps), undefined);
+  const isWrong = (...steps: StepOf<ShareEffect>[]) =>
+    assert.equal(typeof checkAgainst(shareRegister, steps), 'string');
+
+  it('requires every request that begins after a change to apply it', () => {
+    isRight(set([0, 1], 'read', true), shows([2, 3], 'read', 'write'));
+    isWrong(set([0, 1], 'read', true), shows([2, 3], 'none'));
+    isWrong(set([0, 1], 'read', true), shows([2, 3], 'write'));
+    isRight(set([0, 1], 'read', true), ends([2, 3], true), shows([4, 5], 'none'));
+    isWrong(set([0, 1], 'read', true), ends([2, 3], true), shows([4, 5], 'read', 'write'));
+    isWrong(set([0, 1], 'write', true), set([2, 3], 'read', false), shows([4, 5], 'write'));
+    isWrong(shows([0, 1], 'read'), set([2, 3], 'read', true));
+  });
+
+  it('lets concurrent requests see either state, but none again after a newer one', () => {
+    isRight(set([0, 9], 'read', true), shows([1, 2], 'none'), shows([3, 4], 'read'));
+    isWrong(set([0, 9], 'read', true), shows([1, 2], 'read'), shows([3, 4], 'none'));
+    // The second change must come last, although it could have been first too.
+    isRight(set([0, 3], 'read', true), set([1, 9], 'read', false), set([4, 5], 'write', false));
+    isRight(
+      set([0, 1], 'read', true),
+      set([2, 9], 'read', false),
+      set([3, 8], 'write', false),
+      shows([10, 11], 'read'),
+    );
+  });
+
+  it('compares whether a share is new, and whether there was one to end', () => {
+    isWrong(set([0, 1], 'read', false));
+    isWrong(set([0, 1], 'read', true), set([2, 3], 'write', true));
+    isWrong(ends([0, 1], true));
+    isWrong(set([0, 1], 'read', true), ends([2, 3], false));
+    isWrong(set([0, 1], 'read', true), ends([2, 5], true), ends([3, 6], true));
+  });
+
+  it('allows an unknown change to take effect late or never, but once', () => {
+    isRight(set([0, never], 'read'), shows([5, 6], 'none'), shows([7, 8], 'read'));
+    isRight(set([0, 1], 'read', true), ends([2, never]), shows([5, 6], 'read'));
+    isWrong(set([0, never], 'read'), shows([5, 6], 'read'), shows([7, 8], 'none'));
+    isWrong(set([0, never], 'read'), ends([1, 2], true), shows([3, 4], 'read'));
   });
 });
 

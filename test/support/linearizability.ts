@@ -1,7 +1,7 @@
 /**
- * Decides whether the operations on one plant are linearizable: each could have happened at an instant between
- * its request and its response. Plants are checked separately, because linearizability is local (Herlihy and
- * Wing, 1990).
+ * Decides whether the operations on one object are linearizable: each could have happened at an instant between
+ * its request and its response. Plants and shares are checked separately, because linearizability is local (Herlihy
+ * and Wing, 1990).
  *
  * The algorithm is that of Wing and Gong ("Testing and Verifying Concurrent Objects", 1993), with the
  * memoization of Lowe ("Testing for linearizability", 2017).
@@ -29,14 +29,24 @@ export type Effect =
   /** A read, or a delete with a 404 response. With a tag, a plant with another tag counts as missing. */
   | { readonly kind: 'see'; readonly content: Content | undefined; readonly tag?: string };
 
-/** The part of one operation that concerns one plant. Times are of one monotonic clock. */
-export interface Step {
+/** The part of one operation that concerns one object. Times are of one monotonic clock. */
+export interface StepOf<E> {
   readonly who: Person;
   /** When the request was sent. */
   readonly call: number;
   /** When the response arrived. Infinity if the outcome is unknown: the step takes effect later or never. */
   readonly end: number;
-  readonly effect: Effect;
+  readonly effect: E;
+}
+export type Step = StepOf<Effect>;
+
+/** What an object does. States are compared by identity. */
+export interface Specification<S, E> {
+  readonly initial: S;
+  /** Whether the step leaves every state unchanged. */
+  isRead(effect: E): boolean;
+  /** The state after the step; undefined if the step cannot happen in this state. */
+  apply(step: StepOf<E>, state: S): S | undefined;
 }
 
 /** The plant, or whether the store has ever held one with this id. */
@@ -49,32 +59,43 @@ export type Verdict = undefined | string;
 const maxConfigurations = 1_000_000;
 
 /** A partial order of the steps, and the state that it leads to. */
-interface Configuration {
+interface Configuration<S> {
   /** All known steps before this index are done. */
   first: number;
   /** Known steps after `first` that are done too. */
   done: ReadonlySet<number>;
   /** Unknown steps that took effect. */
   taken: ReadonlySet<number>;
-  state: State;
+  state: S;
 }
 
 /** Checks the steps of one plant, given in any order. The plant must not have existed before. */
 export function check(steps: readonly Step[]): Verdict {
+  return checkAgainst(plant, steps);
+}
+
+/** Checks the steps of one object, given in any order. */
+export function checkAgainst<S, E>(
+  specification: Specification<S, E>,
+  steps: readonly StepOf<E>[],
+): Verdict {
+  const { initial } = specification;
   const known = steps.filter(({ end }) => end !== Infinity).toSorted((a, b) => a.call - b.call);
   const unknown = steps.filter(({ end }) => end === Infinity);
-  const numbers = new Map<State, number>();
+  const numbers = new Map<S, number>();
   const visited = new Set<string>();
-  const stack: Configuration[] = [{ first: 0, done: new Set(), taken: new Set(), state: 'never' }];
+  const stack: Configuration<S>[] = [
+    { first: 0, done: new Set(), taken: new Set(), state: initial },
+  ];
   let farthest = 0;
 
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    const { configuration, candidates, minEnd } = settleReads(known, next);
+    const { configuration, candidates, minEnd } = settleReads(specification, known, next);
     const { first, done, taken, state } = configuration;
     if (first === known.length) return undefined;
     farthest = Math.max(farthest, first);
 
-    const push = (found: Configuration) => {
+    const push = (found: Configuration<S>) => {
       const key = keyOf(found, numbers);
       if (visited.has(key)) return;
       if (visited.size === maxConfigurations)
@@ -85,12 +106,12 @@ export function check(steps: readonly Step[]): Verdict {
     // Unknown steps are pushed first, and so tried last: most of them never took effect.
     unknown.forEach((step, at) => {
       if (taken.has(at) || step.call > minEnd) return;
-      const after = apply(step, state);
+      const after = specification.apply(step, state);
       if (after === undefined || after === state) return;
       push({ first, done, taken: new Set(taken).add(at), state: after });
     });
     for (const at of candidates.toReversed()) {
-      const after = apply(known[at] as Step, state); // the index is in range
+      const after = specification.apply(known[at] as StepOf<E>, state); // the index is in range
       if (after !== undefined) push({ first, done: new Set(done).add(at), taken, state: after });
     }
   }
@@ -98,19 +119,23 @@ export function check(steps: readonly Step[]): Verdict {
 }
 
 /**
- * Takes every possible next step that leaves the state unchanged: this excludes no later order. Also returns
+ * Takes every possible next step that leaves every state unchanged: this excludes no later order. Also returns
  * the other possible next steps, and the earliest end of one of them: steps that were called after it come
  * later.
  */
-function settleReads(known: readonly Step[], { first, done: before, taken, state }: Configuration) {
+function settleReads<S, E>(
+  specification: Specification<S, E>,
+  known: readonly StepOf<E>[],
+  { first, done: before, taken, state }: Configuration<S>,
+) {
   const done = new Set(before);
   const candidates: number[] = [];
   let minEnd = Infinity;
   for (let at = first; at < known.length; at++) {
     if (done.has(at)) continue;
-    const step = known[at] as Step; // the index is in range
+    const step = known[at] as StepOf<E>; // the index is in range
     if (step.call > minEnd) break;
-    if (apply(step, state) === state) {
+    if (specification.isRead(step.effect) && specification.apply(step, state) === state) {
       done.add(at);
     } else {
       candidates.push(at);
@@ -121,24 +146,29 @@ function settleReads(known: readonly Step[], { first, done: before, taken, state
   return { configuration: { first, done, taken, state }, candidates, minEnd };
 }
 
-/** The state after the step; undefined if the step cannot happen in this state. */
+const plant: Specification<State, Effect> = {
+  initial: 'never',
+  isRead: ({ kind }) => kind === 'taken' || kind === 'see',
+  apply,
+};
+
 function apply({ who, effect }: Step, state: State): State | undefined {
-  const plant = typeof state === 'string' ? undefined : state;
-  const isSeen = plant !== undefined && (who.isManager || plant.owner === who.name);
+  const held = typeof state === 'string' ? undefined : state;
+  const isSeen = held !== undefined && (who.isManager || held.owner === who.name);
   switch (effect.kind) {
     case 'create':
-      return plant === undefined ? stateOf(effect.content, who) : undefined;
+      return held === undefined ? stateOf(effect.content, who) : undefined;
     case 'assign':
       return state === 'never' ? stateOf(effect.content, who) : undefined;
     case 'taken':
-      return plant === undefined ? undefined : state;
+      return held === undefined ? undefined : state;
     case 'delete':
       return isSeen ? 'gone' : undefined;
     case 'see': {
       const { content, tag } = effect;
-      const counts = isSeen && (tag === undefined || plant.content.tag === tag);
+      const counts = isSeen && (tag === undefined || held.content.tag === tag);
       if (!counts) return content === undefined ? state : undefined;
-      const seen = plant.content;
+      const seen = held.content;
       return content?.name === seen.name && content.tag === seen.tag ? state : undefined;
     }
   }
@@ -155,7 +185,10 @@ function stateOf(content: Content, { name: owner }: Person): State {
   return state;
 }
 
-function keyOf({ first, done, taken, state }: Configuration, numbers: Map<State, number>): string {
+function keyOf<S>(
+  { first, done, taken, state }: Configuration<S>,
+  numbers: Map<S, number>,
+): string {
   const number = numbers.get(state) ?? numbers.size;
   numbers.set(state, number);
   const sorted = (set: ReadonlySet<number>) => [...set].toSorted((a, b) => a - b).join();
@@ -163,7 +196,7 @@ function keyOf({ first, done, taken, state }: Configuration, numbers: Map<State,
 }
 
 /** The step that fits nowhere, and the steps around it. */
-function around(steps: readonly Step[], stuck: Step | undefined): string {
+function around<E>(steps: readonly StepOf<E>[], stuck: StepOf<E> | undefined): string {
   const call = stuck?.call ?? 0;
   const sorted = steps.toSorted((a, b) => a.call - b.call);
   const at = sorted.findIndex((step) => step === stuck);
@@ -173,7 +206,7 @@ function around(steps: readonly Step[], stuck: Step | undefined): string {
     .join('\n');
 }
 
-function describe({ who, call, end, effect }: Step, zero: number): string {
+function describe<E>({ who, call, end, effect }: StepOf<E>, zero: number): string {
   const time = (at: number) => (at === Infinity ? 'unknown' : (at - zero).toFixed(3));
   return `${time(call)} to ${time(end)} ${who.name}: ${JSON.stringify(effect)}`;
 }

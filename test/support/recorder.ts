@@ -13,9 +13,7 @@ export interface User extends Person {
   token: string;
 }
 
-export interface Load {
-  /** Each connection uses a random address. */
-  addresses: readonly string[];
+export interface Load extends Network {
   /** Part of every name, so that a plant of another store is detected. */
   store: string;
   /** Users of the store, which must be empty and not in use by others. */
@@ -25,10 +23,15 @@ export interface Load {
   ballast: number;
   /** Responses to wait for. */
   operations: number;
+  signal: AbortSignal;
+}
+
+export interface Network {
+  /** Each connection uses a random address. */
+  addresses: readonly string[];
   random: Random;
   /** Counts responses by kind. */
   count: (kind: string) => void;
-  signal: AbortSignal;
 }
 
 /** Returns an integer from 0 to `bound - 1`. */
@@ -103,7 +106,7 @@ export async function record(load: Load): Promise<Operation[]> {
     for (let at = 1; at <= load.ballast; at++) {
       // Escaping doubles the quotes, so this is about 600 characters of JSON.
       const content = { name: `${store} ballast ${at} ${'"'.repeat(160)}`, tag: '"'.repeat(100) };
-      append(await client.send(user, { kind: 'create', wanted: sharedIds + at, content }));
+      append(await send(client, load, user, { kind: 'create', wanted: sharedIds + at, content }));
     }
   }
 
@@ -113,7 +116,7 @@ export async function record(load: Load): Promise<Operation[]> {
     using client = new Client(load);
     while (known < operations && !signal.aborted) {
       const user = users[random(users.length)] as User; // the index is in range
-      const operation = await client.send(user, anyRequest());
+      const operation = await send(client, load, user, anyRequest());
       append(operation);
       if (operation !== undefined && isKnown(operation)) known++;
     }
@@ -124,42 +127,69 @@ export async function record(load: Load): Promise<Operation[]> {
   for (const user of users) {
     let list: Operation | undefined;
     while (list === undefined && !signal.aborted) {
-      list = await client.send(user, { kind: 'list', after: 0, limit: undefined, tag: undefined });
+      list = await send(client, load, user, {
+        kind: 'list',
+        after: 0,
+        limit: undefined,
+        tag: undefined,
+      });
     }
     append(list);
   }
   return history;
 }
 
+/** Undefined if the request failed without an effect. */
+async function send(
+  client: Client,
+  { count }: Network,
+  user: User,
+  request: Request,
+): Promise<Operation | undefined> {
+  const sent = await client.exchange(bytesOf(user.token, request));
+  if (sent === undefined) return undefined;
+  const { response, failure, call, end } = sent;
+  const exchange = exchangeOf(request, response, failure);
+  count(exchange === undefined || exchange.kind.startsWith('lost') ? failure : exchange.kind);
+  const who = { name: user.name, isManager: user.isManager };
+  return exchange && { who, call, end, exchange };
+}
+
+/** A response, and the times of the request and the response. */
+export interface Sent {
+  /** Undefined if the response or a part of it is lost. */
+  response: RawAnswer | undefined;
+  /** Why the request failed; empty if it did not. */
+  failure: string;
+  call: number;
+  end: number;
+}
+
 /** Sends one request at a time, and reuses its connection if possible. */
-class Client implements Disposable {
-  readonly #load: Load;
+export class Client implements Disposable {
+  readonly #network: Network;
   #connection: Connection | undefined;
   #requestsLeft = 0;
 
-  constructor(load: Load) {
-    this.#load = load;
+  constructor(network: Network) {
+    this.#network = network;
   }
 
-  /** Undefined if the request failed without an effect. */
-  async send(user: User, request: Request): Promise<Operation | undefined> {
-    const { count } = this.#load;
+  /** Undefined if there is no connection. Pauses after a failure. */
+  async exchange(bytes: string): Promise<Sent | undefined> {
     const connection = await this.#connect();
     if (connection === undefined) {
-      count('no connection');
+      this.#network.count('no connection');
       await pause(pauseMs);
       return undefined;
     }
     const call = performance.now();
-    const response = await this.#exchange(connection, bytesOf(user.token, request));
+    const response = await this.#exchange(connection, bytes);
     const end = performance.now();
     if (response === undefined || response.isLast) this.#drop();
     const failure = failureOf(response);
-    const exchange = exchangeOf(request, response, failure);
-    count(exchange === undefined || exchange.kind.startsWith('lost') ? failure : exchange.kind);
     if (failure !== '') await pause(pauseMs);
-    const who = { name: user.name, isManager: user.isManager };
-    return exchange && { who, call, end, exchange };
+    return { response, failure, call, end };
   }
 
   [Symbol.dispose](): void {
@@ -174,7 +204,7 @@ class Client implements Disposable {
   async #connect(): Promise<Connection | undefined> {
     if (this.#requestsLeft-- <= 0 || this.#connection?.socket.destroyed === true) this.#drop();
     if (this.#connection !== undefined) return this.#connection;
-    const { addresses, random } = this.#load;
+    const { addresses, random } = this.#network;
     const connection = new Connection(addresses[random(addresses.length)] ?? '');
     try {
       await once(connection.socket, 'connect');
@@ -224,7 +254,6 @@ function bytesOf(token: string, request: Request): string {
   }
 }
 
-/** Why the request failed; empty if it did not. */
 function failureOf(response: RawAnswer | undefined): string {
   if (response === undefined) return 'no response';
   if (response.status !== 503) return '';
