@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Client } from 'pg';
+import { scopes } from '../../src/access.ts';
+import { decodeSchema } from '../../src/migrations.ts';
 import { newestVersion } from '../../src/postgres/migrate.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { addToken, call, startApp } from '../support/app.ts';
@@ -136,15 +138,22 @@ describe('PostgreSQL: the service', () => {
       return (json as { name: string }[]).map(({ name }) => name);
     };
     await create(0, 'before');
+    // Bob's plants are never seen unless he shares, which he does after the backup.
+    const bob = await apps[0].token('bob', { scopes });
+    await apps[0].call('POST', '/plants', { token: bob, json: { name: 'shared' } });
     await query(
       database.url,
       'CREATE TABLE old_stores AS TABLE plant_store.stores; CREATE TABLE old_plants AS TABLE plant_store.plants',
     );
+    await apps[0].call('PUT', '/shares/alice', { token: bob, json: { access: 'read' } });
     await create(0, 'after');
-    assert.deepEqual(await names(0), ['before', 'after']); // and keeps it
+    for (const app of [0, 1] as const)
+      // and keeps it
+      assert.deepEqual(await names(app), ['before', 'shared', 'after']);
     await query(
       database.url,
       `BEGIN; DELETE FROM plant_store.plants; INSERT INTO plant_store.plants TABLE old_plants;
+       DELETE FROM plant_store.shares;
        UPDATE plant_store.stores SET (version, writer, grants, last_id) =
          (SELECT version, writer, grants, last_id FROM old_stores); COMMIT`,
     );
@@ -176,7 +185,8 @@ for (const isolation of ['read committed', 'serializable'])
     t.after(() => Promise.all(replicas.map((one) => one[Symbol.asyncDispose]())));
     await Promise.all(replicas.map((one) => one.open()));
     const [row] = await query(database.url, 'SELECT version, holder FROM plant_store.migrations');
-    assert.deepEqual(row, { version: newestVersion, holder: '' });
+    const { version, holder } = row as { version: number; holder: string };
+    assert.deepEqual([decodeSchema(version).version, holder], [newestVersion, '']);
     await Promise.all(replicas.map((one, at) => addToken(one, `user ${at % 3}`)));
     const users = await query(database.url, 'SELECT name FROM plant_store.users ORDER BY name');
     assert.deepEqual(users, [{ name: 'user 0' }, { name: 'user 1' }, { name: 'user 2' }]);
