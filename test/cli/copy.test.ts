@@ -27,6 +27,8 @@ describe('copy', () => {
     const alice = await addToken(opened, 'alice');
     await opened[Symbol.asyncDispose]();
     const { address } = await serve(t, [], { env: { PLANT_STORE_DATABASE: middle.url } });
+    const shared = await call(`${address}/plants?limit=1`, 'GET', { token });
+    assert.deepEqual(shared.json, [{ name: 'Plant é 𝒳 "0" \\', tag: 'bed 0' }]);
     const created = await call(`${address}/plants`, 'POST', { token, json: { name: 'new' } });
     assert.equal(created.headers.get('location'), `/plants/${3 * (plants - 1) + 2}`);
     const page = await call(`${address}/plants?limit=1&fields=id,name,tag`, 'GET', {

@@ -38,6 +38,14 @@ export async function sourceOf(
   await addToken(opened, 'bob', { role: 'manager', scopes: ['plants:read'], expiresAtMs: 5 });
   await addToken(opened, 'alice', { store: 'elsewhere' });
   await addToken(opened, 'zoë', { store: 'élan' });
+  const { store = 0 } = await opened.findNames({ store: 'main', user: 'alice' });
+  for (const [at, owner] of ['bob', 'alice'].entries()) {
+    for (let other = 0; other < 20; other++) {
+      const access = other % 2 === 0 ? 'read' : 'write';
+      await opened.share(store, { owner, user: `friend é 𝒳 ${other}`, access }, at * 5 - other);
+    }
+  }
+  await opened.share(store, { owner: 'alice', user: 'carol', access: 'read' }, 0);
   const [first] = await opened.listTokens({ limit: 1 });
   await opened.revokeToken(first?.id ?? '', 7);
   return database;

@@ -8,6 +8,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it } from 'node:test';
+import { scopes } from '../../src/access.ts';
 import { call, type Answer } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
@@ -51,10 +52,16 @@ it('returns 503 if the disk is full, keeps acknowledged changes, and resumes onc
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', disk]);
   if (mounted.status !== 0) return t.skip('a small disk cannot be mounted here: it takes root');
   const database = ['--database', `sqlite:${join(disk, 'plants.db')}`];
-  const token = await runOk(['token', 'create', 'alice', ...database]);
+  const token = await runOk(['token', 'create', 'alice', '--scope', scopes.join(), ...database]);
   const filler = join(disk, 'filler');
   writeFileSync(filler, Buffer.alloc(1_000_000));
   const { address } = await serve(t, [...database, '--log-level', 'silent']);
+  const share = (at: number) =>
+    call(`${address}/shares/friend%20${at}`, 'PUT', { token, json: { access: 'read' } });
+  const countShares = async () => {
+    const { json } = await call(`${address}/shares`, 'GET', { token });
+    return (json as { given: unknown[] }).given.length;
+  };
 
   const { acknowledged, refused } = await createUntilRefused(address, token);
   assertHonest(refused, 'storage-full');
@@ -64,7 +71,13 @@ it('returns 503 if the disk is full, keeps acknowledged changes, and resumes onc
   let answer = await remove(acknowledged[removed]);
   for (; answer.status === 204; answer = await remove(acknowledged[removed])) removed++;
   assertHonest(answer, 'storage-full');
+  let shares = 0;
+  for (answer = await share(shares); answer.status === 201; answer = await share(shares)) shares++;
+  assertHonest(answer, 'storage-full');
+  assert.equal(await countShares(), shares);
   writeFileSync(filler, '');
+  assert.equal((await share(shares++)).status, 201);
+  assert.equal(await countShares(), shares);
   assert.equal((await remove(acknowledged[removed++])).status, 204);
   assert.deepEqual(await idsOf(address, token), acknowledged.slice(removed));
 });

@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, realpathSync, rmSync, symlinkSync } from 'node:f
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { scopes } from '../../src/access.ts';
 import type { Plant } from '../../src/plant.ts';
 import { openDatabase } from '../../src/sqlite/database.ts';
 import { call } from '../support/app.ts';
@@ -27,6 +28,9 @@ interface Sent {
   deletedNs?: bigint;
 }
 
+/** A share by the user of the plants, whose name is that of the receiver. */
+type SentShare = Pick<Sent, 'name' | 'createdNs' | 'deleteSentNs' | 'deletedNs'>;
+
 /** The failures to inject with power-cut.c. */
 type Faults = Partial<Record<'POWER_CUT_FAIL' | 'POWER_CUT_LIMIT', string>>;
 
@@ -35,6 +39,8 @@ export interface Machine {
   token: string;
   /** Every plant that was sent, by its name. */
   sent: Map<string, Sent>;
+  /** Every share that was sent, by its receiver. */
+  shares: Map<string, SentShare>;
   serve: (faults?: Faults) => Promise<Service>;
   /** A command that does no more than open the database. */
   migrate: (faults?: Faults) => Promise<Outcome>;
@@ -59,21 +65,23 @@ export async function machine(t: TestContext): Promise<Machine | undefined> {
   mkdirSync(folder);
   const env = { LD_PRELOAD: library, POWER_CUT_FOLDER: folder, POWER_CUT_LOG: log };
   const url = `sqlite:${join(folder, 'plants.db')}`;
-  const token = await runOk(['token', 'create', 'alice', '--database', url], { env });
+  const create = ['token', 'create', 'alice', '--scope', scopes.join(), '--database', url];
+  const token = await runOk(create, { env });
   const link = join(place, 'link.db'); // SQLite puts its WAL beside the file and not beside a link to it
   symlinkSync(join(folder, 'plants.db'), link);
   return {
     token,
     sent: new Map(),
+    shares: new Map(),
     serve: (faults) => serve(t, ['--database', `sqlite:${link}`], { env: { ...env, ...faults } }),
     migrate: (faults) => run(['migrate', '--database', url], { env: { ...env, ...faults } }),
     events: () => readLog(log),
   };
 }
 
-/** Creates plants and deletes some of them, until `count` were created or the service is gone. */
+/** Creates plants, shares, and deletes some of them, until `count` were created or the service is gone. */
 export async function work(
-  { sent, token }: Machine,
+  { sent, shares, token }: Machine,
   { address }: Service,
   count: number,
   clients = 4,
@@ -81,6 +89,19 @@ export async function work(
   let left = count;
   const request = (method: string, path: string, json?: object) =>
     call(address + path, method, { token, ...(json && { json }) }).catch(() => undefined);
+
+  async function share(name: string, isEnded: boolean): Promise<void> {
+    const sentShare: SentShare = { name };
+    shares.set(name, sentShare);
+    const path = `/shares/${encodeURIComponent(name)}`;
+    const given = await request('PUT', path, { access: 'read' });
+    if (given?.status !== 201) return;
+    sentShare.createdNs = process.hrtime.bigint();
+    if (!isEnded) return;
+    sentShare.deleteSentNs = process.hrtime.bigint();
+    const ended = await request('DELETE', path);
+    if (ended?.status === 204) sentShare.deletedNs = process.hrtime.bigint();
+  }
 
   async function client(): Promise<void> {
     while (left-- > 0) {
@@ -96,6 +117,7 @@ export async function work(
       if (created.status !== 201) continue;
       plant.createdNs = process.hrtime.bigint();
       plant.id = (created.json as { id: number }).id;
+      if (number % 4 === 0) await share(`friend ${number}`, number % 8 === 0);
       if (number % 3 !== 0) continue;
       plant.deleteSentNs = process.hrtime.bigint();
       const deleted = await request('DELETE', `/plants/${plant.id}`);
@@ -177,7 +199,7 @@ export async function faultsOf(
       const isServed = random() < served / count;
       const fault =
         (isServed ? await faultServed(t, its, image, cutNs) : undefined) ??
-        faultOf(image, its.sent.values(), cutNs);
+        faultOf(image, its, cutNs);
       if (fault !== undefined) faults.push(`cut after event ${at + 1} (seed ${seed}): ${fault}`);
     }
   }
@@ -207,15 +229,16 @@ async function faultServed(t: TestContext, its: Machine, folder: string, cutNs: 
   return expected.some((one) => Number(one.id) >= id) ? `${id} is assigned again` : undefined;
 }
 
-function faultOf(folder: string, sent: Iterable<Sent>, cutNs: bigint): string | undefined {
+function faultOf(folder: string, its: Machine, cutNs: bigint): string | undefined {
   const before = (ns: bigint | undefined) => ns !== undefined && ns < cutNs;
   const path = join(folder, 'plants.db');
   if (!existsSync(path)) {
-    return [...sent].some(({ createdNs }) => before(createdNs))
+    return its.sent.values().some(({ createdNs }) => before(createdNs))
       ? 'there is no database'
       : undefined;
   }
   const found = new Map<unknown, unknown>();
+  const foundShares = new Set<unknown>();
   let lastId: number;
   try {
     using database = openDatabase(path, { create: false });
@@ -224,12 +247,22 @@ function faultOf(folder: string, sent: Iterable<Sent>, cutNs: bigint): string | 
     for (const { id, name, tag } of database.prepare('SELECT id, name, tag FROM plants').all()) {
       found.set(name, `${String(id)} ${String(tag)}`);
     }
+    for (const share of database.prepare('SELECT user_name FROM shares').all()) {
+      foundShares.add(share['user_name']);
+    }
     lastId = Number(database.prepare('SELECT max(last_id) AS last FROM stores').get()?.['last']);
   } catch (error) {
     return `damaged: ${String(error)}`;
   }
   const faults: string[] = [];
-  for (const { id, name, tag, createdNs, deleteSentNs, deletedNs } of sent) {
+  for (const { name, createdNs, deleteSentNs, deletedNs } of its.shares.values()) {
+    const isShared = foundShares.delete(name);
+    if (before(createdNs) && !before(deleteSentNs) && !isShared)
+      faults.push(`the share with ${name} is lost`);
+    if (before(deletedNs) && isShared) faults.push(`the share with ${name} is back`);
+  }
+  if (foundShares.size > 0) faults.push(`${foundShares.size} shares were never sent`);
+  for (const { id, name, tag, createdNs, deleteSentNs, deletedNs } of its.sent.values()) {
     if (before(createdNs) && !before(deleteSentNs) && found.get(name) !== `${id} ${tag}`) {
       faults.push(`${id} is lost`);
     }

@@ -103,16 +103,20 @@ describe('restore', { concurrency: 2 }, () => {
     assert.deepEqual(soundIds(path), [1]);
   });
 
-  it('restores plants and tokens of the service', async (t) => {
+  it('restores plants, tokens and shares of the service, and ends later shares', async (t) => {
     const { path, url } = databaseFile(t);
     const token = await fill(path, 3);
     const backup = join(tempFolder(t), 'backup.db');
+    await runOk(['share', 'alice', 'bob', 'read', '--database', url]);
     await runOk(['backup', backup, '--database', url]);
+    await runOk(['share', 'alice', 'carol', 'read', '--database', url]);
     const target = databaseFile(t);
     await runOk(['restore', backup, '--database', target.url]);
     const { address } = await serve(t, ['--database', target.url]);
     const { text } = await call(`${address}/plants?fields=id`, 'GET', { token });
     assert.equal(text, '[{"id":1},{"id":2},{"id":3}]');
+    const shares = await call(`${address}/shares`, 'GET', { token });
+    assert.deepEqual(shares.json, { given: [{ user: 'bob', access: 'read' }], received: [] });
     const json = { name: 'Monstera' };
     const { headers } = await call(`${address}/plants`, 'POST', { token, json });
     assert.equal(headers.get('location'), '/plants/4');

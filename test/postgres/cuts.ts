@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
+import { scopes } from '../../src/access.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { startApp } from '../support/app.ts';
 import { ledger } from '../support/ledger.ts';
@@ -18,9 +19,9 @@ const users = 6;
 export async function survivesCuts(t: TestContext, cuts: number): Promise<Record<string, number>> {
   const { url, proxy } = await databaseBehindProxy(t);
   const app = await startApp(t, { open: async () => new PostgresStorage(url) });
-  const token = await app.token('maria', { role: 'manager' });
+  const token = await app.token('maria', { role: 'manager', scopes });
 
-  const book = ledger([app.address], token);
+  const book = ledger([app.address], token, { isSharing: true });
   await book.begin();
   proxy.bytesToLive = () => Math.ceil(Math.random() * maxBytesToLive);
   proxy.cutAll();

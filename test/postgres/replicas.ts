@@ -4,6 +4,7 @@
  */
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { scopes } from '../../src/access.ts';
 import { runOk, serve, type Service } from '../support/command.ts';
 import { ledger } from '../support/ledger.ts';
 import { until } from '../support/until.ts';
@@ -38,7 +39,8 @@ export async function survives(
   inject: (faults: Faults) => Promise<void>,
 ): Promise<Record<string, number>> {
   const env = { PLANT_STORE_DATABASE: database, PLANT_STORE_LOG_LEVEL: 'silent' };
-  const token = await runOk(['token', 'create', 'maria', '--role', 'manager'], { env });
+  const manager = ['maria', '--role', 'manager', '--scope', scopes.join()];
+  const token = await runOk(['token', 'create', ...manager], { env });
   // In a store of its own, which the ledger does not check.
   const probe = await runOk(['token', 'create', 'probe', '--store', 'probe'], { env });
   const starts = Array.from({ length: count }, () => serve(t, [], { env }));
@@ -46,7 +48,7 @@ export async function survives(
   const replicas = services.map(({ address }) => address);
   const addresses = inFront === undefined ? replicas : [await inFront(replicas)];
 
-  const book = ledger(addresses, token);
+  const book = ledger(addresses, token, { isSharing: true });
   await book.begin();
   let isRunning = true;
   const work = Array.from({ length: users }, (_, user) => book.work(user + 1, () => isRunning));

@@ -3,7 +3,13 @@
  * is consistent with them.
  */
 import assert from 'node:assert/strict';
+import type { ShareAccess } from '../../src/access.ts';
 import { call } from './app.ts';
+import { shareLedger } from './share-ledger.ts';
+
+interface Shares {
+  given: { user: string; access: ShareAccess }[];
+}
 
 /** The expected state of a plant. */
 type State = 'present' | 'absent' | 'unknown';
@@ -13,7 +19,7 @@ export interface Ledger {
   begin(): Promise<void>;
   /** Sends one request at a time for as long as `isRunning`. */
   work(user: number, isRunning: () => boolean): Promise<void>;
-  /** Throws if a plant is missing or unexpected. */
+  /** Throws if a plant or share is missing or unexpected. */
   check(): Promise<void>;
   /** Responses by status and kind of problem. */
   counts: Record<string, number>;
@@ -25,9 +31,14 @@ const idsPerUser = 1_000_000_000;
 
 /**
  * Each request goes to a random one of `addresses`, which are replicas or balancers. `token` is a manager's, in
- * a store that is not used otherwise.
+ * a store that is not used otherwise. With `isSharing`, the users also share, which takes the scope `shares:write`.
  */
-export function ledger(addresses: readonly string[], token: string): Ledger {
+export function ledger(
+  addresses: readonly string[],
+  token: string,
+  { isSharing } = { isSharing: false },
+): Ledger {
+  const shares = shareLedger();
   const states = new Map<string, State>();
   const counts: Record<string, number> = {};
 
@@ -92,6 +103,7 @@ export function ledger(addresses: readonly string[], token: string): Ledger {
       for (let turn = 1; isRunning(); turn++) {
         const name = `${user} ${turn}`;
         const path = await create(name, turn % 3 === 0 ? idsPerUser * user + turn : undefined);
+        if (isSharing) await shares.change(user, turn, send);
         if (path === undefined) continue;
         await find(name, path);
         if (turn % 2 === 0) await remove(name, path);
@@ -120,6 +132,9 @@ export function ledger(addresses: readonly string[], token: string): Ledger {
         [],
         'no plant is listed that was not sent',
       );
+      if (!isSharing) return;
+      const { json } = await call(`${addresses[0]}/shares`, 'GET', { token });
+      shares.check((json as Shares).given);
     },
   };
 }
