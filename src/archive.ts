@@ -14,10 +14,10 @@ export type Table = (typeof tables)[number];
  * The columns of a row, key columns first. `columns` in archive.ts of each engine lists them in the same order;
  * test/archive.test.ts fails if a column of either engine is missing there.
  *   stores  store number, name, the largest id that it has ever held
- *   users   store, user number, name, role
+ *   users   store, user number, name, role, and the time of removal, in ms
  *   plants  store, id, owner, tag, name
  *   shares  store, owner, name of the user, access, and the time of addition, in ms
- *   tokens  hash, store, user, scopes, label, and the times of creation, expiry and revocation, in ms
+ *   tokens  hash, store, user, scopes, label, and the times of creation, expiry, revocation and last use, in ms
  */
 export type Row = readonly (string | number | Uint8Array | null)[];
 

@@ -3,6 +3,7 @@
  * log: nothing of a cause ever reaches a client.
  */
 import { maxId } from './ids.ts';
+import { maxActiveTokens } from './own-tokens.ts';
 import { maxGivenShares } from './share-storage.ts';
 
 export type ProblemKind =
@@ -14,9 +15,11 @@ export type ProblemKind =
   | 'method-not-allowed'
   | 'request-timeout'
   | 'share-not-found'
+  | 'token-not-found'
   | 'id-taken'
   | 'ids-exhausted'
   | 'too-many-shares'
+  | 'too-many-tokens'
   | 'body-too-large'
   | 'unsupported-media-type'
   | 'expectation-failed'
@@ -118,6 +121,21 @@ export function tooManyShares(): Problem {
   return new Problem(
     'too-many-shares',
     `You share with ${maxGivenShares} users, which is the maximum. End a share first.`,
+  );
+}
+
+/** The same for a token of another user and for one that does not exist. */
+export function tokenNotFound(): Problem {
+  return new Problem(
+    'token-not-found',
+    'You have no token with this id. "GET /tokens" lists your tokens.',
+  );
+}
+
+export function tooManyTokens(): Problem {
+  return new Problem(
+    'too-many-tokens',
+    `You have ${maxActiveTokens} active tokens or more, which is the maximum. Revoke one that you do not need.`,
   );
 }
 

@@ -1,6 +1,7 @@
 import type { IdentityStorage } from './identity-storage.ts';
 import type { PlantStorage } from './plant-storage.ts';
 import type { ShareStorage } from './share-storage.ts';
+import type { UserStorage } from './user-storage.ts';
 
 /**
  * Stores plants, tokens and shares. The promises of the service depend on what is specified here, and
@@ -32,7 +33,8 @@ import type { ShareStorage } from './share-storage.ts';
  *
  * Disposal waits for what is in progress and releases all resources. Call nothing afterwards.
  */
-export interface Storage extends PlantStorage, IdentityStorage, ShareStorage, AsyncDisposable {
+export interface Storage
+  extends PlantStorage, IdentityStorage, ShareStorage, UserStorage, AsyncDisposable {
   /** Resolves if the storage can respond. */
   check(): Promise<void>;
 }

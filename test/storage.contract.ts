@@ -587,6 +587,7 @@ const record = {
   createdAtMs: 1_000,
   expiresAtMs: undefined,
   revokedAtMs: undefined,
+  lastUsedAtMs: undefined,
 };
 
 async function caller(

@@ -22,6 +22,7 @@ export const columns: Record<Table, readonly Column[]> = {
     ['id', 'bigint'],
     ['name', 'text'],
     ['role', 'text'],
+    ['removed_at', 'bigint'],
   ],
   tokens: [
     ['hash', 'bytea'],
@@ -32,6 +33,7 @@ export const columns: Record<Table, readonly Column[]> = {
     ['created_at', 'bigint'],
     ['expires_at', 'bigint'],
     ['revoked_at', 'bigint'],
+    ['last_used_at', 'bigint'],
   ],
   plants: [
     ['store', 'bigint'],

@@ -44,6 +44,7 @@ const openBackoffMs = 100;
 
 const begin: Statement = { name: 'begin', text: 'BEGIN' };
 const commit: Statement = { name: 'commit', text: 'COMMIT' };
+const rollback: Statement = { name: 'rollback', text: 'ROLLBACK' };
 
 export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
 
@@ -126,22 +127,41 @@ export class Pool {
     return (await this.#change(whole, { canRepeat: false })).slice(1, -1);
   }
 
+  /** Runs `first`, and then in the same transaction what `then` returns for their rows. All can be repeated. */
+  async transactInTwo(
+    first: readonly BoundStatement[],
+    then: (rows: Row[][]) => readonly BoundStatement[],
+  ): Promise<void> {
+    await this.#changeWith(async (connection) => {
+      try {
+        const [, ...rows] = await sendAll(connection, [[begin, []], ...first]);
+        await sendAll(connection, [...then(rows), [commit, []]]);
+      } catch (error) {
+        if (!connection.isLost) await connection.query(rollback, []);
+        throw error;
+      }
+    });
+  }
+
   async #change(
     statements: readonly BoundStatement[],
     { canRepeat } = { canRepeat: true },
   ): Promise<Row[][]> {
+    return this.#changeWith((connection) => sendAll(connection, statements), canRepeat);
+  }
+
+  async #changeWith<T>(
+    send: (connection: Connection) => Promise<T>,
+    canRepeat = true,
+  ): Promise<T> {
     let isOutcomeUnknown = false;
-    const send = async (connection: Connection) => {
-      const responses = statements.map(([statement, values]) =>
-        connection.query(statement, values),
-      );
-      return settled(responses).catch((error: unknown) => {
+    const attempt = (connection: Connection) =>
+      send(connection).catch((error: unknown) => {
         isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
         throw isOutcomeUnknown && !canRepeat ? outcomeUnknown(error) : error;
       });
-    };
     try {
-      return await withRetries(() => this.withConnection(send));
+      return await withRetries(() => this.withConnection(attempt));
     } catch (error) {
       throw isOutcomeUnknown ? outcomeUnknown(error) : problemOf(error);
     }
@@ -258,6 +278,13 @@ export class Pool {
     this.#shared = this.#shared.filter((other) => other !== connection);
     this.#onLost();
   }
+}
+
+function sendAll(
+  connection: Connection,
+  statements: readonly BoundStatement[],
+): Promise<Row[][]> {
+  return settled(statements.map(([statement, values]) => connection.query(statement, values)));
 }
 
 /**

@@ -12,9 +12,16 @@ import {
   type WriteAccess,
 } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
-import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
+import type {
+  FoundNames,
+  NewToken,
+  TokenQuery,
+  TokenRecord,
+  TokenUse,
+} from '../identity-storage.ts';
 import { maxId } from '../ids.ts';
 import { firstPageKey, listKind, pageOf } from '../lists.ts';
+import type { OwnToken } from '../own-tokens.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import { Probe } from '../probe.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
@@ -23,6 +30,7 @@ import { decodeSchema } from '../migrations.ts';
 import { Refusal, unfinishedCopy } from '../refusal.ts';
 import type { Share, ShareEnds, SharesOfUser } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
+import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
 import { scan, stepOf, type ScanStep } from '../scan.ts';
 import { parseAddress } from './address.ts';
 import { distribute, refuseUnsafeWorkers } from './citus.ts';
@@ -56,7 +64,9 @@ import {
 } from './plants.ts';
 import { Pool, settled } from './pool.ts';
 import { Shares } from './shares.ts';
+import { OwnTokens } from './own-tokens.ts';
 import { Tokens } from './tokens.ts';
+import { Users } from './users.ts';
 import { Freshness } from './freshness.ts';
 import { Writer } from './writer.ts';
 
@@ -88,6 +98,8 @@ export class PostgresStorage implements Storage {
   readonly #freshness: Freshness;
   readonly #writer: Writer;
   readonly #tokens: Tokens;
+  readonly #ownTokens: OwnTokens;
+  readonly #users: Users;
   readonly #shares: Shares;
   readonly #options: OpenOptions;
   readonly #stop = new AbortController();
@@ -103,6 +115,8 @@ export class PostgresStorage implements Storage {
     this.#freshness = new Freshness(this.#pool);
     this.#writer = new Writer(this.#pool, this.#freshness);
     this.#tokens = new Tokens(this.#pool, this.#freshness);
+    this.#ownTokens = new OwnTokens(this.#pool);
+    this.#users = new Users(this.#pool, this.#freshness, this.#tokens);
     this.#shares = new Shares(this.#pool);
   }
 
@@ -261,9 +275,58 @@ export class PostgresStorage implements Storage {
     return this.#tokens.list(query);
   }
 
-  async revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
+  async createOwnToken(by: Grant, token: OwnToken): Promise<boolean> {
     await this.#whenReady();
-    return this.#tokens.revoke(id, revokedAtMs);
+    return this.#ownTokens.create(by, token);
+  }
+
+  async revokeToken(
+    id: string,
+    revokedAtMs: number,
+    owner?: Identity,
+  ): Promise<TokenRecord | undefined> {
+    await this.#whenReady();
+    return this.#tokens.revoke(id, revokedAtMs, owner);
+  }
+
+  async recordUses(uses: readonly TokenUse[]): Promise<void> {
+    await this.#whenReady();
+    return this.#ownTokens.recordUses(uses);
+  }
+
+  async listStores(query: NameQuery): Promise<StoreRecord[]> {
+    await this.#whenReady();
+    return this.#users.listStores(query);
+  }
+
+  async listUsers(store: string, query: NameQuery): Promise<UserRecord[]> {
+    await this.#whenReady();
+    return this.#users.listUsers(store, query);
+  }
+
+  async findUser(store: string, user: string): Promise<FoundUser | undefined> {
+    await this.#whenReady();
+    return this.#users.find(store, user);
+  }
+
+  async countPlants(user: Identity, limit: number): Promise<number> {
+    await this.#whenReady();
+    return this.#users.countPlants(user, limit);
+  }
+
+  async endAccess(user: Identity, revokedAtMs: number, limit: number): Promise<number> {
+    await this.#whenReady();
+    return this.#users.endAccess(user, revokedAtMs, limit);
+  }
+
+  async movePlants(from: Identity, to: number, limit: number): Promise<number> {
+    await this.#whenReady();
+    return this.#users.movePlants(from, to, limit);
+  }
+
+  async removeUser(user: Identity, removedAtMs: number): Promise<boolean> {
+    await this.#whenReady();
+    return this.#users.remove(user, removedAtMs);
   }
 
   async share(store: number, share: Share, sinceMs: number): Promise<boolean> {

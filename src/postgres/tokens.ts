@@ -10,6 +10,7 @@ import {
   formatScopes,
   type Credential,
   type Grant,
+  type Identity,
   type ReceivedShare,
   type Role,
 } from '../access.ts';
@@ -21,7 +22,7 @@ import type { BoundStatement, Pool } from './pool.ts';
 import type { Freshness } from './freshness.ts';
 
 const tokenColumns =
-  'hash, store, user_id, scopes, label, created_at, expires_at, revoked_at' as const;
+  'hash, store, user_id, scopes, label, created_at, expires_at, revoked_at, last_used_at' as const;
 
 type TokenRow = readonly [
   store: number,
@@ -39,6 +40,7 @@ type RecordRow = readonly [
   createdAt: number,
   expiresAt: number | null,
   revokedAt: number | null,
+  lastUsedAt: number | null,
 ];
 
 export const tokenSql = {
@@ -52,9 +54,11 @@ export const tokenSql = {
     'find_store',
     'SELECT store FROM plant_store.store_names WHERE name = $1',
   ),
-  findUser: prepared<readonly [id: number, role: Role]>(
+  findUser: prepared<readonly [id: number, role: Role, isRemoved: boolean]>(
     'find_user',
-    'SELECT id, role FROM plant_store.users WHERE store = $1 AND name = $2',
+    `
+      SELECT id, role, removed_at IS NOT NULL FROM plant_store.users
+      WHERE store = $1 AND name = $2`,
   ),
   nextUser: prepared<readonly [lastUser: number]>(
     'next_user',
@@ -81,6 +85,13 @@ export const tokenSql = {
     `
       INSERT INTO plant_store.users (store, id, name, role) VALUES ($1, $2, $3, $4)
       ON CONFLICT DO NOTHING`,
+  ),
+  // A user who was removed and gets a token again has nothing of the former one.
+  reviveUser: prepared(
+    'revive_user',
+    `
+      UPDATE plant_store.users SET removed_at = NULL, role = $3
+      WHERE store = $1 AND id = $2 AND removed_at IS NOT NULL`,
   ),
   setRole: prepared(
     'set_role',
@@ -117,6 +128,12 @@ export const tokenSql = {
     `
       SELECT ${tokenColumns} FROM plant_store.tokens
       WHERE store = $3 AND hash > $1 ORDER BY hash LIMIT $2`,
+  ),
+  listUser: prepared<RecordRow>(
+    'list_user',
+    `
+      SELECT ${tokenColumns} FROM plant_store.tokens
+      WHERE store = $3 AND user_id = $4 AND hash > $1 ORDER BY hash LIMIT $2`,
   ),
   receivedShares: prepared<ReceivedShare>(
     'shares_in_effect',
@@ -158,7 +175,8 @@ export class Tokens {
     const [found] = await this.#pool.read(tokenSql.findStore, [store]);
     if (found === undefined) return { store: undefined, role: undefined };
     const [row] = await this.#pool.read(tokenSql.findUser, [found[0], user]);
-    return { store: found[0], role: row?.[1] };
+    const [, role, isRemoved = true] = row ?? [];
+    return { store: found[0], role: isRemoved ? undefined : role };
   }
 
   async create({ store, user, role, ...token }: NewToken): Promise<void> {
@@ -175,14 +193,19 @@ export class Tokens {
       expiresAtMs ?? null,
     ];
     if (role === undefined) {
-      await this.#pool.transact([[tokenSql.addToken, values], changeGrantsVersion(storeNumber)]);
+      await this.#pool.transact([
+        changeGrantsVersion(storeNumber),
+        [tokenSql.reviveUser, [storeNumber, userNumber, 'member']],
+        [tokenSql.addToken, values],
+      ]);
       return;
     }
     const change: BoundStatement[] = [
+      [tokenSql.reviveUser, [storeNumber, userNumber, role]],
       [tokenSql.setRole, [storeNumber, userNumber, role]],
       [tokenSql.addToken, values],
     ];
-    await this.#changeGrants(storeNumber, change, async () => {
+    await this.changeGrants(storeNumber, change, async () => {
       const [row] = await this.#pool.read(tokenSql.describeUser, [storeNumber, userNumber]);
       return row?.[2] === role;
     });
@@ -222,20 +245,30 @@ export class Tokens {
     return grant;
   }
 
-  async list({ store, after = '', limit }: TokenQuery): Promise<TokenRecord[]> {
+  async list({ store, user, after = '', limit }: TokenQuery): Promise<TokenRecord[]> {
     const range = [lastHashOf(after), limit];
-    let rows: RecordRow[];
-    if (store === undefined) {
-      rows = await this.#pool.read(tokenSql.listAll, range);
-    } else {
-      const [found] = await this.#pool.read(tokenSql.findStore, [store]);
-      if (found === undefined) return [];
-      rows = await this.#pool.read(tokenSql.listStore, [...range, found[0]]);
-    }
+    const rows =
+      store === undefined
+        ? await this.#pool.read(tokenSql.listAll, range)
+        : await this.#listOf(store, user, range);
     return Promise.all(rows.map((row) => this.#toRecord(row)));
   }
 
-  async revoke(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
+  async #listOf(store: string, user: string | undefined, range: unknown[]): Promise<RecordRow[]> {
+    const [found] = await this.#pool.read(tokenSql.findStore, [store]);
+    if (found === undefined) return [];
+    if (user === undefined) return this.#pool.read(tokenSql.listStore, [...range, ...found]);
+    const [foundUser] = await this.#pool.read(tokenSql.findUser, [...found, user]);
+    if (foundUser === undefined) return [];
+    return this.#pool.read(tokenSql.listUser, [...range, ...found, foundUser[0]]);
+  }
+
+  /** If `owner` is given, revokes only a token of this user. */
+  async revoke(
+    id: string,
+    revokedAtMs: number,
+    owner: Identity | undefined,
+  ): Promise<TokenRecord | undefined> {
     if (!isTokenId(id)) return undefined;
     const range = [Buffer.from(id, 'hex'), lastHashOf(id)];
     const find = async () => {
@@ -244,26 +277,28 @@ export class Tokens {
     };
     const before = await find();
     if (before === undefined) return undefined;
-    const [, store] = before;
+    const [, store, user] = before;
+    if (owner !== undefined && (owner.store !== store || owner.user !== user)) return undefined;
     const record = await this.#toRecord(before); // before the change, so that nothing fails after it
     let revokedAt: number | null | undefined;
-    await this.#changeGrants(store, [[tokenSql.revoke, [...range, revokedAtMs]]], async () => {
-      revokedAt = (await find())?.[7]; // the last of tokenColumns
+    await this.changeGrants(store, [[tokenSql.revoke, [...range, revokedAtMs]]], async () => {
+      revokedAt = (await find())?.[7]; // the position in tokenColumns
       return revokedAt !== null;
     });
     return { ...record, revokedAtMs: revokedAt ?? undefined };
   }
 
   /**
-   * Changes grants and their version in one transaction. On distributed engines, the new version can become
-   * visible before the change. So once the change is visible, the version changes again.
+   * Changes grants and their version in one transaction. The version is first, because it locks the row of the store:
+   * a token is never created from one that is being revoked (own-tokens.ts). On distributed engines, the new version
+   * can become visible before the change. So once the change is visible, the version changes again.
    */
-  async #changeGrants(
+  async changeGrants(
     store: number,
     change: readonly BoundStatement[],
     isVisible: () => Promise<boolean>,
   ): Promise<void> {
-    await this.#pool.transact([...change, changeGrantsVersion(store)]);
+    await this.#pool.transact([changeGrantsVersion(store), ...change]);
     try {
       if (!(await isVisible())) throw new Error('the transaction is not visible on all nodes yet');
       await this.#pool.write(...changeGrantsVersion(store));
@@ -317,7 +352,7 @@ export class Tokens {
   }
 
   async #toRecord(row: RecordRow): Promise<TokenRecord> {
-    const [hash, store, user, scopes, label, createdAtMs, expiresAt, revokedAt] = row;
+    const [hash, store, user, scopes, label, createdAtMs, expiresAt, revokedAt, lastUsedAt] = row;
     const [described] = await this.#pool.read(tokenSql.describeUser, [store, user]);
     const [storeName = '', userName = '', role = 'member'] = described ?? [];
     return {
@@ -330,6 +365,7 @@ export class Tokens {
       createdAtMs,
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
+      lastUsedAtMs: lastUsedAt ?? undefined,
     };
   }
 }

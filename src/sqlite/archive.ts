@@ -8,8 +8,18 @@ import { prepare } from './statement.ts';
 /** All columns except those that are useless in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly string[]> = {
   stores: ['store', 'name', 'last_id'],
-  users: ['store', 'user', 'name', 'role'],
-  tokens: ['hash', 'store', 'user', 'scopes', 'label', 'created_at', 'expires_at', 'revoked_at'],
+  users: ['store', 'user', 'name', 'role', 'removed_at'],
+  tokens: [
+    'hash',
+    'store',
+    'user',
+    'scopes',
+    'label',
+    'created_at',
+    'expires_at',
+    'revoked_at',
+    'last_used_at',
+  ],
   plants: ['store', 'id', 'owner', 'tag', 'name'],
   shares: ['store', 'owner', 'user_name', 'access', 'since'],
 };

@@ -16,16 +16,20 @@ import {
 } from './errors.ts';
 import { SchemaCheck } from './migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './open-file.ts';
+import { OwnTokens } from './own-tokens.ts';
 import { Plants } from './plants.ts';
 import { Shares } from './shares.ts';
 import { Stores } from './stores.ts';
 import { Tokens } from './tokens.ts';
+import { Users } from './users.ts';
 import { Freshness } from './freshness.ts';
 import { nowMs } from './clock.ts';
 
 export interface Tables {
   plants: Plants;
   tokens: Tokens;
+  ownTokens: OwnTokens;
+  users: Users;
   shares: Shares;
 }
 
@@ -201,6 +205,8 @@ export class Connection {
         stores,
         plants: new Plants(database, stores),
         tokens: new Tokens(database, shares),
+        ownTokens: new OwnTokens(database),
+        users: new Users(database, stores),
         shares,
         schema,
         freshness: new Freshness(database, stores, schema),

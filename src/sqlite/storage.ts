@@ -4,14 +4,22 @@
  */
 import type { Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
-import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
+import type {
+  FoundNames,
+  NewToken,
+  TokenQuery,
+  TokenRecord,
+  TokenUse,
+} from '../identity-storage.ts';
 import { firstPageKey, listKind } from '../lists.ts';
+import type { OwnToken } from '../own-tokens.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
 import type { Share, ShareEnds, SharesOfUser } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
+import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
 import { runInSlice } from '../time-slices.ts';
 import { scan } from '../scan.ts';
 import { Connection, type OpenConnection } from './connection.ts';
@@ -116,8 +124,50 @@ export class SqliteStorage implements Storage {
     return this.#read(({ tokens }) => tokens.list(query));
   }
 
-  async revokeToken(id: string, revokedAtMs: number): Promise<TokenRecord | undefined> {
-    return this.#write(['revokeToken', id, revokedAtMs]);
+  async createOwnToken({ tokenId, caller }: Grant, token: OwnToken): Promise<boolean> {
+    const { store, user } = caller;
+    return this.#write(['createOwnToken', tokenId, { store, user }, token]);
+  }
+
+  async revokeToken(
+    id: string,
+    revokedAtMs: number,
+    owner?: Identity,
+  ): Promise<TokenRecord | undefined> {
+    const identity = owner && { store: owner.store, user: owner.user };
+    return this.#write(['revokeToken', id, revokedAtMs, identity]);
+  }
+
+  async recordUses(uses: readonly TokenUse[]): Promise<void> {
+    return this.#write(['recordUses', uses]);
+  }
+
+  async listStores(query: NameQuery): Promise<StoreRecord[]> {
+    return this.#read(({ users }) => users.listStores(query));
+  }
+
+  async listUsers(store: string, query: NameQuery): Promise<UserRecord[]> {
+    return this.#read(({ users }) => users.listUsers(store, query));
+  }
+
+  async findUser(store: string, user: string): Promise<FoundUser | undefined> {
+    return this.#read(({ users }) => users.find(store, user));
+  }
+
+  async countPlants(user: Identity, limit: number): Promise<number> {
+    return this.#read(({ users }) => users.countPlants(user, limit));
+  }
+
+  async endAccess(user: Identity, revokedAtMs: number, limit: number): Promise<number> {
+    return this.#write(['endAccess', user, revokedAtMs, limit]);
+  }
+
+  async movePlants(from: Identity, to: number, limit: number): Promise<number> {
+    return this.#write(['movePlants', from, to, limit]);
+  }
+
+  async removeUser(user: Identity, removedAtMs: number): Promise<boolean> {
+    return this.#write(['removeUser', user, removedAtMs]);
   }
 
   async share(store: number, share: Share, sinceMs: number): Promise<boolean> {

@@ -2,7 +2,14 @@
  * Stores, users and tokens in SQLite. The caller begins and ends transactions.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { callerOf, parseScopes, formatScopes, type Grant, type Role } from '../access.ts';
+import {
+  callerOf,
+  parseScopes,
+  formatScopes,
+  type Grant,
+  type Identity,
+  type Role,
+} from '../access.ts';
 import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import type { Shares } from './shares.ts';
@@ -10,7 +17,7 @@ import { prepare, type Statement } from './statement.ts';
 
 const selectRecords = `
   SELECT tokens.hash, stores.name, users.name, users.role, tokens.scopes,
-         tokens.label, tokens.created_at, tokens.expires_at, tokens.revoked_at
+         tokens.label, tokens.created_at, tokens.expires_at, tokens.revoked_at, tokens.last_used_at
   FROM tokens JOIN stores USING (store) JOIN users USING (store, user)`;
 
 export const tokenSql = {
@@ -21,20 +28,28 @@ export const tokenSql = {
   listAll: `${selectRecords} WHERE tokens.hash > :after ORDER BY tokens.hash LIMIT :limit`,
   listStore: `${selectRecords} WHERE tokens.hash > :after AND stores.name = :store
     ORDER BY tokens.hash LIMIT :limit`,
-  findById: `${selectRecords} WHERE tokens.hash BETWEEN :first AND :last`,
+  listUser: `${selectRecords}
+    WHERE tokens.store = :store AND tokens.user = :user AND tokens.hash > :after
+    ORDER BY tokens.hash LIMIT :limit`,
+  findById: `${selectRecords}
+    WHERE tokens.hash BETWEEN :first AND :last
+      AND (:user IS NULL OR (tokens.store = :store AND tokens.user = :user))`,
   findNames: `
-    SELECT stores.store, users.role FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user
+    SELECT stores.store, users.user, users.role
+    FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user AND removed_at IS NULL
     WHERE stores.name = :store`,
   revoke: `
     UPDATE tokens SET revoked_at = :revokedAtMs
-    WHERE hash BETWEEN :first AND :last AND revoked_at IS NULL`,
+    WHERE hash BETWEEN :first AND :last AND revoked_at IS NULL
+      AND (:user IS NULL OR (store = :store AND user = :user))`,
   addStore: `INSERT INTO stores (name) VALUES (:store) ON CONFLICT DO NOTHING`,
   addUser: `
     INSERT INTO users (store, user, name, role)
     SELECT store, coalesce((SELECT max(user) FROM users WHERE users.store = stores.store), 0) + 1,
            :user, coalesce(:role, 'member')
     FROM stores WHERE name = :store
-    ON CONFLICT (store, name) DO UPDATE SET role = coalesce(:role, role)`,
+    ON CONFLICT (store, name) DO UPDATE
+    SET role = coalesce(:role, iif(removed_at IS NULL, role, 'member')), removed_at = NULL`,
   addToken: `
     INSERT INTO tokens (hash, store, user, scopes, label, created_at, expires_at)
     SELECT :hash, store, user, :scopes, :label, :createdAtMs, :expiresAtMs
@@ -46,8 +61,9 @@ export class Tokens {
   readonly #findGrant: Statement<GrantRow>;
   readonly #listAll: Statement<RecordRow>;
   readonly #listStore: Statement<RecordRow>;
+  readonly #listUser: Statement<RecordRow>;
   readonly #findById: Statement<RecordRow>;
-  readonly #findNames: Statement<[store: number, role: Role | null]>;
+  readonly #findNames: Statement<[store: number, user: number | null, role: Role | null]>;
   readonly #revoke: Statement;
   readonly #addStore: Statement;
   readonly #addUser: Statement;
@@ -58,6 +74,7 @@ export class Tokens {
     this.#findGrant = prepare(database, tokenSql.findGrant);
     this.#listAll = prepare(database, tokenSql.listAll);
     this.#listStore = prepare(database, tokenSql.listStore);
+    this.#listUser = prepare(database, tokenSql.listUser);
     this.#findById = prepare(database, tokenSql.findById);
     this.#findNames = prepare(database, tokenSql.findNames);
     this.#revoke = prepare(database, tokenSql.revoke);
@@ -67,7 +84,7 @@ export class Tokens {
   }
 
   findNames({ store, user }: Pick<NewToken, 'store' | 'user'>): FoundNames {
-    const [number, role] = this.#findNames.get({ store, user }) ?? [];
+    const [number, , role] = this.#findNames.get({ store, user }) ?? [];
     return { store: number, role: role ?? undefined };
   }
 
@@ -106,18 +123,26 @@ export class Tokens {
     this.#findGrant.get(lastHashOf('')); // matches no token
   }
 
-  list({ store, after = '', limit }: TokenQuery): TokenRecord[] {
+  list({ store, user, after = '', limit }: TokenQuery): TokenRecord[] {
     const range = { after: lastHashOf(after), limit };
-    const rows =
-      store === undefined ? this.#listAll.all(range) : this.#listStore.all({ ...range, store });
-    return rows.map(toRecord);
+    if (store === undefined) return this.#listAll.all(range).map(toRecord);
+    if (user === undefined) return this.#listStore.all({ ...range, store }).map(toRecord);
+    const [storeNumber, userNumber] = this.#findNames.get({ store, user }) ?? [];
+    if (storeNumber === undefined || userNumber == null) return [];
+    return this.#listUser.all({ ...range, store: storeNumber, user: userNumber }).map(toRecord);
   }
 
-  revoke(id: string, revokedAtMs: number): TokenRecord | undefined {
+  /** If `owner` is given, revokes only a token of this user. */
+  revoke(id: string, revokedAtMs: number, owner: Identity | undefined): TokenRecord | undefined {
     if (!isTokenId(id)) return undefined;
-    const range = { first: Buffer.from(id, 'hex'), last: lastHashOf(id) };
-    this.#revoke.run({ ...range, revokedAtMs });
-    const row = this.#findById.get(range);
+    const token = {
+      first: Buffer.from(id, 'hex'),
+      last: lastHashOf(id),
+      store: owner?.store ?? null,
+      user: owner?.user ?? null,
+    };
+    this.#revoke.run({ ...token, revokedAtMs });
+    const row = this.#findById.get(token);
     return row && toRecord(row);
   }
 }
@@ -144,10 +169,12 @@ type RecordRow = [
   createdAt: number,
   expiresAt: number | null,
   revokedAt: number | null,
+  lastUsedAt: number | null,
 ];
 
 function toRecord(row: RecordRow): TokenRecord {
-  const [hash, store, user, role, scopes, label, createdAtMs, expiresAt, revokedAt] = row;
+  const [hash, store, user, role, scopes, label, createdAtMs, expiresAt, revokedAt, lastUsedAt] =
+    row;
   return {
     id: tokenId(hash),
     store,
@@ -158,5 +185,6 @@ function toRecord(row: RecordRow): TokenRecord {
     createdAtMs,
     expiresAtMs: expiresAt ?? undefined,
     revokedAtMs: revokedAt ?? undefined,
+    lastUsedAtMs: lastUsedAt ?? undefined,
   };
 }

@@ -3,7 +3,9 @@
  * to the other.
  */
 import type { Change, ChangeResults } from '../changes.ts';
-import type { NewToken, TokenRecord } from '../identity-storage.ts';
+import type { Identity } from '../access.ts';
+import type { NewToken, TokenRecord, TokenUse } from '../identity-storage.ts';
+import type { OwnToken } from '../own-tokens.ts';
 import type { ProblemKind } from '../problem.ts';
 import type { Tables } from './connection.ts';
 import type { Share, ShareEnds } from '../share-storage.ts';
@@ -12,7 +14,12 @@ import type { FileId } from './open-file.ts';
 export type Write =
   | Change
   | readonly ['createToken', token: NewToken]
-  | readonly ['revokeToken', id: string, revokedAtMs: number]
+  | readonly ['createOwnToken', by: string, user: Identity, token: OwnToken]
+  | readonly ['revokeToken', id: string, revokedAtMs: number, owner: Identity | undefined]
+  | readonly ['recordUses', uses: readonly TokenUse[]]
+  | readonly ['endAccess', user: Identity, revokedAtMs: number, limit: number]
+  | readonly ['movePlants', from: Identity, to: number, limit: number]
+  | readonly ['removeUser', user: Identity, removedAtMs: number]
   | readonly ['share', store: number, share: Share, sinceMs: number]
   | readonly ['unshare', store: number, ends: readonly ShareEnds[]];
 
@@ -36,7 +43,12 @@ export interface ThreadData {
 /** What each kind of write resolves to. */
 export interface WriteResults extends ChangeResults {
   createToken: void;
+  createOwnToken: boolean;
   revokeToken: TokenRecord | undefined;
+  recordUses: void;
+  endAccess: number;
+  movePlants: number;
+  removeUser: boolean;
   share: boolean;
   unshare: boolean;
 }
@@ -61,7 +73,8 @@ export interface DiskFailed {
 }
 
 /** Runs the write in the open transaction. If it throws a Problem, it has changed nothing. */
-export function apply({ plants, tokens, shares }: Tables, write: Write): WriteResults[WriteKind] {
+export function apply(tables: Tables, write: Write): WriteResults[WriteKind] {
+  const { plants, tokens, ownTokens, users, shares } = tables;
   switch (write[0]) {
     case 'create': {
       const [, store, owner, id, name, tag] = write;
@@ -74,7 +87,17 @@ export function apply({ plants, tokens, shares }: Tables, write: Write): WriteRe
     case 'createToken':
       return tokens.create(write[1]);
     case 'revokeToken':
-      return tokens.revoke(write[1], write[2]);
+      return tokens.revoke(write[1], write[2], write[3]);
+    case 'createOwnToken':
+      return ownTokens.create(write[1], write[2], write[3]);
+    case 'recordUses':
+      return ownTokens.recordUses(write[1]);
+    case 'endAccess':
+      return users.endAccess(write[1], write[2], write[3]);
+    case 'movePlants':
+      return users.movePlants(write[1], write[2], write[3]);
+    case 'removeUser':
+      return users.remove(write[1], write[2]);
     case 'share':
       return shares.set(write[1], write[2], write[3]);
     case 'unshare':

@@ -174,7 +174,7 @@ async function explain(
 function keyOf(node: Node): RegExp {
   switch (node['Relation Name']) {
     case 'tokens':
-      return /\bhash /;
+      return /\bhash |\bstore = \$\d\) AND \(user_id = /;
     case 'store_names':
       return /\bname = /;
     default:

@@ -10,8 +10,10 @@ import {
   scanStepEndSql,
   scanStepSql,
 } from '../../src/postgres/plants.ts';
+import { ownTokenSql } from '../../src/postgres/own-tokens.ts';
 import { shareSql } from '../../src/postgres/shares.ts';
 import { tokenSql } from '../../src/postgres/tokens.ts';
+import { userSql } from '../../src/postgres/users.ts';
 import { refreshSql } from '../../src/postgres/freshness.ts';
 
 const {
@@ -19,9 +21,11 @@ const {
   describeUser,
   listAll: _all,
   listStore: _store,
+  listUser,
   receivedShares,
   ...others
 } = tokenSql;
+const { listStores: _stores, ...ofUsers } = userSql;
 
 /** All that requests send. */
 export const ofRequests: readonly Statement[] = [
@@ -38,8 +42,10 @@ export const ofRequests: readonly Statement[] = [
   findToken,
   describeUser,
   receivedShares,
+  listUser,
+  ...Object.values(ownTokenSql),
   ...Object.values(shareSql),
 ];
 
 /** What commands send about one token, user or store. */
-export const ofCommands: readonly Statement[] = Object.values(others);
+export const ofCommands: readonly Statement[] = [...Object.values(others), ...Object.values(ofUsers)];

@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test';
 import type { Storage } from '../../src/storage.ts';
 import { shareContract } from '../share.contract.ts';
+import { userContract } from '../user.contract.ts';
 import { storageContract } from '../storage.contract.ts';
 import { testDatabase, type TestDatabase } from '../support/storages.ts';
 
@@ -20,3 +21,4 @@ async function openAgain(t: TestContext): Promise<Storage> {
 
 storageContract({ name: 'PostgreSQL', open, openAgain });
 shareContract({ name: 'PostgreSQL', open, openAgain });
+userContract({ name: 'PostgreSQL', open, openAgain });

@@ -11,11 +11,14 @@ import { listSql, plantSql } from '../../src/sqlite/plants.ts';
 import { shareSql } from '../../src/sqlite/shares.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { storeSql } from '../../src/sqlite/stores.ts';
+import { ownTokenSql } from '../../src/sqlite/own-tokens.ts';
 import { tokenSql } from '../../src/sqlite/tokens.ts';
+import { userSql } from '../../src/sqlite/users.ts';
 import { ReadBatcher } from '../../src/sqlite/read-batcher.ts';
 import type { PlantPage } from '../../src/plant-storage.ts';
 import { hashToken } from '../../src/token.ts';
 import { shareContract } from '../share.contract.ts';
+import { userContract } from '../user.contract.ts';
 import { storageContract } from '../storage.contract.ts';
 import { addToken } from '../support/app.ts';
 import { seededRandom } from '../support/random.ts';
@@ -36,6 +39,7 @@ async function openAgain(t: TestContext): Promise<SqliteStorage> {
 
 storageContract({ name: 'SQLite', open, openAgain });
 shareContract({ name: 'SQLite', open, openAgain });
+userContract({ name: 'SQLite', open, openAgain });
 
 it('SQLite: every request reads a range of an index, without table scans or sorts', async (t) => {
   await open(t);
@@ -46,7 +50,9 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   );
   const { listAll: _all, listStore: _store, ...tokens } = tokenSql; // used by commands only
   const { received: _received, ...shares } = shareSql; // sorts up to 999 shares
-  const tables = [plantSql, shares, storeSql, tokens].flatMap((sql) => Object.values(sql));
+  const { listStores: _stores, listUsers: _users, ...users } = userSql;
+  const sql = [plantSql, shares, storeSql, tokens, ownTokenSql, users];
+  const tables = sql.flatMap((each) => Object.values(each));
   const statements = [...lists, ...tables];
 
   for (const sql of statements) {

@@ -1,0 +1,178 @@
+/**
+ * Users and stores in PostgreSQL, for operators. Every statement can be repeated.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Identity, Role } from '../access.ts';
+import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
+import { prepared } from './connection.ts';
+import type { Freshness } from './freshness.ts';
+import type { Pool } from './pool.ts';
+import { changeGrantsVersion, tokenSql, type Tokens } from './tokens.ts';
+
+export const userSql = {
+  listStores: prepared<readonly [name: string, store: number]>(
+    'list_stores',
+    'SELECT name, store FROM plant_store.store_names WHERE name > $1 ORDER BY name LIMIT $2',
+  ),
+  describeStore: prepared<readonly [lastId: number, users: number]>(
+    'describe_store',
+    `
+      SELECT last_id, (
+        SELECT count(*) FROM plant_store.users WHERE users.store = $1 AND removed_at IS NULL)
+      FROM plant_store.stores WHERE store = $1`,
+  ),
+  listUsers: prepared<readonly [id: number, name: string, role: Role]>(
+    'list_users',
+    `
+      SELECT id, name, role FROM plant_store.users
+      WHERE store = $1 AND name > $2 AND removed_at IS NULL ORDER BY name LIMIT $3`,
+  ),
+  countTokens: prepared<readonly [count: number]>(
+    'count_active_tokens',
+    `
+      SELECT count(*) FROM plant_store.tokens
+      WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > $3)`,
+  ),
+  countPlants: prepared<readonly [count: number]>(
+    'count_plants',
+    `
+      SELECT count(*) FROM (
+        SELECT 1 FROM plant_store.plants WHERE store = $1 AND owner = $2 LIMIT $3) AS counted`,
+  ),
+  revokeTokens: prepared(
+    'revoke_tokens',
+    `
+      UPDATE plant_store.tokens SET revoked_at = $3
+      WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL`,
+  ),
+  isAnyActive: prepared(
+    'is_any_token_active',
+    `
+      SELECT 1 FROM plant_store.tokens
+      WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL LIMIT 1`,
+  ),
+  endGiven: prepared(
+    'end_given_shares',
+    `
+      DELETE FROM plant_store.shares
+      USING (SELECT user_name FROM plant_store.shares WHERE store = $1 AND owner = $2 LIMIT $3) AS ended
+      WHERE store = $1 AND owner = $2 AND shares.user_name = ended.user_name
+      RETURNING owner`,
+  ),
+  endReceived: prepared(
+    'end_received_shares',
+    `
+      DELETE FROM plant_store.shares
+      USING (SELECT owner FROM plant_store.shares WHERE store = $1 AND user_name = $2 LIMIT $3) AS ended
+      WHERE store = $1 AND shares.owner = ended.owner AND user_name = $2
+      RETURNING shares.owner`,
+  ),
+  // Locks the row of the store like a group of changes, and makes all cached pages stale.
+  changePlantsVersion: prepared(
+    'change_plants_version',
+    'UPDATE plant_store.stores SET version = version + 1, writer = $2 WHERE store = $1',
+  ),
+  movePlants: prepared(
+    'move_plants',
+    `
+      UPDATE plant_store.plants SET owner = $3
+      FROM (
+        SELECT id FROM plant_store.plants WHERE store = $1 AND owner = $2 ORDER BY id LIMIT $4
+      ) AS batch
+      WHERE store = $1 AND owner = $2 AND plants.id = batch.id
+      RETURNING plants.id`,
+  ),
+  remove: prepared(
+    'remove_user',
+    `
+      UPDATE plant_store.users SET removed_at = coalesce(removed_at, $3)
+      WHERE store = $1 AND id = $2
+        AND NOT EXISTS (SELECT 1 FROM plant_store.shares WHERE store = $1 AND owner = $2)
+        AND NOT EXISTS (SELECT 1 FROM plant_store.plants WHERE store = $1 AND owner = $2)
+      RETURNING id`,
+  ),
+};
+
+export class Users {
+  readonly #pool: Pool;
+  readonly #freshness: Freshness;
+  readonly #tokens: Tokens;
+
+  constructor(pool: Pool, freshness: Freshness, tokens: Tokens) {
+    this.#pool = pool;
+    this.#freshness = freshness;
+    this.#tokens = tokens;
+  }
+
+  async listStores({ after = '', limit }: NameQuery): Promise<StoreRecord[]> {
+    const names = await this.#pool.read(userSql.listStores, [after, limit]);
+    return Promise.all(
+      names.map(async ([store, number]) => {
+        const [row] = await this.#pool.read(userSql.describeStore, [number]);
+        const [lastId = 0, users = 0] = row ?? []; // its first user is being created
+        return { store, users, lastId };
+      }),
+    );
+  }
+
+  async listUsers(store: string, { after = '', limit }: NameQuery): Promise<UserRecord[]> {
+    const [found] = await this.#pool.read(tokenSql.findStore, [store]);
+    if (found === undefined) return [];
+    const users = await this.#pool.read(userSql.listUsers, [...found, after, limit]);
+    const nowMs = Date.now();
+    return Promise.all(
+      users.map(async ([id, user, role]) => {
+        const [row] = await this.#pool.read(userSql.countTokens, [...found, id, nowMs]);
+        return { store, user, role, activeTokens: row?.[0] ?? 0 };
+      }),
+    );
+  }
+
+  async find(storeName: string, userName: string): Promise<FoundUser | undefined> {
+    const [found] = await this.#pool.read(tokenSql.findStore, [storeName]);
+    if (found === undefined) return undefined;
+    const [store] = found;
+    const [row] = await this.#pool.read(tokenSql.findUser, [store, userName]);
+    if (row === undefined) return undefined;
+    const [user, , isRemoved] = row;
+    return { store, user, isRemoved };
+  }
+
+  async countPlants({ store, user }: Identity, limit: number): Promise<number> {
+    const [row] = await this.#pool.read(userSql.countPlants, [store, user, limit]);
+    return row?.[0] ?? 0;
+  }
+
+  async endAccess({ store, user }: Identity, revokedAtMs: number, limit: number): Promise<number> {
+    const revoke = [userSql.revokeTokens, [store, user, revokedAtMs]] as const;
+    await this.#tokens.changeGrants(store, [revoke], async () => {
+      return (await this.#pool.read(userSql.isAnyActive, [store, user])).length === 0;
+    });
+    const [described] = await this.#pool.read(tokenSql.describeUser, [store, user]);
+    const [, given = [], received = []] = await this.#pool.transact([
+      changeGrantsVersion(store),
+      [userSql.endGiven, [store, user, limit]],
+      [userSql.endReceived, [store, described?.[1], limit]],
+    ]);
+    return given.length + received.length;
+  }
+
+  async movePlants({ store, user: from }: Identity, to: number, limit: number): Promise<number> {
+    const [, moved = []] = await this.#pool.transact([
+      [userSql.changePlantsVersion, [store, randomBytes(9).toString('base64url')]],
+      [userSql.movePlants, [store, from, to, limit]],
+    ]);
+    this.#freshness.invalidatePlants(store);
+    return moved.length;
+  }
+
+  async remove({ store, user }: Identity, removedAtMs: number): Promise<boolean> {
+    // The first statement waits for groups of changes in progress.
+    const [, removed = []] = await this.#pool.transact([
+      changeGrantsVersion(store),
+      [userSql.remove, [store, user, removedAtMs]],
+    ]);
+    return removed.length > 0;
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Tokens that users create for themselves in SQLite, and when tokens were used. The caller begins and ends
+ * transactions.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { formatScopes, type Identity } from '../access.ts';
+import type { TokenUse } from '../identity-storage.ts';
+import {
+  isActive,
+  maxCountedTokens,
+  tokensToDelete,
+  type CountedToken,
+  type OwnToken,
+} from '../own-tokens.ts';
+import { tooManyTokens } from '../problem.ts';
+import { lastHashOf } from '../token.ts';
+import { prepare, type Statement } from './statement.ts';
+
+export const ownTokenSql = {
+  find: `
+    SELECT expires_at, revoked_at FROM tokens
+    WHERE hash BETWEEN ? AND ?`,
+  count: `
+    SELECT hash, created_at, expires_at, revoked_at FROM tokens INDEXED BY tokens_by_user
+    WHERE store = ? AND user = ? ORDER BY hash LIMIT ${maxCountedTokens}`,
+  delete: 'DELETE FROM tokens WHERE hash = ?',
+  add: `
+    INSERT INTO tokens (hash, store, user, scopes, label, created_at, expires_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  recordUse: `
+    UPDATE tokens SET last_used_at = ?3
+    WHERE hash BETWEEN ?1 AND ?2 AND (last_used_at IS NULL OR last_used_at < ?3)`,
+};
+
+export class OwnTokens {
+  readonly #find: Statement<[expiresAt: number | null, revokedAt: number | null]>;
+  readonly #count: Statement<CountedToken>;
+  readonly #delete: Statement;
+  readonly #add: Statement;
+  readonly #recordUse: Statement;
+
+  constructor(database: DatabaseSync) {
+    this.#find = prepare(database, ownTokenSql.find);
+    this.#count = prepare(database, ownTokenSql.count);
+    this.#delete = prepare(database, ownTokenSql.delete);
+    this.#add = prepare(database, ownTokenSql.add);
+    this.#recordUse = prepare(database, ownTokenSql.recordUse);
+  }
+
+  /** Returns false if the token with the id `by` is not active. */
+  create(by: string, { store, user }: Identity, token: OwnToken): boolean {
+    const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
+    const found = this.#find.get(Buffer.from(by, 'hex'), lastHashOf(by));
+    if (found === undefined || !isActive(...found, createdAtMs)) return false;
+    const ended = tokensToDelete(this.#count.all(store, user), createdAtMs);
+    if (ended === undefined) throw tooManyTokens();
+    for (const each of ended) this.#delete.run(each);
+    const columns = [formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
+    this.#add.run(hash, store, user, ...columns);
+    return true;
+  }
+
+  recordUses(uses: readonly TokenUse[]): void {
+    for (const { id, usedAtMs } of uses) {
+      this.#recordUse.run(Buffer.from(id, 'hex'), lastHashOf(id), usedAtMs);
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import type { Identity, Role } from './access.ts';
+
+/**
+ * The users and stores of a storage (storage.ts), for its operators.
+ *
+ * A removed user keeps their row, so that a write in progress never refers to a user who does not exist. No method
+ * returns removed users, except `findUser`. A new token for the name makes them a new user, who is a member.
+ */
+export interface UserStorage {
+  /** Stores in ascending order of name. */
+  listStores(query: NameQuery): Promise<StoreRecord[]>;
+
+  /** Users of a store in ascending order of name; none if there is no such store. */
+  listUsers(store: string, query: NameQuery): Promise<UserRecord[]>;
+
+  /** A user, even if they were removed; undefined if there never was one with this name. */
+  findUser(store: string, user: string): Promise<FoundUser | undefined>;
+
+  /** How many plants the user owns, counted up to `limit`. */
+  countPlants(user: Identity, limit: number): Promise<number>;
+
+  /**
+   * Revokes all tokens of the user, and ends up to `limit` shares that they give and as many that they receive.
+   * Resolves to the number of ended shares: repeat it until there are none.
+   */
+  endAccess(user: Identity, revokedAtMs: number, limit: number): Promise<number>;
+
+  /** Moves up to `limit` plants to another owner of the store. Resolves to how many: repeat it until none is left. */
+  movePlants(from: Identity, to: number, limit: number): Promise<number>;
+
+  /** Removes a user. Resolves to false, without a change, if they still own plants or give shares. */
+  removeUser(user: Identity, removedAtMs: number): Promise<boolean>;
+}
+
+export interface NameQuery {
+  /** Only names above this one, in the order of their code points. */
+  after?: string | undefined;
+  limit: number;
+}
+
+export interface StoreRecord {
+  store: string;
+  /** Number of users. */
+  users: number;
+  /** The largest id that the store has ever held. */
+  lastId: number;
+}
+
+export interface UserRecord {
+  store: string;
+  user: string;
+  role: Role;
+  /** Number of tokens that have neither expired nor been revoked. */
+  activeTokens: number;
+}
+
+export interface FoundUser extends Identity {
+  isRemoved: boolean;
+}

@@ -1,0 +1,352 @@
+/**
+ * What src/user-storage.ts and src/own-tokens.ts promise, as tests that every storage runs.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { defaultScopes, stateOf, type Caller, type Grant, type Role } from '../src/access.ts';
+import { maxActiveTokens, maxEndedTokens } from '../src/own-tokens.ts';
+import type { Storage } from '../src/storage.ts';
+import { tokenHashBytes, tokenId } from '../src/token.ts';
+import type { StorageUnderTest } from './storage.contract.ts';
+
+export function userContract({ name, open, openAgain }: StorageUnderTest): void {
+  describe(`${name}: tokens that users create`, () => {
+    it('creates a token of the same user, which every process accepts', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const alice = await user(storage, 'alice', { role: 'manager', store: 'north' });
+      const hash = randomBytes(tokenHashBytes);
+      const token = { hash, scopes: ['plants:read'], label: 'phone', ...times(20) } as const;
+      assert.equal(await storage.createOwnToken(await alice(), token), true);
+      const grant = await other.identify({ tokenHash: hash });
+      assert.partialDeepStrictEqual(grant, {
+        tokenId: tokenId(hash),
+        storeName: 'north',
+        userName: 'alice',
+        role: 'manager',
+        expiresAtMs: 20,
+      });
+      assert.deepEqual([...(grant?.caller.scopes ?? [])], ['plants:read']);
+      const listed = await other.listTokens({ store: 'north', user: 'alice', limit: 10 });
+      assert.equal(listed.find(({ id }) => id === tokenId(hash))?.label, 'phone');
+    });
+
+    it('creates none with a token that is revoked or expired', async (t) => {
+      const storage = await open(t);
+      const alice = await user(storage, 'alice', { expiresAtMs: 50 });
+      const grant = await alice();
+      assert.equal(await storage.createOwnToken(grant, newOwn(50)), false);
+      assert.equal(await storage.createOwnToken(grant, newOwn(49)), true);
+      await (await openAgain(t)).revokeToken(grant.tokenId, 5);
+      assert.equal(await storage.createOwnToken(grant, newOwn(10)), false);
+      assert.equal((await tokensOf(storage, 'alice')).length, 2);
+    });
+
+    it('leaves no token behind if all are revoked at the same moment', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const alice = await user(storage, 'alice');
+      const grant = await alice();
+      for (let round = 0; round < 10; round++) {
+        const asking = newOwn(1);
+        await storage.createOwnToken(grant, asking);
+        const by = await storage.identify({ tokenHash: asking.hash });
+        assert.ok(by);
+        const ids = [by.tokenId];
+        const created: string[] = [];
+        await Promise.all([
+          ...Array.from({ length: 5 }, async () => {
+            const own = newOwn(1);
+            if (await storage.createOwnToken(by, own)) created.push(tokenId(own.hash));
+          }),
+          other.revokeToken(by.tokenId, 2),
+        ]);
+        const listed = await tokensOf(storage, 'alice');
+        const active = listed.filter((each) => stateOf(each, 3) === 'active').map(({ id }) => id);
+        assert.deepEqual(new Set(active), new Set([grant.tokenId, ...created]));
+        for (const id of [...ids, ...created]) await storage.revokeToken(id, 2);
+        assert.equal(await storage.createOwnToken(by, newOwn(3)), false);
+      }
+    });
+
+    it('revokes all tokens of a user together with those being created', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      for (let round = 0; round < 10; round++) {
+        const alice = await user(storage, `alice ${round}`);
+        const grant = await alice();
+        await Promise.all([
+          ...Array.from({ length: 5 }, () => storage.createOwnToken(grant, newOwn(1))),
+          other.endAccess(grant.caller, 2, 10),
+        ]);
+        for (const each of await tokensOf(storage, `alice ${round}`)) {
+          assert.equal(each.revokedAtMs, 2);
+        }
+      }
+    });
+
+    it('limits the active tokens of a user, even if many are created concurrently', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      const grant = await alice();
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: maxActiveTokens + 20 }, (_, at) =>
+          (at % 2 ? storage : other).createOwnToken(grant, newOwn(1)),
+        ),
+      );
+      const refused = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+      assert.equal(refused.length, 21);
+      for (const { kind } of refused) assert.equal(kind, 'too-many-tokens');
+      const tokens = await tokensOf(storage, 'alice');
+      assert.equal(tokens.length, maxActiveTokens);
+      assert.equal(await storage.createOwnToken(await bob(), newOwn(1)), true);
+      await storage.revokeToken(tokens.find(({ id }) => id !== grant.tokenId)?.id ?? '', 1);
+      assert.equal(await storage.createOwnToken(grant, newOwn(1)), true);
+      await user(storage, 'alice'); // operators have no limit
+      assert.equal((await tokensOf(storage, 'alice')).length, maxActiveTokens + 2);
+    });
+
+    it('deletes the oldest ended tokens of a user when another is created', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      const [grant, bobs] = [await alice(), await bob()];
+      const ended: string[] = [];
+      for (let at = 0; at < maxEndedTokens + 5; at++) {
+        const own = at % 2 ? { ...newOwn(at), expiresAtMs: at + 1 } : newOwn(at);
+        await storage.createOwnToken(grant, own);
+        ended.push(tokenId(own.hash));
+        if (at % 2 === 0) await storage.revokeToken(tokenId(own.hash), at + 1);
+      }
+      const bobsToken = newOwn(0);
+      await storage.createOwnToken(bobs, bobsToken);
+      await storage.revokeToken(tokenId(bobsToken.hash), 1);
+      const last = newOwn(1_000);
+      assert.equal(await storage.createOwnToken(grant, last), true);
+      const remaining = [grant.tokenId, ...ended.slice(5), tokenId(last.hash)];
+      assert.deepEqual(
+        (await tokensOf(storage, 'alice')).map(({ id }) => id),
+        remaining.toSorted(),
+      );
+      assert.equal((await tokensOf(storage, 'bob')).length, 2);
+    });
+
+    it('revokes for a user only their own tokens', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      const namesake = await user(storage, 'alice', { store: 'elsewhere' });
+      const { caller, tokenId: id } = await alice();
+      for (const other of [bob, namesake]) {
+        const grant = await other();
+        assert.equal(await storage.revokeToken(id, 1, grant.caller), undefined);
+        assert.equal(await storage.revokeToken(grant.tokenId, 1, caller), undefined);
+        assert.equal((await other()).revokedAtMs, undefined);
+      }
+      assert.equal((await storage.revokeToken(id, 7, caller))?.revokedAtMs, 7);
+      assert.equal((await storage.revokeToken(id, 8, caller))?.revokedAtMs, 7);
+      assert.equal((await alice()).revokedAtMs, 7);
+    });
+
+    it('lists the tokens of one user by id, page by page', async (t) => {
+      const storage = await open(t);
+      await user(storage, 'bob');
+      await user(storage, 'alice', { store: 'elsewhere' });
+      const alice = await user(storage, 'alice');
+      const ids = [(await alice()).tokenId];
+      for (let made = 0; made < 4; made++) {
+        const own = newOwn(made);
+        await storage.createOwnToken(await alice(), own);
+        ids.push(tokenId(own.hash));
+      }
+      const seen: string[] = [];
+      for (let after: string | undefined; ; after = seen.at(-1)) {
+        const page = await storage.listTokens({ store: 'main', user: 'alice', after, limit: 2 });
+        if (page.length === 0) break;
+        seen.push(...page.map(({ id }) => id));
+      }
+      assert.deepEqual(seen, ids.toSorted());
+      const query = { user: 'alice', limit: 10 };
+      assert.deepEqual(await storage.listTokens({ ...query, store: 'nowhere' }), []);
+      assert.deepEqual(await storage.listTokens({ store: 'main', user: 'Alice', limit: 10 }), []);
+    });
+
+    it('records the last use of tokens, and keeps cached grants', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      const lastUses = async () => {
+        const tokens = [...(await tokensOf(other, 'alice')), ...(await tokensOf(other, 'bob'))];
+        return tokens.map(({ lastUsedAtMs }) => lastUsedAtMs);
+      };
+      assert.deepEqual(await lastUses(), [undefined, undefined]);
+      const cached = await alice();
+      const use = async (grant: Grant, usedAtMs: number) => ({
+        id: grant.tokenId,
+        store: grant.caller.store,
+        usedAtMs,
+      });
+      await other.recordUses([await use(await bob(), 120_000), await use(cached, 60_000)]);
+      assert.deepEqual(await lastUses(), [60_000, 120_000]);
+      await storage.recordUses([await use(cached, 180_000)]);
+      await storage.recordUses([await use(cached, 60_000), { ...(await use(cached, 9)), id: '00' }]);
+      await storage.recordUses([]);
+      assert.deepEqual(await lastUses(), [180_000, 120_000]);
+      assert.equal(await alice(), cached, 'the same object');
+    });
+  });
+
+  describe(`${name}: users and stores`, () => {
+    it('lists stores and users by name, page by page', async (t) => {
+      const storage = await open(t);
+      assert.deepEqual(await storage.listStores({ limit: 10 }), []);
+      const alice = await user(storage, 'alice', { role: 'manager' });
+      await user(storage, 'Zoë');
+      await user(storage, 'bob', { expiresAtMs: 1 });
+      await user(storage, 'carol', { store: 'north' });
+      await storage.createOwnToken(await alice(), newOwn(1));
+      await storage.createPlant((await alice()).caller, { name: 'a', id: 7 });
+      const stores = [
+        { store: 'main', users: 3, lastId: 7 },
+        { store: 'north', users: 1, lastId: 0 },
+      ];
+      assert.deepEqual(await storage.listStores({ limit: 10 }), stores);
+      assert.deepEqual(await storage.listStores({ limit: 1 }), stores.slice(0, 1));
+      assert.deepEqual(await storage.listStores({ after: 'main', limit: 1 }), stores.slice(1));
+      const store = 'main';
+      const users = [
+        { store, user: 'Zoë', role: 'member', activeTokens: 1 },
+        { store, user: 'alice', role: 'manager', activeTokens: 2 },
+        { store, user: 'bob', role: 'member', activeTokens: 0 },
+      ];
+      assert.deepEqual(await storage.listUsers('main', { limit: 10 }), users);
+      assert.deepEqual(await storage.listUsers('main', { limit: 2 }), users.slice(0, 2));
+      assert.deepEqual(await storage.listUsers('main', { after: 'alice', limit: 2 }), [users[2]]);
+      assert.deepEqual(await storage.listUsers('nowhere', { limit: 10 }), []);
+    });
+
+    it('moves plants to another owner in batches, on every connection', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      const manager = await user(storage, 'eve', { role: 'manager' });
+      const [{ caller: from }, { caller: to }] = [await alice(), await bob()];
+      for (const id of [5, 1, 3, 4]) await storage.createPlant(from, { name: `n${id}`, id });
+      await storage.createPlant(to, { name: 'his', id: 2 });
+      assert.equal(await storage.countPlants(from, 3), 3);
+      assert.equal(await storage.countPlants(from, 10), 4);
+      const seen = async (at: Storage) => {
+        const lists = [alice, bob, manager].map(async (who) => ids(at, (await who(at)).caller));
+        return Promise.all(lists);
+      };
+      const all = [1, 2, 3, 4, 5];
+      for (const at of [storage, other, storage]) {
+        assert.deepEqual(await seen(at), [[1, 3, 4, 5], [2], all]);
+      }
+      assert.equal(await other.movePlants(from, to.user, 3), 3);
+      for (const at of [storage, other]) assert.deepEqual(await seen(at), [[5], [1, 2, 3, 4], all]);
+      assert.equal(await storage.movePlants(from, to.user, 3), 1);
+      assert.equal(await storage.movePlants(from, to.user, 3), 0);
+      for (const at of [storage, other]) assert.deepEqual(await seen(at), [[], all, all]);
+      assert.deepEqual((await storage.findPlant(to, 5))?.name, 'n5');
+    });
+
+    it('ends the tokens and shares of a user, and removes only one without plants', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      const { caller } = await alice();
+      const { store } = caller;
+      for (const each of ['bob', 'carol', 'dave']) {
+        await storage.share(store, { owner: 'alice', user: each, access: 'read' }, 1);
+      }
+      await storage.share(store, { owner: 'bob', user: 'alice', access: 'write' }, 1);
+      await storage.createPlant(caller, { name: 'a', id: 1 });
+      assert.deepEqual(await ids(other, (await bob(other)).caller), [1]);
+      assert.equal(await storage.removeUser(caller, 5), false);
+
+      assert.equal(await storage.endAccess(caller, 4, 2), 3);
+      assert.equal(await storage.endAccess(caller, 5, 2), 1);
+      assert.equal(await storage.endAccess(caller, 6, 2), 0);
+      assert.equal((await alice(other)).revokedAtMs, 4);
+      assert.deepEqual(await ids(other, (await bob(other)).caller), []);
+      assert.equal(await storage.removeUser(caller, 5), false, 'there is a plant');
+      await storage.movePlants(caller, (await bob()).caller.user, 10);
+      assert.deepEqual(await ids(other, (await bob(other)).caller), [1]);
+      assert.equal(await storage.removeUser(caller, 5), true);
+      assert.equal(await storage.removeUser(caller, 6), true);
+
+      const found = { store, user: caller.user, isRemoved: true };
+      assert.deepEqual(await storage.findUser('main', 'alice'), found);
+      assert.equal((await storage.findNames({ store: 'main', user: 'alice' })).role, undefined);
+      const names = (await storage.listUsers('main', { limit: 10 })).map((each) => each.user);
+      assert.deepEqual(names, ['bob']);
+      assert.equal((await storage.listStores({ limit: 1 }))[0]?.users, 1);
+      assert.equal(await storage.findUser('main', 'nobody'), undefined);
+      assert.equal(await storage.findUser('nowhere', 'alice'), undefined);
+    });
+
+    it('makes a removed user a new one with a new token', async (t) => {
+      const storage = await open(t);
+      for (const role of [undefined, 'manager'] as const) {
+        const alice = await user(storage, 'alice', { role: 'manager' });
+        const { caller } = await alice();
+        await storage.createPlant(caller, { name: 'a' });
+        await storage.share(caller.store, { owner: 'alice', user: 'bob', access: 'read' }, 1);
+        await user(storage, 'bob');
+        await storage.share(caller.store, { owner: 'bob', user: 'alice', access: 'read' }, 1);
+        const to = await storage.findUser('main', 'bob');
+        await storage.endAccess(caller, 4, 10);
+        await storage.movePlants(caller, to?.user ?? 0, 10);
+        await storage.removeUser(caller, 5);
+
+        const again = await user(storage, 'alice', { role });
+        const grant = await again();
+        assert.equal(grant.role, role ?? 'member');
+        if (role === undefined) assert.deepEqual(await ids(storage, grant.caller), []);
+        assert.deepEqual(grant.caller.read, role ? 'all' : [caller.user]);
+        assert.equal((await alice()).revokedAtMs, 4);
+        assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, false);
+        const listed = await storage.listUsers('main', { limit: 1 });
+        assert.deepEqual(listed, [
+          { store: 'main', user: 'alice', role: role ?? 'member', activeTokens: 1 },
+        ]);
+      }
+    });
+  });
+}
+
+const times = (expiresAtMs?: number) => ({ createdAtMs: 1, expiresAtMs });
+
+function newOwn(createdAtMs: number) {
+  const hash = randomBytes(tokenHashBytes);
+  return { hash, scopes: defaultScopes, label: '', createdAtMs, expiresAtMs: undefined };
+}
+
+const tokensOf = (storage: Storage, name: string) =>
+  storage.listTokens({ store: 'main', user: name, limit: 1_000 });
+
+/** Creates a token, and returns a function that identifies its user. */
+async function user(
+  storage: Storage,
+  name: string,
+  {
+    role,
+    store = 'main',
+    expiresAtMs,
+  }: { role?: Role | undefined; store?: string; expiresAtMs?: number } = {},
+): Promise<(at?: Storage) => Promise<Grant>> {
+  const hash = randomBytes(tokenHashBytes);
+  const scopes = defaultScopes;
+  await storage.createToken({ hash, store, user: name, role, scopes, label: '', ...times(expiresAtMs) });
+  return async (at = storage) => {
+    const grant = await at.identify({ tokenHash: hash });
+    assert.ok(grant);
+    return grant;
+  };
+}
+
+async function ids(storage: Storage, caller: Caller): Promise<number[]> {
+  const page = await storage.listPlants(caller, { after: 0, limit: 100, fields: ['id'] });
+  return (JSON.parse(`[${page.json}]`) as { id: number }[]).map(({ id }) => id); // as requested
+}
