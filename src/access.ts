@@ -73,6 +73,7 @@ export interface Credential {
 export interface Grant {
   readonly caller: Caller;
   readonly tokenId: string;
+  readonly tokenHash: Uint8Array;
   readonly storeName: string;
   readonly userName: string;
   readonly role: Role;

@@ -84,7 +84,7 @@ export interface TokenRecord {
 }
 
 export interface TokenUse {
-  id: string;
+  hash: Uint8Array;
   store: number;
   usedAtMs: number;
 }

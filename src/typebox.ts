@@ -6,7 +6,9 @@ import { createRequire } from 'node:module';
 import type * as TypeBox from '@sinclair/typebox';
 import type { TSchema } from '@sinclair/typebox';
 
-export const { Type }: typeof TypeBox = createRequire(import.meta.url)('@sinclair/typebox');
+export const { Type, OptionalKind }: typeof TypeBox = createRequire(import.meta.url)(
+  '@sinclair/typebox',
+);
 
 /** What openapi.json shows of a schema besides its rule. */
 export interface Published {

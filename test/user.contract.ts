@@ -182,14 +182,17 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       assert.deepEqual(await lastUses(), [undefined, undefined]);
       const cached = await alice();
       const use = async (grant: Grant, usedAtMs: number) => ({
-        id: grant.tokenId,
+        hash: grant.tokenHash,
         store: grant.caller.store,
         usedAtMs,
       });
       await other.recordUses([await use(await bob(), 120_000), await use(cached, 60_000)]);
       assert.deepEqual(await lastUses(), [60_000, 120_000]);
       await storage.recordUses([await use(cached, 180_000)]);
-      await storage.recordUses([await use(cached, 60_000), { ...(await use(cached, 9)), id: '00' }]);
+      await storage.recordUses([
+        await use(cached, 60_000),
+        { ...(await use(cached, 9)), hash: randomBytes(tokenHashBytes) },
+      ]);
       await storage.recordUses([]);
       assert.deepEqual(await lastUses(), [180_000, 120_000]);
       assert.equal(await alice(), cached, 'the same object');
@@ -236,7 +239,9 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       assert.equal(await storage.countPlants(from, 3), 3);
       assert.equal(await storage.countPlants(from, 10), 4);
       const seen = async (at: Storage) => {
-        const lists = [alice, bob, manager].map(async (who) => ids(at, (await who(at)).caller));
+        const lists = [alice, bob, manager].map(async (who) =>
+          plantIds(at, (await who(at)).caller),
+        );
         return Promise.all(lists);
       };
       const all = [1, 2, 3, 4, 5];
@@ -262,17 +267,17 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       }
       await storage.share(store, { owner: 'bob', user: 'alice', access: 'write' }, 1);
       await storage.createPlant(caller, { name: 'a', id: 1 });
-      assert.deepEqual(await ids(other, (await bob(other)).caller), [1]);
+      assert.deepEqual(await plantIds(other, (await bob(other)).caller), [1]);
       assert.equal(await storage.removeUser(caller, 5), false);
 
       assert.equal(await storage.endAccess(caller, 4, 2), 3);
       assert.equal(await storage.endAccess(caller, 5, 2), 1);
       assert.equal(await storage.endAccess(caller, 6, 2), 0);
       assert.equal((await alice(other)).revokedAtMs, 4);
-      assert.deepEqual(await ids(other, (await bob(other)).caller), []);
+      assert.deepEqual(await plantIds(other, (await bob(other)).caller), []);
       assert.equal(await storage.removeUser(caller, 5), false, 'there is a plant');
       await storage.movePlants(caller, (await bob()).caller.user, 10);
-      assert.deepEqual(await ids(other, (await bob(other)).caller), [1]);
+      assert.deepEqual(await plantIds(other, (await bob(other)).caller), [1]);
       assert.equal(await storage.removeUser(caller, 5), true);
       assert.equal(await storage.removeUser(caller, 6), true);
 
@@ -303,7 +308,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         const again = await user(storage, 'alice', { role });
         const grant = await again();
         assert.equal(grant.role, role ?? 'member');
-        if (role === undefined) assert.deepEqual(await ids(storage, grant.caller), []);
+        if (role === undefined) assert.deepEqual(await plantIds(storage, grant.caller), []);
         assert.deepEqual(grant.caller.read, role ? 'all' : [caller.user]);
         assert.equal((await alice()).revokedAtMs, 4);
         assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, false);
@@ -338,7 +343,15 @@ async function user(
 ): Promise<(at?: Storage) => Promise<Grant>> {
   const hash = randomBytes(tokenHashBytes);
   const scopes = defaultScopes;
-  await storage.createToken({ hash, store, user: name, role, scopes, label: '', ...times(expiresAtMs) });
+  await storage.createToken({
+    hash,
+    store,
+    user: name,
+    role,
+    scopes,
+    label: '',
+    ...times(expiresAtMs),
+  });
   return async (at = storage) => {
     const grant = await at.identify({ tokenHash: hash });
     assert.ok(grant);
@@ -346,7 +359,7 @@ async function user(
   };
 }
 
-async function ids(storage: Storage, caller: Caller): Promise<number[]> {
+async function plantIds(storage: Storage, caller: Caller): Promise<number[]> {
   const page = await storage.listPlants(caller, { after: 0, limit: 100, fields: ['id'] });
   return (JSON.parse(`[${page.json}]`) as { id: number }[]).map(({ id }) => id); // as requested
 }

@@ -53,6 +53,8 @@ function typeOf({ $ref, type, enum: values, items, properties = {}, required }: 
   switch (type) {
     case 'string':
       return 'string';
+    case 'boolean':
+      return 'boolean';
     case 'integer':
       return 'number';
     case 'array':

@@ -10,7 +10,7 @@ import { pino } from 'pino';
 import { addRoutes } from '../src/http/app.ts';
 import { exampleRequestId, headers, responses, schemas } from '../src/http/responses.ts';
 import type { Storage } from '../src/storage.ts';
-import { publishedOf } from '../src/typebox.ts';
+import { OptionalKind, publishedOf } from '../src/typebox.ts';
 import { blocksOf, Page } from './markdown.ts';
 
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));
@@ -37,7 +37,7 @@ export function openapiText(): string {
     tags: [
       { name: 'plants', description: 'The plants that the calling user has access to.' },
       { name: 'shares', description: 'Access to the plants of other users.' },
-      { name: 'tokens', description: 'The token of the request, and what it grants.' },
+      { name: 'tokens', description: 'The tokens of the calling user.' },
       { name: 'health', description: 'For the operator of the service.' },
     ],
     security: [{ bearer: [] }],
@@ -87,7 +87,10 @@ function operationsOfRoutes() {
       ...described,
       parameters: [...parametersIn('path', params), ...parametersIn('query', querystring)],
       ...(body && {
-        requestBody: { required: true, content: { 'application/json': { schema: body } } },
+        requestBody: {
+          required: !(OptionalKind in body),
+          content: { 'application/json': { schema: body } },
+        },
       }),
       responses: response,
     };

@@ -22,22 +22,6 @@ export interface Plant {
 
 export type PlantField = 'id' | 'name' | 'tag';
 
-/** What a token grants, to whom and until when. Ignore members that you do not know. */
-export interface Token {
-  /** The public id of the token, as `plant-store token list` shows it. */
-  id: string;
-  /** The name of the calling user. */
-  user: string;
-  /** The name of the store that the user belongs to. */
-  store: string;
-  /** The role of the user: a `member` can access their own plants, a `manager` every plant in the store. */
-  role: 'member' | 'manager';
-  /** The operations that the token allows. */
-  scopes: ('plants:read' | 'plants:write' | 'shares:write')[];
-  /** When the token expires (RFC 3339). Absent if it never does. */
-  expiresAt?: string;
-}
-
 /** A share between the calling user and another one. */
 export interface Share {
   /** The name of the other user. */
@@ -55,6 +39,59 @@ export interface Shares {
 
 /** `read`: the user can list and get the plants. `write`: the user can also delete them. Read or write. */
 export type ShareAccess = 'read' | 'write';
+
+/** What a token grants, to whom and until when. Ignore members that you do not know. */
+export interface Token {
+  /** The public id of the token, as `plant-store token list` shows it. */
+  id: string;
+  /** The name of the calling user. */
+  user: string;
+  /** The name of the store that the user belongs to. */
+  store: string;
+  /** The role of the user: a `member` can access their own plants and those shared with them, a `manager` every plant in the store. */
+  role: 'member' | 'manager';
+  /** The operations that the token allows. */
+  scopes: Scope[];
+  /** When the token expires (RFC 3339). Absent if it never does. */
+  expiresAt?: string;
+}
+
+/** A token to create. Without a body, it grants the same as the one of the request. A JSON object with the fields scopes, expiresAt and label. */
+export interface NewToken {
+  /** What the token allows: at most the scopes of the token of the request, which are the default. A list of at least one of plants:read, plants:write, shares:write, each at most once. */
+  scopes?: Scope[];
+  /** When the token expires: not later than the token of the request, whose expiry is the default. A time with an offset from UTC, as in RFC 3339. */
+  expiresAt?: string;
+  /** A note of your own to tell tokens apart. A string of at most 100 Unicode code points, without control characters and lone surrogates. */
+  label?: string;
+}
+
+/** A token of the calling user. Ignore members that you do not know. */
+export interface OwnToken {
+  /** Its public id, which does not grant access. */
+  id: string;
+  /** Its note; empty if there is none. */
+  label: string;
+  /** What it allows. */
+  scopes: Scope[];
+  /** Whether the service accepts it. */
+  state: 'active' | 'expired' | 'revoked';
+  /** Whether it is the token of this request. */
+  current: boolean;
+  /** When it was created (RFC 3339). */
+  createdAt: string;
+  /** When it expires. Absent if it never does. */
+  expiresAt?: string;
+  /** When it was revoked. Absent if it was not. */
+  revokedAt?: string;
+  /** When it was last used, to the minute. Absent if it was not used yet. */
+  lastUsedAt?: string;
+  /** The token itself. Present only when it is created: save it. */
+  token?: string;
+}
+
+/** One kind of operation. */
+export type Scope = 'plants:read' | 'plants:write' | 'shares:write';
 
 /** Why a request failed (RFC 9457). */
 export interface Problem {
@@ -95,10 +132,12 @@ export type ProblemKind =
   | 'path-not-found'
   | 'method-not-allowed'
   | 'request-timeout'
+  | 'token-not-found'
   | 'share-not-found'
   | 'id-taken'
   | 'ids-exhausted'
   | 'too-many-shares'
+  | 'too-many-tokens'
   | 'body-too-large'
   | 'unsupported-media-type'
   | 'expectation-failed'

@@ -29,7 +29,8 @@ import {
 import { asProblem, problemHandler, sendProblem } from './problems.ts';
 import { RequestLimits, type Limits } from './request-limits.ts';
 import { shareRoutes } from './shares.ts';
-import { tokenRoutes } from './token.ts';
+import { TokenUses } from './token-uses.ts';
+import { tokenRoutes } from './tokens.ts';
 import { validateRequests } from './validation.ts';
 import { webRoutes } from './web.ts';
 
@@ -135,11 +136,14 @@ export function addRoutes(
   app: FastifyInstance,
   { storage, log, baseUrl, limits = {}, stopping }: AppOptions,
 ): void {
-  const authentication = new Authentication(storage, new RequestLimits(limits, log));
+  const uses = new TokenUses(storage);
+  app.addHook('onClose', () => uses.close());
+  const requestLimits = new RequestLimits(limits, log);
+  const authentication = new Authentication(storage, requestLimits, uses);
   app.decorateRequest('grant');
   plantRoutes(app, { storage, authentication, log, baseUrl });
   shareRoutes(app, { storage, authentication });
-  tokenRoutes(app, authentication);
+  tokenRoutes(app, { storage, authentication, baseUrl });
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app);

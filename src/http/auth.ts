@@ -11,6 +11,7 @@ import { hashToken, isToken } from '../token.ts';
 import { headerCount } from './headers.ts';
 import { Lookups } from './lookups.ts';
 import type { RequestLimits } from './request-limits.ts';
+import type { TokenUses } from './token-uses.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -40,10 +41,12 @@ export class Authentication {
   readonly #unknownTokens = new Cache<{ untilMs: number }>(maxUnknownTokens);
   readonly #lookups: Lookups;
   readonly #limits: RequestLimits;
+  readonly #uses: TokenUses;
 
-  constructor(storage: IdentityStorage, limits: RequestLimits) {
+  constructor(storage: IdentityStorage, limits: RequestLimits, uses: TokenUses) {
     this.#storage = storage;
     this.#limits = limits;
+    this.#uses = uses;
     this.#lookups = new Lookups(storage.maxLookups);
   }
 
@@ -53,11 +56,9 @@ export class Authentication {
       const grant = await this.#authenticate(request, reply);
       const { caller } = grant;
       if (!caller.scopes.has(scope)) {
-        setChallenge(reply, `error="insufficient_scope", scope="${scope}"`);
-        throw new Problem(
-          'insufficient-scope',
-          `This operation requires the scope ${scope}; the token has ${[...caller.scopes].join(' ')}.`,
-        );
+        const granted = [...caller.scopes].join(' ');
+        const detail = `This operation requires the scope ${scope}; the token has ${granted}.`;
+        throw insufficientScope(reply, scope, detail);
       }
       request.grant = grant;
     };
@@ -82,8 +83,7 @@ export class Authentication {
 
     const refuse = (detail: string): never => {
       this.#limits.countFailure(request, reply);
-      setChallenge(reply, 'error="invalid_token"');
-      throw new Problem('invalid-token', detail);
+      throw invalidToken(reply, detail);
     };
     if (headerCount(request.raw, 'authorization') > 1) {
       return refuse('There are two Authorization headers; send one.');
@@ -95,10 +95,12 @@ export class Authentication {
       : this.#storage.identify(known));
     if (grant === undefined)
       return refuse('There is no such token. Check that it was created for this service.');
-    const state = stateOf(grant, Date.now());
+    const nowMs = Date.now();
+    const state = stateOf(grant, nowMs);
     if (state !== 'active') return refuse(`The token is ${state}; get a new one.`);
     const admitted = this.#limits.admit(grant.tokenId, reply);
     if (admitted !== undefined) await admitted;
+    this.#uses.note(grant, nowMs);
     return grant;
   }
 
@@ -128,6 +130,18 @@ function parseCredential(authorization: string, refuse: (detail: string) => neve
   if (!isToken(token))
     return refuse('This is not a Plant Store token. Check that you copied all of it.');
   return { tokenHash: hashToken(token) };
+}
+
+/** A problem with its challenge (RFC 6750, section 3.1). */
+export function invalidToken(reply: FastifyReply, detail: string): Problem {
+  setChallenge(reply, 'error="invalid_token"');
+  return new Problem('invalid-token', detail);
+}
+
+/** The same, for scopes that the token does not have. `scope` is a list, separated by spaces. */
+export function insufficientScope(reply: FastifyReply, scope: string, detail: string): Problem {
+  setChallenge(reply, `error="insufficient_scope", scope="${scope}"`);
+  return new Problem('insufficient-scope', detail);
 }
 
 function setChallenge(reply: FastifyReply, parameters?: string): void {

@@ -8,7 +8,7 @@ import { maxId } from '../ids.ts';
 import { Name, NewPlant, PlantField, PlantId, Tag } from '../plant.ts';
 import { ShareAccess } from '../share.ts';
 import { publish, Type } from '../typebox.ts';
-import { Health, json, Plant, response, responses, Share, Shares, Token } from './responses.ts';
+import { Health, json, Plant, response, responses, Share, Shares } from './responses.ts';
 
 /** Derives the types of a validated request from its schemas. Responses are text, so they have no type here. */
 export interface TypeBoxProvider extends FastifyTypeProvider {
@@ -63,7 +63,7 @@ const tag = Type.Optional(
   publish(Tag, { meaning: 'Only plants with exactly this tag. Empty: only plants without a tag.' }),
 );
 
-const strict = { additionalProperties: false };
+export const strict = { additionalProperties: false };
 
 const PlantParams = Type.Object(
   { id: publish(PlantId, { meaning: 'The id of the plant.' }) },
@@ -78,7 +78,7 @@ const ShareParams = Type.Object(
   strict,
 );
 
-const anyOperation = {
+export const anyOperation = {
   400: responses.InvalidRequest,
   405: responses.MethodNotAllowed,
   408: responses.RequestTimeout,
@@ -201,19 +201,6 @@ export const deleteShare = {
     204: response('The share is ended.', []),
     404: responses.ShareNotFound,
     ...plantOperation,
-  },
-};
-
-export const findToken = {
-  operationId: 'findToken',
-  summary: 'Get your token',
-  description:
-    'Returns what the token of the request grants, to whom and until when. Any valid token is enough: it needs no scope.',
-  tags: ['tokens'],
-  querystring: Type.Object({}, strict),
-  response: {
-    200: json('What the token grants.', Token),
-    ...tokenOperation,
   },
 };
 

@@ -3,13 +3,13 @@
  * under its name in `components`. The examples of problems are those of docs/errors.md.
  */
 import type { TSchema } from '@sinclair/typebox';
-import { roles, scopes, type Role, type Scope } from '../access.ts';
 import { maxId } from '../ids.ts';
 import { NewPlant, PlantField } from '../plant.ts';
 import { ShareAccess } from '../share.ts';
 import type { ProblemKind } from '../problem.ts';
 import { Type } from '../typebox.ts';
 import { problemMediaType } from './problems.ts';
+import { NewToken, OwnToken, Scope, Token } from './token-schemas.ts';
 
 /**
  * A plant in a response. Its strings have no constraints here: a client that counts length in another way must not
@@ -83,48 +83,6 @@ const Problem = Type.Object(
   { description: 'Why a request failed (RFC 9457).' },
 );
 
-const TokenRole = Type.Unsafe<Role>({
-  type: 'string',
-  enum: roles,
-  description:
-    'The role of the user: a `member` can access their own plants, a `manager` every plant in the store.',
-});
-
-export const Token = Type.Object(
-  {
-    id: Type.String({
-      description: 'The public id of the token, as `plant-store token list` shows it.',
-    }),
-    user: Type.String({ description: 'The name of the calling user.' }),
-    store: Type.String({ description: 'The name of the store that the user belongs to.' }),
-    role: TokenRole,
-    scopes: Type.Array(
-      Type.Unsafe<Scope>({ type: 'string', enum: scopes, description: 'One kind of operation.' }),
-      { description: 'The operations that the token allows.' },
-    ),
-    expiresAt: Type.Optional(
-      Type.String({
-        format: 'date-time',
-        description: 'When the token expires (RFC 3339). Absent if it never does.',
-      }),
-    ),
-  },
-  {
-    description:
-      'What a token grants, to whom and until when. Ignore members that you do not know.',
-    examples: [
-      {
-        id: '22894e9580395e64',
-        user: 'alice',
-        store: 'main',
-        role: 'member',
-        scopes: ['plants:read', 'plants:write'],
-        expiresAt: '2027-01-31T12:00:00.000Z',
-      },
-    ],
-  },
-);
-
 export const Share = Type.Object(
   {
     user: Type.String({ description: 'The name of the other user.' }),
@@ -164,10 +122,13 @@ export const schemas = {
   NewPlant,
   Plant,
   PlantField,
-  Token,
   Share,
   Shares,
   ShareAccess,
+  Token,
+  NewToken,
+  OwnToken,
+  Scope,
   Problem,
   Fault,
   Health,
@@ -187,7 +148,7 @@ export const headers = {
     'Identifies this request in the log of the service. Give it to the operator when you report a problem.',
     exampleRequestId,
   ),
-  Location: header('The address of the new plant.', '/plants/42', {
+  Location: header('The address of what was created.', '/plants/42', {
     type: 'string',
     format: 'uri-reference',
   }),
@@ -264,6 +225,14 @@ export const responses = {
   NotFound: problem(
     'The store has no such plant, or the calling user has no access to it; the response is the same. Or the path is wrong.',
     ['plant-not-found', 'path-not-found'],
+  ),
+  TokenNotFound: problem('The calling user has no token with this id. Or the path is wrong.', [
+    'token-not-found',
+    'path-not-found',
+  ]),
+  TooManyTokens: problem(
+    'The calling user has as many active tokens as possible. Nothing was changed.',
+    ['too-many-tokens'],
   ),
   MethodNotAllowed: problem(
     'The path does not support this method; `Allow` lists those that it supports.',

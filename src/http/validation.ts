@@ -7,6 +7,8 @@
 import type { TObject } from '@sinclair/typebox';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { FastifyInstance } from 'fastify';
+import { parseTimestamp } from '../timestamp.ts';
+import { OptionalKind } from '../typebox.ts';
 import { invalidRequest, type Fault, type FaultPlace } from '../problem.ts';
 import { pointerTo, readJson } from './json.ts';
 import { readQuery, parseParameter } from './query.ts';
@@ -23,6 +25,7 @@ const ajv = new Ajv({
   allErrors: true, // bounded by the size of a body and of the headers
   verbose: true,
   strict: true,
+  formats: { 'date-time': (text) => parseTimestamp(text) !== undefined },
   validateSchema: false, // a test does it, because compiling the meta-schema slows down startup
 });
 
@@ -34,6 +37,7 @@ export function validateRequests(app: FastifyInstance): void {
     const checkParams = params && compile(params, toParameter);
     const checkQuery = querystring && compile(querystring, toParameter);
     const checkBody = body && compile(body, toMember);
+    const isBodyOptional = body !== undefined && OptionalKind in body;
 
     route.preValidation = (request, _reply, done) => {
       const faults: Fault[] = [];
@@ -43,7 +47,7 @@ export function validateRequests(app: FastifyInstance): void {
       if (querystring && checkQuery) {
         request.query = checkQuery(readQuery(querystring, request.raw.url ?? ''), faults);
       }
-      if (checkBody) request.body = checkBody(readBody(request.body), faults);
+      if (checkBody) request.body = checkBody(readBody(request.body, isBodyOptional), faults);
       done(faults.length > 0 ? invalidRequest(faults) : undefined);
     };
   });
@@ -55,8 +59,9 @@ function readParams(schema: TObject, params: unknown): Input {
   return { value: Object.fromEntries(value), faults: [] };
 }
 
-function readBody(body: unknown): Input {
-  return body instanceof Buffer ? readJson(body) : readJson(Buffer.alloc(0));
+function readBody(body: unknown, isOptional: boolean): Input {
+  const bytes = body instanceof Buffer ? body : Buffer.alloc(0);
+  return isOptional && bytes.length === 0 ? { value: {}, faults: [] } : readJson(bytes);
 }
 
 function compile(schema: TObject, placeOf: (name: string) => FaultPlace) {

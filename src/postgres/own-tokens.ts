@@ -12,7 +12,6 @@ import {
   type OwnToken,
 } from '../own-tokens.ts';
 import { tooManyTokens } from '../problem.ts';
-import { lastHashOf } from '../token.ts';
 import { prepared } from './connection.ts';
 import type { BoundStatement, Pool } from './pool.ts';
 import { changeGrantsVersion, tokenSql } from './tokens.ts';
@@ -24,7 +23,7 @@ export const ownTokenSql = {
     'find_own_token',
     `
       SELECT expires_at, revoked_at FROM plant_store.tokens
-      WHERE hash BETWEEN $1 AND $2`,
+      WHERE hash = $1`,
   ),
   count: prepared<CountedToken>(
     'count_own_tokens',
@@ -39,10 +38,8 @@ export const ownTokenSql = {
   recordUses: prepared(
     'record_uses',
     `
-      UPDATE plant_store.tokens SET last_used_at = used.at
-      FROM unnest($2::bytea[], $3::bytea[], $4::bigint[]) AS used (first, last, at)
-      WHERE tokens.hash BETWEEN used.first AND used.last AND tokens.store = $1
-        AND (tokens.last_used_at IS NULL OR tokens.last_used_at < used.at)`,
+      UPDATE plant_store.tokens SET last_used_at = $2
+      WHERE store = $1 AND hash = ANY ($3::bytea[]) AND (last_used_at IS NULL OR last_used_at < $2)`,
   ),
 };
 
@@ -54,7 +51,7 @@ export class OwnTokens {
   }
 
   /** Returns false if the token of the grant is not active. */
-  async create({ tokenId: by, caller }: Grant, token: OwnToken): Promise<boolean> {
+  async create({ tokenHash: by, caller }: Grant, token: OwnToken): Promise<boolean> {
     const { store, user } = caller;
     const { scopes, label, createdAtMs, expiresAtMs } = token;
     const hash = Buffer.from(token.hash);
@@ -65,7 +62,7 @@ export class OwnTokens {
     // The first statement locks the row of the store: what the others read does not change until the commit.
     const first: BoundStatement[] = [
       changeGrantsVersion(store),
-      [ownTokenSql.find, [Buffer.from(by, 'hex'), lastHashOf(by)]],
+      [ownTokenSql.find, [Buffer.from(by)]],
       [ownTokenSql.count, [store, user]],
     ];
     await this.#pool.transactInTwo(first, ([, found = [], counted = []]) => {
@@ -83,16 +80,14 @@ export class OwnTokens {
     return !isRefused;
   }
 
-  /** One statement for each store, whose uses are in ascending order of id, so that processes do not deadlock. */
+  /** One statement for each store and minute. It locks tokens in the order of the index, so none deadlock. */
   async recordUses(uses: readonly TokenUse[]): Promise<void> {
-    const sorted = uses.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-    for (const [store, ofStore] of Map.groupBy(sorted, (use) => use.store)) {
-      await this.#pool.write(ownTokenSql.recordUses, [
-        store,
-        ofStore.map(({ id }) => Buffer.from(id, 'hex')),
-        ofStore.map(({ id }) => lastHashOf(id)),
-        ofStore.map(({ usedAtMs }) => usedAtMs),
-      ]);
+    const together = Map.groupBy(uses, ({ store, usedAtMs }) => `${store} ${usedAtMs}`);
+    for (const group of together.values()) {
+      const [first] = group;
+      const hashes = group.map(({ hash }) => Buffer.from(hash));
+      const values = [first?.store, first?.usedAtMs, hashes];
+      await this.#pool.write(ownTokenSql.recordUses, values);
     }
   }
 }

@@ -280,10 +280,7 @@ export class Pool {
   }
 }
 
-function sendAll(
-  connection: Connection,
-  statements: readonly BoundStatement[],
-): Promise<Row[][]> {
+function sendAll(connection: Connection, statements: readonly BoundStatement[]): Promise<Row[][]> {
   return settled(statements.map(([statement, values]) => connection.query(statement, values)));
 }
 

@@ -235,6 +235,7 @@ export class Tokens {
     const grant = {
       caller: callerOf({ store, user }, role, parseScopes(scopes), received),
       tokenId: tokenId(tokenHash),
+      tokenHash,
       storeName,
       userName,
       role,

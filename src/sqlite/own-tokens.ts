@@ -13,13 +13,12 @@ import {
   type OwnToken,
 } from '../own-tokens.ts';
 import { tooManyTokens } from '../problem.ts';
-import { lastHashOf } from '../token.ts';
 import { prepare, type Statement } from './statement.ts';
 
 export const ownTokenSql = {
   find: `
     SELECT expires_at, revoked_at FROM tokens
-    WHERE hash BETWEEN ? AND ?`,
+    WHERE hash = ?`,
   count: `
     SELECT hash, created_at, expires_at, revoked_at FROM tokens INDEXED BY tokens_by_user
     WHERE store = ? AND user = ? ORDER BY hash LIMIT ${maxCountedTokens}`,
@@ -28,8 +27,8 @@ export const ownTokenSql = {
     INSERT INTO tokens (hash, store, user, scopes, label, created_at, expires_at)
     VALUES (?, ?, ?, ?, ?, ?, ?)`,
   recordUse: `
-    UPDATE tokens SET last_used_at = ?3
-    WHERE hash BETWEEN ?1 AND ?2 AND (last_used_at IS NULL OR last_used_at < ?3)`,
+    UPDATE tokens SET last_used_at = ?2
+    WHERE hash = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)`,
 };
 
 export class OwnTokens {
@@ -47,10 +46,10 @@ export class OwnTokens {
     this.#recordUse = prepare(database, ownTokenSql.recordUse);
   }
 
-  /** Returns false if the token with the id `by` is not active. */
-  create(by: string, { store, user }: Identity, token: OwnToken): boolean {
+  /** Returns false if the token with the hash `by` is not active. */
+  create(by: Uint8Array, { store, user }: Identity, token: OwnToken): boolean {
     const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
-    const found = this.#find.get(Buffer.from(by, 'hex'), lastHashOf(by));
+    const found = this.#find.get(by);
     if (found === undefined || !isActive(...found, createdAtMs)) return false;
     const ended = tokensToDelete(this.#count.all(store, user), createdAtMs);
     if (ended === undefined) throw tooManyTokens();
@@ -61,8 +60,6 @@ export class OwnTokens {
   }
 
   recordUses(uses: readonly TokenUse[]): void {
-    for (const { id, usedAtMs } of uses) {
-      this.#recordUse.run(Buffer.from(id, 'hex'), lastHashOf(id), usedAtMs);
-    }
+    for (const { hash, usedAtMs } of uses) this.#recordUse.run(hash, usedAtMs);
   }
 }

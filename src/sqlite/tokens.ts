@@ -110,6 +110,7 @@ export class Tokens {
     return {
       caller: callerOf({ store, user }, role, parseScopes(scopes), received),
       tokenId: tokenId(hash),
+      tokenHash: hash,
       storeName,
       userName,
       role,

@@ -14,7 +14,7 @@ import type { FileId } from './open-file.ts';
 export type Write =
   | Change
   | readonly ['createToken', token: NewToken]
-  | readonly ['createOwnToken', by: string, user: Identity, token: OwnToken]
+  | readonly ['createOwnToken', by: Uint8Array, user: Identity, token: OwnToken]
   | readonly ['revokeToken', id: string, revokedAtMs: number, owner: Identity | undefined]
   | readonly ['recordUses', uses: readonly TokenUse[]]
   | readonly ['endAccess', user: Identity, revokedAtMs: number, limit: number]

@@ -66,9 +66,12 @@ describe('GET /token', () => {
     const { status, json } = await call('GET', '/token?fields=id', { token: alice });
     assert.equal(status, 400);
     assert.partialDeepStrictEqual(json, { errors: [{ parameter: 'fields' }] });
-    assert.equal((await call('DELETE', '/token', { token: alice })).status, 405);
+    assert.equal((await call('PUT', '/token', { token: alice })).status, 405);
     const options = await call('OPTIONS', '/token');
-    assert.deepEqual([options.status, options.headers.get('allow')], [204, 'GET, HEAD, OPTIONS']);
+    assert.deepEqual(
+      [options.status, options.headers.get('allow')],
+      [204, 'DELETE, GET, HEAD, OPTIONS'],
+    );
   });
 
   it('HEAD responds like GET without the body', async (t) => {

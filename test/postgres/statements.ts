@@ -48,4 +48,7 @@ export const ofRequests: readonly Statement[] = [
 ];
 
 /** What commands send about one token, user or store. */
-export const ofCommands: readonly Statement[] = [...Object.values(others), ...Object.values(ofUsers)];
+export const ofCommands: readonly Statement[] = [
+  ...Object.values(others),
+  ...Object.values(ofUsers),
+];

@@ -18,6 +18,8 @@ export interface TestApp {
   port: number;
   storage: Storage;
   database: TestDatabase;
+  /** Closes the app, as a shutdown does. The end of the test would do it too. */
+  close: () => PromiseLike<void>;
   /** Creates a token, and its user and store if needed. */
   token: (user: string, options?: TokenOptions) => Promise<string>;
   /** Sends a request with `token` in its Authorization header, and `json` as its body. */
@@ -86,6 +88,7 @@ export async function startApp(
     port,
     storage,
     database,
+    close: () => app.close(),
     token: (user, tokenOptions) => addToken(storage, user, tokenOptions),
     call: (method, target, callOptions) => call(address + target, method, callOptions),
   };

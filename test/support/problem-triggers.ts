@@ -15,6 +15,7 @@ import { handleClientError } from '../../src/http/client-errors.ts';
 import { Connections } from '../../src/http/connections.ts';
 import { maxBodyBytes } from '../../src/http/limits.ts';
 import { maxId } from '../../src/ids.ts';
+import { maxActiveTokens } from '../../src/own-tokens.ts';
 import type { ProblemKind } from '../../src/problem.ts';
 import { maxGivenShares } from '../../src/share-storage.ts';
 import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
@@ -58,6 +59,13 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
       app.storage.share(store, { owner: 'alice', user, access: 'read' }, 0);
     await Array.fromAsync(inParallel(others, 16, share));
     return responseOf(await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } }));
+  },
+  'token-not-found': (t) => send(t, 'DELETE', '/tokens/22894e9580395e64'),
+  'too-many-tokens': async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice');
+    for (let tokens = 1; tokens < maxActiveTokens; tokens++) await app.token('alice');
+    return responseOf(await app.call('POST', '/tokens', { token }));
   },
   'path-not-found': (t) => send(t, 'GET', '/plant'),
   'method-not-allowed': (t) => send(t, 'PUT', '/plants', { json: plant }),

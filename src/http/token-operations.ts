@@ -1,0 +1,87 @@
+/**
+ * The operations on tokens, like those of operations.ts. None requires a scope.
+ */
+import { Type } from '../typebox.ts';
+import { anyOperation, strict } from './operations.ts';
+import { json, response, responses } from './responses.ts';
+import { NewToken, OwnToken, Token } from './token-schemas.ts';
+
+const tags = ['tokens'];
+const querystring = Type.Object({}, strict);
+
+const tokenOperation = {
+  ...anyOperation,
+  401: responses.InvalidToken,
+  503: responses.Unavailable,
+};
+
+export const findToken = {
+  operationId: 'findToken',
+  summary: 'Get your token',
+  description:
+    'Returns what the token of the request grants, to whom and until when. Any valid token is enough: it needs no scope.',
+  tags,
+  querystring,
+  response: { 200: json('What the token grants.', Token), ...tokenOperation },
+};
+
+export const revokeOwnToken = {
+  operationId: 'revokeOwnToken',
+  summary: 'Revoke your token',
+  description:
+    'Revokes the token of the request. From the next request on, every process of the service refuses it with 401. It needs no scope.',
+  tags,
+  querystring,
+  response: { 204: response('The token of the request is revoked.', []), ...tokenOperation },
+};
+
+export const createToken = {
+  operationId: 'createToken',
+  summary: 'Create a token',
+  description:
+    'Creates another token of the calling user, with at most the scopes and the lifetime of the token of the request. Without a body, it grants the same. The response shows it once. If the outcome is unknown, you can repeat the request: nobody knows the token that may have been created. It needs no scope.',
+  tags,
+  querystring,
+  body: NewToken,
+  response: {
+    201: json('The token is created.', OwnToken, ['Location']),
+    403: responses.InsufficientScope,
+    409: responses.TooManyTokens,
+    413: responses.BodyTooLarge,
+    415: responses.UnsupportedMediaType,
+    ...tokenOperation,
+  },
+};
+
+export const listTokens = {
+  operationId: 'listTokens',
+  summary: 'List your tokens',
+  description:
+    'Returns the tokens of the calling user, the newest first: active, expired and revoked ones, at most 1,000. It needs no scope.',
+  tags,
+  querystring,
+  response: { 200: json('The tokens.', Type.Array(OwnToken)), ...tokenOperation },
+};
+
+export const revokeToken = {
+  operationId: 'revokeToken',
+  summary: 'Revoke a token',
+  description:
+    'Revokes a token of the calling user. From the next request on, every process of the service refuses it. If you repeat the request, the response is the same. It needs no scope.',
+  tags,
+  params: Type.Object(
+    {
+      tokenId: Type.String({
+        description: 'The public id of the token.',
+        examples: ['22894e9580395e64'],
+      }),
+    },
+    strict,
+  ),
+  querystring,
+  response: {
+    204: response('The token is revoked.', []),
+    404: responses.TokenNotFound,
+    ...tokenOperation,
+  },
+};

@@ -1,0 +1,146 @@
+/**
+ * The routes with which users manage their own tokens. `GET /token` costs no query of its own, because
+ * authentication has loaded the grant.
+ */
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { Static } from '@sinclair/typebox';
+import { scopes as allScopes, stateOf, type Grant, type Scope } from '../access.ts';
+import type { IdentityStorage, TokenRecord } from '../identity-storage.ts';
+import type { OwnToken } from '../own-tokens.ts';
+import { invalidRequest, tokenNotFound } from '../problem.ts';
+import { formatTimestamp, parseTimestamp } from '../timestamp.ts';
+import { hashToken, makeToken, tokenId } from '../token.ts';
+import { insufficientScope, invalidToken, type Authentication } from './auth.ts';
+import type { TypeBoxProvider } from './operations.ts';
+import { sendText } from './send.ts';
+import * as operations from './token-operations.ts';
+import type { NewToken } from './token-schemas.ts';
+
+const jsonMediaType = 'application/json';
+
+/** Maximum number of tokens in a list. Only operators can create more for a user. */
+const maxListed = 1_000;
+
+export interface TokenRoutesOptions {
+  storage: IdentityStorage;
+  authentication: Authentication;
+  /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
+  baseUrl: string;
+}
+
+export function tokenRoutes(
+  app: FastifyInstance,
+  { storage, authentication, baseUrl }: TokenRoutesOptions,
+): void {
+  const routes = app.withTypeProvider<TypeBoxProvider>();
+  const options = { onRequest: authentication.requireToken() };
+
+  routes.get('/token', { ...options, schema: operations.findToken }, async ({ grant }, reply) =>
+    sendText(reply, jsonMediaType, grantJson(grant)),
+  );
+
+  routes.delete(
+    '/token',
+    { ...options, schema: operations.revokeOwnToken },
+    async ({ grant }, reply) => {
+      await storage.revokeToken(grant.tokenId, Date.now(), grant.caller);
+      return reply.code(204).send();
+    },
+  );
+
+  routes.post(
+    '/tokens',
+    { ...options, schema: operations.createToken },
+    async ({ grant, body }, reply) => {
+      const token = makeToken();
+      const own = ownTokenOf(body, grant, hashToken(token), reply);
+      if (!(await storage.createOwnToken(grant, own))) {
+        throw invalidToken(reply, 'The token is not active any more; get a new one.');
+      }
+      const id = tokenId(own.hash);
+      const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
+      const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };
+      reply.code(201).header('location', `${baseUrl}/tokens/${id}`);
+      return sendText(reply, jsonMediaType, JSON.stringify(shown));
+    },
+  );
+
+  routes.get('/tokens', { ...options, schema: operations.listTokens }, async ({ grant }, reply) => {
+    const { storeName: store, userName: user } = grant;
+    const tokens = await storage.listTokens({ store, user, limit: maxListed });
+    const newestFirst = tokens.toSorted((a, b) => b.createdAtMs - a.createdAtMs);
+    const values = newestFirst.map((token) => valueOf(token, grant));
+    return sendText(reply, jsonMediaType, JSON.stringify(values));
+  });
+
+  routes.delete(
+    '/tokens/:tokenId',
+    { ...options, schema: operations.revokeToken },
+    async ({ grant, params }, reply) => {
+      const revoked = await storage.revokeToken(params.tokenId, Date.now(), grant.caller);
+      if (revoked === undefined) throw tokenNotFound();
+      return reply.code(204).send();
+    },
+  );
+}
+
+function grantJson({ tokenId: id, userName, storeName, role, caller, expiresAtMs }: Grant): string {
+  return JSON.stringify({
+    id,
+    user: userName,
+    store: storeName,
+    role,
+    scopes: [...caller.scopes],
+    expiresAt: formatTimestamp(expiresAtMs),
+  });
+}
+
+/** The token to create. Throws a Problem if it would grant more than the one of the request. */
+function ownTokenOf(
+  { scopes, expiresAt, label = '' }: Static<typeof NewToken>,
+  { caller, expiresAtMs: latestMs }: Grant,
+  hash: Uint8Array,
+  reply: FastifyReply,
+): OwnToken {
+  const createdAtMs = Date.now();
+  const wanted = new Set<Scope>(scopes ?? caller.scopes);
+  const missing = [...wanted.difference(caller.scopes)].join(' ');
+  if (missing !== '') {
+    const granted = [...caller.scopes].join(' ');
+    const detail = `A new token can have at most the scopes of yours, ${granted}; it lacks ${missing}.`;
+    throw insufficientScope(reply, missing, detail);
+  }
+  const expiresAtMs = expiresAt === undefined ? latestMs : parseTimestamp(expiresAt);
+  if (expiresAtMs !== undefined && expiresAtMs <= createdAtMs) {
+    throw refuseExpiry('"expiresAt" is in the past; send a later time.');
+  }
+  if (latestMs !== undefined && (expiresAtMs ?? Infinity) > latestMs) {
+    const latest = formatTimestamp(latestMs);
+    throw refuseExpiry(`"expiresAt" is later than your own token expires; send at most ${latest}.`);
+  }
+  const inOrder = allScopes.filter((scope) => wanted.has(scope));
+  return { hash, scopes: inOrder, label, createdAtMs, expiresAtMs };
+}
+
+function refuseExpiry(detail: string) {
+  return invalidRequest([{ pointer: '/expiresAt', detail }]);
+}
+
+/** A token as responses show it. Times that do not apply are absent. */
+function valueOf(
+  token: Omit<TokenRecord, 'store' | 'user' | 'role'>,
+  { tokenId: currentId }: Grant,
+): object {
+  const { id, label, scopes } = token;
+  return {
+    id,
+    label,
+    scopes,
+    state: stateOf(token, Date.now()),
+    current: id === currentId,
+    createdAt: formatTimestamp(token.createdAtMs),
+    expiresAt: formatTimestamp(token.expiresAtMs),
+    revokedAt: formatTimestamp(token.revokedAtMs),
+    lastUsedAt: formatTimestamp(token.lastUsedAtMs),
+  };
+}

@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict';
+import { describe } from 'node:test';
+import type { Grant } from '../../src/access.ts';
+import { TokenUses } from '../../src/http/token-uses.ts';
+import { maxActiveTokens } from '../../src/own-tokens.ts';
+import { hashToken, isToken, makeToken, tokenId } from '../../src/token.ts';
+import { override, startApp, type Answer, type TestApp } from '../support/app.ts';
+import { it, testDatabase } from '../support/storages.ts';
+import { until } from '../support/until.ts';
+
+const idOf = (token: string) => tokenId(hashToken(token));
+
+interface ShownToken {
+  id: string;
+  token?: string;
+  state: string;
+  [field: string]: unknown;
+}
+
+/** Creates a token with another one. */
+async function created({ call }: TestApp, token: string, json?: object): Promise<ShownToken> {
+  const answer = await call('POST', '/tokens', { token, ...(json && { json }) });
+  assert.equal(answer.status, 201, answer.text);
+  return answer.json as ShownToken; // as the next test checks
+}
+
+async function listed({ call }: Pick<TestApp, 'call'>, token: string): Promise<ShownToken[]> {
+  const { status, json } = await call('GET', '/tokens', { token });
+  assert.equal(status, 200);
+  return json as ShownToken[]; // as the tests below check
+}
+
+describe('POST /tokens', () => {
+  it('creates a twin of the token without a body, and shows it once', async (t) => {
+    const app = await startApp(t, { baseUrl: 'https://plants.example/api' });
+    const expiresAt = '2100-01-31T12:00:00.000Z';
+    const alice = await app.token('alice', {
+      store: 'north',
+      role: 'manager',
+      scopes: ['plants:write', 'plants:read'],
+      expiresAtMs: Date.parse(expiresAt),
+    });
+    const headers = { 'content-type': 'application/json' };
+    for (const options of [{}, { headers }, { json: {} }]) {
+      const before = Date.now();
+      const answer = await app.call('POST', '/tokens', { token: alice, ...options });
+      assert.equal(answer.status, 201);
+      assert.equal(answer.headers.get('cache-control'), 'no-store');
+      const { token = '', createdAt, ...rest } = answer.json as ShownToken; // checked here
+      assert.ok(isToken(token));
+      assert.ok(Date.parse(String(createdAt)) >= before);
+      const id = idOf(token);
+      assert.equal(answer.headers.get('location'), `https://plants.example/api/tokens/${id}`);
+      const scopes = ['plants:read', 'plants:write'];
+      assert.deepEqual(rest, { id, label: '', scopes, state: 'active', current: false, expiresAt });
+      const { json } = await app.call('GET', '/token', { token });
+      const shown = { id, user: 'alice', store: 'north', role: 'manager', scopes, expiresAt };
+      assert.deepEqual(json, shown);
+    }
+    const tokens = await app.call('GET', '/tokens', { token: alice });
+    assert.ok(!tokens.text.includes('plant_'));
+  });
+
+  it('creates a token with fewer scopes, an earlier expiry and a label', async (t) => {
+    const app = await startApp(t);
+    const alice = await app.token('alice');
+    const json = { scopes: ['plants:read'], expiresAt: '2100-02-28t13:30:00.5+01:30', label: 'a' };
+    const { token = '', ...shown } = await created(app, alice, json);
+    assert.partialDeepStrictEqual(shown, { ...json, expiresAt: '2100-02-28T12:00:00.500Z' });
+    const refused = await app.call('POST', '/plants', { token, json: { name: 'a' } });
+    assert.equal(refused.status, 403);
+    const { expiresAt } = await created(app, token, { expiresAt: '2100-02-28T12:00:00.499Z' });
+    assert.equal(expiresAt, '2100-02-28T12:00:00.499Z');
+  });
+
+  it('refuses more scopes than the token has, and names them', async (t) => {
+    const app = await startApp(t);
+    const alice = await app.token('alice', { scopes: ['plants:read'] });
+    const json = { scopes: ['plants:read', 'shares:write', 'plants:write'] };
+    const { status, headers, text } = await app.call('POST', '/tokens', { token: alice, json });
+    assert.equal(status, 403);
+    const challenge = 'Bearer error="insufficient_scope", scope="shares:write plants:write"';
+    assert.equal(headers.get('www-authenticate'), challenge);
+    assert.match(text, /it lacks shares:write plants:write\./);
+    assert.equal((await listed(app, alice)).length, 1);
+  });
+
+  it('refuses an expiry that is past, or later than that of the token', async (t) => {
+    const app = await startApp(t);
+    const expiresAtMs = Date.now() + 60_000;
+    const alice = await app.token('alice', { expiresAtMs });
+    for (const [timeMs, reason] of [
+      [Date.now(), /is in the past/],
+      [expiresAtMs + 1, /is later than your own token expires; send at most 20\d\d-/],
+    ] as const) {
+      const json = { expiresAt: new Date(timeMs).toISOString() };
+      const refused = await app.call('POST', '/tokens', { token: alice, json });
+      assert.equal(refused.status, 400);
+      assert.partialDeepStrictEqual(refused.json, { errors: [{ pointer: '/expiresAt' }] });
+      assert.match(refused.text, reason);
+    }
+    await created(app, alice, { expiresAt: new Date(expiresAtMs).toISOString() });
+    assert.equal((await listed(app, alice)).length, 2);
+  });
+
+  it('refuses invalid bodies, and creates nothing', async (t) => {
+    const app = await startApp(t);
+    const alice = await app.token('alice');
+    const bodies: [json: unknown, pointer: string][] = [
+      [{ scopes: [] }, '/scopes'],
+      [{ scopes: ['plants:read', 'plants:read'] }, '/scopes'],
+      [{ scopes: ['plants'] }, '/scopes'],
+      [{ scopes: 'plants:read' }, '/scopes'],
+      [{ expiresAt: '2100-02-30T00:00:00Z' }, '/expiresAt'],
+      [{ expiresAt: '2100-02-28T00:00:00' }, '/expiresAt'],
+      [{ expiresAt: 4_102_444_800 }, '/expiresAt'],
+      [{ expiresAt: null }, '/expiresAt'],
+      [{ label: 'a\nb' }, '/label'],
+      [{ label: 'x'.repeat(101) }, '/label'],
+      [{ user: 'bob' }, '/user'],
+      [[], ''],
+    ];
+    for (const [json, pointer] of bodies) {
+      const { status, json: problem } = await app.call('POST', '/tokens', { token: alice, json });
+      assert.equal(status, 400, JSON.stringify(json));
+      assert.partialDeepStrictEqual(problem, { errors: [{ pointer }] });
+    }
+    assert.equal((await app.call('POST', '/tokens', { token: alice, body: '{}' })).status, 415);
+    assert.equal((await app.call('POST', '/tokens?user=bob', { token: alice })).status, 400);
+    assert.equal((await app.call('POST', '/tokens')).status, 401);
+    assert.equal((await listed(app, alice)).length, 1);
+  });
+
+  it('refuses one token too many, until one is revoked', async (t) => {
+    const app = await startApp(t);
+    const alice = await app.token('alice');
+    for (let made = 1; made < maxActiveTokens; made++) await app.token('alice');
+    const refused = await app.call('POST', '/tokens', { token: alice });
+    assert.equal(refused.status, 409);
+    assert.partialDeepStrictEqual(refused.json, { type: '/problems/too-many-tokens' });
+    const other = (await listed(app, alice)).find(({ current }) => current !== true);
+    await app.call('DELETE', `/tokens/${other?.id}`, { token: alice });
+    await created(app, alice);
+  });
+
+  it('refuses a token that is revoked while the request is in progress', async (t) => {
+    const app = await startApp(t, {
+      wrap: (storage) =>
+        override(storage, {
+          async createOwnToken(by, token) {
+            await storage.revokeToken(by.tokenId, Date.now());
+            return storage.createOwnToken(by, token);
+          },
+        }),
+    });
+    const [alice, other] = [await app.token('alice'), await app.token('alice')];
+    const { status, headers, json } = await app.call('POST', '/tokens', { token: alice });
+    assert.equal(status, 401);
+    assert.equal(headers.get('www-authenticate'), 'Bearer error="invalid_token"');
+    assert.partialDeepStrictEqual(json, { type: '/problems/invalid-token' });
+    const states = (await listed(app, other)).map(({ state }) => state);
+    assert.deepEqual(states.toSorted(), ['active', 'revoked']);
+  });
+});
+
+describe('GET /tokens', () => {
+  it("lists the user's own tokens in every state, the newest first", async (t) => {
+    const app = await startApp(t);
+    const alice = await app.token('alice', { scopes: ['plants:read'] });
+    await app.token('bob');
+    await app.token('alice', { store: 'elsewhere' });
+    const phone = await created(app, alice, { label: 'phone' });
+    const expired = await app.token('alice', { expiresAtMs: Date.now() });
+    await app.call('DELETE', `/tokens/${phone.id}`, { token: alice });
+    const tokens = await listed(app, alice);
+    const times = tokens.map(({ createdAt }) => Date.parse(String(createdAt)));
+    assert.deepEqual(
+      times,
+      times.toSorted((a, b) => b - a),
+    );
+    const byId = new Map(tokens.map((token) => [token.id, token]));
+    assert.equal(byId.size, 3);
+    const own = { ...byId.get(idOf(alice)) };
+    delete own['createdAt'];
+    assert.deepEqual(own, {
+      id: idOf(alice),
+      label: '',
+      scopes: ['plants:read'],
+      state: 'active',
+      current: true,
+    });
+    assert.partialDeepStrictEqual(byId.get(phone.id), {
+      label: 'phone',
+      state: 'revoked',
+      current: false,
+    });
+    assert.ok(Date.parse(String(byId.get(phone.id)?.['revokedAt'])) <= Date.now());
+    assert.equal(byId.get(idOf(expired))?.state, 'expired');
+    assert.deepEqual(await listed(app, alice), tokens);
+  });
+});
+
+describe('DELETE /token and DELETE /tokens/{id}', () => {
+  const assertRefused = ({ status, text }: Answer) => {
+    assert.equal(status, 401);
+    assert.match(text, /The token is revoked/);
+  };
+
+  it('revokes the token that asks, for every process from the next request on', async (t) => {
+    const app = await startApp(t);
+    const other = await startApp(t, { open: () => app.database.open() });
+    const [alice, second] = [await app.token('alice'), await app.token('alice')];
+    for (const { call } of [app, other]) {
+      assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
+    }
+    const { status, text } = await app.call('DELETE', '/token', { token: alice });
+    assert.deepEqual([status, text], [204, '']);
+    assertRefused(await other.call('GET', '/plants', { token: alice }));
+    assertRefused(await app.call('DELETE', '/token', { token: alice }));
+    assert.equal((await other.call('GET', '/plants', { token: second })).status, 200);
+  });
+
+  it('revokes a token by its id, and responds the same when it is repeated', async (t) => {
+    const app = await startApp(t);
+    const other = await startApp(t, { open: () => app.database.open() });
+    const alice = await app.token('alice', { scopes: ['plants:read'] });
+    const { token = '', id } = await created(app, alice);
+    assert.equal((await other.call('GET', '/plants', { token })).status, 200);
+    for (let round = 0; round < 2; round++) {
+      const { status, text } = await app.call('DELETE', `/tokens/${id}`, { token: alice });
+      assert.deepEqual([status, text], [204, '']);
+      assertRefused(await other.call('GET', '/plants', { token }));
+    }
+    const own = await app.call('DELETE', `/tokens/${idOf(alice)}`, { token: alice });
+    assert.equal(own.status, 204);
+    assertRefused(await other.call('GET', '/plants', { token: alice }));
+  });
+
+  it('responds alike to the id of another user, an unknown one, and text that is no id', async (t) => {
+    const { call, token } = await startApp(t);
+    const [alice, bob] = [await token('alice'), await token('bob')];
+    const namesake = await token('alice', { store: 'elsewhere' });
+    const ids = [idOf(bob), idOf(namesake), idOf(makeToken()), 'x', '%00', idOf(alice).slice(1)];
+    ids.push(idOf(alice).toUpperCase().replace(/^\d+$/, 'A'), 'a'.repeat(5_000));
+    const texts = new Set<string>();
+    for (const id of ids) {
+      const { status, text } = await call('DELETE', `/tokens/${id}`, { token: alice });
+      assert.equal(status, 404, id);
+      texts.add(text);
+    }
+    assert.equal(texts.size, 1);
+    for (const one of [alice, bob, namesake]) {
+      assert.equal((await call('GET', '/token', { token: one })).status, 200);
+    }
+  });
+
+  it('allows the methods of both paths', async (t) => {
+    const { call } = await startApp(t);
+    for (const [path, allow] of [
+      ['/tokens', 'GET, HEAD, OPTIONS, POST'],
+      ['/tokens/22894e9580395e64', 'DELETE, OPTIONS'],
+    ] as const) {
+      const { status, headers } = await call('OPTIONS', path);
+      assert.deepEqual([status, headers.get('allow')], [204, allow]);
+    }
+  });
+});
+
+describe('the last use of a token', () => {
+  it('is shown to the minute after the service has stopped', async (t) => {
+    const database = await testDatabase(t);
+    const app = await startApp(t, { open: () => database.open() });
+    const [alice, unused] = [await app.token('alice'), await app.token('alice')];
+    const expired = await app.token('alice', { expiresAtMs: Date.now() });
+    const firstMs = Date.now();
+    for (const token of [alice, alice, expired]) await app.call('GET', '/plants', { token });
+    const lastUses = async () =>
+      new Map((await listed(app, alice)).map(({ id, lastUsedAt }) => [id, lastUsedAt]));
+    assert.equal((await lastUses()).get(idOf(alice)), undefined, 'not written yet');
+    await app.close();
+    const reopened = await database.open();
+    t.after(() => reopened[Symbol.asyncDispose]());
+    const tokens = await reopened.listTokens({ limit: 10 });
+    const uses = new Map(tokens.map(({ id, lastUsedAtMs }) => [id, lastUsedAtMs]));
+    const usedAtMs = uses.get(idOf(alice)) ?? 0;
+    assert.equal(usedAtMs % 60_000, 0);
+    assert.ok(usedAtMs > firstMs - 60_000 && usedAtMs <= Date.now());
+    assert.deepEqual([uses.get(idOf(unused)), uses.get(idOf(expired))], [undefined, undefined]);
+  });
+
+  it('is written in one batch per interval, even after a write that failed', async (t) => {
+    const database = await testDatabase(t);
+    const app = await startApp(t, { open: () => database.open() });
+    const grants: Grant[] = [];
+    for (const user of ['alice', 'bob']) {
+      const tokenHash = hashToken(await app.token(user));
+      const grant = await app.storage.identify({ tokenHash });
+      assert.ok(grant);
+      grants.push(grant);
+    }
+    const batches: number[] = [];
+    const storage = override(app.storage, {
+      async recordUses(uses) {
+        batches.push(uses.length);
+        if (batches.length === 1) throw new Error('the storage is unavailable');
+        await app.storage.recordUses(uses);
+      },
+    });
+    const uses = new TokenUses(storage, 20);
+    t.after(() => uses.close());
+    const note = (usedAtMs: number) => grants.forEach((grant) => uses.note(grant, usedAtMs));
+    note(1);
+    note(2);
+    await until('the first batch', () => batches.length === 1);
+    note(60_001);
+    note(120_001);
+    await until('the second batch', () => batches.length === 2);
+    await uses.close();
+    assert.deepEqual(batches, [2, 2], 'nothing is written without a use');
+    const recorded = (await app.storage.listTokens({ limit: 10 })).map((one) => one.lastUsedAtMs);
+    assert.deepEqual(recorded, [120_000, 120_000]);
+  });
+});
