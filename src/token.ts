@@ -32,6 +32,15 @@ export function isToken(text: string): boolean {
   return text.endsWith(checksumOf(text.slice(prefix.length, -checksumChars)));
 }
 
+/** Why `text` is not a token; undefined if it can be one. Never quotes the text. */
+export function tokenFault(text: string): string | undefined {
+  const chars = prefix.length + secretChars + checksumChars;
+  if (!text.startsWith(prefix)) return `it does not begin with ${prefix}`;
+  if (text.length !== chars) return `it has ${text.length} characters instead of ${chars}`;
+  if (!tokenPattern.test(text)) return 'it has a character that no token has';
+  return isToken(text) ? undefined : 'its checksum is wrong, so it is mistyped or made up';
+}
+
 /** Removes anything that looks like a token, so that no message repeats one that was pasted in a wrong place. */
 export function redactTokens(text: string): string {
   return text.replaceAll(tokenLikePattern, `${prefix}...`);

@@ -20,7 +20,7 @@ export interface UserStorage {
   countPlants(user: Identity, limit: number): Promise<number>;
 
   /**
-   * Revokes all tokens of the user, and ends up to `limit` shares that they give and as many that they receive.
+   * Revokes all tokens of the user, ends the shares that they give, and about `limit` shares that they receive.
    * Resolves to the number of ended shares: repeat it until there are none.
    */
   endAccess(user: Identity, revokedAtMs: number, limit: number): Promise<number>;

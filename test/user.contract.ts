@@ -265,12 +265,15 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       for (const each of ['bob', 'carol', 'dave']) {
         await storage.share(store, { owner: 'alice', user: each, access: 'read' }, 1);
       }
-      await storage.share(store, { owner: 'bob', user: 'alice', access: 'write' }, 1);
+      for (const [at, owner] of ['bob', 'carol', 'dave'].entries()) {
+        await user(storage, owner);
+        await storage.share(store, { owner, user: 'alice', access: 'write' }, at);
+      }
       await storage.createPlant(caller, { name: 'a', id: 1 });
       assert.deepEqual(await plantIds(other, (await bob(other)).caller), [1]);
       assert.equal(await storage.removeUser(caller, 5), false);
 
-      assert.equal(await storage.endAccess(caller, 4, 2), 3);
+      assert.equal(await storage.endAccess(caller, 4, 2), 5);
       assert.equal(await storage.endAccess(caller, 5, 2), 1);
       assert.equal(await storage.endAccess(caller, 6, 2), 0);
       assert.equal((await alice(other)).revokedAtMs, 4);
@@ -285,8 +288,8 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       assert.deepEqual(await storage.findUser('main', 'alice'), found);
       assert.equal((await storage.findNames({ store: 'main', user: 'alice' })).role, undefined);
       const names = (await storage.listUsers('main', { limit: 10 })).map((each) => each.user);
-      assert.deepEqual(names, ['bob']);
-      assert.equal((await storage.listStores({ limit: 1 }))[0]?.users, 1);
+      assert.deepEqual(names, ['bob', 'carol', 'dave']);
+      assert.equal((await storage.listStores({ limit: 1 }))[0]?.users, 3);
       assert.equal(await storage.findUser('main', 'nobody'), undefined);
       assert.equal(await storage.findUser('nowhere', 'alice'), undefined);
     });

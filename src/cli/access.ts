@@ -12,7 +12,7 @@ import type { TokenRecord } from '../identity-storage.ts';
 import { openStorage } from './database.ts';
 import { printResult } from './output.ts';
 import { findUser } from './shares.ts';
-import { formatTable, tokensOf } from './token.ts';
+import { allTokens, formatTable } from './token.ts';
 
 interface AccessOptions {
   database: string;
@@ -33,7 +33,7 @@ export async function explainAccess(
   const share = received.find((each) => each.owner === owner)?.access;
   const question: Question = { user, role, owner, share };
   const decisions = byOperation((operation) => decideForUser(question, operation));
-  const tokens = (await tokensOf(storage, options.store, user)).map((token) => ({
+  const tokens = (await allTokens(storage, { store: options.store, user })).map((token) => ({
     ...describe(token),
     ...byOperation((operation) =>
       decideForToken(token, operation, decisions[operation], Date.now()),

@@ -31,6 +31,7 @@ import { refuseFlagsOfNpm } from './npm.ts';
 import { failWhenOutputIsLost } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
 import { addShareCommands } from './share-commands.ts';
+import { addUserCommands } from './user-commands.ts';
 import { exitStatusOf, reasonOf } from './reason.ts';
 import { replacePasswords } from './redact.ts';
 
@@ -154,7 +155,7 @@ function program() {
 
   const token = plantStore
     .command('token')
-    .description('create, list and revoke tokens')
+    .description('create, list, revoke and check tokens')
     .addHelpText('after', examples(['plant-store token create alice', 'plant-store token list']));
 
   token
@@ -220,6 +221,18 @@ function program() {
     .addHelpText('after', examples(['plant-store token revoke 22894e9580395e64']))
     .action(async (id, options) => (await import('./token.ts')).revokeToken(id, options));
 
+  token
+    .command('check')
+    .description('read a string on standard input, and show whether it is a token, and whose')
+    .addOption(databaseFlag())
+    .addOption(jsonFlag('print the result as one line of JSON'))
+    .addHelpText('after', examples(['plant-store token check < found-in-a-log.txt']))
+    .action(async (options, command) => {
+      const canBeMissing = command.getOptionValueSource('database') === 'default';
+      await (await import('./token-check.ts')).checkToken({ ...options, canBeMissing });
+    });
+
+  addUserCommands(plantStore);
   addShareCommands(plantStore);
 
   plantStore

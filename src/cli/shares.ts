@@ -81,12 +81,12 @@ export async function findUser(
   if (store === undefined) throw noStore(storeName);
   if (role === undefined) {
     throw new Refusal(
-      `Store ${storeName} has no user ${user}. "${program} token list" shows every store and user.`,
+      `Store ${storeName} has no user ${user}. "${program} user list" shows every user.`,
     );
   }
   return { store, role };
 }
 
 function noStore(name: string): Refusal {
-  return new Refusal(`There is no store ${name}. "${program} token list" shows every store.`);
+  return new Refusal(`There is no store ${name}. "${program} store list" shows every store.`);
 }

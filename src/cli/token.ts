@@ -1,12 +1,13 @@
 import type { Role, Scope } from '../access.ts';
 import { stateOf } from '../access.ts';
-import type { TokenRecord } from '../identity-storage.ts';
+import type { TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { confirm } from './confirm.ts';
 import { displayName, isFile, openExisting, openStorage } from './database.ts';
 import { printResult } from './output.ts';
 import { program } from './program.ts';
+import { formatTimestamp } from '../timestamp.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
 
 interface NewTokenOptions {
@@ -48,7 +49,7 @@ export async function createToken(user: string, options: CreateOptions): Promise
     console.error(`User ${user} was a ${found.role} and is a ${role} now, with every token.`);
   }
   const { scope: scopes, label } = options;
-  const value = { token, id, user, store, scopes, label, expiresAt: timestamp(expiresAtMs) };
+  const value = { token, id, user, store, scopes, label, expiresAt: formatTimestamp(expiresAtMs) };
   await printToken(storage, token, options.json ? JSON.stringify(value) : token);
 }
 
@@ -63,7 +64,7 @@ async function confirmUser(user: string, store: string, storeExists: boolean): P
     ? `Store ${store} has no user ${user}. Create this user?`
     : `There is no store ${store}. Create it, with user ${user}?`;
   if (await confirm(question)) return;
-  throw new Refusal(`Nothing was created. "${program} token list" shows every store and user.`);
+  throw new Refusal(`Nothing was created. "${program} user list" shows every user.`);
 }
 
 /** Prints `text`, which contains a new token. Revokes the token if the output fails. */
@@ -99,7 +100,18 @@ export async function addToken(
 }
 
 const pageTokens = 1_000;
-const header = ['ID', 'STORE', 'USER', 'ROLE', 'SCOPES', 'CREATED', 'EXPIRES', 'STATE', 'LABEL'];
+const header = [
+  'ID',
+  'STORE',
+  'USER',
+  'ROLE',
+  'SCOPES',
+  'CREATED',
+  'EXPIRES',
+  'LAST USE',
+  'STATE',
+  'LABEL',
+];
 
 export async function listTokens(options: {
   database: string;
@@ -107,25 +119,21 @@ export async function listTokens(options: {
   json?: true | undefined;
 }): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
-  const all = await allTokens(storage, options.store);
+  const all = await allTokens(storage, { store: options.store });
   printResult(options, all.map(valueOf), formatTable([header, ...all.map(rowOf)]));
 }
 
-async function allTokens(storage: Storage, store: string | undefined): Promise<TokenRecord[]> {
+/** All tokens, those of one store, or those of one user of a store. */
+export async function allTokens(
+  storage: Storage,
+  of: Pick<TokenQuery, 'store' | 'user'>,
+): Promise<TokenRecord[]> {
   const all: TokenRecord[] = [];
   for (;;) {
-    const page = await storage.listTokens({ store, after: all.at(-1)?.id, limit: pageTokens });
+    const page = await storage.listTokens({ ...of, after: all.at(-1)?.id, limit: pageTokens });
     all.push(...page);
     if (page.length < pageTokens) return all;
   }
-}
-
-export async function tokensOf(
-  storage: Storage,
-  store: string,
-  user: string,
-): Promise<TokenRecord[]> {
-  return (await allTokens(storage, store)).filter((token) => token.user === user);
 }
 
 export async function revokeToken(
@@ -142,30 +150,27 @@ export async function revokeToken(
 }
 
 /** A token as --json prints it. Times that do not apply are absent. */
-function valueOf({ createdAtMs, expiresAtMs, revokedAtMs, ...token }: TokenRecord): object {
+function valueOf(record: TokenRecord): object {
+  const { createdAtMs, expiresAtMs, revokedAtMs, lastUsedAtMs, ...token } = record;
   return {
     ...token,
     state: stateOf({ expiresAtMs, revokedAtMs }, Date.now()),
-    createdAt: timestamp(createdAtMs),
-    expiresAt: timestamp(expiresAtMs),
-    revokedAt: timestamp(revokedAtMs),
+    createdAt: formatTimestamp(createdAtMs),
+    expiresAt: formatTimestamp(expiresAtMs),
+    revokedAt: formatTimestamp(revokedAtMs),
+    lastUsedAt: formatTimestamp(lastUsedAtMs),
   };
 }
 
-function timestamp(timeMs: number | undefined): string | undefined {
-  return timeMs === undefined ? undefined : new Date(timeMs).toISOString();
-}
-
 function rowOf(token: TokenRecord): string[] {
-  const { id, store, user, role, scopes, createdAtMs, expiresAtMs, label } = token;
-  const created = formatMinute(createdAtMs);
-  const expires = expiresAtMs === undefined ? 'never' : formatMinute(expiresAtMs);
+  const { id, store, user, role, scopes, label } = token;
+  const times = [token.createdAtMs, token.expiresAtMs, token.lastUsedAtMs].map(formatMinute);
   const state = stateOf(token, Date.now());
-  return [id, store, user, role, scopes.join(','), created, expires, state, label];
+  return [id, store, user, role, scopes.join(','), ...times, state, label];
 }
 
-function formatMinute(timeMs: number): string {
-  return `${new Date(timeMs).toISOString().slice(0, 16)}Z`;
+function formatMinute(timeMs: number | undefined): string {
+  return timeMs === undefined ? 'never' : `${new Date(timeMs).toISOString().slice(0, 16)}Z`;
 }
 
 export function formatTable(rows: string[][]): string {

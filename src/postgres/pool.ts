@@ -150,10 +150,7 @@ export class Pool {
     return this.#changeWith((connection) => sendAll(connection, statements), canRepeat);
   }
 
-  async #changeWith<T>(
-    send: (connection: Connection) => Promise<T>,
-    canRepeat = true,
-  ): Promise<T> {
+  async #changeWith<T>(send: (connection: Connection) => Promise<T>, canRepeat = true): Promise<T> {
     let isOutcomeUnknown = false;
     const attempt = (connection: Connection) =>
       send(connection).catch((error: unknown) => {

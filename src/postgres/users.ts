@@ -3,6 +3,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Identity, Role } from '../access.ts';
+import { maxId } from '../ids.ts';
 import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
 import { prepared } from './connection.ts';
 import type { Freshness } from './freshness.ts';
@@ -55,18 +56,17 @@ export const userSql = {
   endGiven: prepared(
     'end_given_shares',
     `
-      DELETE FROM plant_store.shares
-      USING (SELECT user_name FROM plant_store.shares WHERE store = $1 AND owner = $2 LIMIT $3) AS ended
-      WHERE store = $1 AND owner = $2 AND shares.user_name = ended.user_name
+      DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2
       RETURNING owner`,
   ),
   endReceived: prepared(
     'end_received_shares',
     `
       DELETE FROM plant_store.shares
-      USING (SELECT owner FROM plant_store.shares WHERE store = $1 AND user_name = $2 LIMIT $3) AS ended
-      WHERE store = $1 AND shares.owner = ended.owner AND user_name = $2
-      RETURNING shares.owner`,
+      WHERE store = $1 AND user_name = $2 AND since <= coalesce((
+        SELECT since FROM plant_store.shares WHERE store = $1 AND user_name = $2
+        ORDER BY since, owner LIMIT 1 OFFSET $3::bigint - 1), ${maxId})
+      RETURNING owner`,
   ),
   // Locks the row of the store like a group of changes, and makes all cached pages stale.
   changePlantsVersion: prepared(
@@ -77,11 +77,10 @@ export const userSql = {
     'move_plants',
     `
       UPDATE plant_store.plants SET owner = $3
-      FROM (
-        SELECT id FROM plant_store.plants WHERE store = $1 AND owner = $2 ORDER BY id LIMIT $4
-      ) AS batch
-      WHERE store = $1 AND owner = $2 AND plants.id = batch.id
-      RETURNING plants.id`,
+      WHERE store = $1 AND owner = $2 AND id <= coalesce((
+        SELECT id FROM plant_store.plants WHERE store = $1 AND owner = $2
+        ORDER BY id LIMIT 1 OFFSET $4::bigint - 1), ${maxId})
+      RETURNING id`,
   ),
   remove: prepared(
     'remove_user',
@@ -152,7 +151,7 @@ export class Users {
     const [described] = await this.#pool.read(tokenSql.describeUser, [store, user]);
     const [, given = [], received = []] = await this.#pool.transact([
       changeGrantsVersion(store),
-      [userSql.endGiven, [store, user, limit]],
+      [userSql.endGiven, [store, user]],
       [userSql.endReceived, [store, described?.[1], limit]],
     ]);
     return given.length + received.length;

@@ -31,14 +31,13 @@ export const userSql = {
     UPDATE tokens INDEXED BY tokens_by_user SET revoked_at = ?3
     WHERE store = ?1 AND user = ?2 AND revoked_at IS NULL`,
   endGiven: `
-    DELETE FROM shares WHERE (store, owner, user_name) IN (
-      SELECT store, owner, user_name FROM shares WHERE store = ?1 AND owner = ?2 LIMIT ?3)`,
+    DELETE FROM shares WHERE store = ? AND owner = ?`,
   endReceived: `
     DELETE FROM shares WHERE (store, owner, user_name) IN (
       SELECT store, owner, user_name FROM shares INDEXED BY shares_by_user
       WHERE store = ?1
         AND user_name = (SELECT name FROM users WHERE users.store = ?1 AND users.user = ?2)
-      LIMIT ?3)`,
+      ORDER BY since, owner LIMIT ?3)`,
   movePlants: `
     UPDATE plants SET owner = ?3 WHERE store = ?1 AND id IN (
       SELECT id FROM plants INDEXED BY plants_by_owner
@@ -98,7 +97,7 @@ export class Users {
 
   endAccess({ store, user }: Identity, revokedAtMs: number, limit: number): number {
     this.#revokeTokens.run(store, user, revokedAtMs);
-    const given = this.#endGiven.run(store, user, limit);
+    const given = this.#endGiven.run(store, user);
     const received = this.#endReceived.run(store, user, limit);
     return Number(given.changes) + Number(received.changes);
   }

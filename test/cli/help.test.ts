@@ -63,6 +63,20 @@ const commands: Record<string, Record<string, string>> = {
     '--store <name>': 'env: PLANT_STORE_STORE; default: none',
     ...json,
   },
+  'token check': { '--database <url>': database, ...json },
+  'user list': {
+    '--database <url>': database,
+    '--store <name>': 'env: PLANT_STORE_STORE; default: none',
+    ...json,
+  },
+  'user remove': {
+    '--database <url>': database,
+    '--store <name>': 'env: PLANT_STORE_STORE; default: "main"',
+    '--plants-to <user>': 'env: PLANT_STORE_PLANTS_TO; default: none',
+    '--yes': 'env: none; default: false',
+    ...json,
+  },
+  'store list': { '--database <url>': database, ...json },
   'token revoke': { '--database <url>': database, ...json },
   share: inStore,
   unshare: inStore,
@@ -120,7 +134,7 @@ function flagsOf(help: string): Record<string, string> {
 
 describe('help', { concurrency: 2 }, () => {
   it('lists every command with --help', async () => {
-    const groups = ['', 'token ', 'plants '];
+    const groups = ['', 'token ', 'user ', 'store ', 'plants '];
     for (const group of groups) {
       const help = await runOk([...group.split(' ').filter(Boolean), '--help']);
       const named = [...help.matchAll(/^ {2}(\w+) .*/gm)].map(([, name = '']) => name);
@@ -193,7 +207,7 @@ describe('an environment variable works like its flag', { concurrency: 2 }, () =
     const list = await runOk(['token', 'list', '--database', url]);
     assert.match(
       list,
-      /nursery +alice +manager +plants:read +\S+Z +\S+Z +active +from the environment$/,
+      /nursery +alice +manager +plants:read +\S+Z +\S+Z +never +active +from the environment$/,
     );
   });
 
@@ -207,6 +221,21 @@ describe('an environment variable works like its flag', { concurrency: 2 }, () =
     assert.match(row, / nursery +bob /);
     assert.deepEqual(others, []);
     assert.match(await runOk(['token', 'revoke', row.slice(0, 16)], { env }), /^Revoked token /);
+  });
+
+  it('for user list, user remove and store list', async (t) => {
+    const { path, url } = databaseFile(t);
+    await fill(path, 1);
+    await using storage = new SqliteStorage(path, { create: false });
+    await addToken(storage, 'bob', { store: 'nursery' });
+    const env = { PLANT_STORE_DATABASE: url, PLANT_STORE_STORE: 'nursery' };
+    assert.match(await runOk(['user', 'list'], { env }), /\nnursery +bob +member +1$/);
+    assert.match(await runOk(['store', 'list'], { env }), /\nmain .*\nnursery +1 +0$/);
+    assert.match(await runOk(['user', 'remove', 'bob'], { env }), /from store nursery\.$/);
+    await addToken(storage, 'carol');
+    const [{ user } = {}] = await storage.listUsers('main', { limit: 1 });
+    const to = { PLANT_STORE_DATABASE: url, PLANT_STORE_PLANTS_TO: 'carol' };
+    assert.match(await runOk(['user', 'remove', user ?? ''], { env: to }), / to carol\.$/);
   });
 
   it('for migrate, backup, restore and copy', async (t) => {

@@ -14,7 +14,7 @@ import { until } from '../support/until.ts';
 async function list(url: string, ...args: string[]): Promise<Record<string, string>[]> {
   const printed = await runOk(['token', 'list', '--database', url, ...args]);
   const [header = '', ...lines] = printed.split('\n');
-  const columns = [...header.matchAll(/\w+ */g)];
+  const columns = [...header.matchAll(/\w+(?: \w+)* */g)];
   return lines.map((line) =>
     Object.fromEntries(
       columns.map(({ 0: name, index }, at) => [
@@ -66,6 +66,7 @@ describe('token create', { concurrency: 2 }, () => {
       ROLE: 'member',
       SCOPES: 'plants:read,plants:write',
       EXPIRES: 'never',
+      'LAST USE': 'never',
       STATE: 'active',
       LABEL: '',
     });
@@ -90,6 +91,7 @@ describe('token create', { concurrency: 2 }, () => {
       USER: 'Zoë',
       ROLE: 'manager',
       SCOPES: 'plants:write',
+      'LAST USE': 'never',
       STATE: 'active',
       LABEL: 'for CI',
     });
@@ -120,8 +122,14 @@ describe('token create', { concurrency: 2 }, () => {
   const duration = /Use a number from 1 to 999999 followed by s, m, h or d, such as 12h or 90d\./;
   const bad: [args: string[], advice: RegExp][] = [
     [['--role', 'admin'], /Allowed choices are member, manager\./],
-    [['--scope', 'plants:admin'], /Use one or more of plants:read, plants:write, separated/],
-    [['--scope', 'plants:read,'], /Use one or more of plants:read, plants:write, separated/],
+    [
+      ['--scope', 'plants:admin'],
+      /Use one or more of plants:read, plants:write, shares:write, separated/,
+    ],
+    [
+      ['--scope', 'plants:read,'],
+      /Use one or more of plants:read, plants:write, shares:write, separated/,
+    ],
     [['--expires', '90'], duration],
     [['--expires', '0d'], duration],
     [['--expires', '1y'], duration],

@@ -51,8 +51,8 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   const { listAll: _all, listStore: _store, ...tokens } = tokenSql; // used by commands only
   const { received: _received, ...shares } = shareSql; // sorts up to 999 shares
   const { listStores: _stores, listUsers: _users, ...users } = userSql;
-  const sql = [plantSql, shares, storeSql, tokens, ownTokenSql, users];
-  const tables = sql.flatMap((each) => Object.values(each));
+  const groups = [plantSql, shares, storeSql, tokens, ownTokenSql, users];
+  const tables = groups.flatMap((each) => Object.values(each));
   const statements = [...lists, ...tables];
 
   for (const sql of statements) {

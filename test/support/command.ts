@@ -22,6 +22,8 @@ export interface RunOptions {
   uid?: number;
   /** The executable of another version of the program. */
   program?: string;
+  /** Standard input; empty if there is none. */
+  input?: string;
   /** A wrapper command, such as `strace`. */
   under?: readonly string[];
 }
@@ -94,14 +96,15 @@ export async function serve(
 
 /** Starts a command. The caller waits for its exit. */
 export function start(args: readonly string[], options: RunOptions = {}) {
-  const { cwd, env, uid, program = executable, under = [] } = options;
+  const { cwd, env, uid, program = executable, under = [], input } = options;
   const [command, ...rest] = [...under, process.execPath, program, ...args];
-  return spawn(command ?? '', rest, {
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const child = spawn(command ?? '', rest, {
     env: { ...withoutSettings(process.env), ...env },
     ...(cwd !== undefined && { cwd }),
     ...(uid !== undefined && { uid, gid: uid }),
   });
+  child.stdin.on('error', () => {}).end(input); // a command can end before it has read everything
+  return child;
 }
 
 /** Settings in the environment of the test run must not affect the tests. */

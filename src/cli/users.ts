@@ -1,0 +1,158 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Identity } from '../access.ts';
+import { Refusal, UsageError } from '../refusal.ts';
+import type { Storage } from '../storage.ts';
+import type { NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
+import { confirm } from './confirm.ts';
+import { openStorage } from './database.ts';
+import { printResult } from './output.ts';
+import { program } from './program.ts';
+import { formatTable } from './token.ts';
+
+interface ListOptions {
+  database: string;
+  json?: true | undefined;
+}
+
+const pageNames = 500;
+
+export async function listStores(options: ListOptions): Promise<void> {
+  await using storage = await openStorage(options.database, { create: false });
+  const stores = await allStores(storage);
+  const rows = stores.map(({ store, users, lastId }) => [store, String(users), String(lastId)]);
+  printResult(options, stores, formatTable([['STORE', 'USERS', 'LAST ID'], ...rows]));
+}
+
+/** Lists the users of one store, or of all. */
+export async function listUsers(
+  options: ListOptions & { store?: string | undefined },
+): Promise<void> {
+  await using storage = await openStorage(options.database, { create: false });
+  const stores =
+    options.store === undefined
+      ? (await allStores(storage)).map(({ store }) => store)
+      : [options.store];
+  const users: UserRecord[] = [];
+  for (const store of stores) {
+    const list = (query: NameQuery) => storage.listUsers(store, query);
+    users.push(...(await allPages(list, ({ user }) => user)));
+  }
+  const rows = users.map(({ store, user, role, activeTokens }) => {
+    return [store, user, role, String(activeTokens)];
+  });
+  printResult(options, users, formatTable([['STORE', 'USER', 'ROLE', 'ACTIVE TOKENS'], ...rows]));
+}
+
+function allStores(storage: Storage): Promise<StoreRecord[]> {
+  return allPages(
+    (query) => storage.listStores(query),
+    ({ store }) => store,
+  );
+}
+
+async function allPages<T>(
+  list: (query: NameQuery) => Promise<T[]>,
+  nameOf: (one: T) => string,
+): Promise<T[]> {
+  const all: T[] = [];
+  for (let after: string | undefined; ;) {
+    const page = await list({ after, limit: pageNames });
+    all.push(...page);
+    const last = page.at(-1);
+    if (last === undefined || page.length < pageNames) return all;
+    after = nameOf(last);
+  }
+}
+
+interface RemoveOptions {
+  database: string;
+  store: string;
+  plantsTo?: string | undefined;
+  /** Removes the user without a question. */
+  yes: boolean;
+  json?: true | undefined;
+}
+
+/** Plants or shares in one transaction, which takes a few milliseconds. */
+const batchRows = 500;
+/** Between two batches, for the writes of others: a process that waits for an SQLite file polls for its lock. */
+const batchPauseMs = 5;
+/** Plants that are counted for the question. */
+const maxCountedPlants = 1_000;
+
+/**
+ * Each step can be repeated. So if the command is interrupted, the next run continues, also for a user who was removed
+ * before a plant that they were creating arrived.
+ */
+export async function removeUser(name: string, options: RemoveOptions): Promise<void> {
+  const { store, plantsTo, yes } = options;
+  if (plantsTo === name) throw new UsageError('Choose another user with --plants-to.');
+  await using storage = await openStorage(options.database, { create: false });
+  const user = await storage.findUser(store, name);
+  if (user === undefined) throw noUser(store, name);
+  const heir = plantsTo === undefined ? undefined : await findHeir(storage, store, plantsTo);
+  const count = await storage.countPlants(user, maxCountedPlants + 1);
+  if (count > 0 && heir === undefined) throw refuseWithoutHeir(name, describePlants(count));
+  const plants = count === 0 ? '' : ` ${plantsTo} gets ${describePlants(count)}.`;
+  const question = `Remove user ${name} from store ${store}? Their tokens and shares end.${plants}`;
+  if (!yes && !(await confirm(question))) throw new Refusal('Nothing was changed.');
+
+  const identity = { store: user.store, user: user.user };
+  const moved = await remove(storage, identity, heir?.user);
+  if (moved === undefined) throw refuseWithoutHeir(name, 'plants');
+  const text =
+    `Removed user ${name} from store ${store}.` +
+    (moved === 0 ? '' : ` Moved ${moved === 1 ? '1 plant' : `${moved} plants`} to ${plantsTo}.`);
+  printResult(options, { store, user: name, plantsTo, movedPlants: moved }, text);
+}
+
+/** Returns the number of moved plants; undefined if the user still has plants and there is nobody to get them. */
+async function remove(
+  storage: Storage,
+  user: Identity,
+  heir: number | undefined,
+): Promise<number | undefined> {
+  let moved = 0;
+  // Again if something that was being created arrived meanwhile.
+  do {
+    await inBatches(() => storage.endAccess(user, Date.now(), batchRows));
+    if (heir !== undefined) {
+      moved += await inBatches(() => storage.movePlants(user, heir, batchRows));
+    } else if ((await storage.countPlants(user, 1)) > 0) {
+      return undefined;
+    }
+  } while (!(await storage.removeUser(user, Date.now())));
+  return moved;
+}
+
+/** Repeats `change` until it changes nothing. Returns the number of changes. */
+async function inBatches(change: () => Promise<number>): Promise<number> {
+  for (let total = 0; ; await pause(batchPauseMs)) {
+    const changed = await change();
+    if (changed === 0) return total;
+    total += changed;
+  }
+}
+
+async function findHeir(storage: Storage, store: string, name: string): Promise<Identity> {
+  const heir = await storage.findUser(store, name);
+  if (heir === undefined || heir.isRemoved) throw noUser(store, name);
+  return heir;
+}
+
+function noUser(store: string, user: string): Refusal {
+  return new Refusal(
+    `Store ${store} has no user ${user}. "${program} user list" shows every user.`,
+  );
+}
+
+function refuseWithoutHeir(user: string, plants: string): Refusal {
+  return new Refusal(
+    `${user} owns ${plants}. Give them to another user of the store with --plants-to USER.`,
+  );
+}
+
+function describePlants(count: number): string {
+  if (count > maxCountedPlants) return `more than ${maxCountedPlants.toLocaleString('en')} plants`;
+  return count === 1 ? '1 plant' : `${count} plants`;
+}

@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { SqliteStorage } from '../../src/sqlite/storage.ts';
+import type { Storage } from '../../src/storage.ts';
+import { hashToken, makeToken, tokenId } from '../../src/token.ts';
+import { addToken, call, startApp, type TokenOptions } from '../support/app.ts';
+import { run, runOk, serve, start } from '../support/command.ts';
+import { databaseFile, fill } from '../support/database.ts';
+import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
+import { it, testDatabase } from '../support/storages.ts';
+import { tempFolder } from '../support/temp.ts';
+import { until } from '../support/until.ts';
+
+const idOf = (token: string) => tokenId(hashToken(token));
+
+async function grantOf(storage: Storage, token: string) {
+  const grant = await storage.identify({ tokenHash: hashToken(token) });
+  assert.ok(grant);
+  return grant;
+}
+
+/** Adds a user with some plants. Returns a token. */
+async function userWith(
+  storage: Storage,
+  user: string,
+  plants: number,
+  options?: TokenOptions,
+): Promise<string> {
+  const token = await addToken(storage, user, options);
+  const { caller } = await grantOf(storage, token);
+  const names = Array.from({ length: plants }, (_, at) => `${user} ${at}`);
+  await Promise.all(names.map((name) => storage.createPlant(caller, { name })));
+  return token;
+}
+
+async function plantsOf(storage: Storage, token: string): Promise<number> {
+  const { caller } = await grantOf(storage, token);
+  return storage.countPlants(caller, 100_000);
+}
+
+describe('user list and store list', { concurrency: 2 }, () => {
+  it('show every store, and its users with their active tokens', async (t) => {
+    const database = await testDatabase(t);
+    const { url } = database;
+    await using storage = await database.open();
+    await userWith(storage, 'alice', 2);
+    await addToken(storage, 'alice', { expiresAtMs: Date.now() });
+    await addToken(storage, 'Zoë', { role: 'manager', store: 'north' });
+    const at = ['--database', url];
+    assert.equal(
+      await runOk(['user', 'list', ...at]),
+      'STORE  USER   ROLE     ACTIVE TOKENS\n' +
+        'main   alice  member   1\n' +
+        'north  Zoë    manager  1',
+    );
+    assert.equal(
+      await runOk(['store', 'list', ...at]),
+      'STORE  USERS  LAST ID\nmain   1      2\nnorth  1      0',
+    );
+    const zoë = { store: 'north', user: 'Zoë', role: 'manager', activeTokens: 1 };
+    const users = await runOk(['user', 'list', '--store', 'north', '--json', ...at]);
+    assert.deepEqual(JSON.parse(users), [zoë]);
+    assert.equal(await runOk(['user', 'list', '--store', 'x', '--json', ...at]), '[]');
+    const stores = JSON.parse(await runOk(['store', 'list', '--json', ...at]));
+    assert.deepEqual(stores[1], { store: 'north', users: 1, lastId: 0 });
+  });
+
+  test('list any number of users', async (t) => {
+    const { path, url } = databaseFile(t);
+    await fill(path, 0);
+    await using storage = new SqliteStorage(path, { create: false });
+    const names = Array.from({ length: 1_100 }, (_, at) => `user ${at}`);
+    await Promise.all(names.map((name) => addToken(storage, name)));
+    const users: { user: string }[] = JSON.parse(
+      await runOk(['user', 'list', '--json', '--database', url]),
+    );
+    const expected = new Set(['alice', ...names]);
+    assert.deepEqual(new Set(users.map(({ user }) => user)), expected);
+    assert.equal(users.length, expected.size);
+  });
+});
+
+describe('user remove', { concurrency: 2 }, () => {
+  it('ends the tokens and shares of a user, and moves the plants', async (t) => {
+    const app = await startApp(t);
+    const { storage, database } = app;
+    const alice = await userWith(storage, 'alice', 1_201);
+    const bob = await userWith(storage, 'bob', 1);
+    const carol = await app.token('carol');
+    const { store } = (await grantOf(storage, alice)).caller;
+    await storage.share(store, { owner: 'alice', user: 'carol', access: 'read' }, 1);
+    const list = (token: string) => app.call('GET', '/plants?limit=10', { token });
+    for (const token of [alice, bob, carol]) assert.equal((await list(token)).status, 200);
+
+    const remove = ['user', 'remove', 'alice', '--database', database.url];
+    const refused = await run(remove);
+    assert.deepEqual([refused.status, refused.stdout], [1, '']);
+    assert.equal(
+      refused.stderr,
+      'error: alice owns more than 1,000 plants. Give them to another user of the store with --plants-to USER.\n',
+    );
+    assert.equal((await list(alice)).status, 200);
+    const printed = await runOk([...remove, '--plants-to', 'bob']);
+    assert.equal(printed, 'Removed user alice from store main. Moved 1201 plants to bob.');
+    assert.equal((await list(alice)).status, 401);
+    assert.deepEqual((await list(carol)).json, []);
+    const { json } = await list(bob);
+    assert.deepEqual((json as object[])[0], { name: 'alice 0', tag: '' }); // ten plants
+    assert.equal(await plantsOf(storage, bob), 1_202);
+    const users = await runOk(['user', 'list', '--database', database.url]);
+    assert.doesNotMatch(users, /alice/);
+
+    const again = await runOk([...remove, '--json', '--plants-to', 'bob']);
+    const value = { store: 'main', user: 'alice', plantsTo: 'bob', movedPlants: 0 };
+    assert.deepEqual(JSON.parse(again), value);
+    const created = await run(['token', 'create', 'alice', '--database', database.url]);
+    assert.match(created.stderr, /for new user alice in store main/);
+    assert.deepEqual((await list(created.stdout.trim())).json, []);
+  });
+
+  it('refuses names that do not exist, and an heir who is the same user or removed', async (t) => {
+    const database = await testDatabase(t);
+    const { url } = database;
+    await using storage = await database.open();
+    const alice = await userWith(storage, 'alice', 1);
+    await addToken(storage, 'carol', { store: 'elsewhere' });
+    await addToken(storage, 'gone');
+    await runOk(['user', 'remove', 'gone', '--database', url]);
+    const noUser = (user: string) =>
+      `Store main has no user ${user}. "npx plant-store user list" shows every user.`;
+    const misuses: [args: string[], status: number, message: string][] = [
+      [['nobody'], 1, noUser('nobody')],
+      [['alice', '--plants-to', 'carol'], 1, noUser('carol')],
+      [['alice', '--plants-to', 'gone'], 1, noUser('gone')],
+      [['alice', '--plants-to', 'alice'], 2, 'Choose another user with --plants-to.'],
+      [
+        ['alice'],
+        1,
+        'alice owns 1 plant. Give them to another user of the store with --plants-to USER.',
+      ],
+    ];
+    for (const [args, status, message] of misuses) {
+      const outcome = await run(['user', 'remove', ...args, '--database', url]);
+      assert.deepEqual(outcome, { status, stdout: '', stderr: `error: ${message}\n` });
+    }
+    assert.equal((await grantOf(storage, alice)).revokedAtMs, undefined);
+    assert.equal(await plantsOf(storage, alice), 1);
+  });
+
+  it('continues after it was killed, and loses no plant', async (t) => {
+    const database = await testDatabase(t);
+    const { url } = database;
+    await using storage = await database.open();
+    const [alice, bob] = [await userWith(storage, 'alice', 4_000), await addToken(storage, 'bob')];
+    const remove = ['user', 'remove', 'alice', '--plants-to', 'bob', '--database', url];
+    const child = start(remove);
+    const closed = once(child, 'close');
+    await until('some plants have moved', async () => (await plantsOf(storage, bob)) > 0);
+    child.kill('SIGKILL');
+    await closed;
+    const moved = await plantsOf(storage, bob);
+    assert.equal((await plantsOf(storage, alice)) + moved, 4_000);
+    const rest = JSON.parse(await runOk([...remove, '--json']));
+    assert.equal(rest.movedPlants, 4_000 - moved);
+    assert.equal(await plantsOf(storage, bob), 4_000);
+    assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, true);
+  });
+
+  it('lets the writes of others run between its batches', async (t) => {
+    const app = await startApp(t);
+    const { storage, database } = app;
+    await userWith(storage, 'alice', 4_000);
+    const bob = await app.token('bob');
+    const args = ['user', 'remove', 'alice', '--plants-to', 'bob', '--database', database.url];
+    const ended = new AbortController();
+    const removing = runOk(args).finally(() => ended.abort());
+    let created = 0;
+    for (; !ended.signal.aborted; created++) {
+      const json = { name: 'bob' };
+      assert.equal((await app.call('POST', '/plants', { token: bob, json })).status, 201);
+    }
+    await removing;
+    assert.ok(created > 8, `${created} plants were created meanwhile`);
+    assert.equal(await plantsOf(storage, bob), 4_000 + created);
+  });
+
+  it('moves a plant that was being created, when it is run again', async (t) => {
+    const database = await testDatabase(t);
+    const { url } = database;
+    await using storage = await database.open();
+    const [alice, bob] = [await userWith(storage, 'alice', 0), await addToken(storage, 'bob')];
+    const { caller } = await grantOf(storage, alice);
+    const remove = ['user', 'remove', 'alice', '--database', url];
+    assert.equal(await runOk(remove), 'Removed user alice from store main.');
+    await storage.createPlant(caller, { name: 'late' }); // identified before the removal
+    assert.match((await run(remove)).stderr, /alice owns 1 plant\./);
+    assert.match(await runOk([...remove, '--plants-to', 'bob']), /Moved 1 plant to bob\.$/);
+    assert.equal(await plantsOf(storage, bob), 1);
+  });
+
+  test('asks on a terminal, unless there is --yes', async (t) => {
+    const { path, url } = databaseFile(t);
+    await fill(path, 2);
+    await runOk(['token', 'create', 'bob', '--database', url]);
+    const remove = `${quotedExecutable} user remove alice --plants-to bob --database ${url}`;
+    for (const [answer, expected] of [
+      ['n', 1],
+      ['y', 0],
+    ] as const) {
+      const terminal = startOnTerminal(t, remove);
+      if (terminal === undefined) return;
+      await terminal.shows(/ \[y\/N\] $/);
+      const question =
+        'Remove user alice from store main? Their tokens and shares end. bob gets 2 plants. [y/N] ';
+      assert.equal(terminal.output(), question);
+      terminal.type(`${answer}\n`);
+      assert.equal(await terminal.ended, expected, terminal.output());
+    }
+    const yes = startOnTerminal(t, `${quotedExecutable} user remove bob --yes --database ${url}`);
+    assert.equal(await yes?.ended, 1);
+    assert.match(yes?.output() ?? '', /^error: bob owns 2 plants\./);
+  });
+});
+
+describe('token check', { concurrency: 2 }, () => {
+  it('shows whose a token is, and whether it is active', async (t) => {
+    const database = await testDatabase(t);
+    const { url } = database;
+    await using storage = await database.open();
+    const token = await addToken(storage, 'alice', { store: 'north', role: 'manager' });
+    const id = idOf(token);
+    const check = (...args: string[]) =>
+      runOk(['token', 'check', '--database', url, ...args], { input: `${token}\n` });
+    assert.equal(
+      await check(),
+      `Token ${id} of user alice (manager) in store north is active. Scopes: plants:read,plants:write.\n` +
+        `To revoke it: npx plant-store token revoke ${id}`,
+    );
+    const value = { id, store: 'north', user: 'alice', role: 'manager' };
+    const scopes = ['plants:read', 'plants:write'];
+    assert.deepEqual(JSON.parse(await check('--json')), { ...value, scopes, state: 'active' });
+    await runOk(['token', 'revoke', id, '--database', url]);
+    assert.match(await check(), / is revoked\. Scopes: plants:read,plants:write\.$/);
+
+    const unknown = makeToken();
+    const outcome = await run(['token', 'check', '--database', url], { input: unknown });
+    assert.deepEqual([outcome.status, outcome.stdout], [1, '']);
+    const name = url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : 'postgres';
+    const message = `error: This is a Plant Store token with the id ${idOf(unknown)}, but ${name}`;
+    assert.ok(outcome.stderr.startsWith(message), outcome.stderr);
+    assert.match(outcome.stderr, /does not contain it\.\n$/);
+  });
+
+  test('checks only the form of a token without a database, and never prints it', async (t) => {
+    const cwd = tempFolder(t);
+    const token = makeToken();
+    const check = (input: string, ...args: string[]) =>
+      run(['token', 'check', ...args], { cwd, input });
+    const { status, stdout } = await check(`${token}\r\n`);
+    assert.equal(status, 0);
+    const missing = `There is no database at ${join(cwd, 'plant-store.db')}: set --database to see whose it is.`;
+    assert.equal(stdout, `This is a Plant Store token with the id ${idOf(token)}. ${missing}\n`);
+    assert.deepEqual(JSON.parse((await check(token, '--json')).stdout), { id: idOf(token) });
+    const named = await check(token, '--database', 'sqlite:nowhere.db');
+    assert.equal(named.status, 1);
+    assert.match(named.stderr, /^error: There is no database at /);
+
+    const last = token.at(-1) === '0' ? '1' : '0';
+    const faults: [text: string, reason: string][] = [
+      ['', 'it does not begin with plant_'],
+      [` ${token}`, 'it does not begin with plant_'],
+      [`${token}0`, 'it has 56 characters instead of 55'],
+      [`${token}\n\n`, 'it has 56 characters instead of 55'],
+      [token.slice(0, -1), 'it has 54 characters instead of 55'],
+      [`${token.slice(0, -1)}-`, 'it has a character that no token has'],
+      [token.slice(0, -1) + last, 'its checksum is wrong, so it is mistyped or made up'],
+    ];
+    for (const [text, reason] of faults) {
+      const outcome = await check(text);
+      const stderr = `error: This is not a Plant Store token: ${reason}.\n`;
+      assert.deepEqual(outcome, { status: 1, stdout: '', stderr });
+    }
+    assert.equal((await check(token.repeat(100_000))).status, 1);
+  });
+
+  test('says on a terminal that it waits for the token', async (t) => {
+    const token = makeToken();
+    const terminal = startOnTerminal(t, `${quotedExecutable} token check`, tempFolder(t));
+    if (terminal === undefined) return;
+    await terminal.shows(/^Paste the token, then press Enter: $/);
+    terminal.type(`${token}\n`);
+    assert.equal(await terminal.ended, 0, terminal.output());
+    assert.match(terminal.output(), new RegExp(`Plant Store token with the id ${idOf(token)}\\.`));
+  });
+});
+
+test('token list shows the last use of a token after the service has stopped', async (t) => {
+  const { url } = databaseFile(t);
+  const token = await runOk(['token', 'create', 'alice', '--database', url]);
+  const service = await serve(t, ['--database', url]);
+  assert.equal((await call(`${service.address}/plants`, 'GET', { token })).status, 200);
+  assert.equal(await service.stop(), 0);
+  const [{ lastUsedAt }] = JSON.parse(await runOk(['token', 'list', '--json', '--database', url]));
+  assert.match(lastUsedAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:00\.000Z$/);
+  const minute = lastUsedAt.slice(0, 16);
+  const table = await runOk(['token', 'list', '--database', url]);
+  assert.match(table, new RegExp(` never +${minute}Z +active$`));
+});
