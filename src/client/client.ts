@@ -6,11 +6,27 @@ import { baseOf, transportOf, type PlantStoreOptions, type Transport } from './o
 import { isProblem } from './problem.ts';
 import { idOf, nextOf, plantsOf } from './reply.ts';
 import type { Effect } from './retry.ts';
-import type { NewPlant, Plant as PartialPlant, PlantField, Token } from './types.ts';
+import type {
+  NewPlant,
+  NewToken,
+  OwnToken,
+  Plant as PartialPlant,
+  PlantField,
+  Token,
+} from './types.ts';
 
 export type { PlantStoreOptions } from './options.ts';
 export { PlantStoreError, type AnyProblemKind, type ClientProblemKind } from './problem.ts';
-export type { Fault, NewPlant, PlantField, ProblemKind, Token } from './types.ts';
+export type {
+  Fault,
+  NewPlant,
+  NewToken,
+  OwnToken,
+  PlantField,
+  ProblemKind,
+  Scope,
+  Token,
+} from './types.ts';
 
 /**
  * Calls the service at one address with one token. A method that fails throws a PlantStoreError. If its `signal`
@@ -108,6 +124,42 @@ export class PlantStore {
     });
   }
 
+  /**
+   * Creates another token of the same user, with at most the scopes and the lifetime of this one, which are the
+   * default. The request is repeated only if it certainly created nothing.
+   */
+  async createToken(token: NewToken = {}, { signal }: CallOptions = {}): Promise<CreatedToken> {
+    return this.#call('once', signal, async (call) => {
+      return (await call.send<CreatedToken>('POST', this.#address('tokens'), token)).json;
+    });
+  }
+
+  /** Lists the user's own tokens, the newest first. */
+  async listTokens({ signal }: CallOptions = {}): Promise<OwnToken[]> {
+    return this.#call('read', signal, async (call) => {
+      return (await call.send<OwnToken[]>('GET', this.#address('tokens'))).json;
+    });
+  }
+
+  /** Revokes one of the user's own tokens by its id. */
+  async revokeToken(id: string, { signal }: CallOptions = {}): Promise<void> {
+    await this.#call('repeatable', signal, async (call) => {
+      await call.send('DELETE', this.#address(`tokens/${encodeURIComponent(id)}`));
+    });
+  }
+
+  /** Revokes the token of this client. Every later call fails. */
+  async revokeOwnToken({ signal }: CallOptions = {}): Promise<void> {
+    await this.#call('repeatable', signal, async (call) => {
+      try {
+        await call.send('DELETE', this.#address('token'));
+      } catch (error) {
+        // An earlier attempt revoked it, and the response was lost.
+        if (!call.outcomeUnknown || !isProblem(error, 'invalid-token')) throw error;
+      }
+    });
+  }
+
   #call<T>(
     effect: Effect,
     signal: AbortSignal | undefined,
@@ -145,6 +197,9 @@ function select<F extends Fields>(plant: Plant, fields: Fields = ['name', 'tag']
 
 /** A plant with all its fields. */
 export type Plant = Required<PartialPlant>;
+
+/** A token that was just created. `token` is not shown again. */
+export type CreatedToken = OwnToken & { token: string };
 
 type Fields = readonly PlantField[];
 

@@ -65,6 +65,42 @@ describe('PlantStore', () => {
     assert.deepEqual(others, expected);
   });
 
+  it('creates, lists and revokes tokens of the user', async (t) => {
+    const app = await startApp(t);
+    const store = await storeOf(app);
+    const twin = await store.createToken();
+    const { token, ...phone } = await store.createToken({
+      scopes: ['plants:read'],
+      label: 'phone',
+    });
+    const listed = await store.listTokens();
+    assert.equal(listed.length, 3);
+    assert.deepEqual(
+      listed.find(({ id }) => id === phone.id),
+      phone,
+    );
+    assert.equal(listed.find(({ current }) => current)?.id, (await store.token()).id);
+
+    const reader = new PlantStore({ url: app.address, token });
+    await assert.rejects(reader.create({ name: 'Ficus' }), { kind: 'insufficient-scope' });
+    assert.equal(await store.revokeToken(phone.id), undefined);
+    await store.revokeToken(phone.id);
+    await assert.rejects(reader.token(), { kind: 'invalid-token' });
+    await assert.rejects(store.revokeToken('../token'), { kind: 'token-not-found' });
+    const scopes = ['shares:write'] as const;
+    await assert.rejects(store.createToken({ scopes: [...scopes] }), {
+      kind: 'insufficient-scope',
+    });
+
+    assert.equal(await store.revokeOwnToken(), undefined);
+    await assert.rejects(store.revokeOwnToken(), { kind: 'invalid-token', outcomeUnknown: false });
+    const states = await new PlantStore({ url: app.address, token: twin.token }).listTokens();
+    assert.deepEqual(
+      states.map(({ state }) => state).toSorted(),
+      ['active', 'revoked', 'revoked'],
+    );
+  });
+
   it('lists every plant once, over any number of pages', async (t) => {
     const app = await startApp(t);
     const gateway = await startGateway(t, app.address);

@@ -224,3 +224,30 @@ describe('DELETE', () => {
     await assert.rejects(store.delete(1), { status: 401, outcomeUnknown: true });
   });
 });
+
+describe('a request about tokens', () => {
+  it('is repeated if it revokes, also one whose response was lost', async (t) => {
+    const { store, clientOf, plan, lines } = await setUp(t);
+    const { id } = await store.createToken();
+    plan.push(cutAfter);
+    await store.revokeToken(id);
+    plan.push(cutAfter);
+    await store.revokeOwnToken();
+    const revoked = ['DELETE', 'DELETE'];
+    assert.deepEqual(
+      lines().map((line) => line.split(' ')[0]),
+      ['POST', ...revoked, ...revoked],
+    );
+    const states = (await (await clientOf('alice')).listTokens()).map(({ state }) => state);
+    assert.deepEqual(states, ['active', 'revoked', 'revoked']);
+  });
+
+  it('is not repeated if it may have created one', async (t) => {
+    const { store, plan, lines } = await setUp(t);
+    plan.push(unavailable, cutAfter);
+    await assert.rejects(store.createToken(), { outcomeUnknown: true });
+    assert.equal(lines().length, 1, 'a gateway can have passed it on');
+    await assert.rejects(store.createToken(), { kind: 'network', outcomeUnknown: true });
+    assert.equal((await store.listTokens()).length, 2);
+  });
+});
