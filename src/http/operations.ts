@@ -78,7 +78,7 @@ const ShareParams = Type.Object(
   strict,
 );
 
-export const anyOperation = {
+const anyOperation = {
   400: responses.InvalidRequest,
   405: responses.MethodNotAllowed,
   408: responses.RequestTimeout,
@@ -88,7 +88,7 @@ export const anyOperation = {
 };
 
 /** An operation that requires a token. */
-const tokenOperation = {
+export const tokenOperation = {
   ...anyOperation,
   401: responses.InvalidToken,
   429: responses.RateLimited,

@@ -2,18 +2,12 @@
  * The operations on tokens, like those of operations.ts. None requires a scope.
  */
 import { Type } from '../typebox.ts';
-import { anyOperation, strict } from './operations.ts';
+import { strict, tokenOperation } from './operations.ts';
 import { json, response, responses } from './responses.ts';
 import { NewToken, OwnToken, Token } from './token-schemas.ts';
 
 const tags = ['tokens'];
 const querystring = Type.Object({}, strict);
-
-const tokenOperation = {
-  ...anyOperation,
-  401: responses.InvalidToken,
-  503: responses.Unavailable,
-};
 
 export const findToken = {
   operationId: 'findToken',

@@ -95,10 +95,7 @@ describe('PlantStore', () => {
     assert.equal(await store.revokeOwnToken(), undefined);
     await assert.rejects(store.revokeOwnToken(), { kind: 'invalid-token', outcomeUnknown: false });
     const states = await new PlantStore({ url: app.address, token: twin.token }).listTokens();
-    assert.deepEqual(
-      states.map(({ state }) => state).toSorted(),
-      ['active', 'revoked', 'revoked'],
-    );
+    assert.deepEqual(states.map(({ state }) => state).toSorted(), ['active', 'revoked', 'revoked']);
   });
 
   it('lists every plant once, over any number of pages', async (t) => {

@@ -32,7 +32,7 @@ const allowed: Record<Route, string> = {
   health: 'GET, HEAD, OPTIONS',
   document: 'GET, HEAD, OPTIONS',
   file: 'GET, HEAD, OPTIONS',
-  token: 'GET, HEAD, OPTIONS',
+  token: 'DELETE, GET, HEAD, OPTIONS',
   whole: 'DELETE, GET, HEAD, OPTIONS, POST, PUT',
   none: '',
 };
