@@ -73,7 +73,10 @@ const FieldsQuery = Type.Object({ fields }, strict);
 
 const ShareParams = Type.Object(
   {
-    user: publish(Name, { meaning: 'The name of the other user, who belongs to the same store.' }),
+    user: publish(
+      { ...Name, examples: ['bob'] },
+      { meaning: 'The name of the other user, who belongs to the same store.' },
+    ),
   },
   strict,
 );

@@ -148,7 +148,7 @@ export const headers = {
     'Identifies this request in the log of the service. Give it to the operator when you report a problem.',
     exampleRequestId,
   ),
-  Location: header('The address of what was created.', '/plants/42', {
+  Location: header('The address of the new plant.', '/plants/42', {
     type: 'string',
     format: 'uri-reference',
   }),

@@ -29,6 +29,14 @@ export const revokeOwnToken = {
   response: { 204: response('The token of the request is revoked.', []), ...tokenOperation },
 };
 
+const created = json('The token is created.', OwnToken);
+const location = {
+  description: 'The address of the new token.',
+  required: true,
+  schema: { type: 'string', format: 'uri-reference' },
+  example: '/tokens/22894e9580395e64',
+};
+
 export const createToken = {
   operationId: 'createToken',
   summary: 'Create a token',
@@ -38,7 +46,7 @@ export const createToken = {
   querystring,
   body: NewToken,
   response: {
-    201: json('The token is created.', OwnToken, ['Location']),
+    201: { ...created, headers: { ...created.headers, Location: location } },
     403: responses.InsufficientScope,
     409: responses.TooManyTokens,
     413: responses.BodyTooLarge,

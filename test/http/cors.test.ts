@@ -125,8 +125,8 @@ it('answers a preflight without a token, with the methods of its path', async (t
     '/livez': 'GET, HEAD, OPTIONS',
     '/openapi.json': 'GET, HEAD, OPTIONS',
     // So that a page can send the request, and read the 404.
-    '/nowhere': 'DELETE, GET, HEAD, OPTIONS, POST',
-    '/plants/': 'DELETE, GET, HEAD, OPTIONS, POST',
+    '/nowhere': 'DELETE, GET, HEAD, OPTIONS, POST, PUT',
+    '/plants/': 'DELETE, GET, HEAD, OPTIONS, POST, PUT',
   };
   for (const [path, methods] of Object.entries(paths)) {
     for (const method of ['GET', 'DELETE', 'PUT']) {

@@ -12,6 +12,8 @@ import { runInNewContext } from 'node:vm';
 import { pageFile, referencePage } from '../../tools/reference/page.ts';
 import { languages, sampleAddress } from '../../tools/reference/samples.ts';
 import openapi from '../../openapi.json' with { type: 'json' };
+import { scopes } from '../../src/access.ts';
+import { hashToken, tokenId } from '../../src/token.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 
 const operations = Object.values(openapi.paths).flatMap((atPath) => Object.values(atPath));
@@ -23,9 +25,16 @@ const inOrder = [
   'findPlant',
   'paging',
   'deletePlant',
+  'putShare',
+  'listShares',
+  'deleteShare',
   'findToken',
+  'createToken',
+  'listTokens',
+  'revokeToken',
   'livez',
   'readyz',
+  'revokeOwnToken', // the last one that its token allows
 ];
 
 interface Shown {
@@ -57,14 +66,20 @@ function textOf(html: string): string {
     .replaceAll(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)));
 }
 
-/** A service where the plant of the samples gets the id that they have. */
+/** The id of a token in the samples, which stands for that of a real one. */
+const shownTokenId = '22894e9580395e64';
+
+/** A service where the plant of the samples gets the id that they have, and the share exists. */
 async function startWithSamples(t: Parameters<typeof startApp>[0]) {
   const app = await startApp(t);
-  const token = await app.token('alice', { store: 'main' });
+  const token = await app.token('alice', { scopes });
+  const other = await app.token('alice');
   const { status } = await app.call('POST', '/plants', { token, json: { id: 41, name: 'Ficus' } });
   assert.equal(status, 201);
+  await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } });
   const { text } = await app.call('GET', '/docs');
-  return { app, token, shown: shownOn(text) };
+  const page = text.replaceAll(shownTokenId, tokenId(hashToken(other)));
+  return { app, token, other, shown: shownOn(page) };
 }
 
 async function runSample(app: TestApp, token: string, language: string, text: string) {
@@ -83,7 +98,10 @@ async function runSample(app: TestApp, token: string, language: string, text: st
 const readers: Record<string, (printed: string) => unknown> = {
   curl: JSON.parse,
   JavaScript: (printed) => runInNewContext(`(${printed})`),
-  Python: (printed) => JSON.parse(printed.replaceAll("'", '"')),
+  Python: (printed) =>
+    JSON.parse(
+      printed.replaceAll("'", '"').replaceAll(/\b(?:True|False)\b/g, (word) => word.toLowerCase()),
+    ),
 };
 
 it('is generated from its sources; run "npm run openapi" after a change', () => {
@@ -99,7 +117,7 @@ it('has samples for each operation, and for getting every page', async (t) => {
 
 for (const language of languages) {
   it(`has samples in ${language} that print the response beside them`, async (t) => {
-    const { app, token, shown } = await startWithSamples(t);
+    const { app, token, other, shown } = await startWithSamples(t);
     for (const id of inOrder) {
       const { samples = {}, response = '' } = shown.get(id) ?? {};
       const output = await runSample(app, token, language, samples[language] ?? '');
@@ -109,18 +127,31 @@ for (const language of languages) {
       } else if (body === '') {
         assert.match(output, /^(204\n)?$/);
       } else {
-        const read = JSON.stringify(readers[language]?.(output));
-        const expected = id === 'findToken' ? await tokenOf(app, token) : JSON.parse(body);
-        assert.equal(read, JSON.stringify(expected), `${id}: ${output}`);
+        const read = readers[language]?.(output);
+        const expected = await expectedOf(app, token, id, JSON.parse(body), read);
+        assert.equal(JSON.stringify(read), JSON.stringify(expected), `${id}: ${output}`);
       }
     }
-    assert.equal((await app.call('GET', '/plants/42', { token })).status, 404);
+    assert.equal((await app.call('GET', '/token', { token })).status, 401);
+    assert.equal((await app.call('GET', '/token', { token: other })).status, 401);
   });
 }
 
-/** The example of a token is that of somebody else. */
-async function tokenOf(app: TestApp, token: string): Promise<unknown> {
-  return (await app.call('GET', '/token', { token })).json;
+/** The examples of tokens are those of somebody else, so they are compared with what the service responds. */
+async function expectedOf(
+  { call }: TestApp,
+  token: string,
+  id: string,
+  example: unknown,
+  read: unknown,
+): Promise<unknown> {
+  const path = { findToken: '/token', listTokens: '/tokens' }[id];
+  if (path !== undefined) return (await call('GET', path, { token })).json;
+  if (id !== 'createToken') return example;
+  const { token: created } = read as { token: string }; // a JSON object, as the next request shows
+  const { json } = await call('GET', '/tokens', { token });
+  const found = (json as { id: string }[]).find((one) => one.id === tokenId(hashToken(created)));
+  return { ...found, token: created };
 }
 
 it('shows the status and the headers of each response', async (t) => {
@@ -134,7 +165,9 @@ it('shows the status and the headers of each response', async (t) => {
     assert.equal(head.split('\r\n')[0], status, id);
     for (const header of headers) {
       // All plants fit into one page, so it has no next one.
-      if (!header.startsWith('Link')) assert.ok(head.toLowerCase().includes(header.toLowerCase()));
+      if (header.startsWith('Link')) continue;
+      const shownPart = header.replace(/(?<=\/tokens\/).*/, ''); // the id is new
+      assert.ok(head.toLowerCase().includes(shownPart.toLowerCase()), header);
     }
   }
 });

@@ -51,9 +51,14 @@ function requestOf(path: string, method: string, operation: Operation): Request 
   };
 }
 
+/** The method that curl and Python use unless another is named. */
+function defaultMethod(body: unknown): string {
+  return body === undefined ? 'GET' : 'POST';
+}
+
 function curl({ method, url, needsToken, body }: Request): string {
   const parts = [url.includes('?') ? `'${url}'` : url];
-  if (method !== 'GET' && body === undefined) parts.unshift(`-X ${method}`);
+  if (method !== defaultMethod(body)) parts.unshift(`-X ${method}`);
   if (needsToken) parts.push('-H "Authorization: Bearer $TOKEN"');
   if (body !== undefined) {
     parts.push("-H 'Content-Type: application/json'", `-d '${JSON.stringify(body)}'`);
@@ -91,7 +96,7 @@ function python({ method, url, needsToken, body, isAnswered }: Request): string 
   const options = [
     ...(headers.length === 0 ? [] : ['headers=headers']),
     ...(body === undefined ? [] : ['data=json.dumps(body).encode()']),
-    ...(method === 'GET' || body !== undefined ? [] : [`method="${method}"`]),
+    ...(method === defaultMethod(body) ? [] : [`method="${method}"`]),
   ];
   const modules = [...(isAnswered ? ['json'] : []), ...(needsToken ? ['os'] : [])];
   return [
