@@ -71,7 +71,11 @@ export async function agreeOnAccess(
     for (let state = 0; state < states; state++) {
       // What one process changes, the other one must apply at once.
       const [writing, reading] = state % 2 === 0 ? [other, app.storage] : storages;
-      await change(model, writing, random);
+      await changeRole(model, writing, random);
+      // From here on, the grants of all users are cached.
+      for (const person of model.people) await callerOf(reading, person);
+      const kind = kindsOfChanges[state % kindsOfChanges.length] ?? 'all';
+      await changeShares(model, kind, writing, random);
       const differences: string[] = [];
       const compare = (question: string, actual: boolean, expected: boolean) => {
         if (actual !== expected) differences.push(`${question}: ${actual}`);
@@ -85,7 +89,7 @@ export async function agreeOnAccess(
         await askToDelete(model, person, service, compare, random);
         await replant(model, plants, writing, random);
       }
-      const where = `state ${state} of ${users} users, seed ${seed}`;
+      const where = `state ${state} (${kind}) of ${users} users, seed ${seed}`;
       assert.deepEqual(differences, [], where);
     }
     for (let asked = 0; asked < explained; asked++) await explain(model, app, random);
@@ -117,28 +121,44 @@ async function populate(storage: Storage, users: number, plants: number): Promis
   return model;
 }
 
-/** Changes a role, and some shares of a few receivers, of whom some receive almost all or almost none. */
-async function change(model: Model, storage: Storage, random: Random): Promise<void> {
-  const { people, shares } = model;
-  const members = people.filter(({ store }) => store === 'main');
-  const promoted = members[random(members.length)] ?? assert.fail();
+/** Gives a random member a random role. */
+async function changeRole({ people }: Model, storage: Storage, random: Random): Promise<void> {
+  const promoted = people[random(people.length - 1)] ?? assert.fail(); // the last one is of another store
   promoted.role = roles[random(4) === 0 ? 1 : 0];
   promoted.token = await addToken(storage, promoted.name, { role: promoted.role });
-  const { store } = await callerOf(storage, promoted);
+}
+
+const kindsOfChanges = ['all', 'add', 'end', 'set'] as const;
+
+/**
+ * Changes shares of a few receivers, of whom some receive almost all or almost none. Changes of one kind alone must
+ * take effect too.
+ */
+async function changeShares(
+  { people, shares }: Model,
+  kind: (typeof kindsOfChanges)[number],
+  storage: Storage,
+  random: Random,
+): Promise<void> {
+  const members = people.filter(({ store }) => store === 'main');
+  const { store } = await callerOf(storage, members[0] ?? assert.fail());
   for (let turn = 0; turn < 6; turn++) {
     const receiver = members[random(members.length)] ?? assert.fail();
     const percent = [5, 50, 95][random(3)] ?? 0;
     await Promise.all(
       members.map(async (owner) => {
-        if (owner === receiver || random(3) === 0) return;
-        const ends = { owner: owner.name, user: receiver.name };
         const key = keyOf(owner, receiver);
-        if (random(100) < percent) {
+        const ends = { owner: owner.name, user: receiver.name };
+        const existing = shares.get(key);
+        const isWanted = random(100) < percent;
+        const needed = !isWanted ? 'end' : existing === undefined ? 'add' : 'set';
+        if (owner === receiver || (kind !== 'all' && kind !== needed)) return;
+        if (isWanted) {
           const access = shareAccesses[random(2)] ?? 'read';
           const isNew = await storage.share(store, { ...ends, access }, Date.now());
-          assert.equal(isNew, !shares.has(key));
+          assert.equal(isNew, existing === undefined);
           shares.set(key, access);
-        } else if (random(2) === 0) {
+        } else {
           assert.equal(await storage.unshare(store, [ends]), shares.delete(key));
         }
       }),
