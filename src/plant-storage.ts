@@ -8,7 +8,8 @@ export interface PlantStorage {
    * has ever held.
    *
    * Rejects with `id-taken` if the store has a plant with the id, whoever owns it. Rejects with `ids-exhausted`
-   * if no number is left to assign. In both cases nothing changes.
+   * if no number is left to assign. Rejects with `quota-exceeded` if there is no other reason, but no room (quota.ts).
+   * In all cases nothing changes.
    */
   createPlant(caller: Identity, plant: NewPlant): Promise<Plant>;
 

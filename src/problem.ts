@@ -10,6 +10,7 @@ export type ProblemKind =
   | 'invalid-request'
   | 'invalid-token'
   | 'insufficient-scope'
+  | 'quota-exceeded'
   | 'plant-not-found'
   | 'path-not-found'
   | 'method-not-allowed'
@@ -143,6 +144,20 @@ export function idTaken(id: number): Problem {
   return new Problem(
     'id-taken',
     `The store already has a plant with the id ${id}. Send another id, or none to have one assigned.`,
+  );
+}
+
+export function userQuotaExceeded(quota: number): Problem {
+  return new Problem(
+    'quota-exceeded',
+    `A user of this service can own at most ${quota} plants. Delete plants that you own, or ask the operator for a higher limit.`,
+  );
+}
+
+export function storeQuotaExceeded(quota: number): Problem {
+  return new Problem(
+    'quota-exceeded',
+    `A store of this service can have at most ${quota} plants. Delete plants of the store, or ask the operator for a higher limit.`,
   );
 }
 

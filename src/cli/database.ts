@@ -4,6 +4,7 @@
 import { resolve } from 'node:path';
 import type { Archive } from '../archive.ts';
 import { Problem } from '../problem.ts';
+import type { Quotas } from '../quota.ts';
 import { UsageError, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { reasonOf } from './reason.ts';
@@ -17,6 +18,8 @@ export interface OpenOptions {
   canBeUnavailable?: boolean;
   /** Distributes existing tables over the nodes of a cluster, however long that takes. */
   distribute?: boolean;
+  /** Without quotas, nothing is counted. */
+  quotas?: Quotas | undefined;
   /** Called if another process keeps the file locked for long. By default, prints a message. */
   onLongWait?: (() => void) | undefined;
   /** Called once if the disk of a file fails a commit; from then on every write is refused. */
@@ -29,14 +32,15 @@ const slowOpenMs = 5_000;
 
 /** Opens the storage of a valid address (options.ts). Throws Refusal if that fails. */
 export async function openStorage(url: string, options: OpenOptions): Promise<Storage> {
-  const { create, canBeUnavailable = false, distribute = false } = options;
+  const { create, canBeUnavailable = false, distribute = false, quotas } = options;
   if (isFile(url)) {
     const { onLongWait = () => reportLock(url), onFileFault, onDiskFailure } = options;
     const { SqliteStorage } = await import('../sqlite/storage.ts');
-    return new SqliteStorage(fileOf(url), { create, onLongWait, onFileFault, onDiskFailure });
+    const events = { onLongWait, onFileFault, onDiskFailure };
+    return new SqliteStorage(fileOf(url), { create, quotas, ...events });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
-  const storage = new PostgresStorage(url, { create, distribute });
+  const storage = new PostgresStorage(url, { create, distribute, quotas });
   try {
     await (canBeUnavailable
       ? storage.openWithTimeout()

@@ -24,6 +24,7 @@ import {
   parseRedisUrl,
   parseRequestsInProgress,
   parseScopeList,
+  parseQuota,
   parseWorkers,
   storeFlag,
 } from './options.ts';
@@ -92,6 +93,17 @@ function program() {
     )
     .addOption(flag('--tls-cert <file>', 'certificate in PEM format, with its chain; for HTTPS'))
     .addOption(flag('--tls-key <file>', 'private key of the certificate, in PEM format'))
+    .addOption(
+      flag(
+        '--max-plants-per-user <number>',
+        'maximum number of plants that a user can own',
+      ).argParser(parseQuota),
+    )
+    .addOption(
+      flag('--max-plants-per-store <number>', 'maximum number of plants in a store').argParser(
+        parseQuota,
+      ),
+    )
     .addOption(
       flag(
         '--workers <number>',

@@ -7,6 +7,7 @@ import { availableParallelism } from 'node:os';
 import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
+import { maxId } from '../ids.ts';
 import { Name } from '../plant.ts';
 import { maxRequests, parseRate, type Rate } from '../rate-limit.ts';
 import { UsageError } from '../refusal.ts';
@@ -73,6 +74,10 @@ export function parseWorkers(text: string): number {
   return text === 'auto'
     ? availableParallelism()
     : parseInteger(text, 1, maxWorkers, 'auto or an integer');
+}
+
+export function parseQuota(text: string): number {
+  return parseInteger(text, 1, maxId);
 }
 
 export function parseInteger(text: string, min: number, max: number, what = 'an integer'): number {

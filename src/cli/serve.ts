@@ -26,6 +26,8 @@ interface ServeOptions extends LimitOptions {
   corsOrigin: readonly string[];
   tlsCert?: string | undefined;
   tlsKey?: string | undefined;
+  maxPlantsPerUser?: number | undefined;
+  maxPlantsPerStore?: number | undefined;
   /** Number of processes. */
   workers: number;
   logLevel: string;
@@ -175,7 +177,7 @@ async function announceAt(
 
 /** Does not wait for a database server, which can start after the service. */
 async function openForServing(
-  { database }: ServeOptions,
+  { database, maxPlantsPerUser: perUser, maxPlantsPerStore: perStore }: ServeOptions,
   stop: AbortController,
   log: Logger,
   onDiskFailure?: (cause: unknown) => void,
@@ -190,7 +192,13 @@ async function openForServing(
   // Upgrading a file can block this thread for minutes, and no signal handler would run. Without one, a signal
   // ends the process immediately.
   if (!isFile(database)) stopOnSignals(stop);
-  const storage = await openStorage(database, { create: true, canBeUnavailable: true, ...events });
+  const hasQuotas = perUser !== undefined || perStore !== undefined;
+  const storage = await openStorage(database, {
+    create: true,
+    canBeUnavailable: true,
+    quotas: hasQuotas ? { perUser, perStore } : undefined,
+    ...events,
+  });
   if (isFile(database)) stopOnSignals(stop);
   return storage;
 }

@@ -128,6 +128,7 @@ export type ProblemKind =
   | 'invalid-request'
   | 'invalid-token'
   | 'insufficient-scope'
+  | 'quota-exceeded'
   | 'plant-not-found'
   | 'path-not-found'
   | 'method-not-allowed'

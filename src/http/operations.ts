@@ -114,6 +114,7 @@ export const createPlant = {
     413: responses.BodyTooLarge,
     415: responses.UnsupportedMediaType,
     ...plantOperation,
+    403: responses.CreateForbidden,
   },
 };
 

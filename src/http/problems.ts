@@ -24,6 +24,7 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'invalid-request': { status: 400, title: 'The request is not valid' },
   'invalid-token': { status: 401, title: 'A valid token is required' },
   'insufficient-scope': { status: 403, title: 'The token lacks the required scope' },
+  'quota-exceeded': { status: 403, title: 'The quota of plants is used up' },
   'plant-not-found': { status: 404, title: 'Plant not found' },
   'path-not-found': { status: 404, title: 'Path not found' },
   'method-not-allowed': { status: 405, title: 'Method not allowed' },

@@ -160,10 +160,13 @@ export const headers = {
     required: false,
   },
   Allow: header('The methods that the path supports.', 'GET, HEAD, OPTIONS, POST'),
-  'WWW-Authenticate': header(
-    'Why the token was refused (RFC 6750): `Bearer` alone if none was sent.',
-    'Bearer error="insufficient_scope", scope="plants:write"',
-  ),
+  'WWW-Authenticate': {
+    ...header(
+      'Why the token was refused (RFC 6750): `Bearer` alone if none was sent. Absent if a quota is used up.',
+      'Bearer error="insufficient_scope", scope="plants:write"',
+    ),
+    required: false,
+  },
   'Retry-After': header('How many seconds to wait before you try again.', 1, {
     type: 'integer',
     minimum: 1,
@@ -220,6 +223,11 @@ export const responses = {
   InsufficientScope: problem(
     'The token is valid, but does not have the scope that this operation requires.',
     ['insufficient-scope'],
+    ['WWW-Authenticate'],
+  ),
+  CreateForbidden: problem(
+    'The token does not have the scope that this operation requires. Or the calling user or the store has as many plants as the operator allows.',
+    ['insufficient-scope', 'quota-exceeded'],
     ['WWW-Authenticate'],
   ),
   NotFound: problem(

@@ -1,11 +1,13 @@
 /**
  * One transaction of changes to the plants of a store, and the outcome of each change.
  */
-import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
+import type { Change, ChangeKind, ChangeOf, ChangeResults } from '../changes.ts';
 import { maxId } from '../ids.ts';
 import { defect, type Problem } from '../problem.ts';
+import type { Quotas } from '../quota.ts';
 import { changeStatements, type ChangeStatement, type GroupedChange } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
+import { LimitedCreates } from './limited-creates.ts';
 import { settled } from './pool.ts';
 
 export const groupSql = {
@@ -39,14 +41,28 @@ export class Group {
   readonly assignedCount: number;
   /** Assigned ids are above `lastId`; `version` is that of this group. Undefined until the server returns them. */
   begun: { lastId: number; version: number } | undefined;
+  /** Until COMMIT is sent, the server rolls back the group if the connection is lost. */
+  isCommitSent = false;
   readonly #largestId: number;
   readonly #parts: readonly Part<ChangeKind>[];
+  /** Undefined without quotas: the creates are among `#parts`. */
+  readonly #limited: LimitedCreates | undefined;
 
   /** Changes by sequence number, in the order of arrival. No two of them have the same id. */
-  constructor(store: number, changes: ReadonlyMap<number, Change>, sinceMs: number) {
+  constructor(
+    store: number,
+    changes: ReadonlyMap<number, Change>,
+    sinceMs: number,
+    quotas: Quotas | undefined,
+  ) {
     this.store = store;
     this.sinceMs = sinceMs;
     this.numbers = [...changes.keys()];
+    if (quotas !== undefined) {
+      const creates = new Map([...changes].filter(isCreate));
+      if (creates.size > 0) this.#limited = new LimitedCreates(store, creates, quotas);
+      changes = new Map([...changes].filter((change) => !isCreate(change)));
+    }
     const all = [...changes.values()];
     const isAssigned = ([, , , id]: Change) => id === undefined;
     this.assignedCount = all.filter(isAssigned).length;
@@ -60,13 +76,19 @@ export class Group {
   }
 
   /**
-   * Takes one round trip. Rejects with the error of the server. `attemptId` is stored with the version and must be
+   * Takes one round trip, or two with quotas. Rejects with the error of the server. `attemptId` is stored with the version and must be
    * unique: if it is found there, the group was committed.
    */
   async commit(connection: Connection, attemptId: string): Promise<void> {
     this.begun = undefined;
+    this.isCommitSent = false;
     const begun = [connection.command('BEGIN'), this.#begin(connection, attemptId)];
     const changed = this.#parts.map((part) => part.send(connection, this.store));
+    if (this.#limited !== undefined) {
+      const lastId = await this.#count(this.#limited, connection, [...begun, ...changed]);
+      changed.push(this.#limited.send(connection, lastId));
+    }
+    this.isCommitSent = true;
     const committed = connection.command('COMMIT');
     await settled([...begun, ...changed, committed]);
     const tag = await committed;
@@ -79,6 +101,23 @@ export class Group {
     // In parentheses, because sums above the largest id are not exact.
     const assignedId = (idsAfter: number) => before + (this.assignedCount - idsAfter);
     for (const part of this.#parts) yield* part.outcomes(assignedId);
+    if (this.#limited !== undefined) yield* this.#limited.outcomes();
+  }
+
+  /** Waits for the statements that were sent, too. Returns the largest id of the store. */
+  async #count(
+    limited: LimitedCreates,
+    connection: Connection,
+    sent: readonly Promise<void | string>[],
+  ): Promise<number> {
+    try {
+      await settled([...sent, limited.count(connection)]);
+      return this.begun?.lastId ?? Number.NaN;
+    } catch (error) {
+      // Not awaited: what is sent next on the connection runs after it.
+      connection.command('ROLLBACK').catch(() => {});
+      throw error;
+    }
   }
 
   async #begin(connection: Connection, attemptId: string): Promise<void> {
@@ -88,6 +127,10 @@ export class Group {
     const [lastId, version] = row;
     this.begun = { lastId, version };
   }
+}
+
+function isCreate(change: [number, Change]): change is [number, ChangeOf<'create'>] {
+  return change[1][0] === 'create';
 }
 
 /** The changes of one kind. */

@@ -27,6 +27,7 @@ import { Probe } from '../probe.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { decodeSchema } from '../migrations.ts';
+import type { Quotas } from '../quota.ts';
 import { Refusal, unfinishedCopy } from '../refusal.ts';
 import type { Share, ShareEnds, SharesOfUser } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
@@ -75,6 +76,7 @@ interface OpenOptions {
   create: boolean;
   /** Whether to distribute existing tables over the nodes of a cluster, however long it takes. */
   distribute?: boolean;
+  quotas?: Quotas | undefined;
 }
 
 /** How long a request, or the start of the service, waits for the database to open. */
@@ -113,7 +115,7 @@ export class PostgresStorage implements Storage {
     this.#options = options;
     this.#pool = new Pool(parseAddress(url), () => this.#freshness.clear());
     this.#freshness = new Freshness(this.#pool);
-    this.#writer = new Writer(this.#pool, this.#freshness);
+    this.#writer = new Writer(this.#pool, this.#freshness, options.quotas);
     this.#tokens = new Tokens(this.#pool, this.#freshness);
     this.#ownTokens = new OwnTokens(this.#pool);
     this.#users = new Users(this.#pool, this.#freshness, this.#tokens);

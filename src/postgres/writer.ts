@@ -7,6 +7,7 @@ import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
 import { commitChannel } from '../channels.ts';
 import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem } from '../problem.ts';
+import type { Quotas } from '../quota.ts';
 import { isConnectionLost, isRetryable, problemOf, TimeoutError } from './errors.ts';
 import { Group, groupSql } from './group.ts';
 import { jitter, type Pool } from './pool.ts';
@@ -44,6 +45,7 @@ interface Queue {
 export class Writer {
   readonly #pool: Pool;
   readonly #freshness: Freshness;
+  readonly #quotas: Quotas | undefined;
   /** By store. A queue is removed when it is empty. */
   readonly #queues = new Map<number, Queue>();
   /** Distinguishes the groups of this process from those of others. */
@@ -51,9 +53,10 @@ export class Writer {
   readonly #pending = new Pending<ChangeResults[ChangeKind]>();
   #attempts = 0;
 
-  constructor(pool: Pool, freshness: Freshness) {
+  constructor(pool: Pool, freshness: Freshness, quotas: Quotas | undefined) {
     this.#pool = pool;
     this.#freshness = freshness;
+    this.#quotas = quotas;
   }
 
   /** Resolves once the change is committed. Otherwise rejects with a Problem that describes its outcome. */
@@ -86,7 +89,7 @@ export class Writer {
   async #processQueue(queue: Queue): Promise<void> {
     const timer = setInterval(() => this.#rejectTimedOut(queue), timeoutPollMs);
     while (queue.waiting.length > 0) {
-      queue.group = nextGroup(queue);
+      queue.group = nextGroup(queue, this.#quotas);
       await this.#commit(queue.group);
       queue.group = undefined;
       this.#rejectTimedOut(queue);
@@ -100,18 +103,17 @@ export class Writer {
     const deadlineMs = group.sinceMs + queueTimeoutMs;
     for (let attempt = 1; ; attempt++) {
       const attemptId = `${this.#processId} ${++this.#attempts}`;
-      let isSent = false;
+      group.isCommitSent = false;
       try {
         await this.#pool.withConnection(
-          (connection) => {
-            isSent = true;
-            return group.commit(connection, attemptId);
-          },
+          (connection) => group.commit(connection, attemptId),
           Math.max(0, deadlineMs - performance.now()),
         );
       } catch (error) {
         const isCommitted =
-          isSent && isConnectionLost(error) ? await this.#isCommitted(group, attemptId) : false;
+          group.isCommitSent && isConnectionLost(error)
+            ? await this.#isCommitted(group, attemptId)
+            : false;
         if (isCommitted === undefined) return this.#reject(group, outcomeUnknown(error));
         if (!isCommitted) {
           const isTransient = isRetryable(error) || isConnectionLost(error);
@@ -185,7 +187,7 @@ export class Writer {
 }
 
 /** Removes a group from the queue. No two of its changes have the same id, because a group runs them by kind. */
-function nextGroup({ store, waiting }: Queue): Group {
+function nextGroup({ store, waiting }: Queue, quotas: Quotas | undefined): Group {
   const ids = new Set<number>();
   const changes = new Map<number, Change>();
   const sinceMs = waiting[0]?.sinceMs ?? 0;
@@ -196,5 +198,5 @@ function nextGroup({ store, waiting }: Queue): Group {
     changes.set(number, change);
   }
   waiting.splice(0, changes.size);
-  return new Group(store, changes, sinceMs);
+  return new Group(store, changes, sinceMs, quotas);
 }

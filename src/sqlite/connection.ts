@@ -4,6 +4,7 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
+import type { Quotas } from '../quota.ts';
 import { Refusal } from '../refusal.ts';
 import { beginImmediate } from './begin.ts';
 import { openDatabase, walLimitBytes, type OpenOptions } from './database.ts';
@@ -17,6 +18,7 @@ import {
 import { SchemaCheck } from './migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './open-file.ts';
 import { OwnTokens } from './own-tokens.ts';
+import { PlantCounts } from './plant-counts.ts';
 import { Plants } from './plants.ts';
 import { Shares } from './shares.ts';
 import { Stores } from './stores.ts';
@@ -39,6 +41,8 @@ export interface OpenConnection extends Tables {
   file: OpenFile;
   schema: SchemaCheck;
   stores: Stores;
+  /** Undefined without quotas. */
+  counts: PlantCounts | undefined;
   freshness: Freshness;
   beginReads: StatementSync;
   endReads: StatementSync;
@@ -55,6 +59,7 @@ const walRestartTimeoutMs = 100;
 export class Connection {
   readonly #path: string;
   readonly #cacheKiB: number;
+  readonly #quotas: Quotas | undefined;
   /** The only file that it opens: the given one, or the first that it opened. */
   #fileId: FileId | undefined;
   #open: OpenConnection | undefined;
@@ -63,10 +68,11 @@ export class Connection {
   #openFailure: { problem: unknown; untilMs: number } | undefined;
 
   /** `cacheKiB` is the maximum size of SQLite's page cache, which fills as pages are read. */
-  constructor(path: string, cacheKiB: number, fileId?: FileId) {
+  constructor(path: string, cacheKiB: number, fileId?: FileId, quotas?: Quotas) {
     this.#path = path;
     this.#cacheKiB = cacheKiB;
     this.#fileId = fileId;
+    this.#quotas = quotas;
   }
 
   /** Opens the file before the first use. Throws Refusal if it cannot be used. */
@@ -131,12 +137,14 @@ export class Connection {
       beginImmediate(open.database, deadlineMs);
       open.schema.check(); // under the lock, so that no newer program can change it afterwards
       open.stores.reset();
+      open.counts?.begin();
       const result = work(open);
       open.stores.flush();
       open.file.check();
       stage = 'commit';
       open.database.exec('COMMIT');
       open.file.check(); // a change to a deleted file must not be acknowledged
+      open.counts?.committed();
       return result;
     } catch (error) {
       if (isFailedSync(error, stage)) this.#diskFailure = error;
@@ -197,13 +205,15 @@ export class Connection {
       this.#fileId ??= file.id;
       refuseOtherFile(this.#path, this.#fileId);
       const stores = new Stores(database);
+      const counts = this.#quotas && new PlantCounts(database, this.#quotas);
       const shares = new Shares(database);
       const schema = new SchemaCheck(database, this.#path);
       return {
         database,
         file,
         stores,
-        plants: new Plants(database, stores),
+        counts,
+        plants: new Plants(database, stores, counts),
         tokens: new Tokens(database, shares),
         ownTokens: new OwnTokens(database),
         users: new Users(database, stores),

@@ -14,10 +14,11 @@ import {
 import type { Plant, PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { Probe } from '../probe.ts';
-import { idTaken } from '../problem.ts';
+import { idsExhausted, idTaken } from '../problem.ts';
 import { stepOf, type ScanStep } from '../scan.ts';
+import type { PlantCounts } from './plant-counts.ts';
 import { prepare, type Statement } from './statement.ts';
-import type { Stores } from './stores.ts';
+import type { Stores, StoreRow } from './stores.ts';
 
 const plantsByOwner = 'plants INDEXED BY plants_by_owner';
 
@@ -102,6 +103,8 @@ export const plantSql = {
 export class Plants {
   readonly #database: DatabaseSync;
   readonly #stores: Stores;
+  /** Undefined without quotas. */
+  readonly #counts: PlantCounts | undefined;
   readonly #owned: Statement<OwnedPlantRow>;
   readonly #merge: Statement<PlantRow>;
   readonly #find: Statement<[name: string, tag: string, owner: number]>;
@@ -113,9 +116,10 @@ export class Plants {
   /** Prepared on demand, by kind and fields: most services use few of the combinations. */
   readonly #pages = new Map<string, Statement<PageRow>>();
 
-  constructor(database: DatabaseSync, stores: Stores) {
+  constructor(database: DatabaseSync, stores: Stores, counts?: PlantCounts) {
     this.#database = database;
     this.#stores = stores;
+    this.#counts = counts;
     this.#owned = prepare(database, plantSql.owned);
     this.#merge = prepare(database, plantSql.merge);
     this.#find = prepare(database, plantSql.find);
@@ -133,12 +137,29 @@ export class Plants {
     { id: requestedId, name, tag }: { id: number | undefined; name: string; tag: string },
   ): number {
     const row = this.#stores.loadRow(store);
+    if (this.#counts !== undefined)
+      this.#refuseOverQuota(this.#counts, store, owner, row, requestedId);
     const id = requestedId ?? row.assignId();
     const inserted = this.#insert.run(store, id, owner, tag, name);
     if (inserted.changes === 0) throw idTaken(id);
     row.raiseLastId(id);
+    this.#counts?.add(store, owner, row, 1);
     row.incrementVersions(owner);
     return id;
+  }
+
+  /** An id that is taken or cannot be assigned is the reason that is reported, even if there is no room. */
+  #refuseOverQuota(
+    counts: PlantCounts,
+    store: number,
+    owner: number,
+    row: StoreRow,
+    requestedId: number | undefined,
+  ): void {
+    const problem = counts.problemOf(store, owner, row);
+    if (problem === undefined) return;
+    if (requestedId === undefined) throw row.isExhausted ? idsExhausted() : problem;
+    throw this.#findOwner.get(store, requestedId) === undefined ? problem : idTaken(requestedId);
   }
 
   find({ store, read }: ReadAccess, id: number): Plant | undefined {
@@ -157,7 +178,9 @@ export class Plants {
     const owner = soleOwner(reach) ?? this.#findOwner.get(store, id)?.[0];
     if (owner === undefined || !reaches(reach, owner)) return false;
     if (this.#delete.run(store, id, owner).changes === 0) return false;
-    this.#stores.loadRow(store).incrementVersions(owner);
+    const row = this.#stores.loadRow(store);
+    this.#counts?.add(store, owner, row, -1);
+    row.incrementVersions(owner);
     return true;
   }
 

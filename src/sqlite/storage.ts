@@ -16,6 +16,7 @@ import type { OwnToken } from '../own-tokens.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
+import type { Quotas } from '../quota.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
 import type { Share, ShareEnds, SharesOfUser } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
@@ -37,6 +38,7 @@ const filePollMs = 500;
 const unfinishedSql = `SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`;
 
 export interface SqliteOptions extends OpenOptions {
+  quotas?: Quotas | undefined;
   /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
   onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
   /** Called once, if a sync fails: all later writes are refused. */
@@ -55,7 +57,7 @@ export class SqliteStorage implements Storage {
   #fileFault: Refusal | undefined;
 
   /** Opens the file. Throws Refusal if it cannot be used. */
-  constructor(path: string, { onFileFault, onDiskFailure, ...options }: SqliteOptions) {
+  constructor(path: string, { quotas, onFileFault, onDiskFailure, ...options }: SqliteOptions) {
     this.#onFileFault = onFileFault;
     this.#connection = new Connection(path, cacheKiB);
     this.#batcher = new ReadBatcher(this.#connection);
@@ -65,6 +67,7 @@ export class SqliteStorage implements Storage {
       throw unfinishedCopy();
     }
     this.#writer = new Writer(path, fileId, {
+      quotas,
       onCommit: () => this.#connection.invalidatePages(),
       onDiskFailure: onDiskFailure ?? (() => {}),
     });

@@ -78,7 +78,7 @@ export class Stores {
   }
 }
 
-class StoreRow {
+export class StoreRow {
   lastId: number;
   versions: Buffer;
   isChanged = false;
@@ -88,8 +88,12 @@ class StoreRow {
     this.versions = Buffer.from(buffer, byteOffset, byteLength);
   }
 
+  get isExhausted(): boolean {
+    return this.lastId >= maxId;
+  }
+
   assignId(): number {
-    if (this.lastId >= maxId) throw idsExhausted();
+    if (this.isExhausted) throw idsExhausted();
     this.raiseLastId(this.lastId + 1);
     return this.lastId;
   }
@@ -98,6 +102,12 @@ class StoreRow {
     if (id <= this.lastId) return;
     this.lastId = id;
     this.isChanged = true;
+  }
+
+  /** Differs after every change to plants of the owner, or of the store if `owner` is undefined. */
+  version(owner?: number): number {
+    const offset = owner === undefined ? storeVersionOffset : ownerVersionOffset(owner);
+    return offset < this.versions.length ? this.versions.readUIntBE(offset, versionBytes) : 0;
   }
 
   /** Call it after a plant of the owner was created or deleted. */

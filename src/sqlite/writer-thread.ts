@@ -27,9 +27,9 @@ const maxCommitWrites = 512;
 /** SQLite's page cache. Writes change every B-tree of the schema, two of them in random places. */
 const cacheKiB = 16_384;
 
-const { path, fileId, lastStarted }: ThreadData = workerData;
+const { path, fileId, quotas, lastStarted }: ThreadData = workerData;
 const lastStartedNumber = new BigInt64Array(lastStarted);
-const connection = new Connection(path, cacheKiB, fileId);
+const connection = new Connection(path, cacheKiB, fileId, quotas);
 
 if (parentPort !== null) run(parentPort);
 

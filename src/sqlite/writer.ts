@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { commitChannel } from '../channels.ts';
 import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem, storageUnavailable } from '../problem.ts';
+import type { Quotas } from '../quota.ts';
 import { nowMs } from './clock.ts';
 import type { FileId } from './open-file.ts';
 import {
@@ -30,7 +31,8 @@ const overdueCheckMs = 1_000;
 // TypeScript in a checkout, JavaScript in the published package.
 const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
-interface WriterEvents {
+interface WriterOptions {
+  quotas: Quotas | undefined;
   /** Called after each commit, before its writes are acknowledged. */
   onCommit: () => void;
   /** Called once, if a sync fails: all later writes are refused. */
@@ -40,6 +42,7 @@ interface WriterEvents {
 export class Writer {
   readonly #path: string;
   readonly #fileId: FileId;
+  readonly #quotas: Quotas | undefined;
   readonly #onCommit: () => void;
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
@@ -50,9 +53,10 @@ export class Writer {
   /** The sequence number of the last write that was sent to a thread. */
   #lastSent = 0;
 
-  constructor(path: string, fileId: FileId, { onCommit, onDiskFailure }: WriterEvents) {
+  constructor(path: string, fileId: FileId, { quotas, onCommit, onDiskFailure }: WriterOptions) {
     this.#path = path;
     this.#fileId = fileId;
+    this.#quotas = quotas;
     this.#onCommit = onCommit;
     this.#onDiskFailure = onDiskFailure;
   }
@@ -95,7 +99,8 @@ export class Writer {
 
   #start(): Worker {
     const lastStarted = new SharedArrayBuffer(8);
-    const workerData: ThreadData = { path: this.#path, fileId: this.#fileId, lastStarted };
+    const [path, fileId, quotas] = [this.#path, this.#fileId, this.#quotas];
+    const workerData: ThreadData = { path, fileId, quotas, lastStarted };
     const thread = new Worker(threadFile, { workerData });
     const overdueCheck = setInterval(() => this.#rejectOverdue(), overdueCheckMs).unref();
     const onLost = (cause: unknown) => {

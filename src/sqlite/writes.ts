@@ -7,6 +7,7 @@ import type { Identity } from '../access.ts';
 import type { NewToken, TokenRecord, TokenUse } from '../identity-storage.ts';
 import type { OwnToken } from '../own-tokens.ts';
 import type { ProblemKind } from '../problem.ts';
+import type { Quotas } from '../quota.ts';
 import type { Tables } from './connection.ts';
 import type { Share, ShareEnds } from '../share-storage.ts';
 import type { FileId } from './open-file.ts';
@@ -36,6 +37,7 @@ export interface ThreadData {
   path: string;
   /** The file that the connection for reads has open. */
   fileId: FileId;
+  quotas: Quotas | undefined;
   /** One BigInt64, which outlives the thread: the sequence number of the last write that it has started. */
   lastStarted: SharedArrayBuffer;
 }

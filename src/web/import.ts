@@ -2,7 +2,7 @@
  * The dialog that adds the plants of a CSV or JSON file: choose, preview, import. An import continues while the dialog
  * is closed. After the page was closed, the user can continue it.
  */
-import type { PlantStore, PlantStoreError, Token } from '../client/client.ts';
+import { PlantStoreError, type PlantStore, type Token } from '../client/client.ts';
 import { importPlants } from '../client/import.ts';
 import { decodeText, type ImportRow } from '../client/rows.ts';
 import type { Connection } from './connection.ts';
@@ -165,7 +165,7 @@ export class ImportDialog {
       await journal.setSource(undefined);
       this.#end(progress.summary, { isComplete: true });
     } catch (error) {
-      if (!signal.aborted) this.#fail(error instanceof Error ? error.message : String(error));
+      if (!signal.aborted) this.#fail(reasonOf(error));
       if (this.#journal !== journal) return; // another user has opened a store
       this.#end(`Not complete. ${progress.summary}`, { isComplete: false });
     }
@@ -255,6 +255,11 @@ export class ImportDialog {
     setText('import-failure', text);
     show('import-failure');
   }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof PlantStoreError) return error.detail;
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Makes the whole page a place to drop a file. */

@@ -1,6 +1,7 @@
 import { changeStatements } from '../../src/postgres/change-statements.ts';
 import type { Statement } from '../../src/postgres/connection.ts';
 import { groupSql } from '../../src/postgres/group.ts';
+import { limitSql } from '../../src/postgres/limited-creates.ts';
 import {
   findOwnerSql,
   findSql,
@@ -38,6 +39,7 @@ export const ofRequests: readonly Statement[] = [
   findOwnerSql,
   refreshSql,
   ...Object.values(groupSql),
+  ...Object.values(limitSql),
   ...Object.values(changeStatements).map(({ statement }) => statement),
   findToken,
   describeUser,

@@ -7,6 +7,7 @@ import type { Caller } from '../../src/access.ts';
 import { plantFields } from '../../src/plant.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { applicationId, createSchema } from '../../src/sqlite/migrate.ts';
+import { countSql } from '../../src/sqlite/plant-counts.ts';
 import { listSql, plantSql } from '../../src/sqlite/plants.ts';
 import { shareSql } from '../../src/sqlite/shares.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
@@ -51,7 +52,7 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   const { listAll: _all, listStore: _store, ...tokens } = tokenSql; // used by commands only
   const { received: _received, ...shares } = shareSql; // sorts up to 999 shares
   const { listStores: _stores, listUsers: _users, ...users } = userSql;
-  const groups = [plantSql, shares, storeSql, tokens, ownTokenSql, users];
+  const groups = [plantSql, countSql, shares, storeSql, tokens, ownTokenSql, users];
   const tables = groups.flatMap((each) => Object.values(each));
   const statements = [...lists, ...tables];
 

@@ -8,6 +8,7 @@ import { pino, type Logger } from 'pino';
 import { defaultScopes, type Role, type Scope } from '../../src/access.ts';
 import { buildApp } from '../../src/http/app.ts';
 import type { Limits } from '../../src/http/request-limits.ts';
+import type { Quotas } from '../../src/quota.ts';
 import { TokenBuckets, type Rate } from '../../src/rate-limit.ts';
 import type { Storage } from '../../src/storage.ts';
 import { hashToken, makeToken } from '../../src/token.ts';
@@ -56,6 +57,7 @@ export async function startApp(
     corsOrigins?: readonly string[];
     limits?: Limits;
     log?: Logger;
+    quotas?: Quotas;
     /** Opens another storage instead of the test's empty database. */
     open?: () => Promise<Storage>;
     wrap?: (storage: Storage) => Storage;
@@ -64,7 +66,7 @@ export async function startApp(
   } = {},
 ): Promise<TestApp> {
   const database = await testDatabase(t);
-  const real = await (options.open?.() ?? database.open());
+  const real = await (options.open?.() ?? database.open({ quotas: options.quotas }));
   const storage = options.wrap?.(real) ?? real;
   const app = buildApp({
     storage,

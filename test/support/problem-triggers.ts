@@ -44,6 +44,12 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     const token = await app.token('alice', { scopes: ['plants:read'] });
     return responseOf(await app.call('POST', '/plants', { token, json: plant }));
   },
+  'quota-exceeded': async (t) => {
+    const app = await startApp(t, { quotas: { perUser: 2, perStore: undefined } });
+    const options = { token: await app.token('alice'), json: plant };
+    for (let plants = 0; plants < 2; plants++) await app.call('POST', '/plants', options);
+    return responseOf(await app.call('POST', '/plants', options));
+  },
   'plant-not-found': (t) => send(t, 'GET', '/plants/42'),
   'share-not-found': async (t) => {
     const app = await startApp(t);

@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import type { Plant } from '../../src/plant.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
+import type { Quotas } from '../../src/quota.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
 import { joinCluster, onWorkers } from './citus.ts';
@@ -21,7 +22,7 @@ export interface TestDatabase {
   /** The value for --database. */
   url: string;
   /** Opens it as another process would. The caller disposes it. */
-  open(): Promise<Storage>;
+  open(options?: { quotas?: Quotas | undefined }): Promise<Storage>;
   /** Inserts plants of the only user directly, which makes cached pages stale. */
   fill(plants: readonly Plant[]): Promise<void>;
 }
@@ -57,7 +58,7 @@ function sqliteDatabase(t: Scope): TestDatabase {
   const path = join(tempFolder(t), 'plants.db');
   return {
     url: `sqlite:${path}`,
-    open: async () => new SqliteStorage(path, { create: true }),
+    open: async ({ quotas } = {}) => new SqliteStorage(path, { create: true, quotas }),
     async fill(plants) {
       using database = new DatabaseSync(path);
       database.exec('BEGIN');
@@ -85,8 +86,8 @@ async function postgresDatabase(t: Scope): Promise<TestDatabase> {
   await joinCluster(url.href);
   return {
     url: url.href,
-    async open() {
-      const storage = new PostgresStorage(url.href);
+    async open({ quotas } = {}) {
+      const storage = new PostgresStorage(url.href, { create: true, quotas });
       await storage.open();
       return storage;
     },

@@ -9,6 +9,7 @@ const statusOfKind: Record<string, number> = {
   'invalid-request': 400,
   'invalid-token': 401,
   'insufficient-scope': 403,
+  'quota-exceeded': 403,
   'plant-not-found': 404,
   'path-not-found': 404,
   'share-not-found': 404,
