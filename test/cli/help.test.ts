@@ -39,6 +39,8 @@ const commands: Record<string, Record<string, string>> = {
     '--cors-origin <list>': 'env: PLANT_STORE_CORS_ORIGIN; default: none',
     '--tls-cert <file>': 'env: PLANT_STORE_TLS_CERT; default: none',
     '--tls-key <file>': 'env: PLANT_STORE_TLS_KEY; default: none',
+    '--max-plants-per-user <number>': 'env: PLANT_STORE_MAX_PLANTS_PER_USER; default: none',
+    '--max-plants-per-store <number>': 'env: PLANT_STORE_MAX_PLANTS_PER_STORE; default: none',
     '--workers <number>': 'env: PLANT_STORE_WORKERS; default: 1',
     '--rate-limit <rate>': 'env: PLANT_STORE_RATE_LIMIT; default: off',
     '--rate-limit-redis <url>': 'env: PLANT_STORE_RATE_LIMIT_REDIS; default: none',

@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict';
-import { openSync, readdirSync, readlinkSync, readSync, statSync, writeSync } from 'node:fs';
+import {
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
@@ -300,6 +308,21 @@ it('SQLite: recovers after a page of the file could not be read', async (t) => {
   assert.equal(uncached.status, 'rejected');
   writeSync(file, page, 0, pageBytes, at);
   assert.ok(await callerOf(storage, bob));
+});
+
+it('SQLite: a count of a transaction that was rolled back is not used', async (t) => {
+  const other = await open(t);
+  const quotas = { perUser: 3, perStore: undefined };
+  await using storage = new SqliteStorage(path, { create: false, quotas });
+  const alice = await callerOf(other, await addToken(other, 'alice'));
+  const create = () => storage.createPlant(alice, { name: 'Monstera' });
+  const [first] = [await create(), await create()];
+  renameSync(path, `${path}.moved`);
+  await assert.rejects(create(), { kind: 'storage-unavailable' });
+  renameSync(`${path}.moved`, path);
+  assert.ok(await other.deletePlant(alice, first.id)); // now the plants have the same version, but fewer
+  for (let room = 2; room > 0; room--) await create();
+  await assert.rejects(create(), { kind: 'quota-exceeded' });
 });
 
 it('SQLite: no page is older than an acknowledged change of any process', async (t) => {
