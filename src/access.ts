@@ -61,12 +61,22 @@ export interface Caller extends Identity {
 export type ReadAccess = Pick<Caller, 'store' | 'read'>;
 export type WriteAccess = Pick<Caller, 'store' | 'write'>;
 
-/**
- * What identifies the caller of a request: the SHA-256 of its token (token.ts). To add another kind, extend
- * `parseCredential` and the cache in http/auth.ts, and `identify` of each storage, which finds or creates the user.
- */
+/** What identifies the caller of a request: the SHA-256 of its token (token.ts), and what a JWT says about its user. */
 export interface Credential {
   readonly tokenHash: Uint8Array;
+  /** The verified claims of a JWT. The storage does not know the token, and creates the user if needed. */
+  readonly claims?: Claims | undefined;
+}
+
+/** What an identity provider says about a user (oidc/claims.ts). Times are in milliseconds since the Unix epoch. */
+export interface Claims {
+  readonly storeName: string;
+  readonly userName: string;
+  /** Undefined if the role that is stored for the user counts. */
+  readonly role: Role | undefined;
+  readonly scopes: readonly Scope[];
+  readonly issuedAtMs: number;
+  readonly expiresAtMs: number;
 }
 
 /** What a credential grants, and until when. Times are in milliseconds since the Unix epoch. */
@@ -74,6 +84,8 @@ export interface Grant {
   readonly caller: Caller;
   readonly tokenId: string;
   readonly tokenHash: Uint8Array;
+  /** False for a JWT: the storage has its user, but not the token. */
+  readonly isStored: boolean;
   readonly storeName: string;
   readonly userName: string;
   readonly role: Role;

@@ -1,4 +1,4 @@
-import type { Static } from '@sinclair/typebox';
+import type { Static, TString } from '@sinclair/typebox';
 import { maxId } from './ids.ts';
 import { publish, Type } from './typebox.ts';
 
@@ -19,6 +19,15 @@ const without = (characters: string) => `^[^${characters}]*$`;
 /** White space, then a character that is not, then any others: no lookahead, no backtracking. */
 const notBlankWithout = (characters: string) =>
   `^[^\\S${characters}]*[^\\s${characters}][^${characters}]*$`;
+
+/** Whether the text is valid for the schema of a name or a tag. */
+export function conforms(
+  { minLength = 0, maxLength = Infinity, pattern = '' }: TString,
+  text: string,
+) {
+  const codePoints = Array.from(text).length;
+  return codePoints >= minLength && codePoints <= maxLength && new RegExp(pattern, 'u').test(text);
+}
 
 /** The name of a plant, user or store. */
 export const Name = publish(

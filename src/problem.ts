@@ -30,6 +30,7 @@ export type ProblemKind =
   | 'overloaded'
   | 'storage-full'
   | 'storage-unavailable'
+  | 'provider-unavailable'
   | 'outcome-unknown';
 
 /** A JSON pointer (RFC 6901) into the body, or the name of a query or path parameter. */

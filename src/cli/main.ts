@@ -29,6 +29,7 @@ import {
   storeFlag,
 } from './options.ts';
 import { refuseFlagsOfNpm } from './npm.ts';
+import { oidcFlags } from './oidc.ts';
 import { failWhenOutputIsLost } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
 import { addShareCommands } from './share-commands.ts';
@@ -112,6 +113,15 @@ function program() {
         .argParser(parseWorkers)
         .default(1),
     )
+    .addOption(oidcFlags.issuer)
+    .addOption(oidcFlags.audience)
+    .addOption(oidcFlags.tokenType)
+    .addOption(oidcFlags.userClaim)
+    .addOption(oidcFlags.store)
+    .addOption(oidcFlags.storeClaim)
+    .addOption(oidcFlags.roleClaim)
+    .addOption(oidcFlags.managerValue)
+    .addOption(oidcFlags.scopePrefix)
     .addOption(
       flag(
         '--rate-limit <rate>',

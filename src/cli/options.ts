@@ -8,7 +8,7 @@ import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { Name } from '../plant.ts';
+import { conforms, Name } from '../plant.ts';
 import { maxRequests, parseRate, type Rate } from '../rate-limit.ts';
 import { UsageError } from '../refusal.ts';
 import { program } from './program.ts';
@@ -177,13 +177,8 @@ export function parseScopeList(text: string): Scope[] {
 
 /** Returns a parser of text that is valid for the schema of a name or a tag. */
 export function parserOf(schema: TString): (text: string) => string {
-  const { minLength = 0, maxLength = Infinity, pattern = '' } = schema;
-  const characters = new RegExp(pattern, 'u');
   return (text) => {
-    const codePoints = Array.from(text).length;
-    if (codePoints < minLength || codePoints > maxLength || !characters.test(text)) {
-      throw new InvalidArgumentError(`Use ${schema.description}.`);
-    }
+    if (!conforms(schema, text)) throw new InvalidArgumentError(`Use ${schema.description}.`);
     return text;
   };
 }

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { AppOptions } from '../http/app.ts';
 import { createDrain } from '../http/drain.ts';
+import type { OidcOptions } from '../oidc/options.ts';
+import type { Verifier } from '../oidc/verifier.ts';
 import { Problem } from '../problem.ts';
 import { DiskFailure, Refusal, UsageError } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
@@ -13,12 +15,13 @@ import { displayName, isFile, openStorage } from './database.ts';
 import { checkLimits, openLimits, type LimitOptions } from './limits.ts';
 import { createLog } from './log.ts';
 import { stopWithNpx } from './npm.ts';
+import { oidcOptions, type OidcFlags } from './oidc.ts';
 import { diskFailureStatus } from './reason.ts';
 import { startShutdownTimeout } from './shutdown-timeout.ts';
 import { terminationSignals } from './signals.ts';
 import { Workers } from './workers.ts';
 
-interface ServeOptions extends LimitOptions {
+interface ServeOptions extends LimitOptions, OidcFlags {
   database: string;
   host: string;
   port: number;
@@ -50,8 +53,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   checkLimits(options);
   try {
     const createServer = await serverFactory(options, stop, log); // the primary checks the files too
+    const oidc = oidcOptions(options);
     if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(options, stop, log);
-    else await serveInProcess(options, createServer, stop, log);
+    else await serveInProcess(options, { createServer, oidc }, stop, log);
   } finally {
     cluster.worker?.disconnect(); // the channel to the primary would keep a worker alive
   }
@@ -73,7 +77,7 @@ async function serverFactory(
 
 async function serveInProcess(
   options: ServeOptions,
-  createServer: AppOptions['createServer'],
+  { createServer, oidc }: Pick<AppOptions, 'createServer'> & { oidc: OidcOptions | undefined },
   stop: AbortController,
   log: Logger,
 ): Promise<void> {
@@ -89,7 +93,9 @@ async function serveInProcess(
   const stopping = stop.signal;
   await using connections = new AsyncDisposableStack();
   const limits = await openLimits(options, connections, log);
-  const app = buildApp({ storage, log, baseUrl, corsOrigins, createServer, limits, stopping });
+  const verifier = oidc && (await startVerifier(oidc, log));
+  const access = { corsOrigins, verifier, limits };
+  const app = buildApp({ storage, log, baseUrl, ...access, createServer, stopping });
   const drain = createDrain(app.server);
   // Fastify would give each further address of localhost a server of its own, which has none of our limits.
   await lookup(options.host)
@@ -116,6 +122,20 @@ async function serveInProcess(
         'Acknowledged changes are kept. Check the disk, then start the service again.',
     );
   }
+}
+
+/** Does not wait for the identity provider, which can start after the service. */
+async function startVerifier(oidc: OidcOptions, log: Logger): Promise<Verifier> {
+  const { Verifier } = await import('../oidc/verifier.ts'); // loads jose
+  let isAvailable: boolean | undefined;
+  const verifier = new Verifier(oidc, (err) => {
+    if (isAvailable === (err === undefined)) return;
+    isAvailable = err === undefined;
+    if (isAvailable) log.info({ issuer: oidc.issuer }, 'identity provider available');
+    else log.warn({ err, issuer: oidc.issuer }, 'identity provider unavailable');
+  });
+  verifier.start();
+  return verifier;
 }
 
 async function serveWithWorkers(

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, RequestListener, Server, ServerOptions } from 'node:http';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import type { Verifier } from '../oidc/verifier.ts';
 import type { Storage } from '../storage.ts';
 import { Authentication } from './auth.ts';
 import { acceptJsonBodies } from './body.ts';
@@ -41,6 +42,8 @@ export interface AppOptions {
   baseUrl: string;
   /** Origins whose web pages can use the service, or `*` alone; none by default. */
   corsOrigins?: readonly string[];
+  /** Verifies tokens of an identity provider. Without it, only our own tokens are accepted. */
+  verifier?: Verifier | undefined;
   /** Creates the server, for TLS. Without it, the app serves plain HTTP. */
   createServer?: ((options: ServerOptions, handler: RequestListener) => Server) | undefined;
   /** Limits on the requests of a token or an address; none by default. */
@@ -134,12 +137,12 @@ export function buildApp(options: AppOptions): FastifyInstance {
 /** Adds every route. tools/openapi.ts uses it too: openapi.json describes the routes that have a schema. */
 export function addRoutes(
   app: FastifyInstance,
-  { storage, log, baseUrl, limits = {}, stopping }: AppOptions,
+  { storage, log, baseUrl, limits = {}, verifier, stopping }: AppOptions,
 ): void {
   const uses = new TokenUses(storage);
   app.addHook('onClose', () => uses.close());
   const requestLimits = new RequestLimits(limits, log);
-  const authentication = new Authentication(storage, requestLimits, uses);
+  const authentication = new Authentication(storage, requestLimits, uses, verifier);
   app.decorateRequest('grant');
   plantRoutes(app, { storage, authentication, log, baseUrl });
   shareRoutes(app, { storage, authentication });

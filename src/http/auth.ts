@@ -6,11 +6,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { stateOf, type Credential, type Grant, type Scope } from '../access.ts';
 import type { IdentityStorage } from '../identity-storage.ts';
 import { Cache } from '../cache.ts';
+import type { Verifier } from '../oidc/verifier.ts';
 import { Problem } from '../problem.ts';
 import { hashToken, isToken } from '../token.ts';
 import { headerCount } from './headers.ts';
 import { Lookups } from './lookups.ts';
 import type { RequestLimits } from './request-limits.ts';
+import { isJwt, SignOn } from './sign-on.ts';
 import type { TokenUses } from './token-uses.ts';
 
 declare module 'fastify' {
@@ -42,12 +44,20 @@ export class Authentication {
   readonly #lookups: Lookups;
   readonly #limits: RequestLimits;
   readonly #uses: TokenUses;
+  /** Undefined if only our own tokens are accepted. */
+  readonly #signOn: SignOn | undefined;
 
-  constructor(storage: IdentityStorage, limits: RequestLimits, uses: TokenUses) {
+  constructor(
+    storage: IdentityStorage,
+    limits: RequestLimits,
+    uses: TokenUses,
+    verifier?: Verifier,
+  ) {
     this.#storage = storage;
     this.#limits = limits;
     this.#uses = uses;
     this.#lookups = new Lookups(storage.maxLookups);
+    this.#signOn = verifier && new SignOn(verifier);
   }
 
   /** Returns an onRequest hook that refuses requests without a valid token that grants the scope. */
@@ -56,7 +66,7 @@ export class Authentication {
       const grant = await this.#authenticate(request, reply);
       const { caller } = grant;
       if (!caller.scopes.has(scope)) {
-        const granted = [...caller.scopes].join(' ');
+        const granted = [...caller.scopes].join(' ') || 'none';
         const detail = `This operation requires the scope ${scope}; the token has ${granted}.`;
         throw insufficientScope(reply, scope, detail);
       }
@@ -88,7 +98,7 @@ export class Authentication {
     if (headerCount(request.raw, 'authorization') > 1) {
       return refuse('There are two Authorization headers; send one.');
     }
-    const known = this.#knownTokens.get(authorization);
+    const known = this.#knownTokens.get(authorization) ?? this.#signOn?.get(authorization);
     if (known === undefined) this.#limits.assertFewFailures(request, reply);
     const grant = await (known === undefined
       ? this.#lookUp(authorization, request, refuse)
@@ -111,10 +121,22 @@ export class Authentication {
   ): Promise<Grant | undefined> {
     const unknown = this.#unknownTokens.get(authorization);
     if (unknown !== undefined && performance.now() < unknown.untilMs) return undefined;
-    const credential = parseCredential(authorization, refuse);
-    const grant = await this.#lookups.run(this.#limits.addressOf(request.raw), () =>
-      this.#storage.identify(credential),
-    );
+    const address = this.#limits.addressOf(request.raw);
+    const token = parseHeader(authorization, refuse);
+    if (this.#signOn !== undefined && isJwt(token)) {
+      const verified = await this.#signOn
+        .verify(authorization, token, address)
+        .catch((error: unknown) => {
+          throw error instanceof Problem && error.kind === 'invalid-token'
+            ? refuse(error.detail)
+            : error;
+        });
+      return this.#lookups.run(address, () => this.#storage.identify(verified));
+    }
+    if (!isToken(token))
+      return refuse('This is not a Plant Store token. Check that you copied all of it.');
+    const credential = { tokenHash: hashToken(token) };
+    const grant = await this.#lookups.run(address, () => this.#storage.identify(credential));
     if (authorization.length <= maxCachedHeaderChars) {
       if (grant !== undefined) this.#knownTokens.set(authorization, credential);
       else this.#unknownTokens.set(authorization, { untilMs: performance.now() + unknownTokenMs });
@@ -123,13 +145,11 @@ export class Authentication {
   }
 }
 
-function parseCredential(authorization: string, refuse: (detail: string) => never): Credential {
+function parseHeader(authorization: string, refuse: (detail: string) => never): string {
   const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? [];
   if (token === undefined)
     return refuse('The header must have the form "Authorization: Bearer <token>".');
-  if (!isToken(token))
-    return refuse('This is not a Plant Store token. Check that you copied all of it.');
-  return { tokenHash: hashToken(token) };
+  return token;
 }
 
 /** A problem with its challenge (RFC 6750, section 3.1). */
@@ -144,6 +164,6 @@ export function insufficientScope(reply: FastifyReply, scope: string, detail: st
   return new Problem('insufficient-scope', detail);
 }
 
-function setChallenge(reply: FastifyReply, parameters?: string): void {
+export function setChallenge(reply: FastifyReply, parameters?: string): void {
   reply.header('www-authenticate', parameters === undefined ? 'Bearer' : `Bearer ${parameters}`);
 }

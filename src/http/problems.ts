@@ -44,6 +44,11 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   overloaded: { status: 503, title: 'Not accepting requests now', retryAfterSeconds: 1 },
   'storage-full': { status: 503, title: 'The storage is full', retryAfterSeconds: 60 },
   'storage-unavailable': { status: 503, title: 'The storage is unavailable', retryAfterSeconds: 1 },
+  'provider-unavailable': {
+    status: 503,
+    title: 'The identity provider is unavailable',
+    retryAfterSeconds: 5,
+  },
   'outcome-unknown': { status: 503, title: 'The outcome is unknown', retryAfterSeconds: 1 },
 };
 

@@ -279,7 +279,13 @@ export const responses = {
   ]),
   Unavailable: problem(
     'The service cannot take the request now. Nothing was changed, unless `type` ends with `outcome-unknown`.',
-    ['overloaded', 'storage-full', 'storage-unavailable', 'outcome-unknown'],
+    [
+      'overloaded',
+      'storage-full',
+      'storage-unavailable',
+      'provider-unavailable',
+      'outcome-unknown',
+    ],
     ['Retry-After'],
   ),
   NotReady: problem(

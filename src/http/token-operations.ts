@@ -26,7 +26,11 @@ export const revokeOwnToken = {
     'Revokes the token of the request. From the next request on, every process of the service refuses it with 401. It needs no scope.',
   tags,
   querystring,
-  response: { 204: response('The token of the request is revoked.', []), ...tokenOperation },
+  response: {
+    204: response('The token of the request is revoked.', []),
+    403: responses.InsufficientScope,
+    ...tokenOperation,
+  },
 };
 
 const created = json('The token is created.', OwnToken);

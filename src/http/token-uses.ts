@@ -27,7 +27,8 @@ export class TokenUses {
     this.#timer = setInterval(() => void this.#flush(), intervalMs).unref();
   }
 
-  note({ tokenId, tokenHash: hash, caller: { store } }: Grant, nowMs: number): void {
+  note({ tokenId, tokenHash: hash, isStored, caller: { store } }: Grant, nowMs: number): void {
+    if (!isStored) return;
     const use = this.#uses.get(tokenId);
     if (use !== undefined) use.usedAtMs = nowMs;
     else if (this.#uses.size < maxTokens) this.#uses.set(tokenId, { hash, store, usedAtMs: nowMs });

@@ -7,10 +7,10 @@ import type { Static } from '@sinclair/typebox';
 import { scopes as allScopes, stateOf, type Grant, type Scope } from '../access.ts';
 import type { IdentityStorage, TokenRecord } from '../identity-storage.ts';
 import type { OwnToken } from '../own-tokens.ts';
-import { invalidRequest, tokenNotFound } from '../problem.ts';
+import { invalidRequest, Problem, tokenNotFound } from '../problem.ts';
 import { formatTimestamp, parseTimestamp } from '../timestamp.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
-import { insufficientScope, invalidToken, type Authentication } from './auth.ts';
+import { insufficientScope, invalidToken, setChallenge, type Authentication } from './auth.ts';
 import type { TypeBoxProvider } from './operations.ts';
 import { sendText } from './send.ts';
 import * as operations from './token-operations.ts';
@@ -43,6 +43,7 @@ export function tokenRoutes(
     '/token',
     { ...options, schema: operations.revokeOwnToken },
     async ({ grant }, reply) => {
+      refuseForeign(grant, reply);
       await storage.revokeToken(grant.tokenId, Date.now(), grant.caller);
       return reply.code(204).send();
     },
@@ -52,6 +53,7 @@ export function tokenRoutes(
     '/tokens',
     { ...options, schema: operations.createToken },
     async ({ grant, body }, reply) => {
+      refuseForeign(grant, reply);
       const token = makeToken();
       const own = ownTokenOf(body, grant, hashToken(token), reply);
       if (!(await storage.createOwnToken(grant, own))) {
@@ -93,6 +95,19 @@ function grantJson({ tokenId: id, userName, storeName, role, caller, expiresAtMs
     scopes: [...caller.scopes],
     expiresAt: formatTimestamp(expiresAtMs),
   });
+}
+
+/**
+ * Refuses a token of an identity provider. The service cannot revoke it, and a token of the service would outlast the
+ * role that the provider has given.
+ */
+function refuseForeign({ isStored }: Grant, reply: FastifyReply): void {
+  if (isStored) return;
+  setChallenge(reply, 'error="insufficient_scope"');
+  throw new Problem(
+    'insufficient-scope',
+    'The token is from your identity provider. It cannot be revoked here, and cannot create tokens of the service.',
+  );
 }
 
 /** The token to create. Throws a Problem if it would grant more than the one of the request. */

@@ -8,11 +8,13 @@ import {
   maxOwnersInReach,
   parseScopes,
   formatScopes,
+  type Claims,
   type Credential,
   type Grant,
   type Identity,
   type ReceivedShare,
   type Role,
+  type Scope,
 } from '../access.ts';
 import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { defect, outcomeUnknown } from '../problem.ts';
@@ -42,6 +44,8 @@ type RecordRow = readonly [
   revokedAt: number | null,
   lastUsedAt: number | null,
 ];
+
+type UserRow = readonly [store: string, user: string, role: Role, removedAt: number | null];
 
 export const tokenSql = {
   findToken: prepared<TokenRow>(
@@ -146,14 +150,24 @@ export const tokenSql = {
       ) AS received
       WHERE users.store = $1 AND users.id = $2`,
   ),
-  describeUser: prepared<readonly [store: string, user: string, role: Role]>(
+  describeUser: prepared<UserRow>(
     'describe_user',
     `
-      SELECT stores.name, users.name, users.role
+      SELECT stores.name, users.name, users.role, users.removed_at
       FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
       WHERE stores.store = $1 AND users.store = $1 AND users.id = $2`,
   ),
 };
+
+/** What a token grants its user. Without a role, the one of the user counts. */
+interface Terms extends Pick<Grant, 'isStored' | 'expiresAtMs' | 'revokedAtMs'> {
+  scopes: readonly Scope[];
+  role: Role | undefined;
+}
+
+function termsOf({ scopes, role, expiresAtMs }: Claims): Terms {
+  return { isStored: false, scopes, role, expiresAtMs, revokedAtMs: undefined };
+}
 
 /** Store numbers are random, because a distributed engine has no global counter. */
 const maxStoreNumber = 2 ** 48 - 1; // the largest range of randomInt
@@ -211,7 +225,7 @@ export class Tokens {
     });
   }
 
-  async identify({ tokenHash }: Credential): Promise<Grant | undefined> {
+  async identify({ tokenHash, claims }: Credential): Promise<Grant | undefined> {
     const bytes = Buffer.from(tokenHash);
     const key = bytes.toString('latin1');
     const cached = this.#freshness.getGrant(key);
@@ -219,31 +233,71 @@ export class Tokens {
       const versions = await this.#freshness.refresh(cached.grant.caller.store);
       if (versions?.grants === cached.version) return cached.grant;
     }
-    const [found] = await this.#pool.read(tokenSql.findToken, [bytes]);
+    const found = await (claims === undefined
+      ? this.#findUserOfToken(bytes)
+      : this.#findOrCreateUserOf(claims));
     if (found === undefined) return undefined;
-    const [store, user] = found;
+    const { store, user } = found;
     // Read the token again after the versions, so that it is at least as new as they are.
     const versions = await this.#freshness.refresh(store);
-    const [[tokenRow], [userRow], received] = await Promise.all([
-      this.#pool.read(tokenSql.findToken, [bytes]),
+    const [terms, [userRow], received] = await Promise.all([
+      claims === undefined ? this.#findTerms(bytes) : termsOf(claims),
       this.#pool.read(tokenSql.describeUser, [store, user]),
       this.#pool.read(tokenSql.receivedShares, [store, user]),
     ]);
-    if (tokenRow === undefined || userRow === undefined) return undefined;
-    const [, , scopes, expiresAt, revokedAt] = tokenRow;
-    const [storeName, userName, role] = userRow;
+    if (terms === undefined || userRow === undefined) return undefined;
+    const [storeName, userName, storedRole, removedAtMs] = userRow;
+    if (claims !== undefined && removedAtMs !== null && removedAtMs < claims.issuedAtMs) {
+      await this.#revive({ store, user });
+      return this.identify({ tokenHash, claims });
+    }
+    const { isStored, scopes, role = storedRole, expiresAtMs } = terms;
+    const revokedAtMs = terms.revokedAtMs ?? removedAtMs ?? undefined;
     const grant = {
-      caller: callerOf({ store, user }, role, parseScopes(scopes), received),
+      caller: callerOf({ store, user }, role, scopes, received),
       tokenId: tokenId(tokenHash),
       tokenHash,
+      isStored,
       storeName,
       userName,
       role,
-      expiresAtMs: expiresAt ?? undefined,
-      revokedAtMs: revokedAt ?? undefined,
+      expiresAtMs,
+      revokedAtMs,
     };
     if (versions !== undefined) this.#freshness.setGrant(key, grant, versions.grants);
     return grant;
+  }
+
+  async #findUserOfToken(hash: Buffer): Promise<Identity | undefined> {
+    const [row] = await this.#pool.read(tokenSql.findToken, [hash]);
+    return row && { store: row[0], user: row[1] };
+  }
+
+  async #findOrCreateUserOf({ storeName, userName }: Claims): Promise<Identity> {
+    const [found] = await this.#pool.read(tokenSql.findStore, [storeName]);
+    const store = found?.[0] ?? (await this.#findOrCreateStore(storeName));
+    return { store, user: await this.#findOrCreateUser(store, userName, 'member') };
+  }
+
+  /** The user was removed before the token was issued. */
+  async #revive({ store, user }: Identity): Promise<void> {
+    await this.#pool.transact([
+      changeGrantsVersion(store),
+      [tokenSql.reviveUser, [store, user, 'member']],
+    ]);
+  }
+
+  async #findTerms(hash: Buffer): Promise<Terms | undefined> {
+    const [row] = await this.#pool.read(tokenSql.findToken, [hash]);
+    if (row === undefined) return undefined;
+    const [, , scopes, expiresAt, revokedAt] = row;
+    return {
+      isStored: true,
+      scopes: parseScopes(scopes),
+      role: undefined,
+      expiresAtMs: expiresAt ?? undefined,
+      revokedAtMs: revokedAt ?? undefined,
+    };
   }
 
   async list({ store, user, after = '', limit }: TokenQuery): Promise<TokenRecord[]> {

@@ -2,7 +2,7 @@
  * The SQLite storage, on node:sqlite. Reads run on the event loop and end within one iteration of it, so that the
  * WAL can be restarted. Writes run on a writer thread.
  */
-import type { Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
+import type { Claims, Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
 import type {
   FoundNames,
@@ -114,13 +114,26 @@ export class SqliteStorage implements Storage {
   }
 
   /** The batch refreshes the caches first. So reads for this caller include every write before this call. */
-  async identify({ tokenHash }: Credential): Promise<Grant | undefined> {
+  async identify(credential: Credential): Promise<Grant | undefined> {
+    const { tokenHash, claims } = credential;
     const { buffer, byteOffset, byteLength } = tokenHash;
     const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
     this.#refuseFault();
-    return this.#batcher.read(({ freshness, tokens }) =>
-      freshness.grants.getOrLoad(key, () => tokens.findGrant(tokenHash)),
-    );
+    const find = () =>
+      this.#batcher.read(({ freshness, tokens }) =>
+        freshness.grants.getOrLoad(key, () => tokens.findGrant(credential)),
+      );
+    return claims === undefined ? find() : this.#findOrCreate(claims, find);
+  }
+
+  async #findOrCreate(
+    { storeName, userName, issuedAtMs }: Claims,
+    find: () => Promise<Grant | undefined>,
+  ): Promise<Grant | undefined> {
+    const grant = await find();
+    if (grant !== undefined) return grant;
+    await this.#write(['createUser', storeName, userName, issuedAtMs]);
+    return find();
   }
 
   async listTokens(query: TokenQuery): Promise<TokenRecord[]> {

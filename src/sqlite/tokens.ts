@@ -6,9 +6,12 @@ import {
   callerOf,
   parseScopes,
   formatScopes,
+  type Claims,
+  type Credential,
   type Grant,
   type Identity,
   type Role,
+  type Scope,
 } from '../access.ts';
 import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
@@ -25,6 +28,9 @@ export const tokenSql = {
     SELECT tokens.store, tokens.user, stores.name, users.name, users.role, tokens.scopes,
            tokens.expires_at, tokens.revoked_at
     FROM tokens JOIN stores USING (store) JOIN users USING (store, user) WHERE tokens.hash = ?`,
+  findUser: `
+    SELECT users.store, users.user, users.role, users.removed_at
+    FROM stores JOIN users USING (store) WHERE stores.name = :store AND users.name = :user`,
   listAll: `${selectRecords} WHERE tokens.hash > :after ORDER BY tokens.hash LIMIT :limit`,
   listStore: `${selectRecords} WHERE tokens.hash > :after AND stores.name = :store
     ORDER BY tokens.hash LIMIT :limit`,
@@ -50,6 +56,14 @@ export const tokenSql = {
     FROM stores WHERE name = :store
     ON CONFLICT (store, name) DO UPDATE
     SET role = coalesce(:role, iif(removed_at IS NULL, role, 'member')), removed_at = NULL`,
+  // A user who was removed before the JWT was issued has nothing of the former one.
+  addClaimedUser: `
+    INSERT INTO users (store, user, name, role)
+    SELECT store, coalesce((SELECT max(user) FROM users WHERE users.store = stores.store), 0) + 1,
+           :user, 'member'
+    FROM stores WHERE name = :store
+    ON CONFLICT (store, name) DO UPDATE SET role = 'member', removed_at = NULL
+    WHERE removed_at < :issuedAtMs`,
   addToken: `
     INSERT INTO tokens (hash, store, user, scopes, label, created_at, expires_at)
     SELECT :hash, store, user, :scopes, :label, :createdAtMs, :expiresAtMs
@@ -59,6 +73,7 @@ export const tokenSql = {
 export class Tokens {
   readonly #shares: Shares;
   readonly #findGrant: Statement<GrantRow>;
+  readonly #findUser: Statement<UserRow>;
   readonly #listAll: Statement<RecordRow>;
   readonly #listStore: Statement<RecordRow>;
   readonly #listUser: Statement<RecordRow>;
@@ -67,11 +82,13 @@ export class Tokens {
   readonly #revoke: Statement;
   readonly #addStore: Statement;
   readonly #addUser: Statement;
+  readonly #addClaimedUser: Statement;
   readonly #addToken: Statement;
 
   constructor(database: DatabaseSync, shares: Shares) {
     this.#shares = shares;
     this.#findGrant = prepare(database, tokenSql.findGrant);
+    this.#findUser = prepare(database, tokenSql.findUser);
     this.#listAll = prepare(database, tokenSql.listAll);
     this.#listStore = prepare(database, tokenSql.listStore);
     this.#listUser = prepare(database, tokenSql.listUser);
@@ -80,12 +97,19 @@ export class Tokens {
     this.#revoke = prepare(database, tokenSql.revoke);
     this.#addStore = prepare(database, tokenSql.addStore);
     this.#addUser = prepare(database, tokenSql.addUser);
+    this.#addClaimedUser = prepare(database, tokenSql.addClaimedUser);
     this.#addToken = prepare(database, tokenSql.addToken);
   }
 
   findNames({ store, user }: Pick<NewToken, 'store' | 'user'>): FoundNames {
     const [number, , role] = this.#findNames.get({ store, user }) ?? [];
     return { store: number, role: role ?? undefined };
+  }
+
+  /** Creates the user of a JWT, and the store if needed. Does not change a user who exists. */
+  createUser(store: string, user: string, issuedAtMs: number): void {
+    this.#addStore.run({ store });
+    this.#addClaimedUser.run({ store, user, issuedAtMs });
   }
 
   create({ hash, store, user, role, scopes, label, createdAtMs, expiresAtMs }: NewToken): void {
@@ -102,21 +126,42 @@ export class Tokens {
     });
   }
 
-  findGrant(hash: Uint8Array): Grant | undefined {
+  /** Undefined if there is no such token, or if the user of a JWT does not exist at the time of its issue. */
+  findGrant({ tokenHash, claims }: Credential): Grant | undefined {
+    return claims === undefined
+      ? this.#findTokenGrant(tokenHash)
+      : this.#findUserGrant(tokenHash, claims);
+  }
+
+  #findTokenGrant(hash: Uint8Array): Grant | undefined {
     const row = this.#findGrant.get(hash);
     if (row === undefined) return undefined;
     const [store, user, storeName, userName, role, scopes, expiresAt, revokedAt] = row;
-    const received = role === 'manager' ? [] : this.#shares.reachOf(store, userName);
-    return {
-      caller: callerOf({ store, user }, role, parseScopes(scopes), received),
-      tokenId: tokenId(hash),
-      tokenHash: hash,
-      storeName,
-      userName,
-      role,
+    const terms = {
+      isStored: true,
+      scopes: parseScopes(scopes),
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
+    return this.#grantOf(hash, { store, user, storeName, userName, role, ...terms });
+  }
+
+  #findUserGrant(hash: Uint8Array, claims: Claims): Grant | undefined {
+    const { storeName, userName, scopes, issuedAtMs, expiresAtMs } = claims;
+    const row = this.#findUser.get({ store: storeName, user: userName });
+    if (row === undefined) return undefined;
+    const [store, user, storedRole, removedAtMs] = row;
+    if (removedAtMs !== null && removedAtMs < issuedAtMs) return undefined;
+    const role = claims.role ?? storedRole;
+    const terms = { isStored: false, scopes, expiresAtMs, revokedAtMs: removedAtMs ?? undefined };
+    return this.#grantOf(hash, { store, user, storeName, userName, role, ...terms });
+  }
+
+  #grantOf(hash: Uint8Array, { store, user, scopes, ...rest }: FoundGrant): Grant {
+    const { role, userName } = rest;
+    const received = role === 'manager' ? [] : this.#shares.reachOf(store, userName);
+    const caller = callerOf({ store, user }, role, scopes, received);
+    return { caller, tokenId: tokenId(hash), tokenHash: hash, ...rest };
   }
 
   /** Throws if the tables cannot be read. */
@@ -148,6 +193,10 @@ export class Tokens {
   }
 }
 
+/** What a token or its claims grant, before the shares of the user are added. */
+type FoundGrant = Identity &
+  Omit<Grant, 'caller' | 'tokenId' | 'tokenHash'> & { scopes: readonly Scope[] };
+
 // Rows of STRICT tables: the schema enforces these types.
 type GrantRow = [
   store: number,
@@ -159,6 +208,8 @@ type GrantRow = [
   expiresAt: number | null,
   revokedAt: number | null,
 ];
+
+type UserRow = [store: number, user: number, role: Role, removedAt: number | null];
 
 type RecordRow = [
   hash: Uint8Array,

@@ -15,6 +15,7 @@ import type { FileId } from './open-file.ts';
 export type Write =
   | Change
   | readonly ['createToken', token: NewToken]
+  | readonly ['createUser', store: string, user: string, issuedAtMs: number]
   | readonly ['createOwnToken', by: Uint8Array, user: Identity, token: OwnToken]
   | readonly ['revokeToken', id: string, revokedAtMs: number, owner: Identity | undefined]
   | readonly ['recordUses', uses: readonly TokenUse[]]
@@ -45,6 +46,7 @@ export interface ThreadData {
 /** What each kind of write resolves to. */
 export interface WriteResults extends ChangeResults {
   createToken: void;
+  createUser: void;
   createOwnToken: boolean;
   revokeToken: TokenRecord | undefined;
   recordUses: void;
@@ -88,6 +90,8 @@ export function apply(tables: Tables, write: Write): WriteResults[WriteKind] {
     }
     case 'createToken':
       return tokens.create(write[1]);
+    case 'createUser':
+      return tokens.createUser(write[1], write[2], write[3]);
     case 'revokeToken':
       return tokens.revoke(write[1], write[2], write[3]);
     case 'createOwnToken':

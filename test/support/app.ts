@@ -10,6 +10,7 @@ import { buildApp } from '../../src/http/app.ts';
 import type { Limits } from '../../src/http/request-limits.ts';
 import type { Quotas } from '../../src/quota.ts';
 import { TokenBuckets, type Rate } from '../../src/rate-limit.ts';
+import type { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';
 import { hashToken, makeToken } from '../../src/token.ts';
 import { testDatabase, type TestDatabase } from './storages.ts';
@@ -58,6 +59,7 @@ export async function startApp(
     limits?: Limits;
     log?: Logger;
     quotas?: Quotas;
+    verifier?: Verifier;
     /** Opens another storage instead of the test's empty database. */
     open?: () => Promise<Storage>;
     wrap?: (storage: Storage) => Storage;
@@ -74,6 +76,7 @@ export async function startApp(
     baseUrl: options.baseUrl ?? '',
     corsOrigins: options.corsOrigins ?? [],
     limits: options.limits ?? {},
+    verifier: options.verifier,
     stopping: new AbortController().signal,
   });
   options.addRoutes?.(app);

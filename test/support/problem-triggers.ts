@@ -15,6 +15,7 @@ import { handleClientError } from '../../src/http/client-errors.ts';
 import { Connections } from '../../src/http/connections.ts';
 import { maxBodyBytes } from '../../src/http/limits.ts';
 import { maxId } from '../../src/ids.ts';
+import { Verifier } from '../../src/oidc/verifier.ts';
 import { maxActiveTokens } from '../../src/own-tokens.ts';
 import type { ProblemKind } from '../../src/problem.ts';
 import { maxGivenShares } from '../../src/share-storage.ts';
@@ -22,6 +23,7 @@ import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
 import { limitedTo, startApp, type CallOptions } from './app.ts';
+import { startProvider } from './provider.ts';
 import { tempFolder } from './temp.ts';
 
 type Cleanup = Pick<TestContext, 'after'>;
@@ -140,6 +142,13 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     const other = new DatabaseSync(app.database.url.slice('sqlite:'.length));
     other.exec('ALTER TABLE plants RENAME TO gone');
     other.close();
+    return responseOf(await app.call('GET', '/plants', { token }));
+  },
+  'provider-unavailable': async (t) => {
+    const provider = await startProvider(t);
+    const token = await provider.sign();
+    await provider.stop();
+    const app = await startApp(t, { verifier: new Verifier(provider.options()) });
     return responseOf(await app.call('GET', '/plants', { token }));
   },
   'outcome-unknown': (t) => failing(t, problemOf(sqliteError(resultCode.ioError), 'commit')),

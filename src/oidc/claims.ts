@@ -1,0 +1,94 @@
+/**
+ * What the claims of a verified token grant: who the user is, and what they can do. docs/sign-on.md describes each
+ * setting.
+ */
+import type { JWTPayload } from 'jose';
+import { scopes, type Claims, type Scope } from '../access.ts';
+import { conforms, Name } from '../plant.ts';
+import { Problem } from '../problem.ts';
+import type { OidcOptions } from './options.ts';
+
+/** How far the clock of the provider can be ahead of ours. A token never outlives `exp`. */
+export const clockSkewSeconds = 30;
+/** The end of the year 9999: dates of later times have another form. */
+const maxSeconds = 253_402_300_799;
+
+/** ID tokens have these (OpenID Connect Core 1.0, sections 2 and 3.3.2.11), and access tokens do not. */
+const idTokenClaims = ['nonce', 'at_hash', 'c_hash', 's_hash'];
+/** The client that requested a token: of OpenID Connect, of RFC 9068, and of Entra ID. */
+const clientClaims = ['azp', 'client_id', 'appid'];
+
+/** Throws a Problem if a claim is missing or cannot be used. The signature, `iss`, `aud` and `nbf` were checked. */
+export function claimsOf(payload: JWTPayload, options: OidcOptions): Claims {
+  const { userClaim, storeClaim, store, roleClaim, managerValue, scopePrefix } = options;
+  const times = timesOf(payload);
+  if (typeof payload.sub !== 'string') throw refused('The claim "sub" is not a string.');
+  if (options.tokenType === 'jwt') refuseIdToken(payload);
+  if (userClaim === 'email' && payload['email_verified'] !== true) {
+    throw refused('The provider has not verified the email address of the user.');
+  }
+  const isManager = roleClaim !== undefined && has(claimAt(payload, roleClaim), managerValue);
+  return {
+    userName: nameIn(payload, userClaim),
+    storeName: storeClaim === undefined ? store : nameIn(payload, storeClaim),
+    role: roleClaim === undefined ? undefined : isManager ? 'manager' : 'member',
+    scopes: scopesOf(payload, scopePrefix),
+    ...times,
+  };
+}
+
+export function refused(detail: string): Problem {
+  return new Problem('invalid-token', detail);
+}
+
+function timesOf({ iat, exp }: JWTPayload): Pick<Claims, 'issuedAtMs' | 'expiresAtMs'> {
+  const nowMs = Date.now();
+  if (iat === undefined || !(iat * 1_000 <= nowMs + clockSkewSeconds * 1_000)) {
+    throw refused(
+      'The token was issued in the future: the clocks of the provider and the service differ.',
+    );
+  }
+  if (exp === undefined || !(exp <= maxSeconds)) throw refused('The claim "exp" is too large.');
+  if (exp * 1_000 <= nowMs) throw refused('The token is expired; get a new one.');
+  return { issuedAtMs: iat * 1_000, expiresAtMs: exp * 1_000 };
+}
+
+/**
+ * Tokens of the type `jwt` can be ID tokens. Those are for a client, so their audience is the client that requested
+ * them.
+ */
+function refuseIdToken(payload: JWTPayload): void {
+  const audiences: readonly unknown[] = [payload.aud].flat();
+  const isForClient = clientClaims.some((claim) => audiences.includes(payload[claim] ?? null));
+  if (isForClient || idTokenClaims.some((claim) => payload[claim] !== undefined)) {
+    throw refused('This is an ID token. Send the access token.');
+  }
+}
+
+function nameIn(payload: JWTPayload, claim: string): string {
+  const name = claimAt(payload, claim);
+  if (typeof name === 'string' && conforms(Name, name)) return name;
+  throw refused(`The claim "${claim}" of the token must be ${Name.description}.`);
+}
+
+/** Our scopes in the token: `scope` as RFC 8693 has it, or `scp` as Entra ID does; as text or as an array. */
+function scopesOf(payload: JWTPayload, prefix: string): Scope[] {
+  const claim = payload['scope'] ?? payload['scp'];
+  const granted: readonly unknown[] = typeof claim === 'string' ? claim.split(' ') : [claim].flat();
+  return scopes.filter((scope) => granted.includes(prefix + scope));
+}
+
+function has(claim: unknown, value: unknown): boolean {
+  return [claim].flat().includes(value);
+}
+
+/** The claim with this name. If there is none, the dots of the name lead into nested objects. */
+function claimAt(payload: JWTPayload, name: string): unknown {
+  if (Object.hasOwn(payload, name)) return payload[name];
+  let value: unknown = payload;
+  for (const key of name.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = Reflect.get(value, key);
+  }
+  return value;
+}

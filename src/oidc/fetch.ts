@@ -1,0 +1,72 @@
+/**
+ * Fetches what the identity provider publishes. Time and bytes are limited, and redirects are refused, because the
+ * provider or a network in between may be broken or hostile.
+ */
+
+/** For the metadata and the keys together. */
+const fetchTimeoutMs = 3_000;
+/** Maximum size of a response, uncompressed. */
+const maxResponseBytes = 256 * 1024;
+
+/** Fetches the set of keys (RFC 7517), as parsed JSON. Throws if the provider does not respond as it should. */
+export async function fetchKeys(issuer: string): Promise<unknown> {
+  const signal = AbortSignal.timeout(fetchTimeoutMs);
+  const metadata = await fetchMetadata(issuer, signal);
+  if (metadata['issuer'] !== issuer) {
+    throw new Error(`the issuer of the metadata is ${JSON.stringify(metadata['issuer'])}`);
+  }
+  const { jwks_uri: address } = metadata;
+  if (typeof address !== 'string' || !isProtected(address)) {
+    throw new Error(`the jwks_uri of the metadata is ${JSON.stringify(address)}`);
+  }
+  return fetchJson(address, signal);
+}
+
+/** Whether nobody on the network can change what comes from this URL: it is HTTPS, or on this machine. */
+export function isProtected(address: string): boolean {
+  const url = URL.parse(address);
+  if (url?.protocol === 'https:') return true;
+  return url?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname);
+}
+
+/** From the address of OpenID Connect Discovery, or else from the one of RFC 8414. */
+async function fetchMetadata(
+  issuer: string,
+  signal: AbortSignal,
+): Promise<Record<string, unknown>> {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, '');
+  const metadata = await fetchJson(
+    `${origin}${path}/.well-known/openid-configuration`,
+    signal,
+  ).catch((error: unknown) => {
+    if (!(error instanceof NotFound)) throw error;
+    return fetchJson(`${origin}/.well-known/oauth-authorization-server${path}`, signal);
+  });
+  if (typeof metadata !== 'object' || metadata === null) {
+    throw new Error('the metadata is not an object');
+  }
+  return { ...metadata };
+}
+
+class NotFound extends Error {
+  override readonly name = 'NotFound';
+}
+
+async function fetchJson(address: string, signal: AbortSignal): Promise<unknown> {
+  const headers = { accept: 'application/json' };
+  const response = await fetch(address, { headers, signal, redirect: 'error' });
+  if (response.status !== 200 || response.body === null) {
+    await response.body?.cancel();
+    const reason = `${address} responds with status ${response.status}`;
+    throw response.status === 404 ? new NotFound(reason) : new Error(reason);
+  }
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body) {
+    bytes += chunk.length;
+    if (bytes > maxResponseBytes) throw new Error(`${address} sends too much`); // this cancels the rest
+    chunks.push(chunk);
+  }
+  return JSON.parse(Buffer.concat(chunks).toString());
+}

@@ -1,0 +1,137 @@
+/**
+ * The public keys of the identity provider. They are fetched when the service starts, when a token names an unknown
+ * key, and from time to time to notice that a key was withdrawn. Known keys remain in use if a fetch fails.
+ */
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { JWK } from 'jose';
+import { Problem } from '../problem.ts';
+import { fetchKeys } from './fetch.ts';
+
+/** From the start of a fetch to the start of the next one. */
+export const fetchIntervalMs = 5_000;
+/** Keys that are older are fetched again while the old ones are in use. */
+const maxAgeMs = 5 * 60_000;
+const maxKeys = 100;
+/** Weaker keys can be broken, and larger ones cost too much time. */
+const minRsaBits = 2_048;
+const maxRsaBits = 8_192;
+
+/** Curves, and `RSA`, of the keys that the allowed algorithms use. */
+const usableTypes = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'];
+
+export interface ProviderKey {
+  readonly key: KeyObject;
+  /** The only algorithm that the key is for; undefined if the provider names none. */
+  readonly alg: string | undefined;
+}
+
+export class ProviderKeys {
+  readonly #issuer: string;
+  readonly #onFetch: (failure: unknown) => void;
+  #keys: ReadonlyMap<string, ProviderKey> = new Map();
+  #version = 0;
+  #fetching: Promise<void> | undefined;
+  /** When the last successful fetch began. */
+  #fetchedMs = -Infinity;
+  #nextFetchMs = 0;
+  /** Why the last fetch failed; undefined if it succeeded. */
+  #failure: unknown;
+
+  /** `onFetch` is called after each fetch: with undefined, or with the reason if it failed. */
+  constructor(issuer: string, onFetch: (failure: unknown) => void) {
+    this.#issuer = issuer;
+    this.#onFetch = onFetch;
+  }
+
+  /** Changes when a key was withdrawn or replaced: what it has signed must be verified again. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Fetches the keys in the background unless they are new. */
+  refresh(): void {
+    if (performance.now() < this.#fetchedMs + maxAgeMs) return;
+    this.#fetch().catch(() => {}); // onFetch has the reason
+  }
+
+  /**
+   * The key with this id; undefined if the provider has none. An unknown key waits for a fetch that begins after this
+   * call, because the provider may just have added it. Rejects with a Problem if the provider does not respond.
+   */
+  async find(id: string): Promise<ProviderKey | undefined> {
+    const askedMs = performance.now();
+    this.refresh();
+    while (!this.#keys.has(id) && this.#fetchedMs < askedMs) await this.#fetch();
+    return this.#keys.get(id);
+  }
+
+  /** All callers share one fetch. After a failure, none waits for the next one. */
+  async #fetch(): Promise<void> {
+    if (this.#failure !== undefined && performance.now() < this.#nextFetchMs) {
+      throw providerUnavailable(this.#failure);
+    }
+    this.#fetching ??= this.#fetchNext().finally(() => (this.#fetching = undefined));
+    await this.#fetching;
+  }
+
+  async #fetchNext(): Promise<void> {
+    await pause(Math.max(0, this.#nextFetchMs - performance.now()));
+    const startedMs = performance.now();
+    this.#nextFetchMs = startedMs + fetchIntervalMs;
+    try {
+      const keys = parseKeys(await fetchKeys(this.#issuer));
+      const isSame = ([id, { key }]: [string, ProviderKey]) => keys.get(id)?.key.equals(key);
+      if (![...this.#keys].every(isSame)) this.#version++;
+      this.#keys = keys;
+      this.#fetchedMs = startedMs;
+      this.#failure = undefined;
+    } catch (error) {
+      this.#failure = error;
+    }
+    this.#onFetch(this.#failure);
+    if (this.#failure !== undefined) throw providerUnavailable(this.#failure);
+  }
+}
+
+function providerUnavailable(cause: unknown): Problem {
+  return new Problem(
+    'provider-unavailable',
+    'The identity provider does not respond, so the token cannot be verified. Try again later.',
+    { cause },
+  );
+}
+
+/**
+ * The keys for signatures by their ids. Throws if any of them is malformed: an answer like that must not replace
+ * the keys that are in use.
+ */
+function parseKeys(answer: unknown): Map<string, ProviderKey> {
+  const list = typeof answer === 'object' && answer !== null && 'keys' in answer && answer.keys;
+  if (!Array.isArray(list) || list.length > maxKeys) {
+    throw new Error(`the response is not a set of at most ${maxKeys} keys`);
+  }
+  const keys = new Map<string, ProviderKey>();
+  for (const one of list as unknown[]) {
+    const jwk = asJwk(one);
+    const { kid, alg } = jwk;
+    if (typeof kid !== 'string' || !isForSignatures(jwk)) continue;
+    const key = createPublicKey({ key: jwk, format: 'jwk' });
+    const { modulusLength: bits = minRsaBits } = key.asymmetricKeyDetails ?? {};
+    if (bits < minRsaBits || bits > maxRsaBits) throw new Error(`the key ${kid} has ${bits} bits`);
+    keys.set(kid, { key, alg: typeof alg === 'string' ? alg : undefined });
+  }
+  if (keys.size === 0) throw new Error('the response has no key for signatures');
+  return keys;
+}
+
+function asJwk(value: unknown): JWK {
+  if (typeof value !== 'object' || value === null) throw new Error('a key is not an object');
+  return value; // the engine checks its members
+}
+
+function isForSignatures({ kty, crv, use, key_ops: operations }: JWK): boolean {
+  if (use !== undefined && use !== 'sig') return false;
+  if (Array.isArray(operations) && !operations.includes('verify')) return false;
+  return usableTypes.includes((kty === 'RSA' ? kty : crv) ?? '');
+}

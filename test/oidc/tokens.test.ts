@@ -1,0 +1,192 @@
+/**
+ * Tokens of an identity provider beside our own: which are accepted, and which are refused.
+ */
+import assert from 'node:assert/strict';
+import { describe, type TestContext } from 'node:test';
+import type { OidcOptions } from '../../src/oidc/options.ts';
+import { Verifier } from '../../src/oidc/verifier.ts';
+import { startApp } from '../support/app.ts';
+import { audience, makeKey, startProvider } from '../support/provider.ts';
+import { it } from '../support/storages.ts';
+import { until } from '../support/until.ts';
+import { makeOtherKeys, wrongTokens } from './wrong-tokens.ts';
+
+async function start(t: TestContext, options: Partial<OidcOptions> = {}) {
+  const provider = await startProvider(t);
+  const app = await startApp(t, { verifier: new Verifier(provider.options(options)) });
+  /** The status of GET /plants. */
+  const status = async (token: string) => (await app.call('GET', '/plants', { token })).status;
+  return { ...app, provider, status };
+}
+
+describe('a token of the provider', () => {
+  it('is accepted beside our own tokens, and its user is created', async (t) => {
+    const { call, token, provider, storage } = await start(t);
+    const robot = await provider.requestToken();
+    const { status, json } = await call('GET', '/token', { token: robot });
+    assert.equal(status, 200);
+    const { exp = 0 } = JSON.parse(Buffer.from(robot.split('.')[1] ?? '', 'base64url').toString());
+    const { id, ...rest } = json as { id: string }; // the service has sent it
+    assert.match(id, /^[0-9a-f]{16}$/);
+    assert.deepEqual(rest, {
+      user: 'robot',
+      store: 'main',
+      role: 'member',
+      scopes: ['plants:read', 'plants:write'],
+      expiresAt: new Date(exp * 1_000).toISOString(),
+    });
+    const { role } = await storage.findNames({ store: 'main', user: 'robot' });
+    assert.equal(role, 'member');
+    const alice = await token('alice');
+    await call('POST', '/plants', { token: robot, json: { name: 'of the robot' } });
+    await call('POST', '/plants', { token: alice, json: { name: 'of alice' } });
+    const listOf = async (one: string) => (await call('GET', '/plants', { token: one })).text;
+    assert.equal(await listOf(robot), '[{"name":"of the robot","tag":""}]');
+    assert.equal(await listOf(alice), '[{"name":"of alice","tag":""}]');
+  });
+
+  it('belongs to the same user as our tokens for that name, whose role counts', async (t) => {
+    const { call, token, provider } = await start(t);
+    const ours = await token('alice');
+    await call('POST', '/plants', { token: ours, json: { name: 'hers' } });
+    const theirs = await provider.sign();
+    assert.equal(
+      (await call('GET', '/plants', { token: theirs })).text,
+      '[{"name":"hers","tag":""}]',
+    );
+    const role = async () =>
+      ((await call('GET', '/token', { token: theirs })).json as { role: string }).role;
+    assert.equal(await role(), 'member');
+    await token('alice', { role: 'manager' });
+    assert.equal(await role(), 'manager');
+  });
+
+  it('creates one user, even if its first requests come together', async (t) => {
+    const { call, provider, database } = await start(t, { storeClaim: 'nursery' });
+    const other = await database.open();
+    t.after(() => other[Symbol.asyncDispose]());
+    const again = await startApp(t, {
+      open: () => database.open(),
+      verifier: new Verifier(provider.options({ storeClaim: 'nursery' })),
+    });
+    const tokens = await Promise.all(
+      Array.from({ length: 8 }, () => provider.sign({ sub: 'new', nursery: 'north' })),
+    );
+    const answers = await Promise.all(
+      tokens.flatMap((one, at) => {
+        const json = { name: `plant ${at}` };
+        return [call, again.call].map((send) => send('POST', '/plants', { token: one, json }));
+      }),
+    );
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
+    const { json } = await call('GET', '/plants', { token: tokens[0] ?? '' });
+    assert.equal((json as unknown[]).length, 16, 'all plants have the same owner');
+  });
+
+  it('is accepted with each algorithm that is allowed', async (t) => {
+    const { provider, status } = await start(t);
+    const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384', 'ES512', 'EdDSA'];
+    const keys = await Promise.all(algorithms.map((alg) => makeKey(`for ${alg}`, alg)));
+    provider.publish(keys);
+    for (const key of keys) {
+      assert.equal(await status(await provider.sign({}, {}, key)), 200, key.alg);
+    }
+  });
+
+  it('can come from a clock that is a little ahead, with its type in any case', async (t) => {
+    const { provider, status } = await start(t);
+    const soon = Math.floor(Date.now() / 1_000) + 20;
+    assert.equal(await status(await provider.sign({ iat: soon, nbf: soon })), 200);
+    for (const typ of ['AT+JWT', 'application/at+jwt', 'Application/AT+jwt']) {
+      assert.equal(await status(await provider.sign({}, { typ })), 200, typ);
+    }
+    const aud = ['https://other.example', audience];
+    assert.equal(await status(await provider.sign({ aud })), 200);
+  });
+
+  it('is refused if anything is wrong with it, with a challenge', async (t) => {
+    const { call, status, provider } = await start(t);
+    const { ec, encryption, signature } = await makeOtherKeys();
+    const [first] = provider.keys;
+    if (first === undefined) throw new Error('no key');
+    provider.publish([first, ec, encryption, signature]);
+    provider.keys = [first, ec as typeof first];
+    assert.equal(await status(await provider.sign()), 200);
+    assert.equal(await status(await provider.sign({}, {}, provider.keys[1])), 200);
+    const wrong = Object.entries(await wrongTokens(provider));
+    assert.ok(wrong.length >= 40, `${wrong.length}`);
+    await Promise.all(
+      wrong.map(async ([what, token]) => {
+        const { headers, json, text } = await call('GET', '/plants', { token });
+        const { status: refusal, type, detail } = json as Record<string, unknown>;
+        assert.deepEqual([what, refusal, type], [what, 401, '/problems/invalid-token']);
+        assert.equal(headers.get('www-authenticate'), 'Bearer error="invalid_token"', what);
+        assert.equal(typeof detail, 'string', what);
+        assert.ok(!text.includes(token.slice(0, 40)), 'no token is echoed');
+      }),
+    );
+    assert.deepEqual(
+      provider.requests.filter((path) => path.includes('evil')),
+      [],
+    );
+    assert.equal(await status(await provider.sign()), 200);
+  });
+
+  it('is refused from its expiry on, although it is cached', async (t) => {
+    const { status, provider } = await start(t);
+    const exp = Math.ceil(Date.now() / 1_000) + 2;
+    const token = await provider.sign({ exp });
+    for (let at = 0; at < 3; at++) assert.equal(await status(token), 200);
+    let acceptedMs = 0;
+    await until('it is refused', async () => {
+      const sentMs = Date.now();
+      if ((await status(token)) === 401) return true;
+      acceptedMs = sentMs;
+      return false;
+    });
+    assert.ok(acceptedMs < exp * 1_000, 'it is refused in time');
+    assert.ok(Date.now() >= exp * 1_000, 'and not before');
+    assert.equal(await status(token), 401);
+  });
+
+  it('is verified again under another key of the same id', async (t) => {
+    const { status, provider } = await start(t);
+    const token = await provider.sign();
+    assert.equal(await status(token), 200);
+    const [key] = provider.keys;
+    const other = await makeKey(key?.kid ?? '');
+    provider.publish([other, await makeKey('second')]);
+    await until('the keys were fetched', async () => {
+      await status(await provider.sign({}, { kid: 'unknown' })); // causes a fetch
+      return (await status(token)) === 401;
+    });
+    assert.equal(await status(await provider.sign({}, {}, other)), 200);
+  });
+});
+
+describe('a token of the type JWT', () => {
+  it('is accepted if the operator wants it, unless it is an ID token', async (t) => {
+    const { call, status, provider } = await start(t, { tokenType: 'jwt' });
+    const jwt = { typ: 'JWT' };
+    const bare = { client_id: undefined, jti: undefined, azp: 'app' };
+    assert.equal(await status(await provider.sign(bare, jwt)), 200);
+    assert.equal(await status(await provider.sign(bare, { typ: undefined })), 200);
+    assert.equal(await status(await provider.sign()), 200);
+    const idTokens = [
+      { nonce: 'n' },
+      { at_hash: 'h' },
+      { c_hash: 'h' },
+      { aud: [audience, 'app'], azp: 'app' },
+      { azp: audience },
+      { client_id: audience },
+    ];
+    for (const claims of idTokens) {
+      const { status: refusal, text } = await call('GET', '/plants', {
+        token: await provider.sign({ ...bare, ...claims }, jwt),
+      });
+      assert.deepEqual([refusal, /ID token/.test(text)], [401, true], JSON.stringify(claims));
+    }
+    assert.equal(await status(await provider.sign(bare, { typ: 'dpop+jwt' })), 401);
+    assert.equal(await status(await provider.sign({ ...bare, sub: undefined }, jwt)), 401);
+  });
+});

@@ -1,0 +1,146 @@
+/**
+ * A real identity provider, oidc-provider, on loopback. Tests can rotate its keys, stop it, and make it misbehave.
+ */
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { TestContext } from 'node:test';
+import { exportJWK, generateKeyPair, SignJWT, type JWK, type JWTPayload } from 'jose';
+import { Provider } from 'oidc-provider';
+import { scopes } from '../../src/access.ts';
+import type { OidcOptions } from '../../src/oidc/options.ts';
+
+export const audience = 'https://plants.example';
+
+/** A private key of the provider. */
+export type SigningKey = JWK & { kid: string; alg: string };
+
+export async function makeKey(kid: string, alg = 'RS256', more: JWK = {}): Promise<SigningKey> {
+  const { privateKey } = await generateKeyPair(alg, { extractable: true });
+  return { ...(await exportJWK(privateKey)), kid, alg, use: 'sig', ...more };
+}
+
+export class TestProvider {
+  readonly port: number;
+  readonly issuer: string;
+  /** What the provider signs with: the first one by default. */
+  keys: readonly SigningKey[];
+  /** Responds instead of the provider. */
+  instead: RequestListener | undefined;
+  /** The paths of the requests so far. */
+  readonly requests: string[] = [];
+  readonly #server: Server;
+  #respond: RequestListener = () => {};
+
+  constructor(server: Server, keys: readonly SigningKey[]) {
+    this.#server = server;
+    const { port } = server.address() as AddressInfo; // it listens on a port
+    this.port = port;
+    this.issuer = `http://127.0.0.1:${port}`;
+    this.keys = keys;
+    server.on('request', (request, response) => {
+      this.requests.push(request.url ?? '');
+      (this.instead ?? this.#respond)(request, response);
+    });
+    this.publish(keys);
+  }
+
+  /** Replaces the keys of the provider. */
+  publish(keys: readonly JWK[]): void {
+    this.#respond = new Provider(this.issuer, configurationFor(keys)).callback();
+  }
+
+  /** An access token that the provider issues to a client. */
+  async requestToken(scope = scopes.join(' ')): Promise<string> {
+    const response = await fetch(`${this.issuer}/token`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${btoa('robot:secret')}` },
+      body: new URLSearchParams({ grant_type: 'client_credentials', scope }),
+    });
+    const { access_token: token } = (await response.json()) as { access_token: string };
+    return token;
+  }
+
+  /** An access token for a user, signed with a key of the provider. */
+  async sign(claims: object = {}, header: object = {}, key = this.keys[0]): Promise<string> {
+    if (key === undefined) throw new Error('the provider has no key');
+    return new SignJWT({ ...this.claims(), ...claims })
+      .setProtectedHeader({ alg: key.alg, kid: key.kid, typ: 'at+jwt', ...header })
+      .sign(key);
+  }
+
+  /** The claims of an access token for alice. */
+  claims(): JWTPayload {
+    const now = Math.floor(Date.now() / 1_000);
+    return {
+      iss: this.issuer,
+      aud: audience,
+      sub: 'alice',
+      client_id: 'app',
+      iat: now,
+      exp: now + 600,
+      jti: crypto.randomUUID(),
+      scope: scopes.join(' '),
+    };
+  }
+
+  options(more: Partial<OidcOptions> = {}): OidcOptions {
+    const { issuer } = this;
+    const names = { userClaim: 'sub', store: 'main', scopePrefix: '' };
+    return { issuer, audience, tokenType: 'at+jwt', ...names, ...more };
+  }
+
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return;
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  async start(): Promise<void> {
+    await once(this.#server.listen(this.port, '127.0.0.1'), 'listening');
+  }
+}
+
+/** Starts a provider with one key, and stops it after the test. */
+export async function startProvider(t: Pick<TestContext, 'after'>): Promise<TestProvider> {
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const provider = new TestProvider(server, [await makeKey('first')]);
+  t.after(() => provider.stop());
+  return provider;
+}
+
+function configurationFor(keys: readonly JWK[]) {
+  const api = {
+    audience,
+    scope: scopes.join(' '),
+    accessTokenFormat: 'jwt',
+    jwt: { sign: { alg: keys[0]?.alg } },
+  };
+  const robot = {
+    client_id: 'robot',
+    client_secret: 'secret',
+    grant_types: ['client_credentials'],
+    redirect_uris: [],
+    response_types: [],
+    id_token_signed_response_alg: keys[0]?.alg,
+  };
+  return {
+    jwks: { keys },
+    clients: [robot],
+    cookies: { keys: ['a secret of this test'] },
+    features: {
+      clientCredentials: { enabled: true },
+      devInteractions: { enabled: false },
+      encryption: { enabled: true },
+      requestObjects: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => audience,
+        getResourceServerInfo: () => api,
+        useGrantedResource: () => true,
+      },
+    },
+  };
+}
