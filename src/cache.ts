@@ -5,6 +5,7 @@
  * The service caches
  * - grants and first pages: freshness.ts of each engine, which also detects that they are stale
  * - hashes of tokens by Authorization header, and unknown tokens: http/auth.ts
+ * - verified and refused tokens of an identity provider: http/sign-on.ts, and its keys: oidc/keys.ts
  * - documents, such as openapi.json: http/documents.ts, without this class
  * - the last health check for 0.25 s (http/health.ts), PostgreSQL's schema version for 1 s (postgres/storage.ts)
  */

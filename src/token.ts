@@ -14,6 +14,8 @@ const checksumChars = 6; // and 62^6 the first above 2^32
 const tokenPattern = new RegExp(`^${prefix}[${alphabet}]{${secretChars + checksumChars}}$`);
 
 const tokenLikePattern = new RegExp(`${prefix}[${alphabet}]{16,}`, 'g');
+/** The header of a JWT is an object, so its base64 begins with that of `{"`. */
+const jwtLikePattern = /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g;
 
 /** Length of the hash that identifies a token in a storage. */
 export const tokenHashBytes = 32;
@@ -41,9 +43,9 @@ export function tokenFault(text: string): string | undefined {
   return isToken(text) ? undefined : 'its checksum is wrong, so it is mistyped or made up';
 }
 
-/** Removes anything that looks like a token, so that no message repeats one that was pasted in a wrong place. */
+/** Removes anything that looks like a token or a JWT, so that no message repeats one from a wrong place. */
 export function redactTokens(text: string): string {
-  return text.replaceAll(tokenLikePattern, `${prefix}...`);
+  return text.replaceAll(tokenLikePattern, `${prefix}...`).replaceAll(jwtLikePattern, 'eyJ...');
 }
 
 /** SHA-256 of the token's text. Nothing else of it is stored. */

@@ -148,4 +148,5 @@ export type ProblemKind =
   | 'overloaded'
   | 'storage-full'
   | 'storage-unavailable'
+  | 'provider-unavailable'
   | 'outcome-unknown';

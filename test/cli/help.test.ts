@@ -48,6 +48,15 @@ const commands: Record<string, Record<string, string>> = {
     '--max-requests-in-progress <number>':
       'env: PLANT_STORE_MAX_REQUESTS_IN_PROGRESS; default: 512',
     '--trust-proxy <list>': 'env: PLANT_STORE_TRUST_PROXY; default: none',
+    '--oidc-issuer <url>': 'env: PLANT_STORE_OIDC_ISSUER; default: none',
+    '--oidc-audience <text>': 'env: PLANT_STORE_OIDC_AUDIENCE; default: none',
+    '--oidc-token-type <type>': 'env: PLANT_STORE_OIDC_TOKEN_TYPE; default: "at+jwt"',
+    '--oidc-user-claim <claim>': 'env: PLANT_STORE_OIDC_USER_CLAIM; default: "sub"',
+    '--oidc-store <name>': 'env: PLANT_STORE_OIDC_STORE; default: "main"',
+    '--oidc-store-claim <claim>': 'env: PLANT_STORE_OIDC_STORE_CLAIM; default: none',
+    '--oidc-role-claim <claim>': 'env: PLANT_STORE_OIDC_ROLE_CLAIM; default: none',
+    '--oidc-manager-value <text>': 'env: PLANT_STORE_OIDC_MANAGER_VALUE; default: none',
+    '--oidc-scope-prefix <text>': 'env: PLANT_STORE_OIDC_SCOPE_PREFIX; default: none',
     '--log-level <level>': 'env: PLANT_STORE_LOG_LEVEL; default: "info"',
   },
   'token create': {

@@ -22,7 +22,7 @@ async function start(t: TestContext, options: Partial<OidcOptions> = {}) {
 describe('a token of the provider', () => {
   it('is accepted beside our own tokens, and its user is created', async (t) => {
     const { call, token, provider, storage } = await start(t);
-    const robot = await provider.requestToken();
+    const robot = await provider.requestToken('plants:read plants:write');
     const { status, json } = await call('GET', '/token', { token: robot });
     assert.equal(status, 200);
     const { exp = 0 } = JSON.parse(Buffer.from(robot.split('.')[1] ?? '', 'base64url').toString());
@@ -161,6 +161,22 @@ describe('a token of the provider', () => {
       return (await status(token)) === 401;
     });
     assert.equal(await status(await provider.sign({}, {}, other)), 200);
+  });
+});
+
+describe('a token in a wrong place', () => {
+  it('is not echoed', async (t) => {
+    const { call, provider } = await start(t);
+    const token = await provider.sign();
+    const answers = [
+      await call('GET', `/plants?${token}`, { token }),
+      await call('POST', '/plants', { token, json: { name: 'a', [token]: 1 } }),
+    ];
+    for (const { status, text } of answers) {
+      assert.equal(status, 400);
+      assert.match(text, /eyJ\.\.\./);
+      assert.ok(!text.includes(token.slice(-40)));
+    }
   });
 });
 

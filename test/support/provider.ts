@@ -51,7 +51,7 @@ export class TestProvider {
   }
 
   /** An access token that the provider issues to a client. */
-  async requestToken(scope = scopes.join(' ')): Promise<string> {
+  async requestToken(scope: string): Promise<string> {
     const response = await fetch(`${this.issuer}/token`, {
       method: 'POST',
       headers: { authorization: `Basic ${btoa('robot:secret')}` },

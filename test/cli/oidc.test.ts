@@ -1,0 +1,120 @@
+/**
+ * serve --oidc-...: the flags and their variables, invalid combinations, and the log.
+ */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { call } from '../support/app.ts';
+import { run, serve } from '../support/command.ts';
+import { databaseFile } from '../support/database.ts';
+import { audience, startProvider } from '../support/provider.ts';
+import { until } from '../support/until.ts';
+
+const issuer = 'https://login.example/realms/garden';
+
+async function tokenOf(address: string, token: string): Promise<Record<string, unknown>> {
+  const { status, json } = await call(`${address}/token`, 'GET', { token });
+  return { ...(json as object), status };
+}
+
+describe('serve with an identity provider', () => {
+  it('uses the variables: of a provider that differs from the standard', async (t) => {
+    const provider = await startProvider(t);
+    const env = {
+      PLANT_STORE_OIDC_ISSUER: provider.issuer,
+      PLANT_STORE_OIDC_AUDIENCE: audience,
+      PLANT_STORE_OIDC_TOKEN_TYPE: 'jwt',
+      PLANT_STORE_OIDC_USER_CLAIM: 'preferred_username',
+      PLANT_STORE_OIDC_STORE: 'north',
+      PLANT_STORE_OIDC_ROLE_CLAIM: 'realm_access.roles',
+      PLANT_STORE_OIDC_MANAGER_VALUE: 'head-gardener',
+      PLANT_STORE_OIDC_SCOPE_PREFIX: 'api://plants/',
+    };
+    const service = await serve(t, ['--database', databaseFile(t).url], { env });
+    const claims = {
+      client_id: undefined,
+      azp: 'app',
+      preferred_username: 'alice',
+      realm_access: { roles: ['head-gardener'] },
+      scope: 'openid api://plants/plants:read',
+    };
+    const token = await provider.sign({ ...claims, sub: 'f:1' }, { typ: 'JWT' });
+    assert.partialDeepStrictEqual(await tokenOf(service.address, token), {
+      status: 200,
+      user: 'alice',
+      store: 'north',
+      role: 'manager',
+      scopes: ['plants:read'],
+    });
+    assert.equal(await service.stop(), 0);
+    assert.match(service.log(), /"msg":"identity provider available"/);
+  });
+
+  it('uses the flags in every worker, with a claim for the store', async (t) => {
+    const provider = await startProvider(t);
+    const flags = ['--oidc-issuer', provider.issuer, '--oidc-audience', audience];
+    const more = ['--oidc-store-claim', 'nursery', '--workers', '2'];
+    const service = await serve(t, ['--database', databaseFile(t).url, ...flags, ...more]);
+    const token = await provider.sign({ nursery: 'south' });
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => tokenOf(service.address, token)),
+    );
+    for (const answer of answers)
+      assert.partialDeepStrictEqual(answer, { status: 200, store: 'south', user: 'alice' });
+    assert.equal(await service.stop(), 0);
+  });
+
+  it('starts without it, logs why, and logs when it is there', async (t) => {
+    const provider = await startProvider(t);
+    const token = await provider.sign();
+    await provider.stop();
+    const flags = ['--oidc-issuer', provider.issuer, '--oidc-audience', audience];
+    const service = await serve(t, ['--database', databaseFile(t).url, ...flags]);
+    await until('it is logged', () => service.log().includes('identity provider unavailable'));
+    assert.match(service.log(), /ECONNREFUSED/);
+    assert.equal((await tokenOf(service.address, token))['status'], 503);
+    await provider.start();
+    await until(
+      'the token is accepted',
+      async () => (await tokenOf(service.address, token))['status'] === 200,
+    );
+    assert.match(service.log(), /"msg":"identity provider available"/);
+    assert.ok(!service.log().includes(token.slice(0, 40)), 'no token is logged');
+  });
+
+  it('refuses JWTs without the flags', async (t) => {
+    const provider = await startProvider(t);
+    const service = await serve(t, ['--database', databaseFile(t).url]);
+    const { status, detail } = await tokenOf(service.address, await provider.sign());
+    assert.equal(status, 401);
+    assert.match(String(detail), /This is not a Plant Store token/);
+  });
+});
+
+describe('flags of an identity provider that do not fit', { concurrency: 2 }, () => {
+  const both = ['--oidc-issuer', issuer, '--oidc-audience', audience];
+  const misuses: [args: string[], message: RegExp][] = [
+    [['--oidc-issuer', issuer], /Set both --oidc-issuer and --oidc-audience/],
+    [['--oidc-audience', audience], /Set both --oidc-issuer and --oidc-audience/],
+    [['--oidc-store-claim', 'nursery'], /need --oidc-issuer and --oidc-audience/],
+    [['--oidc-role-claim', 'a', '--oidc-manager-value', 'b'], /need --oidc-issuer/],
+    [[...both, '--oidc-role-claim', 'roles'], /Set both --oidc-role-claim and/],
+    [[...both, '--oidc-manager-value', 'boss'], /Set both --oidc-role-claim and/],
+    [[...both, '--oidc-store', 'a', '--oidc-store-claim', 'b'], /cannot be used with/],
+    [[...both, '--oidc-store', ' '], /Use a string of 1 to 200/],
+    [[...both, '--oidc-token-type', 'any'], /Allowed choices are at\+jwt, jwt/],
+    ...['http://login.example', 'login.example', 'https://a@login.example', `${issuer}?a`].map(
+      (url): [string[], RegExp] => [
+        ['--oidc-issuer', url, '--oidc-audience', audience],
+        /Use an https URL/,
+      ],
+    ),
+  ];
+  for (const [args, message] of misuses) {
+    it(`${args.join(' ')} ends with status 2`, async (t) => {
+      const { url } = databaseFile(t);
+      const { status, stdout, stderr } = await run(['serve', '--database', url, ...args]);
+      assert.deepEqual([status, stdout], [2, '']);
+      assert.match(stderr, message);
+    });
+  }
+});
