@@ -122,6 +122,8 @@ function program() {
     .addOption(oidcFlags.roleClaim)
     .addOption(oidcFlags.managerValue)
     .addOption(oidcFlags.scopePrefix)
+    .addOption(oidcFlags.clientId)
+    .addOption(oidcFlags.clientScope)
     .addOption(
       flag(
         '--rate-limit <rate>',

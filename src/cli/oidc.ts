@@ -2,8 +2,9 @@
  * The flags of `serve` for an identity provider (docs/sign-on.md).
  */
 import { InvalidArgumentError } from '@commander-js/extra-typings';
+import { scopes } from '../access.ts';
 import { isProtected } from '../oidc/fetch.ts';
-import { tokenTypes, type OidcOptions, type TokenType } from '../oidc/options.ts';
+import { tokenTypes, type OidcOptions, type PageSignOn, type TokenType } from '../oidc/options.ts';
 import { Name } from '../plant.ts';
 import { UsageError } from '../refusal.ts';
 import { flag, parserOf } from './options.ts';
@@ -19,6 +20,8 @@ export interface OidcFlags {
   oidcRoleClaim?: string | undefined;
   oidcManagerValue?: string | undefined;
   oidcScopePrefix: string;
+  oidcClientId?: string | undefined;
+  oidcClientScope?: string | undefined;
 }
 
 export const oidcFlags = {
@@ -44,6 +47,14 @@ export const oidcFlags = {
     '',
     'none',
   ),
+  clientId: flag(
+    '--oidc-client-id <text>',
+    'id of the page at the provider; lets people sign in there',
+  ),
+  clientScope: flag(
+    '--oidc-client-scope <list>',
+    'scopes that the page requests, separated by spaces; openid and all of the service without it',
+  ),
 };
 
 /** Undefined without an issuer. Throws UsageError if flags do not fit together. */
@@ -59,8 +70,12 @@ export function oidcOptions(flags: OidcFlags): OidcOptions | undefined {
     throw new UsageError('Set both --oidc-role-claim and --oidc-manager-value, or neither.');
   }
   if (issuer === undefined || audience === undefined) {
-    if (roleClaim === undefined && flags.oidcStoreClaim === undefined) return undefined;
-    throw new UsageError('The claims of tokens need --oidc-issuer and --oidc-audience.');
+    const { oidcStoreClaim, oidcClientId, oidcClientScope } = flags;
+    if (
+      [roleClaim, oidcStoreClaim, oidcClientId, oidcClientScope].every((one) => one === undefined)
+    )
+      return undefined;
+    throw new UsageError('These settings need --oidc-issuer and --oidc-audience.');
   }
   return {
     issuer,
@@ -73,6 +88,18 @@ export function oidcOptions(flags: OidcFlags): OidcOptions | undefined {
     managerValue,
     scopePrefix: flags.oidcScopePrefix,
   };
+}
+
+/** Undefined if people cannot sign in on the page. Throws UsageError if flags do not fit together. */
+export function pageSignOn(flags: OidcFlags): PageSignOn | undefined {
+  const { oidcIssuer: issuer, oidcClientId: clientId, oidcScopePrefix: prefix } = flags;
+  const { oidcClientScope = ['openid', ...scopes.map((scope) => prefix + scope)].join(' ') } =
+    flags;
+  if (clientId === undefined && flags.oidcClientScope !== undefined) {
+    throw new UsageError('Set --oidc-client-id too, or leave out --oidc-client-scope.');
+  }
+  if (issuer === undefined || clientId === undefined) return undefined;
+  return { issuer, clientId, scope: oidcClientScope };
 }
 
 /** The text as it is, because tokens have exactly this text in `iss`. */

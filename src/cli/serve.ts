@@ -15,7 +15,7 @@ import { displayName, isFile, openStorage } from './database.ts';
 import { checkLimits, openLimits, type LimitOptions } from './limits.ts';
 import { createLog } from './log.ts';
 import { stopWithNpx } from './npm.ts';
-import { oidcOptions, type OidcFlags } from './oidc.ts';
+import { oidcOptions, pageSignOn, type OidcFlags } from './oidc.ts';
 import { diskFailureStatus } from './reason.ts';
 import { startShutdownTimeout } from './shutdown-timeout.ts';
 import { terminationSignals } from './signals.ts';
@@ -36,6 +36,11 @@ interface ServeOptions extends LimitOptions, OidcFlags {
   logLevel: string;
 }
 
+/** What the flags for TLS and the identity provider stand for. */
+interface AccessOptions extends Pick<AppOptions, 'createServer' | 'signOn'> {
+  oidc: OidcOptions | undefined;
+}
+
 /**
  * Serves until a termination signal, such as SIGTERM, or until a commit fails on the disk. Then:
  * 1. `stop` is aborted: /readyz returns 503, and each connection closes with its next response.
@@ -54,8 +59,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     const createServer = await serverFactory(options, stop, log); // the primary checks the files too
     const oidc = oidcOptions(options);
+    const signOn = pageSignOn(options);
     if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(options, stop, log);
-    else await serveInProcess(options, { createServer, oidc }, stop, log);
+    else await serveInProcess(options, { createServer, oidc, signOn }, stop, log);
   } finally {
     cluster.worker?.disconnect(); // the channel to the primary would keep a worker alive
   }
@@ -77,7 +83,7 @@ async function serverFactory(
 
 async function serveInProcess(
   options: ServeOptions,
-  { createServer, oidc }: Pick<AppOptions, 'createServer'> & { oidc: OidcOptions | undefined },
+  { createServer, oidc, signOn }: AccessOptions,
   stop: AbortController,
   log: Logger,
 ): Promise<void> {
@@ -94,7 +100,7 @@ async function serveInProcess(
   await using connections = new AsyncDisposableStack();
   const limits = await openLimits(options, connections, log);
   const verifier = oidc && (await startVerifier(oidc, log));
-  const access = { corsOrigins, verifier, limits };
+  const access = { corsOrigins, verifier, signOn, limits };
   const app = buildApp({ storage, log, baseUrl, ...access, createServer, stopping });
   const drain = createDrain(app.server);
   // Fastify would give each further address of localhost a server of its own, which has none of our limits.

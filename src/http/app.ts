@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, RequestListener, Server, ServerOptions } from 'node:http';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import type { PageSignOn } from '../oidc/options.ts';
 import type { Verifier } from '../oidc/verifier.ts';
 import type { Storage } from '../storage.ts';
 import { Authentication } from './auth.ts';
@@ -44,6 +45,8 @@ export interface AppOptions {
   corsOrigins?: readonly string[];
   /** Verifies tokens of an identity provider. Without it, only our own tokens are accepted. */
   verifier?: Verifier | undefined;
+  /** Lets people sign in on the page with that provider. */
+  signOn?: PageSignOn | undefined;
   /** Creates the server, for TLS. Without it, the app serves plain HTTP. */
   createServer?: ((options: ServerOptions, handler: RequestListener) => Server) | undefined;
   /** Limits on the requests of a token or an address; none by default. */
@@ -137,7 +140,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
 /** Adds every route. tools/openapi.ts uses it too: openapi.json describes the routes that have a schema. */
 export function addRoutes(
   app: FastifyInstance,
-  { storage, log, baseUrl, limits = {}, verifier, stopping }: AppOptions,
+  { storage, log, baseUrl, limits = {}, verifier, signOn, stopping }: AppOptions,
 ): void {
   const uses = new TokenUses(storage);
   app.addHook('onClose', () => uses.close());
@@ -149,7 +152,7 @@ export function addRoutes(
   tokenRoutes(app, { storage, authentication, baseUrl });
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
-  webRoutes(app);
+  webRoutes(app, signOn);
 }
 
 function logRequests(app: FastifyInstance, log: Logger): void {

@@ -5,10 +5,11 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
+import type { PageSignOn } from '../oidc/options.ts';
 import { serveDocument, serveDocuments, type Document } from './documents.ts';
 import { problemResponses } from './problems.ts';
 
-/** The pages need nothing but the files and the API of their own origin. */
+/** The pages need nothing but the files and the API of their own origin, and the identity provider if there is one. */
 export const pageHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
@@ -26,8 +27,9 @@ const mediaTypes: Record<string, string> = {
 };
 
 /** The URLs in the pages are relative, so a path prefix works. */
-export function webRoutes(app: FastifyInstance): void {
-  serveDocument(app, { path: '/', ...htmlFile('index.html') });
+export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
+  const page = htmlFile('index.html');
+  serveDocument(app, { path: '/', ...(signOn === undefined ? page : withSignOn(page, signOn)) });
   serveDocument(app, { path: '/problems', ...htmlFile('problems/index.html') });
   serveDocuments(app, '/problems', async (kind) =>
     Object.hasOwn(problemResponses, kind) ? htmlFile(`problems/${kind}.html`) : undefined,
@@ -39,6 +41,24 @@ function htmlFile(path: string): Document {
   return {
     read: () => readFile(new URL(`../web/${path}`, import.meta.url)),
     headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
+  };
+}
+
+/** The page with the settings of its provider, to which it can connect. */
+function withSignOn({ read, headers }: Document, signOn: PageSignOn): Document {
+  const policy = pageHeaders['content-security-policy'];
+  const settings = JSON.stringify(signOn).replaceAll('&', '&amp;').replaceAll('"', '&quot;');
+  const meta = `<meta name="sign-on" content="${settings}" />`;
+  return {
+    read: async () =>
+      Buffer.from((await read()).toString().replace('</head>', () => `${meta}</head>`)),
+    headers: {
+      ...headers,
+      'content-security-policy': policy.replace(
+        "connect-src 'self'",
+        `connect-src 'self' ${new URL(signOn.issuer).origin}`,
+      ),
+    },
   };
 }
 

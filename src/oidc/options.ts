@@ -2,6 +2,14 @@
 export const tokenTypes = ['at+jwt', 'jwt'] as const;
 export type TokenType = (typeof tokenTypes)[number];
 
+/** How the page signs on: as a public client of the provider, which requests these scopes. */
+export interface PageSignOn {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Names, separated by spaces. */
+  readonly scope: string;
+}
+
 /** Which tokens of the identity provider are accepted, and what their claims mean. The flags `--oidc-...` set it. */
 export interface OidcOptions {
   /** The URL of the provider, exactly as its tokens have it in `iss`. */

@@ -27,6 +27,11 @@ class OtherUser extends Error {
   override readonly name = 'OtherUser';
 }
 
+interface TokenSources {
+  refresh: () => Promise<boolean>;
+  renew: () => Promise<void>;
+}
+
 interface RunOptions {
   signal?: AbortSignal;
   once?: boolean;
@@ -38,6 +43,8 @@ export class Connection {
   #owner = '';
   /** Undefined until somebody has signed in. */
   #store: PlantStore | undefined;
+  /** Gets another token without the user. Resolves to false if that is not possible. */
+  readonly #refresh: () => Promise<boolean>;
   /** Asks for another token. Resolves when there is one. */
   readonly #renew: () => Promise<void>;
   #renewing: Promise<void> | undefined;
@@ -45,7 +52,8 @@ export class Connection {
   #failures = 0;
   #endWait = () => {};
 
-  constructor(renew: () => Promise<void>) {
+  constructor({ refresh, renew }: TokenSources) {
+    this.#refresh = refresh;
     this.#renew = renew;
     addEventListener('online', () => this.#endWait());
   }
@@ -135,8 +143,10 @@ export class Connection {
   }
 
   async #askForToken(): Promise<void> {
-    showTokenBanner();
-    await this.#renew();
+    if (!(await this.#refresh())) {
+      showTokenBanner();
+      await this.#renew();
+    }
     this.#renewing = undefined;
     hideBanner();
   }

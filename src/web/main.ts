@@ -26,7 +26,10 @@ let canRead = false;
 let pages: PlantPages | undefined;
 let leavePages = new AbortController();
 
-const connection = new Connection(() => session.renew());
+const connection = new Connection({
+  refresh: () => session.refresh(),
+  renew: () => session.renew(),
+});
 const session = new Session(connection, openStore);
 const selection = new Selection({
   onChange: () => table.refresh(),

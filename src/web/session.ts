@@ -8,6 +8,7 @@ import { byId, onPress, setFacts, setFault, setText, show } from './dom.ts';
 import { formatTime } from './format.ts';
 import { deleteImports, ownerOf } from './import-journal.ts';
 import { recall, remember } from './remember.ts';
+import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
 import { toast } from './toast.ts';
 import { findToken, Malformed } from './token.ts';
 
@@ -17,6 +18,7 @@ const key = `plant-store.token ${serviceUrl.pathname}`;
 export class Session {
   readonly #connection: Connection;
   readonly #onOpen: (info: Token) => void;
+  readonly #signOn = SignOn.ofPage();
   #info: Token | undefined;
   #renewed = () => {};
   /** The number of tokens that were checked. Only the last one counts. */
@@ -31,24 +33,64 @@ export class Session {
     onPress('renew-later', () => byId('renew', HTMLDialogElement).close());
     onPress('sign-out', () => this.#signOut());
     addEventListener('hashchange', () => void this.start());
+    if (this.#signOn !== undefined) this.#offer(this.#signOn);
   }
 
-  /** Opens the store of the link, or of this tab, or asks for a token. */
+  /** Shows the buttons that lead to the identity provider. */
+  #offer(signOn: SignOn): void {
+    setText('sign-in-start', `Sign in with ${signOn.host}`);
+    setText('renew-start', `Sign in again with ${signOn.host}`);
+    setText('sign-in-lead', 'Or paste an access token, or the link that the service printed.');
+    for (const place of ['sign-in', 'renew']) {
+      show(`${place}-on`);
+      onPress(`${place}-start`, async () => {
+        setText(`${place}-on-fault`, '');
+        await signOn.start().catch((error: unknown) => showSignOnFault(place, error));
+      });
+    }
+  }
+
+  /** Opens the store of the link, of the identity provider or of this tab, or asks for a token. */
   async start(): Promise<void> {
     const link = takeTokenFromAddress();
     if (link === undefined && this.#info !== undefined) return;
-    const token = link ?? recall('sessionStorage', key);
+    show('sign-in', false);
+    show('opening');
     try {
-      if (token === undefined) return;
-      show('sign-in', false);
-      show('opening');
-      await this.#open(findToken(token));
+      if (link === undefined) await this.#openAgain();
+      else await this.#open(findToken(link));
     } catch (error) {
-      if (this.#info === undefined) showFault('sign-in', error);
+      if (error instanceof SignOnFailed) showSignOnFault('sign-in', error);
+      else if (this.#info === undefined) showFault('sign-in', error);
       else toast(`The store of the link was not opened. ${faultOf(error)}`);
     } finally {
       show('opening', false);
       show('sign-in', this.#info === undefined);
+    }
+  }
+
+  /** Opens the store of a sign-in that was just completed, or of this tab. */
+  async #openAgain(): Promise<void> {
+    const token = (await this.#signOn?.finish()) ?? recall('sessionStorage', key);
+    if (token === undefined) return;
+    await this.#open(token).catch(async (error: unknown) => {
+      const isRefused = error instanceof PlantStoreError && error.status === 401;
+      const another = isRefused ? await this.#signOn?.refresh() : undefined;
+      if (another === undefined) throw error;
+      await this.#open(another);
+    });
+  }
+
+  /** Gets another token without the user. Resolves to false if that is not possible. */
+  async refresh(): Promise<boolean> {
+    const token = await this.#signOn?.refresh();
+    if (token === undefined) return false;
+    try {
+      await this.#continue(token);
+      return true;
+    } catch (error) {
+      if (error instanceof PlantStoreError) return false;
+      throw error;
     }
   }
 
@@ -93,6 +135,7 @@ export class Session {
     this.#info = info;
     this.#connection.use(token, info);
     remember('sessionStorage', key, token);
+    if (token.startsWith('plant_')) forgetSignOn(); // the user has changed to a token of the service
     showIdentity(info);
     // A link can come while the page asks for another token.
     byId('renew', HTMLDialogElement).close();
@@ -101,6 +144,7 @@ export class Session {
 
   async #signOut(): Promise<void> {
     remember('sessionStorage', key, undefined);
+    forgetSignOn();
     if (this.#info !== undefined) await deleteImports(ownerOf(this.#info));
     location.replace(serviceUrl); // loads the page again, so that nothing of the store stays in memory
   }
@@ -139,6 +183,11 @@ function onToken(form: 'sign-in' | 'renew', handle: (token: string) => Promise<v
 
 function showFault(form: 'sign-in' | 'renew', error: unknown): void {
   setFault(byId(`${form}-token`, HTMLInputElement), faultOf(error));
+}
+
+function showSignOnFault(place: string, error: unknown): void {
+  if (!(error instanceof SignOnFailed)) throw error;
+  setText(`${place}-on-fault`, error.message);
 }
 
 function faultOf(error: unknown): string {

@@ -57,6 +57,8 @@ const commands: Record<string, Record<string, string>> = {
     '--oidc-role-claim <claim>': 'env: PLANT_STORE_OIDC_ROLE_CLAIM; default: none',
     '--oidc-manager-value <text>': 'env: PLANT_STORE_OIDC_MANAGER_VALUE; default: none',
     '--oidc-scope-prefix <text>': 'env: PLANT_STORE_OIDC_SCOPE_PREFIX; default: none',
+    '--oidc-client-id <text>': 'env: PLANT_STORE_OIDC_CLIENT_ID; default: none',
+    '--oidc-client-scope <list>': 'env: PLANT_STORE_OIDC_CLIENT_SCOPE; default: none',
     '--log-level <level>': 'env: PLANT_STORE_LOG_LEVEL; default: "info"',
   },
   'token create': {

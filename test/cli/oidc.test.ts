@@ -28,6 +28,8 @@ describe('serve with an identity provider', () => {
       PLANT_STORE_OIDC_ROLE_CLAIM: 'realm_access.roles',
       PLANT_STORE_OIDC_MANAGER_VALUE: 'head-gardener',
       PLANT_STORE_OIDC_SCOPE_PREFIX: 'api://plants/',
+      PLANT_STORE_OIDC_CLIENT_ID: 'page',
+      PLANT_STORE_OIDC_CLIENT_SCOPE: 'openid api://plants/.default',
     };
     const service = await serve(t, ['--database', databaseFile(t).url], { env });
     const claims = {
@@ -45,6 +47,10 @@ describe('serve with an identity provider', () => {
       role: 'manager',
       scopes: ['plants:read'],
     });
+    const { text } = await call(service.address, 'GET');
+    const settings = { issuer: provider.issuer, clientId: 'page' };
+    const onPage = JSON.stringify({ ...settings, scope: 'openid api://plants/.default' });
+    assert.ok(text.includes(onPage.replaceAll('"', '&quot;')));
     assert.equal(await service.stop(), 0);
     assert.match(service.log(), /"msg":"identity provider available"/);
   });
@@ -52,7 +58,7 @@ describe('serve with an identity provider', () => {
   it('uses the flags in every worker, with a claim for the store', async (t) => {
     const provider = await startProvider(t);
     const flags = ['--oidc-issuer', provider.issuer, '--oidc-audience', audience];
-    const more = ['--oidc-store-claim', 'nursery', '--workers', '2'];
+    const more = ['--oidc-store-claim', 'nursery', '--oidc-client-id', 'page', '--workers', '2'];
     const service = await serve(t, ['--database', databaseFile(t).url, ...flags, ...more]);
     const token = await provider.sign({ nursery: 'south' });
     const answers = await Promise.all(
@@ -60,6 +66,8 @@ describe('serve with an identity provider', () => {
     );
     for (const answer of answers)
       assert.partialDeepStrictEqual(answer, { status: 200, store: 'south', user: 'alice' });
+    const { text } = await call(service.address, 'GET');
+    assert.match(text, /&quot;openid plants:read plants:write shares:write&quot;/);
     assert.equal(await service.stop(), 0);
   });
 
@@ -99,6 +107,8 @@ describe('flags of an identity provider that do not fit', { concurrency: 2 }, ()
     [['--oidc-role-claim', 'a', '--oidc-manager-value', 'b'], /need --oidc-issuer/],
     [[...both, '--oidc-role-claim', 'roles'], /Set both --oidc-role-claim and/],
     [[...both, '--oidc-manager-value', 'boss'], /Set both --oidc-role-claim and/],
+    [['--oidc-client-id', 'page'], /need --oidc-issuer and --oidc-audience/],
+    [[...both, '--oidc-client-scope', 'openid'], /Set --oidc-client-id too/],
     [[...both, '--oidc-store', 'a', '--oidc-store-claim', 'b'], /cannot be used with/],
     [[...both, '--oidc-store', ' '], /Use a string of 1 to 200/],
     [[...both, '--oidc-token-type', 'any'], /Allowed choices are at\+jwt, jwt/],

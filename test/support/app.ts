@@ -10,6 +10,7 @@ import { buildApp } from '../../src/http/app.ts';
 import type { Limits } from '../../src/http/request-limits.ts';
 import type { Quotas } from '../../src/quota.ts';
 import { TokenBuckets, type Rate } from '../../src/rate-limit.ts';
+import type { PageSignOn } from '../../src/oidc/options.ts';
 import type { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';
 import { hashToken, makeToken } from '../../src/token.ts';
@@ -60,6 +61,7 @@ export async function startApp(
     log?: Logger;
     quotas?: Quotas;
     verifier?: Verifier;
+    signOn?: PageSignOn;
     /** Opens another storage instead of the test's empty database. */
     open?: () => Promise<Storage>;
     wrap?: (storage: Storage) => Storage;
@@ -77,6 +79,7 @@ export async function startApp(
     corsOrigins: options.corsOrigins ?? [],
     limits: options.limits ?? {},
     verifier: options.verifier,
+    signOn: options.signOn,
     stopping: new AbortController().signal,
   });
   options.addRoutes?.(app);

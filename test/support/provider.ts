@@ -12,6 +12,14 @@ import type { OidcOptions } from '../../src/oidc/options.ts';
 
 export const audience = 'https://plants.example';
 
+/** The page as a public client of the provider. */
+export interface PageClient {
+  /** Where it is. */
+  url: string;
+  /** How long its access tokens are valid. */
+  lifetimeSeconds: number;
+}
+
 /** A private key of the provider. */
 export type SigningKey = JWK & { kid: string; alg: string };
 
@@ -45,9 +53,9 @@ export class TestProvider {
     this.publish(keys);
   }
 
-  /** Replaces the keys of the provider. */
-  publish(keys: readonly JWK[]): void {
-    this.#respond = new Provider(this.issuer, configurationFor(keys)).callback();
+  /** Replaces the keys of the provider. With a page, people can sign in on it. */
+  publish(keys: readonly JWK[], page?: PageClient): void {
+    this.#respond = new Provider(this.issuer, configurationFor(keys, page)).callback();
   }
 
   /** An access token that the provider issues to a client. */
@@ -111,12 +119,13 @@ export async function startProvider(t: Pick<TestContext, 'after'>): Promise<Test
   return provider;
 }
 
-function configurationFor(keys: readonly JWK[]) {
+function configurationFor(keys: readonly JWK[], page?: PageClient) {
   const api = {
     audience,
     scope: scopes.join(' '),
     accessTokenFormat: 'jwt',
     jwt: { sign: { alg: keys[0]?.alg } },
+    ...(page && { accessTokenTTL: page.lifetimeSeconds }),
   };
   const robot = {
     client_id: 'robot',
@@ -126,13 +135,21 @@ function configurationFor(keys: readonly JWK[]) {
     response_types: [],
     id_token_signed_response_alg: keys[0]?.alg,
   };
+  const pageClient = {
+    client_id: 'page',
+    token_endpoint_auth_method: 'none',
+    grant_types: ['authorization_code', 'refresh_token'],
+    redirect_uris: [page?.url],
+  };
   return {
     jwks: { keys },
-    clients: [robot],
+    clients: page === undefined ? [robot] : [robot, pageClient],
+    clientBasedCORS: () => true,
+    issueRefreshToken: () => true,
     cookies: { keys: ['a secret of this test'] },
     features: {
       clientCredentials: { enabled: true },
-      devInteractions: { enabled: false },
+      devInteractions: { enabled: page !== undefined },
       encryption: { enabled: true },
       requestObjects: { enabled: true },
       resourceIndicators: {
