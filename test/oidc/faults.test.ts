@@ -117,7 +117,7 @@ const withKeys =
   (asked, response) => {
     const { issuer } = provider;
     const metadata = sendJson({ issuer, jwks_uri: `${issuer}/jwks` });
-    (asked.url === '/jwks' ? keys : metadata)(asked, response);
+    (asked.url?.startsWith('/.well-known') ? metadata : keys)(asked, response);
   };
 
 async function weakKey(): Promise<JWK> {
@@ -126,19 +126,23 @@ async function weakKey(): Promise<JWK> {
   return { ...jwk, n: Buffer.alloc(128, 0xc1).toString('base64url'), kid: 'first' };
 }
 
+let sentMegabytes = 0;
+
 const endless: RequestListener = (_request, response) => {
   const chunk = Buffer.alloc(1024 * 1024, ' ');
-  let sent = 0;
+  sentMegabytes = 0;
   const send = () => {
-    while (sent++ < 100) if (!response.write(chunk)) return void response.once('drain', send);
+    while (sentMegabytes++ < 100)
+      if (!response.write(chunk)) return void response.once('drain', send);
     response.end('{"keys":[]}');
   };
   send();
 };
 
+/** How providers misbehave. `evil` is the key of an attacker. */
 const faults: Record<
   string,
-  (provider: TestProvider) => RequestListener | Promise<RequestListener>
+  (provider: TestProvider, evil: JWK) => RequestListener | Promise<RequestListener>
 > = {
   'that hangs': () => () => {},
   'that hangs after the metadata': (provider) => withKeys(provider, () => {}),
@@ -164,12 +168,22 @@ const faults: Record<
     withKeys(provider, sendJson({ keys: [{ kty: 'oct', kid: 'first', k: 'c2VjcmV0' }] })),
   'that sends a weak key': async (provider) =>
     withKeys(provider, sendJson({ keys: [await weakKey()] })),
-  'that redirects': () => (_request, response) =>
-    void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
-  'that is another issuer': (provider) =>
-    sendJson({ issuer: `${provider.issuer}/`, jwks_uri: `${provider.issuer}/jwks` }),
-  'whose keys are at no protected address': ({ issuer }) =>
-    sendJson({ issuer, jwks_uri: 'http://keys.example/jwks' }),
+  'that redirects': (provider, evil) =>
+    withKeys(provider, (asked, response) => {
+      if (asked.url === '/jwks') response.writeHead(302, { location: '/elsewhere' }).end();
+      else sendJson({ keys: [evil] })(asked, response);
+    }),
+  'that is another issuer': (provider, evil) => (asked, response) => {
+    const { issuer } = provider;
+    const metadata = { issuer: `${issuer}/`, jwks_uri: `${issuer}/jwks` };
+    sendJson(asked.url === '/jwks' ? { keys: [evil] } : metadata)(asked, response);
+  },
+  // This machine too, but spelled like an address anywhere else.
+  'whose keys are at no protected address': (provider, evil) => (asked, response) => {
+    const { issuer, port } = provider;
+    const metadata = { issuer, jwks_uri: `http://[::ffff:127.0.0.1]:${port}/jwks` };
+    sendJson(asked.url === '/jwks' ? { keys: [evil] } : metadata)(asked, response);
+  },
   'that fails': () => (_request, response) => void response.writeHead(500).end('{}'),
   'that resets connections': () => (asked) => void asked.socket.destroy(),
 };
@@ -190,9 +204,10 @@ describe('a provider', { concurrency }, () => {
         }
       };
       await askKnown();
-      provider.instead = await respond(provider);
+      const evil = await makeKey('unknown');
+      provider.instead = await respond(provider, evil);
       provider.requests.length = 0;
-      const stranger = ask(await provider.sign({}, unknown, await makeKey('unknown')));
+      const stranger = ask(await provider.sign({}, unknown, evil));
       await until('the provider is asked', () => provider.requests.length > 0);
       await askKnown();
       const { status, ms } = await stranger;
@@ -206,12 +221,13 @@ describe('a provider', { concurrency }, () => {
   for (const fault of ['that hangs', 'that sends 100 MB', 'that sends garbage']) {
     it(`${fault} from the start does not stop the service`, async (t) => {
       const { provider, ask, token } = await start(t);
-      provider.instead = (await faults[fault]?.(provider)) ?? undefined;
+      provider.instead = await faults[fault]?.(provider, await makeKey('evil'));
       const theirs = await provider.sign();
       assert.equal((await ask(await token('alice'))).status, 200);
       const { status, ms } = await ask(theirs);
       assert.equal(status, 503);
       assert.ok(ms < 3_000 + promptMs, `${ms} ms`);
+      assert.ok(sentMegabytes < 20, `${sentMegabytes} MB were read`);
       provider.instead = undefined;
       await until('the provider is asked again', async () => (await ask(theirs)).status === 200);
     });

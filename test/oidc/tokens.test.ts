@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, type TestContext } from 'node:test';
+import { scopes } from '../../src/access.ts';
 import type { OidcOptions } from '../../src/oidc/options.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { startApp } from '../support/app.ts';
@@ -59,6 +60,19 @@ describe('a token of the provider', () => {
     assert.equal(await role(), 'member');
     await token('alice', { role: 'manager' });
     assert.equal(await role(), 'manager');
+  });
+
+  it('gets the plants that others share with its user, from before the first sign-on', async (t) => {
+    const { call, token, provider } = await start(t);
+    const owner = await token('owner', { scopes });
+    await call('POST', '/plants', { token: owner, json: { name: 'shared' } });
+    const shared = await call('PUT', '/shares/alice', { token: owner, json: { access: 'read' } });
+    assert.equal(shared.status, 201);
+    const alice = await provider.sign();
+    const list = async () => (await call('GET', '/plants', { token: alice })).text;
+    assert.equal(await list(), '[{"name":"shared","tag":""}]');
+    assert.equal((await call('DELETE', '/shares/owner', { token: alice })).status, 204);
+    assert.equal(await list(), '[]');
   });
 
   it('creates one user, even if its first requests come together', async (t) => {
