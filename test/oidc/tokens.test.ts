@@ -178,6 +178,54 @@ describe('a token of the provider', () => {
   });
 });
 
+describe('a removed user', () => {
+  it('is refused with tokens from before, and is a new member with a later one', async (t) => {
+    const { call, status, token, provider, storage, database } = await start(t);
+    await token('alice', { role: 'manager' });
+    const iat = Math.floor(Date.now() / 1_000) - 60;
+    const before = await provider.sign({ iat });
+    const unused = await provider.sign({ iat });
+    assert.equal(await status(before), 200);
+    const other = await database.open();
+    t.after(() => other[Symbol.asyncDispose]());
+    const alice = await other.findUser('main', 'alice');
+    assert.ok(alice);
+    const removedAtMs = Date.now() - 30_000;
+    await other.endAccess(alice, removedAtMs, 100);
+    assert.equal(await other.removeUser(alice, removedAtMs), true);
+    for (const one of [before, unused]) {
+      const { status: refusal, text } = await call('GET', '/plants', { token: one });
+      assert.deepEqual([refusal, /The token is revoked/.test(text)], [401, true]);
+    }
+    assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, true);
+    const { json } = await call('GET', '/token', { token: await provider.sign() });
+    assert.partialDeepStrictEqual(json, { user: 'alice', role: 'member' });
+    assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, false);
+  });
+});
+
+describe('the tokens of a user who signs on', () => {
+  it('are listed and revoked with a token of the provider, which creates and revokes none', async (t) => {
+    const { call, status, token, provider } = await start(t);
+    const ours = await token('alice');
+    const theirs = await provider.sign();
+    const { json } = await call('GET', '/tokens', { token: theirs });
+    const [listed] = json as { id: string }[]; // the service has sent it
+    for (const [method, path] of [
+      ['POST', '/tokens'],
+      ['DELETE', '/token'],
+    ] as const) {
+      const { status: refusal, headers, text } = await call(method, path, { token: theirs });
+      const challenge = headers.get('www-authenticate');
+      assert.deepEqual([refusal, challenge], [403, 'Bearer error="insufficient_scope"']);
+      assert.match(text, /from your identity provider/);
+    }
+    assert.equal(await status(theirs), 200);
+    assert.equal((await call('DELETE', `/tokens/${listed?.id}`, { token: theirs })).status, 204);
+    assert.equal(await status(ours), 401);
+  });
+});
+
 describe('a token in a wrong place', () => {
   it('is not echoed', async (t) => {
     const { call, provider } = await start(t);
