@@ -11,7 +11,8 @@ import {
 } from './problem.ts';
 import { isTemporary, mayHaveChanged, pause, pauseMs, type Effect } from './retry.ts';
 
-const successStatus = { GET: 200, POST: 201, DELETE: 204 } as const;
+const successStatuses = { GET: [200], POST: [201], PUT: [200, 201], DELETE: [204] };
+type Method = keyof typeof successStatuses;
 
 export interface Reply<T> {
   status: number;
@@ -71,11 +72,11 @@ export class Call {
 
   /** Sends one request. Throws a PlantStoreError, or the reason of the caller's signal. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- T is what openapi.json promises
-  async send<T>(method: 'GET' | 'POST' | 'DELETE', address: URL, body?: object): Promise<Reply<T>> {
+  async send<T>(method: Method, address: URL, body?: object): Promise<Reply<T>> {
     const { response, text } = await this.#exchange(method, address, body);
     const { status, headers } = response;
     const json = parse(text);
-    if (status !== successStatus[method]) throw this.error(failureOf(response, json));
+    if (!successStatuses[method].includes(status)) throw this.error(failureOf(response, json));
     if (json === undefined && status !== 204) {
       const isJson = headers.get('content-type')?.includes('json');
       // A list that fails ends early, and some proxies hide that.

@@ -12,6 +12,9 @@ import type {
   OwnToken,
   Plant as PartialPlant,
   PlantField,
+  ProblemKind,
+  ShareAccess,
+  Shares,
   Token,
 } from './types.ts';
 
@@ -25,6 +28,9 @@ export type {
   PlantField,
   ProblemKind,
   Scope,
+  Share,
+  ShareAccess,
+  Shares,
   Token,
 } from './types.ts';
 
@@ -77,14 +83,7 @@ export class PlantStore {
 
   /** Deletes a plant. */
   async delete(id: number, { signal }: CallOptions = {}): Promise<void> {
-    await this.#call('repeatable', signal, async (call) => {
-      try {
-        await call.send('DELETE', this.#address(`plants/${id}`));
-      } catch (error) {
-        // An earlier attempt deleted it, and the response was lost.
-        if (!call.outcomeUnknown || !isProblem(error, 'plant-not-found')) throw error;
-      }
-    });
+    await this.#delete(`plants/${id}`, 'plant-not-found', signal);
   }
 
   /** Lists plants in ascending order of id. Each request gets `pageSize` plants, by default 1,000. */
@@ -150,14 +149,25 @@ export class PlantStore {
 
   /** Revokes the token of this client. Every later call fails. */
   async revokeOwnToken({ signal }: CallOptions = {}): Promise<void> {
-    await this.#call('repeatable', signal, async (call) => {
-      try {
-        await call.send('DELETE', this.#address('token'));
-      } catch (error) {
-        // An earlier attempt revoked it, and the response was lost.
-        if (!call.outcomeUnknown || !isProblem(error, 'invalid-token')) throw error;
-      }
+    await this.#delete('token', 'invalid-token', signal);
+  }
+
+  /** Lists with whom the user shares their plants, and who shares theirs with the user. */
+  async listShares({ signal }: CallOptions = {}): Promise<Shares> {
+    return this.#call('read', signal, async (call) => {
+      return (await call.send<Shares>('GET', this.#address('shares'))).json;
     });
+  }
+
+  /** Shares all plants of the user with another one, or changes what that user can do. */
+  async share(user: string, access: ShareAccess, { signal }: CallOptions = {}): Promise<void> {
+    const address = this.#address(`shares/${segmentOf(user)}`);
+    await this.#call('repeatable', signal, (call) => call.send('PUT', address, { access }));
+  }
+
+  /** Ends what the user shares with another one, and what that user shares with them. */
+  async unshare(user: string, { signal }: CallOptions = {}): Promise<void> {
+    await this.#delete(`shares/${segmentOf(user)}`, 'share-not-found', signal);
   }
 
   #call<T>(
@@ -166,6 +176,17 @@ export class PlantStore {
     attempt: (call: Call) => Promise<T>,
   ): Promise<T> {
     return new Call(this.#transport, effect).run(attempt, signal);
+  }
+
+  async #delete(path: string, goneKind: ProblemKind, signal: AbortSignal | undefined) {
+    await this.#call('repeatable', signal, async (call) => {
+      try {
+        await call.send('DELETE', this.#address(path));
+      } catch (error) {
+        // An earlier attempt succeeded, and its response was lost.
+        if (!call.outcomeUnknown || !isProblem(error, goneKind)) throw error;
+      }
+    });
   }
 
   #address(path: string, query: Record<string, string | number | Fields | undefined> = {}): URL {
@@ -188,6 +209,13 @@ export class PlantStore {
       throw error;
     }
   }
+}
+
+/** The name as a segment of a path. Throws a RangeError if no URL can contain it. */
+function segmentOf(user: string): string {
+  // Every URL parser removes dots as segments, even if they are escaped.
+  if (user !== '.' && user !== '..' && user.isWellFormed()) return encodeURIComponent(user);
+  throw new RangeError(`No URL can contain the user name "${user}".`);
 }
 
 function select<F extends Fields>(plant: Plant, fields: Fields = ['name', 'tag']): PlantWith<F> {
@@ -217,7 +245,7 @@ export interface Created<F extends Fields> {
 }
 
 export interface CallOptions {
-  /** Aborts the call. A `create` or `delete` that is aborted may have changed the store. */
+  /** Aborts the call. One that changes something may have changed it. */
   signal?: AbortSignal | undefined;
 }
 

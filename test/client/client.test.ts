@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { PlantStore, type Plant, type PlantField, type Token } from '../../src/client/client.ts';
+import {
+  PlantStore,
+  type Plant,
+  type PlantField,
+  type Share,
+  type Token,
+} from '../../src/client/client.ts';
+import { scopes as sharing } from '../../src/access.ts';
 import { clientTypesFile, clientTypesText } from '../../tools/client-types.ts';
 import { startApp, type TestApp, type TokenOptions } from '../support/app.ts';
 import { startGateway } from '../support/gateway.ts';
@@ -96,6 +103,29 @@ describe('PlantStore', () => {
     await assert.rejects(store.revokeOwnToken(), { kind: 'invalid-token', outcomeUnknown: false });
     const states = await new PlantStore({ url: app.address, token: twin.token }).listTokens();
     assert.deepEqual(states.map(({ state }) => state).toSorted(), ['active', 'revoked', 'revoked']);
+  });
+
+  it('shares with a user of any name, changes what they can do, and ends it', async (t) => {
+    const app = await startApp(t);
+    const alice = await storeOf(app, { scopes: sharing });
+    for (const user of ['bob', 'a/b?c#d', ' ä + 🌵 %2F ']) {
+      const token = await app.token(user, { scopes: sharing });
+      const other = new PlantStore({ url: app.address, token });
+      await alice.share(user, 'read');
+      assert.deepEqual(await alice.listShares(), {
+        given: [{ user, access: 'read' }],
+        received: [],
+      });
+      await alice.share(user, 'write');
+      const received: Share[] = [{ user: 'alice', access: 'write' }];
+      assert.deepEqual(await other.listShares(), { given: [], received });
+      await other.unshare('alice');
+      assert.deepEqual(await alice.listShares(), { given: [], received: [] });
+    }
+    for (const user of ['.', '..', '\ud800']) {
+      await assert.rejects(alice.share(user, 'read'), RangeError);
+      await assert.rejects(alice.unshare(user), RangeError);
+    }
   });
 
   it('lists every plant once, over any number of pages', async (t) => {

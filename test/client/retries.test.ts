@@ -251,3 +251,14 @@ describe('a request about tokens', () => {
     assert.equal((await store.listTokens()).length, 2);
   });
 });
+
+it('a share is set and ended once, even if the responses are lost', async (t) => {
+  const { store, plan, lines } = await setUp(t, { scopes: ['shares:write'] });
+  plan.push(cutAfter);
+  await store.share('bob', 'read');
+  plan.push(cutAfter);
+  await store.unshare('bob');
+  const [put, end] = ['PUT /shares/bob', 'DELETE /shares/bob'];
+  assert.deepEqual(lines(), [put, put, end, end]);
+  await assert.rejects(store.unshare('bob'), { kind: 'share-not-found', outcomeUnknown: false });
+});
