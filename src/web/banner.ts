@@ -31,10 +31,12 @@ export function showBanner(notice: Notice): void {
   if (isOther) announce(`${notice.title} ${notice.text}`);
 }
 
-/** Changes the end of the notice, which screen readers do not announce. The dialog that covers the banner repeats it. */
+/** Changes the end of the notice, which screen readers do not announce. Dialogs that cover the banner repeat it. */
 export function setCountdown(text: string): void {
   setText('connection-countdown', text);
-  setText('add-waiting', `${current?.title ?? ''} ${text}`.trim());
+  for (const copy of document.querySelectorAll('[data-connection]')) {
+    copy.textContent = `${current?.title ?? ''} ${text}`.trim();
+  }
 }
 
 export function hideBanner(): void {

@@ -74,19 +74,23 @@ export class Deletions {
     if (plants.length === 0) return;
     const { signal } = this.#end;
     const failed: Plant[] = [];
-    let reason: PlantStoreError | undefined;
+    let reason = '';
     const queue = plants.values();
     const work = async () => {
       for (const plant of queue) {
         try {
-          await this.#connection.run((store) => deletePlant(store, plant.id, signal), { signal });
-          this.hidden.delete(plant.id);
+          const { id } = plant;
+          if (await this.#connection.run((store) => deletePlant(store, id, signal), { signal })) {
+            this.hidden.delete(id);
+            continue;
+          }
+          reason = 'You can see the plants of some users, but not delete them.';
         } catch (error) {
           if (signal.aborted) return;
           if (!(error instanceof PlantStoreError)) throw error;
-          reason = error;
-          failed.push(plant);
+          reason = error.detail;
         }
+        failed.push(plant);
       }
     };
     await Promise.all(Array.from({ length: concurrency }, work));
@@ -96,7 +100,7 @@ export class Deletions {
       return;
     }
     this.#restore(failed);
-    toast(`${plantCount(failed.length)} could not be deleted. ${reason?.detail ?? ''}`);
+    toast(`${plantCount(failed.length)} could not be deleted. ${reason}`);
   }
 
   #take(): Plant[] {
@@ -138,12 +142,20 @@ export class Deletions {
   }
 }
 
-/** A plant that somebody else has deleted meanwhile is gone as well. */
-async function deletePlant(store: PlantStore, id: number, signal: AbortSignal): Promise<void> {
+/** False if the user can only see the plant. One that somebody else has deleted meanwhile is deleted as well. */
+async function deletePlant(store: PlantStore, id: number, signal: AbortSignal): Promise<boolean> {
   try {
     await store.delete(id, { signal });
+    return true;
   } catch (error) {
     if (!isProblem(error, 'plant-not-found')) throw error;
+  }
+  try {
+    await store.get(id, { signal });
+    return false;
+  } catch (error) {
+    if (!isProblem(error, 'plant-not-found')) throw error;
+    return true;
   }
 }
 

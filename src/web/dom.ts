@@ -39,6 +39,13 @@ export function show(id: string, visible = true): void {
   });
 }
 
+/** Opens a dialog from the menu of the user. When it closes, the button of the menu gets the focus back. */
+export function openFromMenu(dialog: HTMLDialogElement): void {
+  byId('identity', HTMLElement).hidePopover();
+  byId('who', HTMLButtonElement).focus();
+  dialog.showModal();
+}
+
 /** Gives the focus to the table, or to the page without one. */
 export function focusTable(): void {
   const grid = byId('grid', HTMLElement);

@@ -15,6 +15,7 @@ import { PlantDialog } from './plant-dialog.ts';
 import { pageSize, PlantPages } from './plant-pages.ts';
 import { Selection } from './selection.ts';
 import { Session } from './session.ts';
+import { SharingDialog } from './sharing-dialog.ts';
 import { Table } from './table.ts';
 import { Tags } from './tags.ts';
 import { toast } from './toast.ts';
@@ -72,11 +73,8 @@ const addDialog = new AddDialog(connection, (plant) => {
   const row = isShown ? pages?.add(plant) : undefined;
   if (row !== undefined) table.reveal(row, plant.id);
 });
-const importDialog = new ImportDialog(connection, () => {
-  if (!canRead) return;
-  void tags.restart();
-  showPlants();
-});
+const importDialog = new ImportDialog(connection, reload);
+const sharingDialog = new SharingDialog(connection, reload);
 const fields = new Fields(() => table.refresh());
 const exporter = new Exporter(connection, () => ({ fields: fields.shown, tag: filter }));
 
@@ -90,6 +88,7 @@ function openStore(token: Token): void {
   leavePages.abort();
   pages = undefined;
   void importDialog.use(token);
+  sharingDialog.use(token);
   canRead = scopes.includes('plants:read');
   canWrite = scopes.includes('plants:write');
   byId('store', HTMLElement).classList.toggle('read-only', !canWrite);
@@ -101,9 +100,14 @@ function openStore(token: Token): void {
   tags.clear();
   table.clear();
   drawHeading();
+  filter = filterOfAddress();
+  reload();
+}
+
+/** Shows the plants and the tags as they are now in the service. */
+function reload(): void {
   if (!canRead) return;
   void tags.restart();
-  filter = filterOfAddress();
   showPlants();
 }
 

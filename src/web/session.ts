@@ -199,20 +199,29 @@ function faultOf(error: unknown): string {
 
 function showIdentity({ user, store, role, scopes, expiresAt, id }: Token): void {
   const canWrite = scopes.includes('plants:write');
-  const canRead = scopes.includes('plants:read');
   document.title = `${store} · Plant Store`;
   setText('store-name', store);
   setText('who-user', user);
   show('store-name');
   show('who');
   show('who-badge', !canWrite);
-  const rights = canRead ? (canWrite ? 'Read and change' : 'Read only') : 'Add only';
   setFacts('identity-facts', {
     User: user,
     Store: store,
-    Role: role === 'manager' ? 'Manager: all plants of the store' : 'Member: your own plants',
-    Rights: `${rights} (${scopes.join(', ')})`,
+    Role:
+      role === 'manager'
+        ? 'Manager: all plants of the store'
+        : 'Member: your own plants, and those shared with you',
+    Rights: `${rightsText(scopes)} (${scopes.join(', ')})`,
     'Valid until': expiresAt === undefined ? 'It does not expire' : formatTime(new Date(expiresAt)),
     Token: id,
   });
+}
+
+function rightsText(scopes: Token['scopes']): string {
+  const canRead = scopes.includes('plants:read');
+  const rights = canRead ? ['Read'] : [];
+  if (scopes.includes('plants:write')) rights.push(canRead ? 'change' : 'Add');
+  if (scopes.includes('shares:write')) rights.push(rights.length > 0 ? 'share' : 'Share');
+  return rights.length === 1 ? `${rights[0]} only` : new Intl.ListFormat('en').format(rights);
 }

@@ -243,7 +243,9 @@ it('a plant that somebody else deleted is gone, and no error', { skip }, async (
   const { page, app, token } = await openStore(t, browser());
   for (const id of [1, 2]) await app.call('DELETE', `/plants/${id}`, { token });
   await page.getByText('Monstera deliciosa').click();
-  await page.getByText('Someone has deleted this plant.').waitFor();
+  await page
+    .getByText('Someone has deleted this plant, or no longer shares it with you.')
+    .waitFor();
   await page.getByRole('button', { name: 'Close' }).click();
   await page.locator('#rows').getByText('Monstera deliciosa').waitFor({ state: 'detached' });
   await page.clock.install();

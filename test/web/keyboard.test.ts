@@ -1,26 +1,11 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { Page } from 'playwright-core';
 import { startApp } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
-import { assertNames, browserOfFile, openStore, toast } from './store.ts';
+import { assertNames, browserOfFile, openStore, press, tabTo, toast } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
-
-async function press(page: Page, ...keys: string[]): Promise<void> {
-  for (const key of keys) await page.keyboard.press(key);
-}
-
-/** Presses Tab until the focus is on the element with this id. */
-async function tabTo(page: Page, id: string): Promise<void> {
-  const passed: unknown[] = [];
-  while (passed.at(-1) !== id) {
-    assert.ok(passed.length < 40, `Tab reaches ${id}: ${passed.join(', ')}`);
-    await page.keyboard.press('Tab');
-    passed.push(await page.evaluate('document.activeElement.id'));
-  }
-}
 
 it('the keyboard alone signs in, adds, finds, selects, deletes and undoes', { skip }, async (t) => {
   const app = await startApp(t);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Page } from 'playwright-core';
+import { scopes } from '../../src/access.ts';
 import { hashToken, tokenId } from '../../src/token.ts';
 import { startApp } from '../support/app.ts';
 import { violations } from '../support/accessibility.ts';
@@ -97,4 +98,27 @@ it('tokens that cannot write, or cannot read', { skip }, async (t) => {
   const writer = await openStore(t, browser(), { access: { scopes: ['plants:write'] } });
   await writer.page.getByRole('heading', { name: 'This token cannot list plants' }).waitFor();
   await assertAccessible(writer.page, 'write only');
+});
+
+it('sharing, with a fault and names of any length', { skip }, async (t) => {
+  const { page, app, token } = await openStore(t, browser(), { access: { scopes } });
+  const name = `${'W'.repeat(150)} ${'ê\u0301\u0302'.repeat(10)}🌵`;
+  const other = await app.token(name, { scopes });
+  for (const [owner, user] of [
+    [token, name],
+    [other, 'alice'],
+  ] as const) {
+    const target = `/shares/${encodeURIComponent(user)}`;
+    await app.call('PUT', target, { token: owner, json: { access: 'write' } });
+  }
+  await page.locator('#who').click();
+  await page.locator('#sharing-open').click();
+  await page.getByText('you can see and delete their plants').waitFor();
+  await page.locator('#sharing-user').fill('alice');
+  await page.keyboard.press('Enter');
+  await page.getByText('You cannot share with yourself.').waitFor();
+  await assertAccessible(page, 'sharing');
+  await page.getByRole('button', { name: 'End sharing with' }).click();
+  await page.getByText('This ends both directions.').waitFor();
+  await assertAccessible(page, 'end of a share');
 });

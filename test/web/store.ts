@@ -92,3 +92,18 @@ export async function namesOf({ app, token }: OpenStore): Promise<string[]> {
   const { json } = await app.call('GET', '/plants?fields=name', { token });
   return (json as { name: string }[]).map(({ name }) => name);
 }
+
+/** Presses the keys, one after another. */
+export async function press(page: Page, ...keys: string[]): Promise<void> {
+  for (const key of keys) await page.keyboard.press(key);
+}
+
+/** Presses Tab until the focus is on the element with this id. */
+export async function tabTo(page: Page, id: string): Promise<void> {
+  const passed: unknown[] = [];
+  while (passed.at(-1) !== id) {
+    assert.ok(passed.length < 40, `Tab reaches ${id}: ${passed.join(', ')}`);
+    await page.keyboard.press('Tab');
+    passed.push(await page.evaluate('document.activeElement.id'));
+  }
+}
