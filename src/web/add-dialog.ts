@@ -5,7 +5,7 @@ import { PlantStoreError, type PlantStore } from '../client/client.ts';
 import { isProblem } from '../client/problem.ts';
 import { act } from './banner.ts';
 import type { Connection } from './connection.ts';
-import { byId, onPress, setFault, setText, show } from './dom.ts';
+import { byId, onPress, setFault, setText, show, showText } from './dom.ts';
 import type { Plant } from './plant-pages.ts';
 
 interface Draft {
@@ -93,8 +93,7 @@ export class AddDialog {
     });
     if (error.kind === 'id-taken') this.#fault(id, error.detail);
     else if (error.errors.length === 0 || others.length > 0) {
-      setText('add-failure', failureText(error));
-      show('add-failure');
+      showText('add-failure', failureText(error));
     }
   }
 

@@ -41,6 +41,8 @@ export class Connection {
   #token = '';
   /** Who the token belongs to. */
   #owner = '';
+  /** What the token grants. */
+  #info: Token | undefined;
   /** Undefined until somebody has signed in. */
   #store: PlantStore | undefined;
   /** Gets another token without the user. Resolves to false if that is not possible. */
@@ -59,10 +61,17 @@ export class Connection {
   }
 
   /** Uses this token from now on. */
-  use(token: string, { store, user }: Token): void {
+  use(token: string, info: Token): void {
     this.#token = token;
-    this.#owner = JSON.stringify([store, user]);
+    this.#info = info;
+    this.#owner = JSON.stringify([info.store, info.user]);
     this.#store = connect(token);
+  }
+
+  /** What the token in use grants. */
+  get info(): Token {
+    if (this.#info === undefined) throw new Error('use() comes first');
+    return this.#info;
   }
 
   /** What a token grants. Throws a PlantStoreError if it does not work. */

@@ -48,7 +48,7 @@ export class Deletions {
 
   /** Hides the plants, and deletes them later, together with those that are already pending. */
   add(plants: Plant[]): void {
-    if (this.#pending.length + plants.length > maxSelected) void this.#send();
+    if (this.#pending.length + plants.length > maxSelected) void this.send();
     this.#pending.push(...plants);
     for (const { id } of plants) this.hidden.add(id);
     this.#events.onHide(plants);
@@ -69,7 +69,8 @@ export class Deletions {
     this.hidden.clear();
   }
 
-  async #send(): Promise<void> {
+  /** Deletes the pending plants now. */
+  async send(): Promise<void> {
     const plants = this.#take();
     if (plants.length === 0) return;
     const { signal } = this.#end;
@@ -129,7 +130,7 @@ export class Deletions {
 
   #schedule(): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#send(), undoMs);
+    this.#timer = setTimeout(() => void this.send(), undoMs);
   }
 
   /** Also repeats the requests in flight, because the browser aborts them. */

@@ -56,6 +56,12 @@ export function setText(id: string, text: string): void {
   byId(id, HTMLElement).textContent = text;
 }
 
+/** Shows the element with this id, with this text. */
+export function showText(id: string, text: string): void {
+  setText(id, text);
+  show(id);
+}
+
 /** Fills a list of facts, as pairs of a term and its description. */
 export function setFacts(id: string, facts: Record<string, Node | string>): void {
   byId(id, HTMLElement).replaceChildren(
@@ -66,7 +72,7 @@ export function setFacts(id: string, facts: Record<string, Node | string>): void
 }
 
 /** Shows a fault beside its field, or removes it. Screen readers read it with the field. */
-export function setFault(field: HTMLInputElement, fault: string): void {
+export function setFault(field: HTMLElement, fault: string): void {
   field.ariaInvalid = fault === '' ? null : 'true';
   setText(`${field.id}-fault`, fault);
 }

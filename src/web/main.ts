@@ -15,10 +15,11 @@ import { PlantDialog } from './plant-dialog.ts';
 import { pageSize, PlantPages } from './plant-pages.ts';
 import { Selection } from './selection.ts';
 import { Session } from './session.ts';
-import { SharingDialog } from './sharing-dialog.ts';
+import type { SharingDialog } from './sharing-dialog.ts';
 import { Table } from './table.ts';
 import { Tags } from './tags.ts';
 import { toast } from './toast.ts';
+import type { TokensDialog } from './tokens-dialog.ts';
 
 /** What the table shows: undefined for all plants. It is in the address after `#`, so that the back button works. */
 let filter: string | undefined;
@@ -26,6 +27,9 @@ let canWrite = false;
 let canRead = false;
 let pages: PlantPages | undefined;
 let leavePages = new AbortController();
+/** The dialogs of the menu are loaded when they are first opened: most visits need none of them. */
+let sharingDialog: SharingDialog | undefined;
+let tokensDialog: TokensDialog | undefined;
 
 const connection = new Connection({
   refresh: () => session.refresh(),
@@ -74,7 +78,6 @@ const addDialog = new AddDialog(connection, (plant) => {
   if (row !== undefined) table.reveal(row, plant.id);
 });
 const importDialog = new ImportDialog(connection, reload);
-const sharingDialog = new SharingDialog(connection, reload);
 const fields = new Fields(() => table.refresh());
 const exporter = new Exporter(connection, () => ({ fields: fields.shown, tag: filter }));
 
@@ -88,7 +91,8 @@ function openStore(token: Token): void {
   leavePages.abort();
   pages = undefined;
   void importDialog.use(token);
-  sharingDialog.use(token);
+  sharingDialog?.use(token);
+  tokensDialog?.use(token);
   canRead = scopes.includes('plants:read');
   canWrite = scopes.includes('plants:write');
   byId('store', HTMLElement).classList.toggle('read-only', !canWrite);
@@ -217,5 +221,21 @@ for (const id of ['filter-clear', 'no-match-clear']) onPress(id, () => void (loc
 for (const id of ['add-open', 'empty-add']) onPress(id, () => addDialog.open(filter));
 onPress('copy-view', () => copy(curlOf('plants', { fields: fields.shown.join(), tag: filter })));
 onPress('failed-retry', showPlants);
+onPress('sharing-open', async () => {
+  const { SharingDialog } = await import('./sharing-dialog.ts').catch(refuseLoading);
+  await (sharingDialog ??= new SharingDialog(connection, reload)).open();
+});
+onPress('tokens-open', async () => {
+  const { TokensDialog } = await import('./tokens-dialog.ts').catch(refuseLoading);
+  tokensDialog ??= new TokensDialog(connection, {
+    beforeOwnEnd: () => deletions.send(),
+    onOwnEnd: () => session.signOut(),
+  });
+  await tokensDialog.open();
+});
+
+function refuseLoading(): never {
+  throw new Error('Its file could not be loaded. Reload the page.'); // browsers do not try again
+}
 
 await session.start();

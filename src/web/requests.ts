@@ -1,16 +1,19 @@
 /**
  * The requests of a dialog, one after another, so that no list is older than a change that it should show.
  */
-import type { PlantStore } from '../client/client.ts';
+import { PlantStoreError, type PlantStore } from '../client/client.ts';
 import type { Connection } from './connection.ts';
+import { toast } from './toast.ts';
 
 export class Requests {
   readonly #connection: Connection;
+  readonly #dialog: HTMLDialogElement;
   #last: Promise<unknown> = Promise.resolve();
   #end = new AbortController();
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, dialog: HTMLDialogElement) {
     this.#connection = connection;
+    this.#dialog = dialog;
   }
 
   /** Aborts when another store opens. */
@@ -34,5 +37,12 @@ export class Requests {
     const turn = this.#last.then(() => this.#connection.run(task, { signal, once }));
     this.#last = turn.catch(() => {}); // whoever began it handles the error
     return turn;
+  }
+
+  /** Shows what went wrong at its place, or at the bottom of the page if the dialog is closed. Throws other errors. */
+  fail(error: unknown, place: (text: string, error: PlantStoreError) => void): void {
+    if (!(error instanceof PlantStoreError)) throw error;
+    if (this.#dialog.open) place(error.detail, error);
+    else toast(`${error.title}. ${error.detail}`);
   }
 }

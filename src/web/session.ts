@@ -5,7 +5,7 @@
 import { PlantStoreError, type Token } from '../client/client.ts';
 import { serviceUrl, type Connection } from './connection.ts';
 import { byId, onPress, setFacts, setFault, setText, show } from './dom.ts';
-import { formatTime } from './format.ts';
+import { formatTime, rightsText } from './format.ts';
 import { deleteImports, ownerOf } from './import-journal.ts';
 import { recall, remember } from './remember.ts';
 import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
@@ -31,7 +31,7 @@ export class Session {
     onToken('sign-in', (token) => this.#open(token));
     onToken('renew', (token) => this.#continue(token));
     onPress('renew-later', () => byId('renew', HTMLDialogElement).close());
-    onPress('sign-out', () => this.#signOut());
+    onPress('sign-out', () => this.signOut());
     addEventListener('hashchange', () => void this.start());
     if (this.#signOn !== undefined) this.#offer(this.#signOn);
   }
@@ -142,7 +142,8 @@ export class Session {
     this.#renewed();
   }
 
-  async #signOut(): Promise<void> {
+  /** Leaves nothing of the user in this tab. */
+  async signOut(): Promise<void> {
     remember('sessionStorage', key, undefined);
     forgetSignOn();
     if (this.#info !== undefined) await deleteImports(ownerOf(this.#info));
@@ -216,12 +217,4 @@ function showIdentity({ user, store, role, scopes, expiresAt, id }: Token): void
     'Valid until': expiresAt === undefined ? 'It does not expire' : formatTime(new Date(expiresAt)),
     Token: id,
   });
-}
-
-function rightsText(scopes: Token['scopes']): string {
-  const canRead = scopes.includes('plants:read');
-  const rights = canRead ? ['Read'] : [];
-  if (scopes.includes('plants:write')) rights.push(canRead ? 'change' : 'Add');
-  if (scopes.includes('shares:write')) rights.push(rights.length > 0 ? 'share' : 'Share');
-  return rights.length === 1 ? `${rights[0]} only` : new Intl.ListFormat('en').format(rights);
 }

@@ -12,10 +12,9 @@ import { isProblem } from '../client/problem.ts';
 import { act } from './banner.ts';
 import { confirm } from './confirm.ts';
 import type { Connection } from './connection.ts';
-import { byId, element, onPress, openFromMenu, setFault, setText, show } from './dom.ts';
+import { byId, element, onPress, openFromMenu, setFault, setText, show, showText } from './dom.ts';
 import { Entry, entryButton, nameOf } from './entry.ts';
 import { Requests } from './requests.ts';
-import { toast } from './toast.ts';
 
 const accessTexts: Record<ShareAccess, string> = { read: 'can see', write: 'can see and delete' };
 
@@ -43,14 +42,14 @@ export class SharingDialog {
 
   /** `onReceivedEnd` is called when the user has ended a share that they received. */
   constructor(connection: Connection, onReceivedEnd: () => void) {
-    this.#requests = new Requests(connection);
+    this.#requests = new Requests(connection, this.#dialog);
     this.#onReceivedEnd = onReceivedEnd;
-    onPress('sharing-open', () => this.#open());
     onPress('sharing-close', () => this.#dialog.close());
     byId('sharing-form', HTMLFormElement).addEventListener('submit', (event) => {
       event.preventDefault();
       void this.#share();
     });
+    this.use(connection.info);
   }
 
   /** Shows the shares of the user of this token from now on. */
@@ -67,7 +66,8 @@ export class SharingDialog {
     setText('sharing-command', commandOf(token));
   }
 
-  async #open(): Promise<void> {
+  async open(): Promise<void> {
+    if (this.#dialog.open) return; // pressed twice while its file was loaded
     this.#clearMessages();
     this.#draw({ given: [], received: [] });
     openFromMenu(this.#dialog);
@@ -79,7 +79,7 @@ export class SharingDialog {
       if (load === this.#loads) this.#draw(shares);
     } catch (error) {
       this.#setHints('', '');
-      this.#fail(error, showFailure);
+      this.#requests.fail(error, showFailure);
     }
   }
 
@@ -99,7 +99,7 @@ export class SharingDialog {
       if (error instanceof RangeError) this.#userFault(error.message);
       else {
         const isName = error instanceof PlantStoreError && error.errors.length > 0;
-        this.#fail(error, isName ? (text) => this.#userFault(text) : showFailure);
+        this.#requests.fail(error, isName ? (text) => this.#userFault(text) : showFailure);
       }
     } finally {
       this.#submit.ariaBusy = null;
@@ -122,7 +122,7 @@ export class SharingDialog {
       }
     } catch (error) {
       select.value = given.access;
-      this.#fail(error, (text) => (entry.fault = text));
+      this.#requests.fail(error, (text) => (entry.fault = text));
     } finally {
       select.ariaBusy = null;
     }
@@ -149,7 +149,7 @@ export class SharingDialog {
       setText('sharing-done', `You and “${user}” share nothing now.`);
       if (isReceived) this.#onReceivedEnd();
     } catch (error) {
-      this.#fail(error, (text) => (entry.fault = text));
+      this.#requests.fail(error, (text) => (entry.fault = text));
     } finally {
       button.ariaBusy = null;
     }
@@ -240,18 +240,10 @@ export class SharingDialog {
     setText('sharing-done', '');
     show('sharing-failure', false);
   }
-
-  /** Shows what went wrong at its place, or at the bottom of the page if the dialog is closed. */
-  #fail(error: unknown, place: (text: string) => void): void {
-    if (!(error instanceof PlantStoreError)) throw error;
-    if (this.#dialog.open) place(error.detail);
-    else toast(`Sharing failed. ${error.detail}`);
-  }
 }
 
 function showFailure(text: string): void {
-  setText('sharing-failure', text);
-  show('sharing-failure');
+  showText('sharing-failure', text);
 }
 
 function chosen({ value }: HTMLSelectElement): ShareAccess {

@@ -122,3 +122,20 @@ it('sharing, with a fault and names of any length', { skip }, async (t) => {
   await page.getByText('This ends both directions.').waitFor();
   await assertAccessible(page, 'end of a share');
 });
+
+it('tokens, and a new one', { skip }, async (t) => {
+  const { page, app } = await openStore(t, browser(), { access: { scopes } });
+  const revoked = await app.token('alice');
+  await app.call('DELETE', '/token', { token: revoked });
+  await page.locator('#who').click();
+  await page.locator('#tokens-open').click();
+  await page.getByText('Expired and revoked').click();
+  await page.locator('#tokens-label').fill('x'.repeat(101));
+  await page.keyboard.press('Enter');
+  await page.locator('#tokens-label-fault').getByText('too long').waitFor();
+  await assertAccessible(page, 'tokens, with a fault');
+  await page.locator('#tokens-label').fill('W'.repeat(100));
+  await page.keyboard.press('Enter');
+  await page.getByText('it is not shown again').waitFor();
+  await assertAccessible(page, 'a new token');
+});
