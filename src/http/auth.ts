@@ -99,9 +99,8 @@ export class Authentication {
       return refuse('There are two Authorization headers; send one.');
     }
     const known = this.#knownTokens.get(authorization) ?? this.#signOn?.get(authorization);
-    if (known === undefined) this.#limits.assertFewFailures(request, reply);
     const grant = await (known === undefined
-      ? this.#lookUp(authorization, request, refuse)
+      ? this.#lookUp(authorization, request, reply, refuse)
       : this.#storage.identify(known));
     if (grant === undefined)
       return refuse('There is no such token. Check that it was created for this service.');
@@ -117,6 +116,7 @@ export class Authentication {
   async #lookUp(
     authorization: string,
     request: FastifyRequest,
+    reply: FastifyReply,
     refuse: (detail: string) => never,
   ): Promise<Grant | undefined> {
     const unknown = this.#unknownTokens.get(authorization);
@@ -124,6 +124,7 @@ export class Authentication {
     const address = this.#limits.addressOf(request.raw);
     const token = parseHeader(authorization, refuse);
     if (this.#signOn !== undefined && isJwt(token)) {
+      this.#limits.assertFewFailures(request, reply); // verifying it would cost much more than a lookup
       const verified = await this.#signOn
         .verify(authorization, token, address)
         .catch((error: unknown) => {

@@ -122,36 +122,25 @@ describe('the limit on the rate of requests', () => {
 describe('the limit on failed authentication', () => {
   const limits = { authFailures: perHour(3) };
 
-  it('refuses new tokens of an address that has failed too often, before any lookup', async (t) => {
-    let lookups = 0;
-    const app = await startApp(t, {
-      limits,
-      wrap: (storage) =>
-        override(storage, {
-          identify: (credential) => {
-            lookups++;
-            return storage.identify(credential);
-          },
-        }),
-    });
+  it('refuses bad tokens of an address that has failed too often, and accepts valid ones', async (t) => {
+    const app = await startApp(t, { limits });
     const { call, token } = app;
     const [known, fresh] = [await token('alice'), await token('bob')];
     assert.equal((await call('GET', '/plants', { token: known })).status, 200);
     for (let at = 0; at < 3; at++) {
       assert.equal((await call('GET', '/plants', { token: makeToken() })).status, 401);
     }
-    const lookupsBefore = lookups;
-    for (const bad of [makeToken(), fresh, 'no token']) {
+    for (const bad of [makeToken(), 'no token']) {
       const refused = await call('GET', '/plants', { token: bad });
       assertLimited(refused, /without a valid token are limited to 3\/h/);
       assert.equal(refused.headers.get('www-authenticate'), null);
       const policy = ['failed-authentication', { q: 3, w: 3_600 }];
       assert.deepEqual(itemOf(refused, 'ratelimit-policy'), policy);
     }
-    assert.equal(lookups, lookupsBefore);
     assert.equal((await call('GET', '/plants', { token: known })).status, 200, 'a known token');
     assert.equal((await call('GET', '/plants')).status, 401, 'no token');
-    assert.equal((await callFrom(app, '127.0.0.2', fresh)).status, 200, 'another address');
+    assert.equal((await call('GET', '/plants', { token: fresh })).status, 200, 'a new token');
+    assert.equal((await callFrom(app, '127.0.0.2', 'bad')).status, 401, 'another address');
   });
 
   it('counts every kind of failure, but no request without a token', async (t) => {
@@ -231,7 +220,7 @@ describe('the limit on requests in progress', () => {
     const connection = open(t, app);
     connection.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
     await identified.promise;
-    connection.socket.destroy();
+    connection.socket.resetAndDestroy(); // closing only one side would let the service respond
     await disconnected.promise;
     for (let at = 0; at < 3; at++) {
       assert.equal((await app.call('GET', '/plants', { token })).status, 200);
