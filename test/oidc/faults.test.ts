@@ -189,7 +189,7 @@ const faults: Record<
 };
 
 /** At most some services at a time, because each has threads and connections of its own. */
-const concurrency = 6;
+const concurrency = 3;
 
 describe('a provider', { concurrency }, () => {
   for (const [fault, respond] of Object.entries(faults)) {
