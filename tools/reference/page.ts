@@ -91,9 +91,9 @@ function groupHtml({ name, description, operations }: Group): Html {
   </section>`;
 }
 
-/** On a narrow screen, the style folds it. */
+/** On a narrow screen, the style folds it. On a wide one, it scrolls, and the keyboard must reach it to do that. */
 function contentsHtml(groups: Group[]): Html {
-  return html`<details class="contents">
+  return html`<details class="contents" tabindex="0">
     <summary>Contents</summary>
     <ul>
       <li><a href="#token">Get a token</a></li>
