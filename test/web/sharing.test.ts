@@ -31,10 +31,15 @@ it(
     await page.getByText('You share with nobody.').waitFor();
     await press(page, 'Enter');
     await page.locator('#sharing-user-fault').getByText('Enter the name of a user.').waitFor();
-    await page.keyboard.insertText('alice');
-    await press(page, 'Enter');
-    await page.getByText('You cannot share with yourself.').waitFor();
-    await press(page, 'Control+a');
+    for (const [name, fault] of [
+      ['..', 'No URL can contain the user name "..".'],
+      ['alice', 'You cannot share with yourself.'],
+    ] as const) {
+      await page.keyboard.insertText(name);
+      await press(page, 'Enter');
+      await page.getByText(fault).waitFor();
+      await press(page, 'Control+a');
+    }
     await page.keyboard.insertText(' bob ');
     await press(page, 'Enter');
     await page.getByText('“bob” can see all your plants.').waitFor();
@@ -141,6 +146,10 @@ it(
     const alice = await app.token('alice', { scopes });
     await app.call('PUT', '/shares/alice', { token: bob, json: { access: 'write' } });
     await app.call('PUT', '/shares/carol', { token: alice, json: { access: 'read' } });
+    await page.route('**/sharing-dialog.ts', (route) => route.abort(), { times: 1 });
+    await openSharing(page);
+    await toast(page, 'Its file could not be loaded. Reload the page.').waitFor();
+    await page.reload();
     await openSharing(page);
     await page.getByText('you can see and delete their plants').waitFor();
     await page.getByRole('listitem').getByText('carol').waitFor();
