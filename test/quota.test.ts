@@ -132,43 +132,64 @@ it('creates of several processes fill a quota exactly', async (t) => {
   assert.ok(others.has('id-taken'));
 });
 
-it('no create is refused while there is room, and none exceeds a quota', async (t) => {
-  const seed = Math.floor(Math.random() * 2 ** 31);
-  t.diagnostic(`seed ${seed}`);
-  const random = seededRandom(seed);
-  const below = (limit: number) => Math.floor(random() * limit);
-  const database = await testDatabase(t);
-  const perUser = 10;
-  const quotas = { perUser, perStore: 1_000 };
-  const storages = [await open(t, database, quotas), await open(t, database, quotas)];
-  const pick = () => storages[below(2)] as Storage;
-  const [alice, bob] = [await caller(pick(), 'alice'), await caller(pick(), 'bob')];
-  await pick().share(alice.store, { owner: 'alice', user: 'bob', access: 'write' }, 0);
-  const manager = await caller(pick(), 'manager', 'manager');
-  const helper = await caller(pick(), 'bob');
-  assert.deepEqual(helper.write, [alice.user, bob.user]);
+for (const scope of ['user', 'store'] as const) {
+  it(`no create is refused while a ${scope} has room, and none exceeds its quota`, async (t) => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    t.diagnostic(`seed ${seed}`);
+    const random = seededRandom(seed);
+    const below = (limit: number) => Math.floor(random() * limit);
+    const database = await testDatabase(t);
+    const quota = 10;
+    const quotas = scope === 'user' ? { perUser: quota } : { perStore: quota };
+    const storages = [await open(t, database, quotas), await open(t, database, quotas)];
+    const pick = () => storages[below(2)] as Storage;
+    const [alice, bob] = [await caller(pick(), 'alice'), await caller(pick(), 'bob')];
+    await pick().share(alice.store, { owner: 'alice', user: 'bob', access: 'write' }, 0);
+    const manager = await caller(pick(), 'manager', 'manager');
+    const helper = await caller(pick(), 'bob');
+    assert.deepEqual(helper.write, [alice.user, bob.user]);
+    // Those whose plants count, and one who can read exactly these.
+    const [owners, reader] = scope === 'user' ? [[alice], alice] : [[alice, bob, helper], manager];
+    const full = scope === 'user' ? userFull(quota) : storeFull(quota);
 
-  for (let round = 0; round < 60; round++) {
-    const before = await idsOf(pick(), alice);
-    const wanted = below(16);
-    const ended = before.filter(() => random() < 0.4);
-    const creates = Array.from({ length: wanted }, () => create(pick(), alice));
-    const others = Array.from({ length: below(4) }, () => create(pick(), bob));
-    const deletes = ended.map((id) => {
-      const by = [alice, helper, manager][below(3)] as Caller;
-      return pick().deletePlant(by, id);
-    });
-    const created = (await Promise.all(creates)).filter(isCreated).length;
-    assert.ok((await Promise.all(deletes)).every(Boolean));
-    await Promise.all(others);
-    const room = perUser - before.length;
-    const [least, most] = [Math.min(wanted, room), Math.min(wanted, room + ended.length)];
-    assert.ok(created >= least && created <= most, `${created} in ${least} to ${most}`);
-    assert.equal((await idsOf(pick(), alice)).length, before.length + created - ended.length);
-  }
-  const left = perUser - (await idsOf(pick(), alice)).length;
-  for (let at = 0; at < left; at++) assert.ok(isCreated(await create(pick(), alice)));
-  assert.equal(await create(pick(), alice), userFull(perUser));
+    for (let round = 0; round < 60; round++) {
+      const before = await idsOf(pick(), reader);
+      const wanted = below(16);
+      const ended = before.filter(() => random() < 0.4);
+      const owner = () => owners[below(owners.length)] as Caller;
+      const creates = Array.from({ length: wanted }, () => create(pick(), owner()));
+      const deletes = ended.map((id) => {
+        const by = [reader, scope === 'user' ? helper : manager, manager][below(3)] as Caller;
+        return pick().deletePlant(by, id);
+      });
+      const created = (await Promise.all(creates)).filter(isCreated).length;
+      assert.ok((await Promise.all(deletes)).every(Boolean));
+      if (scope === 'user') await create(pick(), bob);
+      const room = quota - before.length;
+      const [least, most] = [Math.min(wanted, room), Math.min(wanted, room + ended.length)];
+      assert.ok(created >= least && created <= most, `${created} in ${least} to ${most}`);
+      assert.equal((await idsOf(pick(), reader)).length, before.length + created - ended.length);
+    }
+    const left = quota - (await idsOf(pick(), reader)).length;
+    for (let at = 0; at < left; at++) assert.ok(isCreated(await create(pick(), alice)));
+    assert.equal(await create(pick(), alice), full);
+  });
+}
+
+it('a process without quotas does not disturb those with quotas', async (t) => {
+  const database = await testDatabase(t);
+  const [limited, free] = [await open(t, database, { perStore: 4 }), await open(t, database)];
+  const alice = await caller(free, 'alice');
+  assert.equal(await create(limited, alice), 1);
+  for (const id of [2, 3]) assert.equal(await create(free, alice), id);
+  assert.equal(await create(limited, alice), 4);
+  assert.equal(await create(limited, alice), storeFull(4));
+  assert.equal(await create(free, alice), 5);
+  assert.ok(await limited.deletePlant(alice, 1));
+  assert.equal(await create(limited, alice), storeFull(4));
+  assert.ok(await free.deletePlant(alice, 2));
+  assert.equal(await create(limited, alice), 6);
+  assert.equal(await create(limited, alice), storeFull(4));
 });
 
 it('a lower quota keeps all plants; it applies to plants that are older than it', async (t) => {

@@ -60,7 +60,9 @@ export class Group {
     this.numbers = [...changes.keys()];
     if (quotas !== undefined) {
       const creates = new Map([...changes].filter(isCreate));
-      if (creates.size > 0) this.#limited = new LimitedCreates(store, creates, quotas);
+      // The number of plants in the store is carried over by groups that only delete, too.
+      if (creates.size > 0 || quotas.perStore !== undefined)
+        this.#limited = new LimitedCreates(store, creates, quotas);
       changes = new Map([...changes].filter((change) => !isCreate(change)));
     }
     const all = [...changes.values()];
@@ -76,21 +78,20 @@ export class Group {
   }
 
   /**
-   * Takes one round trip, or two with quotas. Rejects with the error of the server. `attemptId` is stored with the version and must be
-   * unique: if it is found there, the group was committed.
+   * Takes one round trip, or two with quotas. Rejects with the error of the server. `attemptId` is stored with the version
+   * and must be unique: if it is found there, the group was committed.
    */
   async commit(connection: Connection, attemptId: string): Promise<void> {
     this.begun = undefined;
     this.isCommitSent = false;
-    const begun = [connection.command('BEGIN'), this.#begin(connection, attemptId)];
-    const changed = this.#parts.map((part) => part.send(connection, this.store));
-    if (this.#limited !== undefined) {
-      const lastId = await this.#count(this.#limited, connection, [...begun, ...changed]);
-      changed.push(this.#limited.send(connection, lastId));
-    }
+    const begun = connection.command('BEGIN');
+    const changed =
+      this.#limited === undefined
+        ? [this.#begin(connection, attemptId, this.#largestId), ...this.#sendParts(connection)]
+        : await this.#sendLimited(this.#limited, connection, attemptId, begun);
     this.isCommitSent = true;
     const committed = connection.command('COMMIT');
-    await settled([...begun, ...changed, committed]);
+    await settled([begun, ...changed, committed]);
     const tag = await committed;
     if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
   }
@@ -104,15 +105,29 @@ export class Group {
     if (this.#limited !== undefined) yield* this.#limited.outcomes();
   }
 
-  /** Waits for the statements that were sent, too. Returns the largest id of the store. */
-  async #count(
+  #sendParts(connection: Connection): Promise<void>[] {
+    return this.#parts.map((part) => part.send(connection, this.store));
+  }
+
+  /** Locks the store, counts its plants, and sends the creates that there is room for. */
+  async #sendLimited(
     limited: LimitedCreates,
     connection: Connection,
-    sent: readonly Promise<void | string>[],
-  ): Promise<number> {
+    attemptId: string,
+    begun: Promise<string>,
+  ): Promise<Promise<void>[]> {
     try {
-      await settled([...sent, limited.count(connection)]);
-      return this.begun?.lastId ?? Number.NaN;
+      const locked = connection.query(groupSql.lastGroup, [this.store, 0]);
+      const changed = this.#sendParts(connection);
+      await settled([begun, locked, ...changed, limited.countOwners(connection)]);
+      const [[lastId, version, lastWriter] = noStore(this.store)] = await locked;
+      this.begun = { lastId, version: version + 1 };
+      const before = plantsIn(lastWriter);
+      const deleted = this.#parts.reduce((sum, part) => sum + part.changedCount, 0);
+      await limited.countStore(connection, before === undefined ? undefined : before - deleted);
+      const largestId = limited.decide(Math.min(lastId, maxId));
+      const writer = writerOf(attemptId, limited.storePlants);
+      return [this.#begin(connection, writer, largestId), limited.send(connection)];
     } catch (error) {
       // Not awaited: what is sent next on the connection runs after it.
       connection.command('ROLLBACK').catch(() => {});
@@ -120,13 +135,38 @@ export class Group {
     }
   }
 
-  async #begin(connection: Connection, attemptId: string): Promise<void> {
-    const values = [this.store, this.#largestId, this.assignedCount, attemptId];
-    const [row] = await connection.query(groupSql.begin, values);
-    if (row === undefined) throw defect(new Error(`there is no store ${this.store}`));
-    const [lastId, version] = row;
+  async #begin(connection: Connection, writer: string, largestId: number): Promise<void> {
+    const values = [this.store, largestId, this.assignedCount, writer];
+    const [[lastId, version] = noStore(this.store)] = await connection.query(
+      groupSql.begin,
+      values,
+    );
     this.begun = { lastId, version };
   }
+}
+
+function noStore(store: number): never {
+  throw defect(new Error(`there is no store ${store}`));
+}
+
+/**
+ * What a group stores as its writer. With a quota of the store, that includes how many plants the store then has, so that
+ * the next group need not count them. A group without that quota leaves it out.
+ */
+function writerOf(attemptId: string, plants: number | undefined): string {
+  return plants === undefined ? attemptId : `${attemptId}${plantsMark}${plants}`;
+}
+
+const plantsMark = ' plants=';
+
+function plantsIn(writer: string): number | undefined {
+  const [, plants] = writer.split(plantsMark);
+  return plants === undefined ? undefined : Number(plants);
+}
+
+/** Whether the writer in the row of the store is this attempt. */
+export function isWriter(writer: string, attemptId: string): boolean {
+  return writer.split(plantsMark)[0] === attemptId;
 }
 
 function isCreate(change: [number, Change]): change is [number, ChangeOf<'create'>] {
@@ -143,6 +183,11 @@ class Part<K extends ChangeKind> {
   constructor(statement: ChangeStatement<K>, changes: readonly GroupedChange<K>[]) {
     this.#statement = statement;
     this.#changes = changes;
+  }
+
+  /** How many plants the server has changed; 0 before its response. */
+  get changedCount(): number {
+    return this.#changed?.size ?? 0;
   }
 
   async send(connection: Connection, store: number): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The creates of a group with quotas. The group has locked the row of the store. Then this counts plants in a round
- * trip of its own, and creates only those that there is room for. Without quotas, nothing of this runs (decision 35).
+ * The creates of a group with quotas. The group locks the row of the store and counts plants in a round trip of its own.
+ * Then it creates the plants that there is room for. Without quotas, nothing of this runs (decision 36).
  */
 import type { ChangeOf } from '../changes.ts';
 import { maxId } from '../ids.ts';
@@ -11,8 +11,7 @@ import { prepared, type Connection } from './connection.ts';
 import { settled } from './pool.ts';
 
 export const limitSql = {
-  // Counting stops at the quota.
-  usersPlants: prepared<readonly [owner: number, plants: number]>(
+  userPlants: prepared<readonly [owner: number, plants: number]>(
     'count_plants_of_users',
     `
       SELECT owners.owner, counted.plants
@@ -36,12 +35,6 @@ export const limitSql = {
       SELECT id FROM plant_store.plants
       WHERE store = $1 AND id = ANY ($2::bigint[])`,
   ),
-  raiseLastId: prepared(
-    'raise_last_id',
-    `
-      UPDATE plant_store.stores SET last_id = greatest(last_id, $2)
-      WHERE store = $1`,
-  ),
 };
 
 type Create = ChangeOf<'create'>;
@@ -53,7 +46,7 @@ export class LimitedCreates {
   /** By sequence number, in the order of arrival. */
   readonly #creates: ReadonlyMap<number, Create>;
   readonly #quotas: Quotas;
-  readonly #plantsOf = new Map<number, number>();
+  readonly #userPlants = new Map<number, number>();
   #storePlants = 0;
   #takenIds = new Set<number>();
   /** The id of each create, or why it is refused. */
@@ -67,42 +60,56 @@ export class LimitedCreates {
     this.#quotas = quotas;
   }
 
+  /** The plants of the store after this group; undefined if they are not known exactly. */
+  get storePlants(): number | undefined {
+    const { perStore } = this.#quotas;
+    return perStore === undefined || this.#storePlants > perStore ? undefined : this.#storePlants;
+  }
+
   /** Call it after the store was locked and the deletes were sent. */
-  async count(connection: Connection): Promise<void> {
-    const { perUser, perStore } = this.#quotas;
+  async countOwners(connection: Connection): Promise<void> {
+    const { perUser } = this.#quotas;
     const creates = [...this.#creates.values()];
     const owners = [...new Set(creates.map(([, , owner]) => owner))];
     const ids = creates.flatMap(([, , , id]) => id ?? []);
-    const { usersPlants, storePlants, takenIds } = limitSql;
-    const [ofUsers, [[ofStore] = [0]], taken] = await settled([
-      perUser === undefined ? none : connection.query(usersPlants, [this.#store, owners, perUser]),
-      perStore === undefined ? none : connection.query(storePlants, [this.#store, perStore]),
+    const { userPlants, takenIds } = limitSql;
+    const [counts, taken] = await settled([
+      perUser === undefined || owners.length === 0
+        ? none
+        : connection.query(userPlants, [this.#store, owners, perUser]),
       ids.length === 0 ? none : connection.query(takenIds, [this.#store, ids]),
     ]);
-    for (const [owner, plants] of ofUsers) this.#plantsOf.set(owner, plants);
-    this.#storePlants = ofStore;
+    for (const [owner, plants] of counts) this.#userPlants.set(owner, plants);
     this.#takenIds = new Set(taken.map(([id]) => id));
   }
 
-  /** Creates the plants that there is room for. Assigned ids are above `lastId`. */
-  async send(connection: Connection, lastId: number): Promise<void> {
-    this.#created = undefined;
-    const admitted: Create[] = [];
+  /** `known` is how many plants the store has; undefined if they must be counted. */
+  async countStore(connection: Connection, known: number | undefined): Promise<void> {
+    const { perStore } = this.#quotas;
+    if (perStore === undefined) return;
+    this.#storePlants = known ?? (await this.#countStore(connection, perStore + 1));
+  }
+
+  /** Decides which plants there is room for. Assigned ids are above `lastId`. Returns the largest id afterwards. */
+  decide(lastId: number): number {
     for (const [number, create] of this.#creates) {
       const decision = this.#decide(create, lastId);
       this.#decisions.set(number, decision);
-      if (typeof decision !== 'number') continue;
-      lastId = Math.max(lastId, decision);
-      const [kind, store, owner, , name, tag] = create;
-      admitted.push([kind, store, owner, decision, name, tag]);
+      if (typeof decision === 'number') lastId = Math.max(lastId, decision);
     }
-    if (admitted.length === 0) return;
+    return lastId;
+  }
+
+  async send(connection: Connection): Promise<void> {
+    this.#created = undefined;
     const { statement, values } = changeStatements.create;
-    const changes = admitted.map((change, number) => ({ number, change, idsAfter: 0 }));
-    const [rows] = await settled([
-      connection.query(statement, values(this.#store, changes)),
-      connection.query(limitSql.raiseLastId, [this.#store, lastId]),
-    ]);
+    const changes = [...this.#creates].flatMap(([number, [kind, store, owner, , name, tag]]) => {
+      const id = this.#decisions.get(number);
+      if (typeof id !== 'number') return [];
+      return { number, change: [kind, store, owner, id, name, tag] as const, idsAfter: 0 };
+    });
+    if (changes.length === 0) return;
+    const rows = await connection.query(statement, values(this.#store, changes));
     this.#created = new Set(rows.map(([id]) => id));
   }
 
@@ -114,18 +121,23 @@ export class LimitedCreates {
     }
   }
 
+  async #countStore(connection: Connection, limit: number): Promise<number> {
+    const [[plants] = [0]] = await connection.query(limitSql.storePlants, [this.#store, limit]);
+    return plants;
+  }
+
   /** Counts the plant if there is room for it. */
   #decide([, , owner, requestedId]: Create, lastId: number): number | Problem {
     const id = requestedId ?? lastId + 1;
     if (id > maxId) return idsExhausted();
     if (this.#takenIds.has(id)) return idTaken(id);
-    const plants = this.#plantsOf.get(owner) ?? 0;
+    const plants = this.#userPlants.get(owner) ?? 0;
     const problem = quotaProblem(this.#quotas, (scope) =>
       scope === 'user' ? plants : this.#storePlants,
     );
     if (problem !== undefined) return problem;
     this.#takenIds.add(id);
-    this.#plantsOf.set(owner, plants + 1);
+    this.#userPlants.set(owner, plants + 1);
     this.#storePlants++;
     return id;
   }

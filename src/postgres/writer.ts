@@ -9,7 +9,7 @@ import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { isConnectionLost, isRetryable, problemOf, TimeoutError } from './errors.ts';
-import { Group, groupSql } from './group.ts';
+import { Group, groupSql, isWriter } from './group.ts';
 import { jitter, type Pool } from './pool.ts';
 import type { Freshness } from './freshness.ts';
 
@@ -146,8 +146,8 @@ export class Writer {
           connection.query(groupSql.lastGroup, [group.store, group.assignedCount]),
         );
         if (row === undefined) continue;
-        const [lastId, version, lastAttemptId] = row;
-        if (lastAttemptId === attemptId) {
+        const [lastId, version, writer] = row;
+        if (isWriter(writer, attemptId)) {
           group.begun = { lastId, version };
           return true;
         }

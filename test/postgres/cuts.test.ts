@@ -18,6 +18,10 @@ it('PostgreSQL: every response is correct while the network cuts connections', a
   await survivesCuts(t, 60);
 });
 
+it('PostgreSQL: quotas stay exact while the network cuts connections', async (t) => {
+  await survivesCuts(t, 60, { perUser: 1_000_000, perStore: 1_000_000 });
+});
+
 it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async (t) => {
   const { url, proxy, direct } = await databaseBehindProxy(t);
   const app = await startApp(t, { open: async () => new PostgresStorage(direct) });
