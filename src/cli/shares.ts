@@ -4,8 +4,10 @@ import type { Share } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
 import { openStorage } from './database.ts';
 import { printResult } from './output.ts';
+import { allPages, pageRows } from './pages.ts';
 import { program } from './program.ts';
 import { formatTable } from './token.ts';
+import { noUser } from './users.ts';
 
 interface ShareOptions {
   database: string;
@@ -58,17 +60,10 @@ async function sharesOf(storage: Storage, storeName: string, user: string): Prom
   return [...given, ...received];
 }
 
-const pageShares = 1_000;
-
 async function allShares(storage: Storage, storeName: string): Promise<Share[]> {
   const { store } = await storage.findNames({ store: storeName, user: '' });
   if (store === undefined) throw noStore(storeName);
-  const all: Share[] = [];
-  for (;;) {
-    const page = await storage.listShares(store, all.at(-1), pageShares);
-    all.push(...page);
-    if (page.length < pageShares) return all;
-  }
+  return allPages((last) => storage.listShares(store, last, pageRows));
 }
 
 /** Throws Refusal if there is no such user. */
@@ -79,11 +74,7 @@ export async function findUser(
 ): Promise<{ store: number; role: Role }> {
   const { store, role } = await storage.findNames({ store: storeName, user });
   if (store === undefined) throw noStore(storeName);
-  if (role === undefined) {
-    throw new Refusal(
-      `Store ${storeName} has no user ${user}. "${program} user list" shows every user.`,
-    );
-  }
+  if (role === undefined) throw noUser(storeName, user);
   return { store, role };
 }
 

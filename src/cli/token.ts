@@ -6,6 +6,7 @@ import type { Storage } from '../storage.ts';
 import { confirm } from './confirm.ts';
 import { displayName, isFile, openExisting, openStorage } from './database.ts';
 import { printResult } from './output.ts';
+import { allPages, pageRows } from './pages.ts';
 import { program } from './program.ts';
 import { formatTimestamp } from '../timestamp.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
@@ -99,7 +100,6 @@ export async function addToken(
   return { token, id: tokenId(hash), expiresAtMs };
 }
 
-const pageTokens = 1_000;
 const header = [
   'ID',
   'STORE',
@@ -128,12 +128,7 @@ export async function allTokens(
   storage: Storage,
   of: Pick<TokenQuery, 'store' | 'user'>,
 ): Promise<TokenRecord[]> {
-  const all: TokenRecord[] = [];
-  for (;;) {
-    const page = await storage.listTokens({ ...of, after: all.at(-1)?.id, limit: pageTokens });
-    all.push(...page);
-    if (page.length < pageTokens) return all;
-  }
+  return allPages((last) => storage.listTokens({ ...of, after: last?.id, limit: pageRows }));
 }
 
 export async function revokeToken(

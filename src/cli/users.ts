@@ -2,10 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Identity } from '../access.ts';
 import { Refusal, UsageError } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
-import type { NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
+import type { StoreRecord, UserRecord } from '../user-storage.ts';
 import { confirm } from './confirm.ts';
 import { openStorage } from './database.ts';
 import { printResult } from './output.ts';
+import { allPages, pageRows } from './pages.ts';
 import { program } from './program.ts';
 import { formatTable } from './token.ts';
 
@@ -13,8 +14,6 @@ interface ListOptions {
   database: string;
   json?: true | undefined;
 }
-
-const pageNames = 500;
 
 export async function listStores(options: ListOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
@@ -34,8 +33,9 @@ export async function listUsers(
       : [options.store];
   const users: UserRecord[] = [];
   for (const store of stores) {
-    const list = (query: NameQuery) => storage.listUsers(store, query);
-    users.push(...(await allPages(list, ({ user }) => user)));
+    const list = (last: UserRecord | undefined) =>
+      storage.listUsers(store, { after: last?.user, limit: pageRows });
+    users.push(...(await allPages(list)));
   }
   const rows = users.map(({ store, user, role, activeTokens }) => {
     return [store, user, role, String(activeTokens)];
@@ -44,24 +44,7 @@ export async function listUsers(
 }
 
 function allStores(storage: Storage): Promise<StoreRecord[]> {
-  return allPages(
-    (query) => storage.listStores(query),
-    ({ store }) => store,
-  );
-}
-
-async function allPages<T>(
-  list: (query: NameQuery) => Promise<T[]>,
-  nameOf: (one: T) => string,
-): Promise<T[]> {
-  const all: T[] = [];
-  for (let after: string | undefined; ;) {
-    const page = await list({ after, limit: pageNames });
-    all.push(...page);
-    const last = page.at(-1);
-    if (last === undefined || page.length < pageNames) return all;
-    after = nameOf(last);
-  }
+  return allPages((last) => storage.listStores({ after: last?.store, limit: pageRows }));
 }
 
 interface RemoveOptions {
@@ -140,7 +123,7 @@ async function findHeir(storage: Storage, store: string, name: string): Promise<
   return heir;
 }
 
-function noUser(store: string, user: string): Refusal {
+export function noUser(store: string, user: string): Refusal {
   return new Refusal(
     `Store ${store} has no user ${user}. "${program} user list" shows every user.`,
   );
