@@ -14,7 +14,8 @@ import {
 import { tooManyTokens } from '../problem.ts';
 import { prepared } from './connection.ts';
 import type { BoundStatement, Pool } from './pool.ts';
-import { changeGrantsVersion, tokenSql } from './tokens.ts';
+import { changeGrantsVersion } from './grants.ts';
+import { tokenSql } from './tokens.ts';
 
 type StateRow = readonly [expiresAt: number | null, revokedAt: number | null];
 

@@ -6,8 +6,9 @@ import { maxOwnersInReach, type ShareAccess } from '../access.ts';
 import { defect, tooManyShares } from '../problem.ts';
 import { maxGivenShares, type Share, type ShareEnds, type SharesOfUser } from '../share-storage.ts';
 import { prepared } from './connection.ts';
+import { changeGrantsVersion } from './grants.ts';
+import type { Names } from './names.ts';
 import type { Pool } from './pool.ts';
-import { changeGrantsVersion, tokenSql } from './tokens.ts';
 
 type CountRow = readonly [count: number, isShared: boolean | null];
 
@@ -67,18 +68,20 @@ export const shareSql = {
 
 export class Shares {
   readonly #pool: Pool;
+  readonly #names: Names;
 
-  constructor(pool: Pool) {
+  constructor(pool: Pool, names: Names) {
     this.#pool = pool;
+    this.#names = names;
   }
 
   async set(store: number, { owner, user, access }: Share, sinceMs: number): Promise<boolean> {
-    const ownerNumber = await this.#numberOf(store, owner);
-    if (ownerNumber === undefined) throw defect(new Error(`no user is called ${owner}`));
+    const found = await this.#names.findUser(store, owner);
+    if (found === undefined) throw defect(new Error(`no user is called ${owner}`));
     const [, counted = []] = await this.#pool.transactOnce([
       changeGrantsVersion(store),
-      [shareSql.count, [store, ownerNumber, user]],
-      [shareSql.set, [store, ownerNumber, user, access, sinceMs]],
+      [shareSql.count, [store, found.user, user]],
+      [shareSql.set, [store, found.user, user, access, sinceMs]],
     ]);
     const [count, isShared] = counted[0] as CountRow; // an aggregate always returns a row
     if (isShared !== true && count >= maxGivenShares) throw tooManyShares();
@@ -86,10 +89,10 @@ export class Shares {
   }
 
   async end(store: number, ends: readonly ShareEnds[]): Promise<boolean> {
-    const numbers = await Promise.all(ends.map(({ owner }) => this.#numberOf(store, owner)));
+    const owners = await Promise.all(ends.map(({ owner }) => this.#names.findUser(store, owner)));
     const statements = ends.flatMap(({ user }, at) => {
-      const owner = numbers[at];
-      return owner === undefined ? [] : [[shareSql.end, [store, owner, user]] as const];
+      const owner = owners[at];
+      return owner === undefined ? [] : [[shareSql.end, [store, owner.user, user]] as const];
     });
     if (statements.length === 0) return false;
     const change = [changeGrantsVersion(store), ...statements];
@@ -98,7 +101,7 @@ export class Shares {
   }
 
   async of(store: number, user: string): Promise<SharesOfUser> {
-    const owner = (await this.#numberOf(store, user)) ?? 0;
+    const owner = (await this.#names.findUser(store, user))?.user ?? 0;
     const [given, received] = await Promise.all([
       this.#pool.read(shareSql.given, [store, owner]),
       this.#pool.read(shareSql.received, [store, user]),
@@ -110,18 +113,13 @@ export class Shares {
   }
 
   async list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
-    const owner = after === undefined ? 0 : await this.#numberOf(store, after.owner);
+    const owner = after && (await this.#names.findUser(store, after.owner));
     const rows = await this.#pool.read(shareSql.list, [
       store,
-      owner ?? 0,
+      owner?.user ?? 0,
       after?.user ?? '',
       limit,
     ]);
     return rows.map(([name, user, access]) => ({ owner: name, user, access }));
-  }
-
-  async #numberOf(store: number, name: string): Promise<number | undefined> {
-    const [row] = await this.#pool.read(tokenSql.findUser, [store, name]);
-    return row?.[0];
   }
 }

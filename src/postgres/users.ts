@@ -7,8 +7,9 @@ import { maxId } from '../ids.ts';
 import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
 import { prepared } from './connection.ts';
 import type { Freshness } from './freshness.ts';
+import { changeGrantsVersion, type Grants } from './grants.ts';
+import type { Names } from './names.ts';
 import type { Pool } from './pool.ts';
-import { changeGrantsVersion, tokenSql, type Tokens } from './tokens.ts';
 
 export const userSql = {
   listStores: prepared<readonly [name: string, store: number]>(
@@ -96,12 +97,14 @@ export const userSql = {
 export class Users {
   readonly #pool: Pool;
   readonly #freshness: Freshness;
-  readonly #tokens: Tokens;
+  readonly #names: Names;
+  readonly #grants: Grants;
 
-  constructor(pool: Pool, freshness: Freshness, tokens: Tokens) {
+  constructor(pool: Pool, freshness: Freshness, names: Names, grants: Grants) {
     this.#pool = pool;
     this.#freshness = freshness;
-    this.#tokens = tokens;
+    this.#names = names;
+    this.#grants = grants;
   }
 
   async listStores({ after = '', limit }: NameQuery): Promise<StoreRecord[]> {
@@ -116,26 +119,24 @@ export class Users {
   }
 
   async listUsers(store: string, { after = '', limit }: NameQuery): Promise<UserRecord[]> {
-    const [found] = await this.#pool.read(tokenSql.findStore, [store]);
+    const found = await this.#names.findStore(store);
     if (found === undefined) return [];
-    const users = await this.#pool.read(userSql.listUsers, [...found, after, limit]);
+    const users = await this.#pool.read(userSql.listUsers, [found, after, limit]);
     const nowMs = Date.now();
     return Promise.all(
       users.map(async ([id, user, role]) => {
-        const [row] = await this.#pool.read(userSql.countTokens, [...found, id, nowMs]);
+        const [row] = await this.#pool.read(userSql.countTokens, [found, id, nowMs]);
         return { store, user, role, activeTokens: row?.[0] ?? 0 };
       }),
     );
   }
 
   async find(storeName: string, userName: string): Promise<FoundUser | undefined> {
-    const [found] = await this.#pool.read(tokenSql.findStore, [storeName]);
-    if (found === undefined) return undefined;
-    const [store] = found;
-    const [row] = await this.#pool.read(tokenSql.findUser, [store, userName]);
-    if (row === undefined) return undefined;
-    const [user, , isRemoved] = row;
-    return { store, user, isRemoved };
+    const store = await this.#names.findStore(storeName);
+    if (store === undefined) return undefined;
+    const named = await this.#names.findUser(store, userName);
+    if (named === undefined) return undefined;
+    return { store, user: named.user, isRemoved: named.isRemoved };
   }
 
   async countPlants({ store, user }: Identity, limit: number): Promise<number> {
@@ -143,16 +144,17 @@ export class Users {
     return row?.[0] ?? 0;
   }
 
-  async endAccess({ store, user }: Identity, revokedAtMs: number, limit: number): Promise<number> {
+  async endAccess(identity: Identity, revokedAtMs: number, limit: number): Promise<number> {
+    const { store, user } = identity;
     const revoke = [userSql.revokeTokens, [store, user, revokedAtMs]] as const;
-    await this.#tokens.changeGrants(store, [revoke], async () => {
+    await this.#grants.change(store, [revoke], async () => {
       return (await this.#pool.read(userSql.isAnyActive, [store, user])).length === 0;
     });
-    const [described] = await this.#pool.read(tokenSql.describeUser, [store, user]);
+    const described = await this.#names.describe(identity);
     const [, given = [], received = []] = await this.#pool.transact([
       changeGrantsVersion(store),
       [userSql.endGiven, [store, user]],
-      [userSql.endReceived, [store, described?.[1], limit]],
+      [userSql.endReceived, [store, described?.user, limit]],
     ]);
     return given.length + received.length;
   }

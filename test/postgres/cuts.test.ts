@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { it } from 'node:test';
+import { defaultScopes } from '../../src/access.ts';
 import type { Problem } from '../../src/problem.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { hashToken, tokenId } from '../../src/token.ts';
@@ -102,5 +104,21 @@ it('PostgreSQL: the next token completes a store of which only the name was stor
   await query(database.url, "INSERT INTO plant_store.store_names VALUES ('main', 42)");
   const token = await addToken(storage, 'alice');
   const grant = await storage.identify({ tokenHash: hashToken(token) });
+  assert.equal(grant?.caller.store, 42);
+});
+
+it('PostgreSQL: the next sign-on completes a store of which only the name was stored', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await using storage = await database.open();
+  await query(database.url, "INSERT INTO plant_store.store_names VALUES ('main', 42)");
+  const claims = {
+    storeName: 'main',
+    userName: 'alice',
+    role: undefined,
+    scopes: defaultScopes,
+    issuedAtMs: Date.now(),
+    expiresAtMs: Date.now() + 60_000,
+  };
+  const grant = await storage.identify({ tokenHash: randomBytes(32), claims });
   assert.equal(grant?.caller.store, 42);
 });

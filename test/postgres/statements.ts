@@ -13,19 +13,13 @@ import {
 } from '../../src/postgres/plants.ts';
 import { ownTokenSql } from '../../src/postgres/own-tokens.ts';
 import { shareSql } from '../../src/postgres/shares.ts';
+import { grantSql } from '../../src/postgres/grants.ts';
+import { nameSql } from '../../src/postgres/names.ts';
 import { tokenSql } from '../../src/postgres/tokens.ts';
 import { userSql } from '../../src/postgres/users.ts';
 import { refreshSql } from '../../src/postgres/freshness.ts';
 
-const {
-  findToken,
-  describeUser,
-  listAll: _all,
-  listStore: _store,
-  listUser,
-  receivedShares,
-  ...others
-} = tokenSql;
+const { listAll: _all, listStore: _store, listUser, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;
 
 /** All that requests send. */
@@ -41,9 +35,8 @@ export const ofRequests: readonly Statement[] = [
   ...Object.values(groupSql),
   ...Object.values(limitSql),
   ...Object.values(changeStatements).map(({ statement }) => statement),
-  findToken,
-  describeUser,
-  receivedShares,
+  ...Object.values(grantSql),
+  ...Object.values(nameSql),
   listUser,
   ...Object.values(ownTokenSql),
   ...Object.values(shareSql),
@@ -51,6 +44,6 @@ export const ofRequests: readonly Statement[] = [
 
 /** What commands send about one token, user or store. */
 export const ofCommands: readonly Statement[] = [
-  ...Object.values(others),
+  ...Object.values(ofTokens),
   ...Object.values(ofUsers),
 ];

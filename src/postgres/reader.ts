@@ -1,0 +1,101 @@
+/**
+ * Finds and lists plants in PostgreSQL.
+ */
+import { reaches, soleOwner, type ReadAccess } from '../access.ts';
+import { maxId } from '../ids.ts';
+import { firstPageKey, listKind, pageOf } from '../lists.ts';
+import type { PlantPage, PlantQuery } from '../plant-storage.ts';
+import type { Plant } from '../plant.ts';
+import { Probe } from '../probe.ts';
+import { scan, stepOf, type ScanStep } from '../scan.ts';
+import type { Freshness } from './freshness.ts';
+import {
+  findSql,
+  listSql,
+  listValues,
+  maxMergedPlants,
+  mergeSql,
+  ownedSql,
+  scanStepEndSql,
+  scanStepSql,
+} from './plants.ts';
+import type { Pool } from './pool.ts';
+
+/** Runs a read with a time limit, when the schema can be used. */
+type Read = <T>(read: () => Promise<T>) => Promise<T>;
+
+export class Reader {
+  readonly #pool: Pool;
+  readonly #freshness: Freshness;
+  readonly #read: Read;
+
+  constructor(pool: Pool, freshness: Freshness, read: Read) {
+    this.#pool = pool;
+    this.#freshness = freshness;
+    this.#read = read;
+  }
+
+  async find({ store, read }: ReadAccess, id: number): Promise<Plant | undefined> {
+    return this.#read(async () => {
+      const [row] = await this.#pool.read(findSql, [store, id]);
+      if (row === undefined) return undefined;
+      const [name, tag, owner] = row;
+      return reaches(read, owner) ? { id, name, tag } : undefined;
+    });
+  }
+
+  async list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
+    const kind = listKind(caller.read, query);
+    if (kind === 'scan') {
+      return scan(query, (range) =>
+        this.#read(() => this.#scanStep(caller, { ...query, ...range })),
+      );
+    }
+    const key = firstPageKey(caller, query);
+    const { store } = caller;
+    const cached = key === undefined ? undefined : this.#freshness.getPage(store, key);
+    if (cached !== undefined) return cached;
+    return this.#read(async () => {
+      const version = this.#freshness.getVersion(store); // before the page is read
+      const page =
+        kind === 'owners'
+          ? await this.#listOwners(caller, query)
+          : pageOf(await this.#pool.read(listSql[kind], listValues(kind, caller, query)), query);
+      if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
+      return page;
+    });
+  }
+
+  async #listOwners({ store, read }: ReadAccess, query: PlantQuery): Promise<PlantPage> {
+    const { upTo = maxId } = query;
+    // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
+    let plantsEach = 8 + Math.ceil((2 * Math.min(query.limit, maxMergedPlants)) / read.length);
+    return scan(query, async ({ after, limit }) => {
+      const step = { ...query, limit };
+      const probe = new Probe(read, { after, limit });
+      while (probe.limit > 0 && probe.after !== undefined)
+        probe.add(await this.#pool.read(ownedSql, [store, probe.after, upTo, probe.limit]));
+      const wanted = Math.min(probe.missing, maxMergedPlants);
+      if (wanted === 0) return stepOf(probe.found, step, undefined);
+      const values = [store, probe.after, upTo, wanted, read, Math.min(plantsEach, wanted)];
+      const rows = await this.#pool.read(mergeSql, values);
+      const completeTo = rows[0]?.[3] ?? upTo;
+      const merged = rows.filter(([id]) => id <= completeTo);
+      if (merged.length < wanted / 2) plantsEach *= 2;
+      const isEnd = merged.length < wanted && completeTo === upTo;
+      const mergedTo = isEnd ? undefined : merged.at(-1)?.[0];
+      return stepOf([...probe.found, ...merged], step, mergedTo);
+    });
+  }
+
+  async #scanStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
+    const { after, upTo = maxId, limit, tag } = query;
+    const owner = soleOwner(read);
+    const kind = owner === undefined ? 'owners' : 'owner';
+    const owners = owner ?? read;
+    const [end] = await this.#pool.read(scanStepEndSql[kind], [store, owners, after, upTo]);
+    const scannedTo = end?.[0] ?? undefined;
+    const range = [store, after, scannedTo ?? upTo, limit, owners, tag];
+    return stepOf(await this.#pool.read(scanStepSql[kind], range), query, scannedTo);
+  }
+}
