@@ -36,7 +36,7 @@ export function storeFlag(description: string) {
   return flag('--store <name>', description).argParser(parserOf(Name));
 }
 
-export function jsonFlag(description: string) {
+export function jsonFlag(description = 'print the result as one line of JSON') {
   return new Option('--json', description);
 }
 

@@ -8,7 +8,6 @@ import { Name } from '../plant.ts';
 import { databaseFlag, examples, jsonFlag, parseInteger, parserOf, storeFlag } from './options.ts';
 
 const inStore = () => storeFlag('store of the users').default('main');
-const asJson = () => jsonFlag('print the result as one line of JSON');
 
 export function addShareCommands(plantStore: Command): void {
   plantStore
@@ -23,7 +22,7 @@ export function addShareCommands(plantStore: Command): void {
     .addArgument(new Argument('<access>', 'write includes read').choices(shareAccesses))
     .addOption(databaseFlag())
     .addOption(inStore())
-    .addOption(asJson())
+    .addOption(jsonFlag())
     .addHelpText('after', examples(['plant-store share alice bob read']))
     .action(async (owner, user, access, options) =>
       (await import('./shares.ts')).share(owner, user, access, options),
@@ -36,7 +35,7 @@ export function addShareCommands(plantStore: Command): void {
     .addArgument(userArgument())
     .addOption(databaseFlag())
     .addOption(inStore())
-    .addOption(asJson())
+    .addOption(jsonFlag())
     .addHelpText('after', examples(['plant-store unshare alice bob']))
     .action(async (owner, user, options) =>
       (await import('./shares.ts')).unshare(owner, user, options),
@@ -48,7 +47,7 @@ export function addShareCommands(plantStore: Command): void {
     .addArgument(new Argument('[user]', 'one of the users').argParser(parserOf(Name)))
     .addOption(databaseFlag())
     .addOption(inStore())
-    .addOption(asJson())
+    .addOption(jsonFlag())
     .addHelpText('after', examples(['plant-store shares', 'plant-store shares alice --json']))
     .action(async (user, options) => (await import('./shares.ts')).listShares(user, options));
 
@@ -61,7 +60,7 @@ export function addShareCommands(plantStore: Command): void {
     )
     .addOption(databaseFlag())
     .addOption(inStore())
-    .addOption(asJson())
+    .addOption(jsonFlag())
     .addHelpText('after', examples(['plant-store access bob 42']))
     .action(async (user, id, options) =>
       (await import('./access.ts')).explainAccess(user, id, options),

@@ -5,8 +5,6 @@ import { Argument, Option, type Command } from '@commander-js/extra-typings';
 import { Name } from '../plant.ts';
 import { databaseFlag, examples, flag, jsonFlag, parserOf, storeFlag } from './options.ts';
 
-const asJson = () => jsonFlag('print the result as one line of JSON');
-
 export function addUserCommands(plantStore: Command): void {
   const user = plantStore
     .command('user')
@@ -18,7 +16,7 @@ export function addUserCommands(plantStore: Command): void {
     .description('list users with their roles and the number of their active tokens')
     .addOption(databaseFlag())
     .addOption(storeFlag('list only the users of this store'))
-    .addOption(asJson())
+    .addOption(jsonFlag())
     .addHelpText('after', examples(['plant-store user list --store north']))
     .action(async (options) => (await import('./users.ts')).listUsers(options));
 
@@ -32,7 +30,7 @@ export function addUserCommands(plantStore: Command): void {
       flag('--plants-to <user>', 'user of the store who gets the plants').argParser(parserOf(Name)),
     )
     .addOption(new Option('--yes', 'remove the user without asking').default(false))
-    .addOption(asJson())
+    .addOption(jsonFlag())
     .addHelpText(
       'after',
       examples([
@@ -49,7 +47,7 @@ export function addUserCommands(plantStore: Command): void {
     .command('list')
     .description('list stores with the number of their users and their largest id')
     .addOption(databaseFlag())
-    .addOption(asJson())
+    .addOption(jsonFlag())
     .addHelpText('after', examples(['plant-store store list --json']))
     .action(async (options) => (await import('./users.ts')).listStores(options));
 }

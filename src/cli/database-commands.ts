@@ -1,0 +1,61 @@
+import { Argument, Option, type Command } from '@commander-js/extra-typings';
+import { databaseFlag, examples, flag, jsonFlag, parseDatabaseUrl } from './options.ts';
+
+export function addDatabaseCommands(plantStore: Command): void {
+  plantStore
+    .command('migrate')
+    .description('create a database or upgrade its schema (serve also does this)')
+    .addOption(databaseFlag())
+    .addOption(jsonFlag())
+    .addHelpText(
+      'after',
+      examples([
+        'plant-store migrate',
+        'plant-store migrate --database postgres://plants@db.example/plants',
+      ]),
+    )
+    .action(async (options) => (await import('./migrate.ts')).migrate(options));
+
+  plantStore
+    .command('backup')
+    .description('back up an SQLite database, even while it is in use, and verify the copy')
+    .addArgument(new Argument('<file>', 'path of the backup; must not exist'))
+    .addOption(databaseFlag())
+    .addOption(jsonFlag())
+    .addHelpText('after', examples(['plant-store backup plants.backup']))
+    .action(async (file, options) => (await import('./backup.ts')).backup(file, options));
+
+  plantStore
+    .command('restore')
+    .description('replace an SQLite database with a backup; stop the service first')
+    .addArgument(new Argument('<file>', 'path of the backup'))
+    .addOption(databaseFlag())
+    .addOption(jsonFlag())
+    .addHelpText(
+      'after',
+      examples(['plant-store restore plants.backup --database sqlite:plants.db']),
+    )
+    .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
+
+  plantStore
+    .command('copy')
+    .description('copy a database to another, empty one, and compare the two')
+    .addOption(
+      flag('--from <url>', 'database to copy').argParser(parseDatabaseUrl).makeOptionMandatory(),
+    )
+    .addOption(
+      flag('--to <url>', 'empty database to copy it to')
+        .argParser(parseDatabaseUrl)
+        .makeOptionMandatory(),
+    )
+    .addOption(new Option('--resume', 'resume an interrupted copy').default(false))
+    .addOption(jsonFlag())
+    .addHelpText(
+      'after',
+      examples([
+        'plant-store copy --from sqlite:plant-store.db --to postgres://plants@db.example/plants',
+        'plant-store copy --from sqlite:plant-store.db --to sqlite:other.db --resume',
+      ]),
+    )
+    .action(async (options) => (await import('./copy.ts')).copy(options));
+}
