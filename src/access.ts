@@ -86,11 +86,18 @@ export interface Grant {
   readonly tokenHash: Uint8Array;
   /** False for a JWT: the storage has its user, but not the token. */
   readonly isStored: boolean;
+  /** What limits on requests count together: a token and all that were created with it, or all JWTs of a user. */
+  readonly family: string;
   readonly storeName: string;
   readonly userName: string;
   readonly role: Role;
   readonly expiresAtMs: number | undefined;
   readonly revokedAtMs: number | undefined;
+}
+
+/** The family of all JWTs of a user. Unlike the id of a token, it has a space. */
+export function familyOfUser({ store, user }: Identity): string {
+  return `${store} ${user}`;
 }
 
 export type GrantState = 'active' | 'expired' | 'revoked';

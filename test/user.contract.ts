@@ -18,13 +18,16 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const alice = await user(storage, 'alice', { role: 'manager', store: 'north' });
       const hash = randomBytes(tokenHashBytes);
       const token = { hash, scopes: ['plants:read'], label: 'phone', ...times(20) } as const;
-      assert.equal(await storage.createOwnToken(await alice(), token), true);
+      const creator = await alice();
+      assert.equal(creator.family, creator.tokenId);
+      assert.equal(await storage.createOwnToken(creator, token), true);
       const grant = await other.identify({ tokenHash: hash });
       assert.partialDeepStrictEqual(grant, {
         tokenId: tokenId(hash),
         storeName: 'north',
         userName: 'alice',
         role: 'manager',
+        family: creator.tokenId,
         expiresAtMs: 20,
       });
       assert.deepEqual([...(grant?.caller.scopes ?? [])], ['plants:read']);

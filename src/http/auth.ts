@@ -107,7 +107,7 @@ export class Authentication {
     const nowMs = Date.now();
     const state = stateOf(grant, nowMs);
     if (state !== 'active') return refuse(`The token is ${state}; get a new one.`);
-    const admitted = this.#limits.admit(grant.tokenId, reply);
+    const admitted = this.#limits.admit(grant, reply);
     if (admitted !== undefined) await admitted;
     this.#uses.note(grant, nowMs);
     return grant;

@@ -1,5 +1,5 @@
 /**
- * Limits the requests of each token, and the failed authentications of each address. The fields of
+ * Limits the requests of each family of tokens, and the failed authentications of each address. The fields of
  * draft-ietf-httpapi-ratelimit-headers describe the limit in a response.
  *
  * A limit that is off costs nothing, and requests with known tokens never reach the limit of failures.
@@ -7,6 +7,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import type { Grant } from '../access.ts';
+import { Cache } from '../cache.ts';
 import { Problem } from '../problem.ts';
 import {
   formatRate,
@@ -18,8 +20,13 @@ import {
 import { TrustedProxies } from './client-address.ts';
 import { clientAt } from './lookups.ts';
 
+/** How often the log names the same client. */
+const reportEveryMs = 60_000;
+/** Maximum number of clients that the log has named. */
+const maxReported = 1_000;
+
 export interface Limits {
-  /** The rate of requests with one token. */
+  /** The rate of requests with one token, and those created with it. */
   requests?: { rate: Rate; limiter: RateLimiter } | undefined;
   /** The rate of failed authentications from one address. */
   authFailures?: Rate | undefined;
@@ -37,6 +44,8 @@ export class RequestLimits {
   readonly #proxies: TrustedProxies | undefined;
   readonly #log: Logger;
   #hasWarnedOfProxy = false;
+  /** By family. */
+  readonly #reported = new Cache<{ untilMs: number }>(maxReported);
 
   constructor(limits: Limits, log: Logger) {
     const { requests, authFailures, trustedProxies = [] } = limits;
@@ -64,13 +73,24 @@ export class RequestLimits {
    * Admits a request with a valid token, or throws `rate-limited`. Returns a promise only if the limit is counted
    * elsewhere.
    */
-  admit(tokenId: string, reply: FastifyReply): Promise<void> | undefined {
-    if (this.#maxInProgress < Infinity) this.#enter(tokenId, reply);
+  admit(grant: Grant, reply: FastifyReply): Promise<void> | undefined {
+    if (this.#maxInProgress < Infinity) this.#enter(grant, reply);
     if (this.#requests === undefined) return undefined;
     const { limiter, policy } = this.#requests;
-    const state = limiter.take(tokenId);
-    if (!(state instanceof Promise)) return admitIf(state, policy, reply);
-    return state.then((counted) => admitIf(counted, policy, reply));
+    const state = limiter.take(grant.family);
+    if (!(state instanceof Promise)) return this.#admitIf(state, policy, grant, reply);
+    return state.then((counted) => this.#admitIf(counted, policy, grant, reply));
+  }
+
+  #admitIf(state: BucketState, policy: Policy, grant: Grant, reply: FastifyReply): undefined {
+    setFields(reply, policy, state);
+    if (state.isAllowed) return;
+    this.#report(grant, `more than ${policy.rate}`);
+    throw rateLimited(
+      reply,
+      secondsUntilNext(state),
+      `Requests with this token are limited to ${policy.rate}.`,
+    );
   }
 
   /** Throws `rate-limited` if too many authentications from this address have failed. */
@@ -111,18 +131,31 @@ export class RequestLimits {
     );
   }
 
-  #enter(tokenId: string, reply: FastifyReply): void {
-    const inProgress = this.#inProgress.get(tokenId) ?? 0;
-    if (inProgress >= this.#maxInProgress) throw tooManyInProgress(reply, this.#maxInProgress);
+  #enter(grant: Grant, reply: FastifyReply): void {
+    const { family } = grant;
+    const inProgress = this.#inProgress.get(family) ?? 0;
+    if (inProgress >= this.#maxInProgress) {
+      this.#report(grant, `more than ${this.#maxInProgress} in progress`);
+      throw tooManyInProgress(reply, this.#maxInProgress);
+    }
     if (reply.raw.destroyed) return; // the client has disconnected, so no `close` would follow
-    this.#inProgress.set(tokenId, inProgress + 1);
-    reply.raw.on('close', () => this.#leave(tokenId));
+    this.#inProgress.set(family, inProgress + 1);
+    reply.raw.on('close', () => this.#leave(family));
   }
 
-  #leave(tokenId: string): void {
-    const left = (this.#inProgress.get(tokenId) ?? 0) - 1;
-    if (left > 0) this.#inProgress.set(tokenId, left);
-    else this.#inProgress.delete(tokenId);
+  #leave(family: string): void {
+    const left = (this.#inProgress.get(family) ?? 0) - 1;
+    if (left > 0) this.#inProgress.set(family, left);
+    else this.#inProgress.delete(family);
+  }
+
+  /** Logs which client is refused, so that the operator finds it. */
+  #report({ family, tokenId, storeName, userName }: Grant, limit: string): void {
+    const nowMs = performance.now();
+    if (nowMs < (this.#reported.get(family)?.untilMs ?? 0)) return;
+    this.#reported.set(family, { untilMs: nowMs + reportEveryMs });
+    const client = { token: tokenId, store: storeName, user: userName };
+    this.#log.warn({ ...client, limit }, 'requests are refused');
   }
 }
 
@@ -137,16 +170,6 @@ interface Policy {
 function policyOf(name: string, rate: Rate): Policy {
   const { requests, windowSeconds } = rate;
   return { name, rate: formatRate(rate), field: `"${name}";q=${requests};w=${windowSeconds}` };
-}
-
-function admitIf(state: BucketState, policy: Policy, reply: FastifyReply): undefined {
-  setFields(reply, policy, state);
-  if (state.isAllowed) return;
-  throw rateLimited(
-    reply,
-    secondsUntilNext(state),
-    `Requests with this token are limited to ${policy.rate}.`,
-  );
 }
 
 function tooManyInProgress(reply: FastifyReply, max: number): Problem {

@@ -34,6 +34,7 @@ export const columns: Record<Table, readonly Column[]> = {
     ['expires_at', 'bigint'],
     ['revoked_at', 'bigint'],
     ['last_used_at', 'bigint'],
+    ['family', 'text'],
   ],
   plants: [
     ['store', 'bigint'],

@@ -4,6 +4,7 @@
 import { randomInt } from 'node:crypto';
 import {
   callerOf,
+  familyOfUser,
   maxOwnersInReach,
   parseScopes,
   type Claims,
@@ -27,13 +28,14 @@ type TokenRow = readonly [
   scopes: string,
   expiresAt: number | null,
   revokedAt: number | null,
+  family: string | null,
 ];
 
 export const grantSql = {
   findToken: prepared<TokenRow>(
     'find_token',
     `
-      SELECT store, user_id, scopes, expires_at, revoked_at
+      SELECT store, user_id, scopes, expires_at, revoked_at, family
       FROM plant_store.tokens WHERE hash = $1`,
   ),
   receivedShares: prepared<ReceivedShare>(
@@ -60,13 +62,20 @@ export const grantSql = {
 };
 
 /** What a token grants its user. Without a role, the one of the user counts. */
-interface Terms extends Pick<Grant, 'isStored' | 'expiresAtMs' | 'revokedAtMs'> {
+interface Terms extends Pick<Grant, 'isStored' | 'family' | 'expiresAtMs' | 'revokedAtMs'> {
   scopes: readonly Scope[];
   role: Role | undefined;
 }
 
-function termsOf({ scopes, role, expiresAtMs }: Claims): Terms {
-  return { isStored: false, scopes, role, expiresAtMs, revokedAtMs: undefined };
+function termsOf({ scopes, role, expiresAtMs }: Claims, user: Identity): Terms {
+  return {
+    isStored: false,
+    family: familyOfUser(user),
+    scopes,
+    role,
+    expiresAtMs,
+    revokedAtMs: undefined,
+  };
 }
 
 export function changeGrantsVersion(store: number): BoundStatement {
@@ -105,7 +114,7 @@ export class Grants {
     // Read the token again after the versions, so that it is at least as new as they are.
     const versions = await this.#freshness.refresh(store);
     const [terms, described, received] = await Promise.all([
-      claims === undefined ? this.#findTerms(bytes) : termsOf(claims),
+      claims === undefined ? this.#findTerms(bytes) : termsOf(claims, found),
       this.#names.describe(found),
       this.#pool.read(grantSql.receivedShares, [store, user]),
     ]);
@@ -115,13 +124,14 @@ export class Grants {
       await this.#pool.transact([changeGrantsVersion(store), reviveUser(found, 'member')]);
       return this.identify({ tokenHash, claims });
     }
-    const { isStored, scopes, role = described.role, expiresAtMs } = terms;
+    const { isStored, family, scopes, role = described.role, expiresAtMs } = terms;
     const revokedAtMs = terms.revokedAtMs ?? removedAtMs;
     const grant = {
       caller: callerOf({ store, user }, role, scopes, received),
       tokenId: tokenId(tokenHash),
       tokenHash,
       isStored,
+      family,
       storeName: described.store,
       userName: described.user,
       role,
@@ -140,9 +150,10 @@ export class Grants {
   async #findTerms(hash: Buffer): Promise<Terms | undefined> {
     const [row] = await this.#pool.read(grantSql.findToken, [hash]);
     if (row === undefined) return undefined;
-    const [, , scopes, expiresAt, revokedAt] = row;
+    const [, , scopes, expiresAt, revokedAt, family] = row;
     return {
       isStored: true,
+      family: family ?? tokenId(hash),
       scopes: parseScopes(scopes),
       role: undefined,
       expiresAtMs: expiresAt ?? undefined,

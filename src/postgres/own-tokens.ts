@@ -52,11 +52,11 @@ export class OwnTokens {
   }
 
   /** Returns false if the token of the grant is not active. */
-  async create({ tokenHash: by, caller }: Grant, token: OwnToken): Promise<boolean> {
+  async create({ tokenHash: by, caller, family }: Grant, token: OwnToken): Promise<boolean> {
     const { store, user } = caller;
     const { scopes, label, createdAtMs, expiresAtMs } = token;
     const hash = Buffer.from(token.hash);
-    const columns = [formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
+    const columns = [family, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
     const add: BoundStatement = [tokenSql.addToken, [hash, store, user, ...columns]];
     let isRefused = false;
     let isFull = false;

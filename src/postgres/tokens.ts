@@ -28,8 +28,9 @@ export const tokenSql = {
   addToken: prepared(
     'add_token',
     `
-      INSERT INTO plant_store.tokens (hash, store, user_id, scopes, label, created_at, expires_at)
-      VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
+      INSERT INTO plant_store.tokens
+        (hash, store, user_id, family, scopes, label, created_at, expires_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
   ),
   setRole: prepared(
     'set_role',
@@ -90,6 +91,7 @@ export class Tokens {
       Buffer.from(hash),
       owner.store,
       owner.user,
+      null,
       formatScopes(scopes),
       label,
       createdAtMs,

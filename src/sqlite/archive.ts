@@ -19,6 +19,7 @@ export const columns: Record<Table, readonly string[]> = {
     'expires_at',
     'revoked_at',
     'last_used_at',
+    'family',
   ],
   plants: ['store', 'id', 'owner', 'tag', 'name'],
   shares: ['store', 'owner', 'user_name', 'access', 'since'],

@@ -3,7 +3,7 @@
  * transactions.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { formatScopes, type Identity } from '../access.ts';
+import { formatScopes, type Grant, type Identity } from '../access.ts';
 import type { TokenUse } from '../identity-storage.ts';
 import {
   isActive,
@@ -24,12 +24,15 @@ export const ownTokenSql = {
     WHERE store = ? AND user = ? ORDER BY hash LIMIT ${maxCountedTokens}`,
   delete: 'DELETE FROM tokens WHERE hash = ?',
   add: `
-    INSERT INTO tokens (hash, store, user, scopes, label, created_at, expires_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    INSERT INTO tokens (hash, store, user, family, scopes, label, created_at, expires_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   recordUse: `
     UPDATE tokens SET last_used_at = ?2
     WHERE hash = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)`,
 };
+
+/** What is needed of the grant with which a token is created. */
+export type Creator = Identity & Pick<Grant, 'tokenHash' | 'family'>;
 
 export class OwnTokens {
   readonly #find: Statement<[expiresAt: number | null, revokedAt: number | null]>;
@@ -46,15 +49,15 @@ export class OwnTokens {
     this.#recordUse = prepare(database, ownTokenSql.recordUse);
   }
 
-  /** Returns false if the token with the hash `by` is not active. */
-  create(by: Uint8Array, { store, user }: Identity, token: OwnToken): boolean {
+  /** Returns false if the token of the grant is not active. */
+  create({ tokenHash: by, family, store, user }: Creator, token: OwnToken): boolean {
     const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
     const found = this.#find.get(by);
     if (found === undefined || !isActive(...found, createdAtMs)) return false;
     const ended = tokensToDelete(this.#count.all(store, user), createdAtMs);
     if (ended === undefined) throw tooManyTokens();
     for (const each of ended) this.#delete.run(each);
-    const columns = [formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
+    const columns = [family, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
     this.#add.run(hash, store, user, ...columns);
     return true;
   }

@@ -140,9 +140,9 @@ export class SqliteStorage implements Storage {
     return this.#read(({ tokens }) => tokens.list(query));
   }
 
-  async createOwnToken({ tokenHash, caller }: Grant, token: OwnToken): Promise<boolean> {
+  async createOwnToken({ tokenHash, family, caller }: Grant, token: OwnToken): Promise<boolean> {
     const { store, user } = caller;
-    return this.#write(['createOwnToken', tokenHash, { store, user }, token]);
+    return this.#write(['createOwnToken', { tokenHash, family, store, user }, token]);
   }
 
   async revokeToken(

@@ -4,6 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import {
   callerOf,
+  familyOfUser,
   parseScopes,
   formatScopes,
   type Claims,
@@ -26,7 +27,7 @@ const selectRecords = `
 export const tokenSql = {
   findGrant: `
     SELECT tokens.store, tokens.user, stores.name, users.name, users.role, tokens.scopes,
-           tokens.expires_at, tokens.revoked_at
+           tokens.expires_at, tokens.revoked_at, tokens.family
     FROM tokens JOIN stores USING (store) JOIN users USING (store, user) WHERE tokens.hash = ?`,
   findUser: `
     SELECT users.store, users.user, users.role, users.removed_at
@@ -136,9 +137,10 @@ export class Tokens {
   #findTokenGrant(hash: Uint8Array): Grant | undefined {
     const row = this.#findGrant.get(hash);
     if (row === undefined) return undefined;
-    const [store, user, storeName, userName, role, scopes, expiresAt, revokedAt] = row;
+    const [store, user, storeName, userName, role, scopes, expiresAt, revokedAt, family] = row;
     const terms = {
       isStored: true,
+      family: family ?? tokenId(hash),
       scopes: parseScopes(scopes),
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
@@ -153,7 +155,13 @@ export class Tokens {
     const [store, user, storedRole, removedAtMs] = row;
     if (removedAtMs !== null && removedAtMs < issuedAtMs) return undefined;
     const role = claims.role ?? storedRole;
-    const terms = { isStored: false, scopes, expiresAtMs, revokedAtMs: removedAtMs ?? undefined };
+    const terms = {
+      isStored: false,
+      family: familyOfUser({ store, user }),
+      scopes,
+      expiresAtMs,
+      revokedAtMs: removedAtMs ?? undefined,
+    };
     return this.#grantOf(hash, { store, user, storeName, userName, role, ...terms });
   }
 
@@ -207,6 +215,7 @@ type GrantRow = [
   scopes: string,
   expiresAt: number | null,
   revokedAt: number | null,
+  family: string | null,
 ];
 
 type UserRow = [store: number, user: number, role: Role, removedAt: number | null];

@@ -11,12 +11,13 @@ import type { Quotas } from '../quota.ts';
 import type { Tables } from './connection.ts';
 import type { Share, ShareEnds } from '../share-storage.ts';
 import type { FileId } from './open-file.ts';
+import type { Creator } from './own-tokens.ts';
 
 export type Write =
   | Change
   | readonly ['createToken', token: NewToken]
   | readonly ['createUser', store: string, user: string, issuedAtMs: number]
-  | readonly ['createOwnToken', by: Uint8Array, user: Identity, token: OwnToken]
+  | readonly ['createOwnToken', by: Creator, token: OwnToken]
   | readonly ['revokeToken', id: string, revokedAtMs: number, owner: Identity | undefined]
   | readonly ['recordUses', uses: readonly TokenUse[]]
   | readonly ['endAccess', user: Identity, revokedAtMs: number, limit: number]
@@ -95,7 +96,7 @@ export function apply(tables: Tables, write: Write): WriteResults[WriteKind] {
     case 'revokeToken':
       return tokens.revoke(write[1], write[2], write[3]);
     case 'createOwnToken':
-      return ownTokens.create(write[1], write[2], write[3]);
+      return ownTokens.create(write[1], write[2]);
     case 'recordUses':
       return ownTokens.recordUses(write[1]);
     case 'endAccess':

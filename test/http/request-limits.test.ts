@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
+import { pino } from 'pino';
 import { text } from 'node:stream/consumers';
 import { parseList, type BareItem } from 'structured-headers';
 import { maxBuckets, parseRate, TokenBuckets, type Rate } from '../../src/rate-limit.ts';
@@ -61,6 +62,36 @@ describe('the limit on the rate of requests', () => {
     assert.equal(refused.headers.get('retry-after'), String(next));
     assert.equal((await call('GET', '/plants', { token: bob })).status, 200);
     assert.equal((await call('GET', '/livez')).status, 200);
+  });
+
+  it('counts the tokens that were created with another one together with it', async (t) => {
+    const { call, token } = await startApp(t, { limits: limitedTo(perHour(4)) });
+    let current = await token('alice');
+    for (let created = 0; created < 2; created++) {
+      const { json } = await call('POST', '/tokens', { token: current });
+      await call('DELETE', '/token', { token: current });
+      ({ token: current } = json as { token: string });
+    }
+    assertLimited(await call('GET', '/plants', { token: current }), /limited to 4\/h/);
+    const another = await token('alice');
+    assert.equal((await call('GET', '/plants', { token: another })).status, 200);
+  });
+
+  it('logs once a minute whose requests are refused', async (t) => {
+    const entries: Record<string, unknown>[] = [];
+    const log = pino({ base: null }, { write: (line) => void entries.push(JSON.parse(line)) });
+    const { call, token } = await startApp(t, { log, limits: limitedTo(perHour(1)) });
+    const [alice, bob] = [await token('alice', { store: 'north' }), await token('bob')];
+    for (let sent = 0; sent < 3; sent++) await call('GET', '/plants', { token: alice });
+    for (let sent = 0; sent < 3; sent++) await call('GET', '/plants', { token: bob });
+    const named = { msg: 'requests are refused', level: 40, limit: 'more than 1/h' };
+    assert.deepEqual(
+      entries.map(({ time: _time, ...entry }) => entry),
+      [
+        { ...named, token: tokenId(hashToken(alice)), store: 'north', user: 'alice' },
+        { ...named, token: tokenId(hashToken(bob)), store: 'main', user: 'bob' },
+      ],
+    );
   });
 
   it('allows another request after Retry-After', async (t) => {

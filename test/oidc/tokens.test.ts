@@ -6,7 +6,7 @@ import { describe, type TestContext } from 'node:test';
 import { scopes } from '../../src/access.ts';
 import type { OidcOptions } from '../../src/oidc/options.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
-import { startApp } from '../support/app.ts';
+import { limitedTo, startApp } from '../support/app.ts';
 import { audience, makeKey, startProvider } from '../support/provider.ts';
 import { it } from '../support/storages.ts';
 import { until } from '../support/until.ts';
@@ -60,6 +60,19 @@ describe('a token of the provider', () => {
     assert.equal(await role(), 'member');
     await token('alice', { role: 'manager' });
     assert.equal(await role(), 'manager');
+  });
+
+  it('has one limit with all others of its user, apart from our own tokens', async (t) => {
+    const provider = await startProvider(t);
+    const verifier = new Verifier(provider.options({}));
+    const limits = limitedTo({ requests: 2, windowSeconds: 3_600 });
+    const { call, token } = await startApp(t, { verifier, limits });
+    const status = async (one: string) => (await call('GET', '/plants', { token: one })).status;
+    const statuses = [];
+    for (let sent = 0; sent < 3; sent++) statuses.push(await status(await provider.sign()));
+    assert.deepEqual(statuses, [200, 200, 429]);
+    assert.equal(await status(await provider.sign({ sub: 'bob' })), 200);
+    assert.equal(await status(await token('alice')), 200);
   });
 
   it('gets the plants that others share with its user, from before the first sign-on', async (t) => {

@@ -8,6 +8,9 @@ WHEN new.role <> old.role OR new.removed_at IS NOT old.removed_at BEGIN
   UPDATE grant_changes SET count = count + 1;
 END;
 
+-- The id of the token that an operator created, from which this one descends. NULL for that one itself.
+ALTER TABLE tokens ADD COLUMN family TEXT;
+
 -- Written once a minute. It makes no cached grant stale, so the trigger ignores it.
 ALTER TABLE tokens ADD COLUMN last_used_at INTEGER;
 
