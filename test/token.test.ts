@@ -3,7 +3,14 @@ import { createHash } from 'node:crypto';
 import { it } from 'node:test';
 import { crc32 } from 'node:zlib';
 import * as fc from 'fast-check';
-import { hashToken, isToken, makeToken, tokenHashBytes, tokenId } from '../src/token.ts';
+import {
+  hashToken,
+  isToken,
+  makeToken,
+  redactTokens,
+  tokenHashBytes,
+  tokenId,
+} from '../src/token.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const character = fc.constantFrom(...alphabet.split(''));
@@ -98,4 +105,17 @@ it('the hash is SHA-256 of the text, and the id its first 8 bytes', () => {
       assert.equal(tokenId(hashToken(token)), hex.slice(0, 16));
     }),
   );
+});
+
+it('removes tokens and JWTs from a text, in linear time', () => {
+  const jwt = 'eyJhbGciOiJub25l.eyJzdWIiOiJh.c2ln';
+  assert.equal(redactTokens(`"${makeToken()}" and ${jwt}`), '"plant_..." and eyJ...');
+  assert.equal(redactTokens(`xeyJ_${jwt}?x.${jwt}.y`), 'xeyJ...?x.eyJ....y');
+  assert.equal(redactTokens('eyJhbGci.eyJzdWIi'), 'eyJhbGci.eyJzdWIi');
+  // In quadratic time, these take minutes.
+  for (const text of ['eyJ'.repeat(200_000), 'plant_'.repeat(100_000)]) {
+    const startedMs = performance.now();
+    for (const end of ['', '.', '.eyJ']) assert.equal(redactTokens(text + end), text + end);
+    assert.ok(performance.now() - startedMs < 5_000);
+  }
 });
