@@ -14,6 +14,7 @@ import { isTemporary, pauseMs } from '../client/retry.ts';
 import { hideBanner, setCountdown, showBanner } from './banner.ts';
 import { byId } from './dom.ts';
 import { announce } from './toast.ts';
+import { isOfService } from './token.ts';
 
 const timeoutMs = 15_000;
 /** The longest pause between two attempts, unless the service asks for a longer one. */
@@ -72,6 +73,11 @@ export class Connection {
   get info(): Token {
     if (this.#info === undefined) throw new Error('use() comes first');
     return this.#info;
+  }
+
+  /** The service refuses this with the tokens of an identity provider. */
+  get canCreateTokens(): boolean {
+    return isOfService(this.#token);
   }
 
   /** What a token grants. Throws a PlantStoreError if it does not work. */

@@ -10,7 +10,7 @@ import { deleteImports, ownerOf } from './import-journal.ts';
 import { recall, remember } from './remember.ts';
 import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
 import { toast } from './toast.ts';
-import { findToken, Malformed } from './token.ts';
+import { findToken, isOfService, Malformed } from './token.ts';
 
 /** Other services can have another path of the same origin. */
 const key = `plant-store.token ${serviceUrl.pathname}`;
@@ -135,7 +135,7 @@ export class Session {
     this.#info = info;
     this.#connection.use(token, info);
     remember('sessionStorage', key, token);
-    if (token.startsWith('plant_')) forgetSignOn(); // the user has changed to a token of the service
+    if (isOfService(token)) forgetSignOn(); // the user has changed to a token of the service
     showIdentity(info);
     // A link can come while the page asks for another token.
     byId('renew', HTMLDialogElement).close();

@@ -23,6 +23,11 @@ export function findToken(text: string): string {
   return token;
 }
 
+/** Whether the service has created this token, and not an identity provider. */
+export function isOfService(token: string): boolean {
+  return token.startsWith('plant_');
+}
+
 /** What is wrong with a pasted token, for the person who pasted it. */
 export class Malformed extends Error {
   override readonly name = 'Malformed';

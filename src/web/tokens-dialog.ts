@@ -84,6 +84,7 @@ export class TokensDialog {
     this.#draw([]);
     setText('tokens-hint', 'Loading …');
     this.#drawLifetimes();
+    this.#drawForm(); // the page can have another token of the same user
     openFromMenu(this.#dialog);
     await this.#load();
   }
@@ -224,12 +225,20 @@ export class TokensDialog {
     this.#expiry.value = days.some((each) => String(each) === chosen) ? chosen : '';
   }
 
-  /** While there is a secret to save, it replaces the form. */
   #showSecret(token: string): void {
     setText('tokens-secret', token);
     setText('tokens-copied', '');
-    show('tokens-new', token !== '');
-    show('tokens-form', token === '');
+    this.#drawForm();
+  }
+
+  /** While there is a secret to save, it replaces the form. */
+  #drawForm(): void {
+    const { canCreateTokens } = this.#connection;
+    const hasSecret = byId('tokens-secret', HTMLElement).textContent !== '';
+    show('tokens-new', hasSecret);
+    show('tokens-form', !hasSecret && canCreateTokens);
+    show('tokens-lead', canCreateTokens);
+    show('tokens-refused', !canCreateTokens);
   }
 
   /** Shows each fault at its field, and moves to the first one. */

@@ -128,6 +128,32 @@ it('an expired token is replaced without the person', { skip }, async (t) => {
   assert.deepEqual(ourErrors(), []);
 });
 
+it('a person who signed in is not offered to create a token', { skip }, async (t) => {
+  const { app, page, ourErrors } = await start(t);
+  const ours = await app.token('alice', { scopes });
+  await page.locator('#sign-in-start').click();
+  await signInAtProvider(page, 'alice');
+  const openTokens = async () => {
+    await page.locator('#who').click();
+    await page.locator('#tokens-open').click();
+  };
+  await openTokens();
+  await page.getByText('You cannot create tokens, because you signed in with an').waitFor();
+  assert.equal(await page.locator('#tokens-form').isVisible(), false);
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', { name: 'Revoke' }).click();
+  await page.locator('#confirm').getByRole('button', { name: 'Cancel' }).click();
+  await page.locator('#tokens-close').click();
+
+  await page.evaluate(`location.hash = 'token=${ours}'`); // another token of the same user
+  await page.waitForURL(`${app.address}/`);
+  await until('it is used', async () => (await tokenOf(page)) === ours);
+  await openTokens();
+  await page.locator('#tokens-label').waitFor();
+  assert.equal(await page.locator('#tokens-refused').isVisible(), false);
+  assert.deepEqual(ourErrors(), []);
+});
+
 it('a person signs in again if no other token can be had', { skip }, async (t) => {
   const { provider, app, page } = await start(t, { lifetimeSeconds: 3 });
   await page.locator('#sign-in-start').click();
