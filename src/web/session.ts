@@ -144,6 +144,8 @@ export class Session {
 
   /** Leaves nothing of the user in this tab. */
   async signOut(): Promise<void> {
+    this.#checks++; // a token that is being checked is not used any more
+    this.#signOn?.end();
     remember('sessionStorage', key, undefined);
     forgetSignOn();
     if (this.#info !== undefined) await deleteImports(ownerOf(this.#info));

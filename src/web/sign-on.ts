@@ -33,6 +33,7 @@ export class SignOnFailed extends Error {
 
 export class SignOn {
   readonly #settings: Settings;
+  readonly #end = new AbortController();
   /** The name of the provider for people. */
   readonly host: string;
 
@@ -113,6 +114,11 @@ export class SignOn {
     }
   }
 
+  /** Call it at sign-out: a token that was requested before must not arrive after it. */
+  end(): void {
+    this.#end.abort();
+  }
+
   async #request(parameters: Record<string, string>): Promise<Record<string, unknown>> {
     const endpoint = await this.#endpoint('token_endpoint');
     const body = new URLSearchParams({ ...parameters, client_id: this.#settings.clientId });
@@ -131,7 +137,7 @@ export class SignOn {
   }
 
   async #fetchJson(url: string | URL, init: RequestInit = {}): Promise<Record<string, unknown>> {
-    const signal = AbortSignal.timeout(timeoutMs);
+    const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), this.#end.signal]);
     const response = await fetch(url, { ...init, signal, credentials: 'omit' }).catch(() => {
       throw new SignOnFailed(`${this.host} does not respond, or does not accept this page.`);
     });

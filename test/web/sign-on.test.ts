@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions, Page, Request } from 'playwright-core';
 import { scopes } from '../../src/access.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { violations } from '../support/accessibility.ts';
@@ -152,6 +152,44 @@ it('a person who signed in is not offered to create a token', { skip }, async (t
   await page.locator('#tokens-label').waitFor();
   assert.equal(await page.locator('#tokens-refused').isVisible(), false);
   assert.deepEqual(ourErrors(), []);
+});
+
+it('a person who has signed out gets no token that was requested before', { skip }, async (t) => {
+  const { provider, app, page } = await start(t, { lifetimeSeconds: 3 });
+  await page.locator('#sign-in-start').click();
+  await signInAtProvider(page, 'alice');
+  await page.locator('#store').waitFor();
+  const first = await tokenOf(page);
+  await until(
+    'the token is expired',
+    async () => (await app.call('GET', '/token', { token: first })).status === 401,
+  );
+  const asked = Promise.withResolvers<void>();
+  const signedOut = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  const isForToken = (request: Request) => request.url() === `${provider.issuer}/token`;
+  for (const event of ['requestfinished', 'requestfailed'] as const) {
+    // Both names are in the overloads, but not their union.
+    page.on(event as 'requestfailed', (request) => isForToken(request) && ended.resolve());
+  }
+  await page.route(`${provider.issuer}/token`, async (route) => {
+    asked.resolve();
+    await signedOut.promise;
+    await route.continue().catch(() => {}); // the page has aborted it
+  });
+  await page.route(`${app.address}/`, async (route) => {
+    signedOut.resolve();
+    await ended.promise;
+    await route.continue();
+  });
+  await page.locator('#filter-input').fill('indoor');
+  await page.keyboard.press('Enter');
+  await asked.promise;
+  await page.locator('#who').click();
+  await page.locator('#sign-out').focus();
+  await page.keyboard.press('Enter'); // a click would wait for the document
+  await page.locator('#sign-in-start').waitFor();
+  assert.equal(await page.evaluate('sessionStorage.length'), 0);
 });
 
 it('a person signs in again if no other token can be had', { skip }, async (t) => {
