@@ -11,6 +11,8 @@ import { TokenBuckets, type BucketState, type Rate, type RateLimiter } from '../
 const timeoutMs = 250;
 /** After a failure, one request in this time asks Redis again. */
 const retryMs = 1_000;
+/** Maximum number of commands without a reply: as many as the service has connections. */
+export const maxCommands = 10_000;
 
 /**
  * Replaces the fixed window of the library with a token bucket. Returns how much of the bucket is used, which is more
@@ -45,7 +47,11 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
   private constructor(url: string, rate: Rate, log: Logger) {
     this.#log = log;
     this.#local = new TokenBuckets(rate);
-    this.#client = createClient({ url, disableOfflineQueue: true });
+    this.#client = createClient({
+      url,
+      disableOfflineQueue: true,
+      commandsQueueMaxLength: maxCommands, // else a Redis that hangs for days fills the memory
+    });
     this.#client.on('error', (err: unknown) => this.#fail(err));
     this.#client.on('ready', () => (this.#retryAtMs = 0));
     const limiter = new RateLimiterRedis({

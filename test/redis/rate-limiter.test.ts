@@ -3,9 +3,10 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { pino } from 'pino';
 import { TokenBuckets, type Rate, type RateLimiter } from '../../src/rate-limit.ts';
-import { RedisRateLimiter } from '../../src/redis/rate-limiter.ts';
+import { maxCommands, RedisRateLimiter } from '../../src/redis/rate-limiter.ts';
 import { call } from '../support/app.ts';
 import { runOk, serve, type Service } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
@@ -103,6 +104,23 @@ describe('buckets in Redis', () => {
     await assertRemaining(700);
     await redis.restart();
     await isInRedis('carol');
+  });
+});
+
+describe('commands to Redis', () => {
+  it('are limited in number while Redis does not reply', async (t) => {
+    const redis = await startRedis(t);
+    const limiter = await connect(t, redis.url, { requests: 1_000_000, windowSeconds: 3_600 });
+    redis.signal('SIGSTOP');
+    let counted = 0;
+    const countedAtOnce = pause(0).then(() => counted); // before any command times out
+    const take = async () => {
+      assert.ok((await limiter.take('alice')).isAllowed);
+      counted++;
+    };
+    const taken = Array.from({ length: maxCommands + 10 }, take);
+    assert.equal(await countedAtOnce, 10);
+    await Promise.all(taken);
   });
 });
 
