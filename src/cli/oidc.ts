@@ -98,6 +98,9 @@ export function pageSignOn(flags: OidcFlags): PageSignOn | undefined {
   if (clientId === undefined && flags.oidcClientScope !== undefined) {
     throw new UsageError('Set --oidc-client-id too, or leave out --oidc-client-scope.');
   }
+  if (!oidcClientScope.split(' ').includes('openid')) {
+    throw new UsageError('Add openid to --oidc-client-scope: without it, nobody can sign in.');
+  }
   if (issuer === undefined || clientId === undefined) return undefined;
   return { issuer, clientId, scope: oidcClientScope };
 }

@@ -109,6 +109,7 @@ describe('flags of an identity provider that do not fit', { concurrency: 2 }, ()
     [[...both, '--oidc-manager-value', 'boss'], /Set both --oidc-role-claim and/],
     [['--oidc-client-id', 'page'], /need --oidc-issuer and --oidc-audience/],
     [[...both, '--oidc-client-scope', 'openid'], /Set --oidc-client-id too/],
+    [[...both, '--oidc-client-id', 'page', '--oidc-client-scope', 'profile'], /Add openid/],
     [[...both, '--oidc-store', 'a', '--oidc-store-claim', 'b'], /cannot be used with/],
     [[...both, '--oidc-store', ' '], /Use a string of 1 to 200/],
     [[...both, '--oidc-token-type', 'any'], /Allowed choices are at\+jwt, jwt/],
