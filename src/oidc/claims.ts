@@ -24,6 +24,11 @@ export function claimsOf(payload: JWTPayload, options: OidcOptions): Claims {
   const times = timesOf(payload);
   if (typeof payload.sub !== 'string') throw refused('The claim "sub" is not a string.');
   if (options.tokenType === 'jwt') refuseIdToken(payload);
+  if (payload['cnf'] !== undefined) {
+    throw refused(
+      'The token is bound to a key (cnf), which is not supported. Get one that is not.',
+    );
+  }
   if (userClaim === 'email' && payload['email_verified'] !== true) {
     throw refused('The provider has not verified the email address of the user.');
   }

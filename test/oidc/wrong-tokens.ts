@@ -106,6 +106,8 @@ export async function wrongTokens(provider: TestProvider): Promise<Record<string
     'a subject that is too long': await sign({ sub: 'a'.repeat(201) }),
     'no client': await without('client_id'),
     'no id of the token': await without('jti'),
+    'a binding to a certificate': await sign({ cnf: { 'x5t#S256': 'a'.repeat(43) } }),
+    'a binding to a key of DPoP': await sign({ cnf: { jkt: 'a'.repeat(43) } }),
     'an unknown key': await sign({}, { kid: 'unknown' }),
     'no key': await sign({}, { kid: undefined }),
     'a key id that is no text': await sign({}, { kid: 1 }),
