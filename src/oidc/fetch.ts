@@ -11,6 +11,16 @@ const maxResponseBytes = 256 * 1024;
 /** Fetches the set of keys (RFC 7517), as parsed JSON. Throws if the provider does not respond as it should. */
 export async function fetchKeys(issuer: string): Promise<unknown> {
   const signal = AbortSignal.timeout(fetchTimeoutMs);
+  try {
+    return await fetchBoth(issuer, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    const reason = `the provider does not respond within ${fetchTimeoutMs / 1_000} s`;
+    throw new Error(reason, { cause: error });
+  }
+}
+
+async function fetchBoth(issuer: string, signal: AbortSignal): Promise<unknown> {
   const metadata = await fetchMetadata(issuer, signal);
   if (metadata['issuer'] !== issuer) {
     throw new Error(`the issuer of the metadata is ${JSON.stringify(metadata['issuer'])}`);
