@@ -75,6 +75,7 @@ export interface Claims {
   /** Undefined if the role that is stored for the user counts. */
   readonly role: Role | undefined;
   readonly scopes: readonly Scope[];
+  /** The token was not issued before this time. The clock of the provider can be ahead. */
   readonly issuedAtMs: number;
   readonly expiresAtMs: number;
 }

@@ -8,7 +8,7 @@ import { conforms, Name } from '../plant.ts';
 import { Problem } from '../problem.ts';
 import type { OidcOptions } from './options.ts';
 
-/** How far the clock of the provider can be ahead of ours. A token never outlives `exp`. */
+/** How far the clock of the provider can be ahead of ours. A token never outlives `exp`, or the removal of its user. */
 export const clockSkewSeconds = 30;
 /** The end of the year 9999: dates of later times have another form. */
 const maxSeconds = 253_402_300_799;
@@ -55,7 +55,8 @@ function timesOf({ iat, exp }: JWTPayload): Pick<Claims, 'issuedAtMs' | 'expires
   }
   if (exp === undefined || !(exp <= maxSeconds)) throw refused('The claim "exp" is too large.');
   if (exp * 1_000 <= nowMs) throw refused('The token is expired; get a new one.');
-  return { issuedAtMs: iat * 1_000, expiresAtMs: exp * 1_000 };
+  // The earliest time: a token from before the removal of its user must not create the user again.
+  return { issuedAtMs: (iat - clockSkewSeconds) * 1_000, expiresAtMs: exp * 1_000 };
 }
 
 /**

@@ -195,7 +195,7 @@ describe('a removed user', () => {
   it('is refused with tokens from before, and is a new member with a later one', async (t) => {
     const { call, status, token, provider, storage, database } = await start(t);
     await token('alice', { role: 'manager' });
-    const iat = Math.floor(Date.now() / 1_000) - 60;
+    const iat = Math.floor(Date.now() / 1_000) - 120;
     const before = await provider.sign({ iat });
     const unused = await provider.sign({ iat });
     assert.equal(await status(before), 200);
@@ -203,10 +203,12 @@ describe('a removed user', () => {
     t.after(() => other[Symbol.asyncDispose]());
     const alice = await other.findUser('main', 'alice');
     assert.ok(alice);
-    const removedAtMs = Date.now() - 30_000;
+    const removedAtMs = Date.now() - 60_000;
     await other.endAccess(alice, removedAtMs, 100);
     assert.equal(await other.removeUser(alice, removedAtMs), true);
-    for (const one of [before, unused]) {
+    // From before the removal, by a clock that is 20 s ahead.
+    const ahead = await provider.sign({ iat: Math.floor(removedAtMs / 1_000) + 20 });
+    for (const one of [before, unused, ahead]) {
       const { status: refusal, text } = await call('GET', '/plants', { token: one });
       assert.deepEqual([refusal, /The token is revoked/.test(text)], [401, true]);
     }
