@@ -6,7 +6,7 @@
  * address that is not a trusted proxy is the client. What a client sends itself is further to the left.
  */
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP, isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv6, SocketAddress } from 'node:net';
 
 /** Maximum number of proxies of a request. Entries further to the left are ignored. */
 const maxProxies = 20;
@@ -55,11 +55,16 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIPv6(address) ? 'ipv6' : 'ipv4';
 }
 
-/** The address in `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1` or `[2001:db8::1]:4711`. */
+/**
+ * The address in `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1` or `[2001:db8::1]:4711`, always written in the same way:
+ * proxies write zeros, letters and IPv4 addresses in IPv6 differently.
+ */
 function addressOf(text = ''): string | undefined {
   const [, ipv6, ipv4] = /^(?:\[(.*)\]|([\d.]+))(?::[\w.-]+)?$/.exec(text) ?? [];
   const address = ipv6 ?? ipv4 ?? text;
-  return isIP(address) === 0 ? undefined : address;
+  if (isIP(address) === 0) return undefined;
+  const { address: written } = new SocketAddress({ address, family: familyOf(address) });
+  return written.replace(/^::ffff:(?=\d+\.)/, '');
 }
 
 /** One `name=value` of RFC 7239. The value is a token or a quoted string. */

@@ -81,6 +81,16 @@ it('addresses of one IPv6 network are one client, also behind a proxy', async (t
   ]);
 });
 
+it('an address is one client however it is written', async (t) => {
+  await assertSame(t, xff('2001:db8:0:1::1'), [
+    xff('2001:0DB8:0:1:0:0:0:2'),
+    { ...xff('2001:db8:0:1::1'), ...forwarded('for="[2001:DB8::1:0:0:0:1]"') },
+  ]);
+  await assertSame(t, xff('192.0.2.1'), [xff('::ffff:192.0.2.1'), xff('::ffff:c000:201')]);
+  const others = ['::ffff:c000:201', '::ffff:c000:202', '::ffff:1', '2001::ffff:1', 'fe80::1%eth0'];
+  await assertDifferent(t, others.map(xff));
+});
+
 it('the client is the proxy if it names none, or the two headers disagree', async (t) => {
   await assertSame(t, {}, [
     xff(''),
