@@ -44,7 +44,7 @@ export interface RateLimiter {
   take(key: string): BucketState | Promise<BucketState>;
 }
 
-/** Maximum number of buckets. The one that was used least recently is evicted: it would be full again. */
+/** Maximum number of buckets. The one that was used least recently is evicted, and would be full if it is used again. */
 export const maxBuckets = 10_000;
 
 interface Bucket {

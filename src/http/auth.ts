@@ -3,7 +3,7 @@
  * from the next request on.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { stateOf, type Credential, type Grant, type Scope } from '../access.ts';
+import { scopes, stateOf, type Credential, type Grant, type Scope } from '../access.ts';
 import type { IdentityStorage } from '../identity-storage.ts';
 import { Cache } from '../cache.ts';
 import type { Verifier } from '../oidc/verifier.ts';
@@ -74,10 +74,18 @@ export class Authentication {
     };
   }
 
-  /** Returns an onRequest hook that refuses requests without a valid token. */
+  /**
+   * Returns an onRequest hook that refuses requests without a valid token. A token of an identity provider needs at
+   * least one scope, because it may be meant for another application.
+   */
   requireToken() {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      request.grant = await this.#authenticate(request, reply);
+      const grant = await this.#authenticate(request, reply);
+      if (!grant.isStored && grant.caller.scopes.size === 0) {
+        const detail = 'The token of your identity provider has no scope of this service.';
+        throw insufficientScope(reply, scopes.join(' '), detail);
+      }
+      request.grant = grant;
     };
   }
 

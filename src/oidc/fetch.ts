@@ -26,7 +26,9 @@ async function fetchBoth(issuer: string, signal: AbortSignal): Promise<unknown> 
     throw new Error(`the issuer of the metadata is ${JSON.stringify(metadata['issuer'])}`);
   }
   const { jwks_uri: address } = metadata;
-  if (typeof address !== 'string' || !isProtected(address)) {
+  // A provider elsewhere must not make the service send requests to this machine.
+  const isOnSameNetwork = String(address).startsWith(`${new URL(issuer).protocol}//`);
+  if (typeof address !== 'string' || !isProtected(address) || !isOnSameNetwork) {
     throw new Error(`the jwks_uri of the metadata is ${JSON.stringify(address)}`);
   }
   return fetchJson(address, signal);

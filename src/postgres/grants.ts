@@ -55,6 +55,13 @@ export const grantSql = {
       UPDATE plant_store.users SET removed_at = NULL, role = $3
       WHERE store = $1 AND id = $2 AND removed_at IS NOT NULL`,
   ),
+  // The user can have been removed once more since the claims were compared.
+  reviveUserOfClaims: prepared(
+    'revive_user_of_claims',
+    `
+      UPDATE plant_store.users SET removed_at = NULL, role = 'member'
+      WHERE store = $1 AND id = $2 AND removed_at < $3`,
+  ),
   changeGrantsVersion: prepared(
     'change_grants_version',
     'UPDATE plant_store.stores SET grants = $2 WHERE store = $1',
@@ -76,6 +83,11 @@ function termsOf({ scopes, role, expiresAtMs }: Claims, user: Identity): Terms {
     expiresAtMs,
     revokedAtMs: undefined,
   };
+}
+
+/** How the user of a JWT comes back who was removed before it was issued. */
+function reviveUserOfClaims({ store, user }: Identity, { issuedAtMs }: Claims): BoundStatement {
+  return [grantSql.reviveUserOfClaims, [store, user, issuedAtMs]];
 }
 
 export function changeGrantsVersion(store: number): BoundStatement {
@@ -121,7 +133,7 @@ export class Grants {
     if (terms === undefined || described === undefined) return undefined;
     const { removedAtMs } = described;
     if (claims !== undefined && removedAtMs !== undefined && removedAtMs < claims.issuedAtMs) {
-      await this.#pool.transact([changeGrantsVersion(store), reviveUser(found, 'member')]);
+      await this.#pool.transact([changeGrantsVersion(store), reviveUserOfClaims(found, claims)]);
       return this.identify({ tokenHash, claims });
     }
     const { isStored, family, scopes, role = described.role, expiresAtMs } = terms;

@@ -8,6 +8,7 @@ import type { OidcOptions } from '../../src/oidc/options.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { limitedTo, startApp } from '../support/app.ts';
 import { audience, makeKey, startProvider } from '../support/provider.ts';
+import { hashToken, tokenId } from '../../src/token.ts';
 import { it } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 import { makeOtherKeys, wrongTokens } from './wrong-tokens.ts';
@@ -73,6 +74,27 @@ describe('a token of the provider', () => {
     assert.deepEqual(statuses, [200, 200, 429]);
     assert.equal(await status(await provider.sign({ sub: 'bob' })), 200);
     assert.equal(await status(await token('alice')), 200);
+  });
+
+  it('allows nothing without a scope of the service', async (t) => {
+    const { call, token, provider, storage } = await start(t);
+    const ours = tokenId(hashToken(await token('alice')));
+    const scopeless = await provider.sign({ scope: 'openid' });
+    for (const [method, path] of [
+      ['GET', '/plants'],
+      ['GET', '/token'],
+      ['DELETE', '/token'],
+      ['POST', '/tokens'],
+      ['GET', '/tokens'],
+      ['DELETE', `/tokens/${ours}`],
+      ['GET', '/shares'],
+    ] as const) {
+      const { status, headers } = await call(method, path, { token: scopeless });
+      assert.equal(status, 403, `${method} ${path}`);
+      assert.match(headers.get('www-authenticate') ?? '', /error="insufficient_scope"/);
+    }
+    const [kept] = await storage.listTokens({ store: 'main', user: 'alice', limit: 10 });
+    assert.equal(kept?.revokedAtMs, undefined);
   });
 
   it('gets the plants that others share with its user, from before the first sign-on', async (t) => {
