@@ -19,7 +19,7 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
 }
 
 /** Larger first pages are not cached. */
-const maxFirstPagePlants = 100;
+export const maxFirstPagePlants = 100;
 
 /**
  * The cache key of a first page (freshness.ts of each engine), shared by all callers who see the same plants. Undefined for

@@ -13,6 +13,11 @@ const minOwners = 16;
 const minYield = 1 / 4;
 const growth = 4;
 
+/** Whether so few of the plants of the store are in reach that merging is faster. */
+export function isSparse(inReach: number, ofStore: number): boolean {
+  return inReach < ofStore * minYield;
+}
+
 export class Probe {
   /** Plants of the page. */
   readonly found: OwnedPlantRow[] = [];
@@ -44,8 +49,8 @@ export class Probe {
     this.after = rows.length < this.limit ? undefined : rows.at(-1)?.[0];
     this.#read += rows.length;
     const owners = this.#reach.length;
-    const isSparse = inReach.length < rows.length * minYield;
-    if (this.missing === 0 || (isSparse && this.#read >= owners)) this.limit = 0;
-    else if (isSparse) this.limit = Math.min(growth * this.limit, owners);
+    const isFruitless = isSparse(inReach.length, rows.length);
+    if (this.missing === 0 || (isFruitless && this.#read >= owners)) this.limit = 0;
+    else if (isFruitless) this.limit = Math.min(growth * this.limit, owners);
   }
 }

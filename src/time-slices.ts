@@ -3,8 +3,10 @@
  * one slice, first come, first served. The rest of the iteration is for other requests.
  */
 
-/** Approximate: the last read of a slice can exceed it, but a read takes only a fraction of it. */
+/** Approximate: the last read of a slice can exceed it. */
 const sliceMs = 2;
+/** A read that takes longer ends its slice, because another one would not fit. */
+const maxShortReadMs = sliceMs / 2;
 
 let leftMs = sliceMs;
 let isScheduled = false;
@@ -22,7 +24,8 @@ export function runInSlice<T>(work: () => Promise<T>): Promise<T> {
 function timed<T>(work: () => Promise<T>): Promise<T> {
   const startedMs = performance.now();
   const result = Promise.try(work);
-  leftMs -= performance.now() - startedMs;
+  const tookMs = performance.now() - startedMs;
+  leftMs = tookMs > maxShortReadMs ? 0 : leftMs - tookMs;
   schedule();
   return result;
 }

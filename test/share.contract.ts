@@ -247,6 +247,63 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
         }
       }
     });
+
+    it('lists each plant that stays exactly once, while others come and go between the steps', async (t) => {
+      const storage = await open(t);
+      const owners: Caller[] = [];
+      for (let at = 0; at < 60; at++) owners.push(await (await user(storage, `owner ${at}`))());
+      // Dense at first, then with long stretches out of reach.
+      const inReach = owners.slice(0, 20);
+      const ownerOf = (id: number) => owners[id <= 300 || id % 50 === 0 ? id % 20 : id % 60];
+      const stays = (id: number) => id % 10 === 0 || id % 7 === 3;
+      const staying = Array.from({ length: 1_500 }, (_, at) => at + 1).filter(stays);
+      const create = (id: number) => {
+        const owner = ownerOf(id);
+        assert.ok(owner);
+        return storage.createPlant(owner, { id, name: `n${id}`, tag: 't' });
+      };
+      await inTurns(staying, create);
+      const read = inReach.map((each) => each.user).toSorted((a, b) => a - b);
+      const expected = staying.filter((id) => read.includes(ownerOf(id)?.user ?? 0));
+
+      const stop = new AbortController();
+      const change = async (first: number) => {
+        for (let id = first; !stop.signal.aborted; id = (id * 7 + 1) % 1_500) {
+          const owner = ownerOf(id);
+          assert.ok(owner);
+          if (id === 0 || stays(id)) continue;
+          if (!(await storage.deletePlant(owner, id))) await create(id);
+        }
+      };
+      const changes = Promise.all([change(1), change(2), change(4)]);
+      try {
+        for (const query of [{}, { tag: 't' }, { upTo: 1_200 }]) {
+          for (const limit of [40, 400, 2_000]) {
+            const found: number[] = [];
+            for (let after: number | undefined = 0; after !== undefined;) {
+              const range = { after, limit, fields: ['id'], ...query } as const;
+              const page = await storage.listPlants({ ...owners[0], read } as Caller, range);
+              const plants: Pick<Plant, 'id'>[] = JSON.parse(`[${page.json}]`);
+              assert.ok(plants.length <= limit);
+              found.push(...plants.map(({ id }) => id));
+              after = page.next;
+            }
+            assert.deepEqual(
+              found,
+              [...new Set(found)].toSorted((a, b) => a - b),
+            );
+            assert.deepEqual(
+              found.filter(stays),
+              expected.filter((id) => id <= (query.upTo ?? id)),
+              `limit ${limit}`,
+            );
+          }
+        }
+      } finally {
+        stop.abort();
+        await changes;
+      }
+    });
   });
 }
 

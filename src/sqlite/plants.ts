@@ -4,18 +4,12 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { reaches, soleOwner, type Reach, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import {
-  pageOf,
-  type ListKind,
-  type LongerPlantRow,
-  type OwnedPlantRow,
-  type PlantRow,
-} from '../lists.ts';
+import { pageOf, type ListKind } from '../lists.ts';
 import type { Plant, PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
-import { Probe } from '../probe.ts';
 import { idsExhausted, idTaken } from '../problem.ts';
 import { stepOf, type ScanStep } from '../scan.ts';
+import { maxPlantsOfStep, Owners, type OwnersProgress } from './owners.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import { prepare, type Statement } from './statement.ts';
 import type { Stores, StoreRow } from './stores.ts';
@@ -34,7 +28,7 @@ const ranges = {
 };
 type RangeKind = keyof typeof ranges;
 
-/** Plants that one scan step reads. A step takes less than 1 ms for one owner, and about 1 ms for several. */
+/** Plants that one scan step reads for one owner, which takes less than 1 ms. */
 const maxStepPlants = 500;
 
 /**
@@ -58,28 +52,7 @@ export function listSql(kind: RangeKind, fields: readonly PlantField[]): string 
 
 type PageRow = [array: string, plants: number, last: number | null, hasMore: number];
 
-/** The id of the owner's next plant above `after`. Both arguments are SQL expressions. */
-const nextIdSql = (owner: string, after: string) =>
-  `(
-        SELECT id FROM ${plantsByOwner}
-        WHERE store = ?1 AND owner = ${owner} AND id > ${after} AND id <= ?3 ORDER BY id LIMIT 1)`;
-
 export const plantSql = {
-  // `?4 + 0`, because of what listSql says about LIMIT.
-  owned: `
-    SELECT id, name, tag, owner FROM ${ranges.store} AND id > ?2 AND id <= ?3 ORDER BY id LIMIT ?4 + 0`,
-  // Merges the plants of several owners by id, up to `?4`. The queue of the recursive query holds the next
-  // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
-  // sort last, with id null.
-  merge: `
-    WITH RECURSIVE merged (id, owner) AS (
-      SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?5) AS reach
-      UNION ALL
-      SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
-      ORDER BY 1 NULLS LAST LIMIT ?4 + 0
-    )
-    SELECT plants.id, name, tag FROM merged CROSS JOIN ${plantsByOwner}
-    WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`,
   find: `
     SELECT name, tag, owner FROM plants
     WHERE store = ? AND id = ?`,
@@ -105,8 +78,7 @@ export class Plants {
   readonly #stores: Stores;
   /** Undefined without quotas. */
   readonly #counts: PlantCounts | undefined;
-  readonly #owned: Statement<OwnedPlantRow>;
-  readonly #merge: Statement<PlantRow>;
+  readonly #owners: Owners;
   readonly #find: Statement<[name: string, tag: string, owner: number]>;
   readonly #findOwner: Statement<[owner: number]>;
   readonly #findOwnerName: Statement<[name: string]>;
@@ -120,8 +92,7 @@ export class Plants {
     this.#database = database;
     this.#stores = stores;
     this.#counts = counts;
-    this.#owned = prepare(database, plantSql.owned);
-    this.#merge = prepare(database, plantSql.merge);
+    this.#owners = new Owners(database);
     this.#find = prepare(database, plantSql.find);
     this.#findOwner = prepare(database, plantSql.findOwner);
     this.#findOwnerName = prepare(database, plantSql.findOwnerName);
@@ -185,19 +156,26 @@ export class Plants {
   }
 
   list(kind: Exclude<ListKind, 'scan'>, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
-    if (kind === 'owners') return pageOf(this.#readOwners(store, read, query), query);
+    if (kind === 'owners') return pageOf(this.#owners.page(store, read, query), query);
     const [array, , last, hasMore] = this.#readPage(kind, store, read, query);
     return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
   }
 
-  /** One step of a list by tag: the matches among the next plants of the owners in reach. */
-  scanStep({ store, read }: ReadAccess, query: PlantQuery): ScanStep {
-    const { after, upTo = maxId, tag } = query;
+  /**
+   * One step of a list by tag, or of a long list of several owners: the matches among the next plants in reach.
+   */
+  scanStep({ store, read }: ReadAccess, query: PlantQuery, progress: OwnersProgress): ScanStep {
+    const { after, upTo = maxId, limit, tag } = query;
     const owner = soleOwner(read);
     if (owner === undefined) {
-      const rows = this.#readOwners(store, read, { ...query, limit: maxStepPlants });
-      const scannedTo = rows.length > maxStepPlants ? rows.at(-1)?.[0] : undefined;
-      const matches = rows.filter(([, , plantTag]) => plantTag === tag);
+      const maxPlants = maxPlantsOfStep(read);
+      const range = {
+        after,
+        upTo,
+        limit: tag === undefined ? Math.min(limit, maxPlants) : maxPlants,
+      };
+      const { rows, scannedTo } = this.#owners.step(store, read, range, progress);
+      const matches = tag === undefined ? rows : rows.filter(([, , plantTag]) => plantTag === tag);
       return stepOf(matches, query, scannedTo);
     }
     const scannedTo = this.#endOfStep.get(store, owner, after, upTo)?.[0];
@@ -210,17 +188,6 @@ export class Plants {
       hasMore: hasMore === 1,
       scannedTo,
     };
-  }
-
-  /** Up to `limit + 1` plants of several owners. */
-  #readOwners(store: number, reach: Reach, query: PlantQuery): LongerPlantRow[] {
-    const { upTo = maxId } = query;
-    const probe = new Probe(reach, query);
-    while (probe.limit > 0 && probe.after !== undefined)
-      probe.add(this.#owned.all(store, probe.after, upTo, probe.limit));
-    if (probe.missing === 0 || probe.after === undefined) return probe.found;
-    const owners = JSON.stringify(reach);
-    return [...probe.found, ...this.#merge.all(store, probe.after, upTo, probe.missing, owners)];
   }
 
   #readPage(

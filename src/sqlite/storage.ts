@@ -11,7 +11,7 @@ import type {
   TokenRecord,
   TokenUse,
 } from '../identity-storage.ts';
-import { firstPageKey, listKind } from '../lists.ts';
+import { firstPageKey, listKind, maxFirstPagePlants } from '../lists.ts';
 import type { OwnToken } from '../own-tokens.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
@@ -25,6 +25,7 @@ import { runInSlice } from '../time-slices.ts';
 import { scan } from '../scan.ts';
 import { Connection, type OpenConnection } from './connection.ts';
 import type { OpenOptions } from './database.ts';
+import type { OwnersProgress } from './owners.ts';
 import { ReadBatcher } from './read-batcher.ts';
 import { Writer } from './writer.ts';
 import type { Write, WriteResults } from './writes.ts';
@@ -85,9 +86,10 @@ export class SqliteStorage implements Storage {
 
   async listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const kind = listKind(caller.read, query);
-    if (kind === 'scan') {
+    if (kind === 'scan' || (kind === 'owners' && query.limit > maxFirstPagePlants)) {
+      const progress: OwnersProgress = { isSparse: false };
       const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
-        this.#read(({ plants }) => plants.scanStep(caller, { ...query, ...range }));
+        this.#read(({ plants }) => plants.scanStep(caller, { ...query, ...range }, progress));
       return scan(query, (range) => runInSlice(async () => step(range)));
     }
     return this.#read(({ freshness, plants }) => {

@@ -16,6 +16,7 @@ import { plantFields } from '../../src/plant.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { applicationId, createSchema } from '../../src/sqlite/migrate.ts';
 import { countSql } from '../../src/sqlite/plant-counts.ts';
+import { ownersSql } from '../../src/sqlite/owners.ts';
 import { listSql, plantSql } from '../../src/sqlite/plants.ts';
 import { shareSql } from '../../src/sqlite/shares.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
@@ -24,7 +25,7 @@ import { ownTokenSql } from '../../src/sqlite/own-tokens.ts';
 import { tokenSql } from '../../src/sqlite/tokens.ts';
 import { userSql } from '../../src/sqlite/users.ts';
 import { ReadBatcher } from '../../src/sqlite/read-batcher.ts';
-import type { PlantPage } from '../../src/plant-storage.ts';
+import type { PlantPage, PlantQuery } from '../../src/plant-storage.ts';
 import { hashToken } from '../../src/token.ts';
 import { shareContract } from '../share.contract.ts';
 import { userContract } from '../user.contract.ts';
@@ -60,7 +61,7 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   const { listAll: _all, listStore: _store, ...tokens } = tokenSql; // used by commands only
   const { received: _received, ...shares } = shareSql; // sorts up to 999 shares
   const { listStores: _stores, listUsers: _users, ...users } = userSql;
-  const groups = [plantSql, countSql, shares, storeSql, tokens, ownTokenSql, users];
+  const groups = [plantSql, ownersSql, countSql, shares, storeSql, tokens, ownTokenSql, users];
   const tables = groups.flatMap((each) => Object.values(each));
   const statements = [...lists, ...tables];
 
@@ -100,7 +101,7 @@ it('SQLite: a list uses its own index, with all bounds', async (t) => {
     }
     if (kind === 'owner') assert.ok(searches.every((search) => search.includes('COVERING')));
   }
-  const merge = database.prepare(`EXPLAIN QUERY PLAN ${plantSql.merge}`).all();
+  const merge = database.prepare(`EXPLAIN QUERY PLAN ${ownersSql.merge}`).all();
   const key = 'SEARCH plants USING COVERING INDEX plants_by_owner (store=? AND owner=? AND';
   assert.deepEqual(
     merge.map(({ detail }) => String(detail)).filter((step) => step.includes('plants')),
@@ -214,6 +215,38 @@ it('SQLite: changes invalidate cached pages in a file that an older version crea
   await assertAll([7, 8]);
   assert.ok(await storage.deletePlant(caller, 7));
   await assertAll([8]);
+});
+
+it('SQLite: a long list of many owners leaves time for other requests', async (t) => {
+  const storage = await open(t);
+  const alice = await callerOf(storage, await addToken(storage, 'alice'));
+  await addToken(storage, 'bob');
+  const database = new DatabaseSync(path);
+  // Every fifth plant is of alice.
+  database.exec(`
+    INSERT INTO plants (store, id, owner, tag, name)
+    WITH RECURSIVE ids (id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < 50000)
+    SELECT ${alice.store}, id, iif(id % 5 = 0, ${alice.user}, ${alice.user} + 1), 't', 'n' FROM ids`);
+  database.close();
+  const others = Array.from({ length: 999 }, (_, at) => alice.user + 2 + at);
+  const caller = { ...alice, read: [alice.user, ...others] };
+  const range: PlantQuery = { after: 0, limit: 10_000, fields: ['id'] };
+  for (const tag of [undefined, 't']) {
+    let turns = 0;
+    let next = setImmediate(function count() {
+      turns++;
+      next = setImmediate(count);
+    });
+    const { json } = await storage.listPlants(caller, { ...range, tag });
+    clearImmediate(next);
+    const ids = (JSON.parse(`[${json}]`) as { id: number }[]).map(({ id }) => id);
+    assert.deepEqual(
+      ids,
+      Array.from({ length: 10_000 }, (_, at) => 5 * (at + 1)),
+    );
+    // 50 steps take several time slices.
+    assert.ok(turns > 1, `${turns} turns of the event loop`);
+  }
 });
 
 it('SQLite: reads end with their turn of the event loop, so the WAL can be reset', async (t) => {
