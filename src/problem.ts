@@ -58,6 +58,10 @@ export class Problem extends Error {
   }
 }
 
+export function isProblem(error: unknown, kind: ProblemKind): error is Problem {
+  return error instanceof Problem && error.kind === kind;
+}
+
 /** `faults` has at least one entry. */
 export function invalidRequest(faults: readonly Fault[]): Problem {
   const [first, ...others] = faults;
@@ -124,6 +128,11 @@ export function tooManyShares(): Problem {
     'too-many-shares',
     `You share with ${maxGivenShares} users, which is the maximum. End a share first.`,
   );
+}
+
+/** The user was removed after the token was checked. */
+export function userRemoved(): Problem {
+  return new Problem('invalid-token', 'The user of this token was removed. Get a new token.');
 }
 
 /** The same for a token of another user and for one that does not exist. */

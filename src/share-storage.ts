@@ -28,7 +28,8 @@ export interface ShareStorage {
    * Adds a share, or sets the access of an existing one. Resolves to whether it is new. `sinceMs` is the time of the
    * addition, since the Unix epoch.
    *
-   * The owner must exist. Rejects with `too-many-shares` if they share with `maxGivenShares` others.
+   * Rejects with `invalid-token` if the owner was removed: a later user of that name must not share anything. Rejects
+   * with `too-many-shares` if the owner shares with `maxGivenShares` others.
    */
   share(store: number, share: Share, sinceMs: number): Promise<boolean>;
 

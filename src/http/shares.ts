@@ -3,9 +3,9 @@
  * a user.
  */
 import type { FastifyInstance } from 'fastify';
-import { invalidRequest, shareNotFound } from '../problem.ts';
+import { invalidRequest, isProblem, shareNotFound } from '../problem.ts';
 import type { Share, ShareStorage } from '../share-storage.ts';
-import type { Authentication } from './auth.ts';
+import { invalidToken, type Authentication } from './auth.ts';
 import * as operations from './operations.ts';
 import { sendText } from './send.ts';
 
@@ -38,7 +38,9 @@ export function shareRoutes(
     async ({ grant: { caller, userName: owner }, params: { user }, body: { access } }, reply) => {
       if (user === owner) throw refuseOwnName();
       const share: Share = { owner, user, access };
-      const isNew = await storage.share(caller.store, share, Date.now());
+      const isNew = await storage.share(caller.store, share, Date.now()).catch((error: unknown) => {
+        throw isProblem(error, 'invalid-token') ? invalidToken(reply, error.detail) : error;
+      });
       reply.code(isNew ? 201 : 200);
       return sendText(reply, jsonMediaType, JSON.stringify({ user, access }));
     },

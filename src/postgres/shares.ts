@@ -3,7 +3,7 @@
  * cluster, so both become visible together.
  */
 import { maxOwnersInReach, type ShareAccess } from '../access.ts';
-import { defect, tooManyShares } from '../problem.ts';
+import { tooManyShares, userRemoved } from '../problem.ts';
 import { maxGivenShares, type Share, type ShareEnds, type SharesOfUser } from '../share-storage.ts';
 import { prepared } from './connection.ts';
 import { changeGrantsVersion } from './grants.ts';
@@ -19,8 +19,9 @@ export const shareSql = {
       SELECT count(*), bool_or(user_name = $3) FROM plant_store.shares
       WHERE store = $1 AND owner = $2`,
   ),
-  // The version of the grants was changed before, which locks the row of the store. So the count is exact.
-  set: prepared(
+  // The version of the grants was changed before, which locks the row of the store. So the count is exact, and the owner
+  // is not being removed.
+  set: prepared<readonly [owner: number]>(
     'set_share',
     `
       INSERT INTO plant_store.shares (store, owner, user_name, access, since)
@@ -28,7 +29,10 @@ export const shareSql = {
       WHERE stores.store = $1 AND (
         SELECT count(*) FROM plant_store.shares
         WHERE store = $1 AND owner = $2 AND user_name <> $3) < ${maxGivenShares}
-      ON CONFLICT (store, owner, user_name) DO UPDATE SET access = excluded.access`,
+        AND EXISTS (
+          SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND removed_at IS NULL)
+      ON CONFLICT (store, owner, user_name) DO UPDATE SET access = excluded.access
+      RETURNING owner`,
   ),
   end: prepared<readonly [owner: number]>(
     'end_share',
@@ -77,14 +81,15 @@ export class Shares {
 
   async set(store: number, { owner, user, access }: Share, sinceMs: number): Promise<boolean> {
     const found = await this.#names.findUser(store, owner);
-    if (found === undefined) throw defect(new Error(`no user is called ${owner}`));
-    const [, counted = []] = await this.#pool.transactOnce([
+    if (found === undefined) throw userRemoved();
+    const [, counted = [], set = []] = await this.#pool.transactOnce([
       changeGrantsVersion(store),
       [shareSql.count, [store, found.user, user]],
       [shareSql.set, [store, found.user, user, access, sinceMs]],
     ]);
     const [count, isShared] = counted[0] as CountRow; // an aggregate always returns a row
     if (isShared !== true && count >= maxGivenShares) throw tooManyShares();
+    if (set.length === 0) throw userRemoved();
     return isShared !== true;
   }
 

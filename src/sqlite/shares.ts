@@ -3,7 +3,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { maxOwnersInReach, type ReceivedShare, type ShareAccess } from '../access.ts';
-import { defect, tooManyShares } from '../problem.ts';
+import { tooManyShares, userRemoved } from '../problem.ts';
 import { maxGivenShares, type Share, type ShareEnds, type SharesOfUser } from '../share-storage.ts';
 import { prepare, type Statement } from './statement.ts';
 
@@ -13,7 +13,9 @@ const receivedShares = `
   ORDER BY since, owner LIMIT ${maxOwnersInReach - 1}`;
 
 export const shareSql = {
-  findUser: 'SELECT user FROM users WHERE store = ? AND name = ?',
+  findUser: `
+    SELECT user, removed_at IS NOT NULL FROM users
+    WHERE store = ? AND name = ?`,
   find: 'SELECT 1 FROM shares WHERE store = ? AND owner = ? AND user_name = ?',
   count: 'SELECT count(*) FROM shares WHERE store = ? AND owner = ?',
   set: `
@@ -31,7 +33,7 @@ export const shareSql = {
 };
 
 export class Shares {
-  readonly #findUser: Statement<[user: number]>;
+  readonly #findUser: Statement<[user: number, isRemoved: number]>;
   readonly #find: Statement;
   readonly #count: Statement<[count: number]>;
   readonly #set: Statement;
@@ -59,8 +61,8 @@ export class Shares {
   }
 
   set(store: number, { owner, user, access }: Share, sinceMs: number): boolean {
-    const ownerNumber = this.#numberOf(store, owner);
-    if (ownerNumber === undefined) throw defect(new Error(`no user is called ${owner}`));
+    const [ownerNumber, isRemoved] = this.#findUser.get(store, owner) ?? [];
+    if (ownerNumber === undefined || isRemoved === 1) throw userRemoved();
     const isNew = this.#find.get(store, ownerNumber, user) === undefined;
     const [count = 0] = this.#count.get(store, ownerNumber) ?? [];
     if (isNew && count >= maxGivenShares) throw tooManyShares();

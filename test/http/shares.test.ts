@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 
 import { shareAccesses } from '../../src/access.ts';
-import { startApp, type Answer, type TestApp } from '../support/app.ts';
+import { override, startApp, type Answer, type TestApp } from '../support/app.ts';
 import { it } from '../support/storages.ts';
 
 const scopes = ['plants:read', 'plants:write', 'shares:write'] as const;
@@ -94,6 +94,29 @@ it('requires shares:write to share, and plants:read to see shares', async (t) =>
   assert.deepEqual(await status('PUT', sharing), [201, null]);
   const reading = 'Bearer error="insufficient_scope", scope="plants:read"';
   assert.deepEqual(await status('GET', sharing), [403, reading]);
+});
+
+it('refuses a user who is removed while the request is in progress', async (t) => {
+  const app = await startApp(t, {
+    wrap: (storage) =>
+      override(storage, {
+        async share(store, share, sinceMs) {
+          const alice = await storage.findUser('main', 'alice');
+          assert.ok(alice);
+          while ((await storage.endAccess(alice, Date.now(), 10)) > 0);
+          assert.ok(await storage.removeUser(alice, Date.now()));
+          return storage.share(store, share, sinceMs);
+        },
+      }),
+  });
+  const token = await app.token('alice', { scopes });
+  const { status, headers, json } = await share(app, '/shares/bob', token);
+  assert.equal(status, 401);
+  assert.equal(headers.get('www-authenticate'), 'Bearer error="invalid_token"');
+  assert.partialDeepStrictEqual(json, { type: '/problems/invalid-token' });
+  const later = await app.token('alice', { scopes });
+  const shares = await app.call('GET', '/shares', { token: later });
+  assert.deepEqual(shares.json, { given: [], received: [] });
 });
 
 it('takes any name that a user can have', async (t) => {
