@@ -30,6 +30,7 @@ import {
 } from './limits.ts';
 import { asProblem, problemHandler, sendProblem } from './problems.ts';
 import { RequestLimits, type Limits } from './request-limits.ts';
+import { ResponseBudget } from './response-budget.ts';
 import { shareRoutes } from './shares.ts';
 import { TokenUses } from './token-uses.ts';
 import { tokenRoutes } from './tokens.ts';
@@ -147,9 +148,10 @@ export function addRoutes(
   const requestLimits = new RequestLimits(limits, log);
   const authentication = new Authentication(storage, requestLimits, uses, verifier);
   app.decorateRequest('grant');
-  plantRoutes(app, { storage, authentication, log, baseUrl });
-  shareRoutes(app, { storage, authentication });
-  tokenRoutes(app, { storage, authentication, baseUrl });
+  const budgets = new ResponseBudget();
+  plantRoutes(app, { storage, authentication, budgets, log, baseUrl });
+  shareRoutes(app, { storage, authentication, budgets });
+  tokenRoutes(app, { storage, authentication, budgets, baseUrl });
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);

@@ -32,8 +32,6 @@ const pageIdBytes = 8;
 
 /** Memory of a stream: two batches, and the copies that Node makes. */
 const streamBytes = 256 * 1024;
-/** Responses up to this length are not counted in the budget. */
-const maxUncountedChars = 16 * 1024;
 
 export interface ListQuery {
   limit?: number;
@@ -73,7 +71,7 @@ export async function listPlants(
   const reserve = (json: string) => budget.reserve(Buffer.byteLength(json));
   if (limit !== undefined && limit <= maxShortPagePlants) {
     const { json, next } = await read({ after, limit });
-    if (json.length > maxUncountedChars) reserve(json);
+    budget.reserveText(json);
     return { body: `[${json}]`, next };
   }
 
@@ -82,7 +80,8 @@ export async function listPlants(
   // Checks the budget in the time slice of the first batch, before reading it. Reading is most of the work, and a list
   // that exceeds the budget must not cause it.
   let json = await batches.read(() => budget.check(2 * streamBytes + idsBytes));
-  if (!batches.isDone || json.length > maxUncountedChars) reserve(json);
+  if (batches.isDone) budget.reserveText(json);
+  else reserve(json);
   while (!batches.isDone && json.length < minChunkChars && !isAborted()) {
     const more = prependComma(await batches.read());
     reserve(more);

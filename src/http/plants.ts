@@ -11,13 +11,14 @@ import type { Authentication } from './auth.ts';
 import { listPlants, type ListQuery } from './list.ts';
 import * as operations from './operations.ts';
 import { sendText } from './send.ts';
-import { ResponseBudget } from './response-budget.ts';
+import type { ResponseBudget } from './response-budget.ts';
 
 const jsonMediaType = 'application/json';
 
 export interface PlantRoutesOptions {
   storage: Storage;
   authentication: Authentication;
+  budgets: ResponseBudget;
   log: Logger;
   /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
   baseUrl: string;
@@ -25,9 +26,8 @@ export interface PlantRoutesOptions {
 
 export function plantRoutes(
   app: FastifyInstance,
-  { storage, authentication, log, baseUrl }: PlantRoutesOptions,
+  { storage, authentication, budgets, log, baseUrl }: PlantRoutesOptions,
 ): void {
-  const budgets = new ResponseBudget();
   const routes = app.withTypeProvider<operations.TypeBoxProvider>();
   const readOptions = { onRequest: authentication.requireScope('plants:read') };
   const writeOptions = { onRequest: authentication.requireScope('plants:write') };

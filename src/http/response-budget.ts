@@ -7,12 +7,17 @@ import type { Identity } from '../access.ts';
 import { Problem } from '../problem.ts';
 import { maxUnreadBytes, maxUnreadBytesOfUser } from './limits.ts';
 
-/** The budget of one response. Both methods throw `overloaded` if it is exceeded. */
+/** Responses up to this length are not counted. */
+const maxUncountedChars = 16 * 1024;
+
+/** The budget of one response. All methods throw `overloaded` if it is exceeded. */
 export interface Reservation {
   /** Checks the budget early, before work is done for a response that would exceed it. */
   check(bytes: number): void;
   /** Reserves bytes until the response closes. Call it before they are sent. */
   reserve(bytes: number): void;
+  /** Reserves the bytes of a whole response, unless it is short. */
+  reserveText(text: string): void;
 }
 
 export class ResponseBudget {
@@ -25,7 +30,7 @@ export class ResponseBudget {
     const check = (bytes: number) => {
       const ofUser = this.#byUser.get(userKey()) ?? 0;
       if (ofUser + bytes > maxUnreadBytesOfUser || this.#total + bytes > maxUnreadBytes) {
-        throw tooManyUnreadLists();
+        throw tooManyUnread();
       }
     };
     let reserved = 0;
@@ -37,7 +42,10 @@ export class ResponseBudget {
       reserved += bytes;
       this.#add(key, bytes);
     };
-    return { check, reserve };
+    const reserveText = (text: string) => {
+      if (text.length > maxUncountedChars) reserve(Buffer.byteLength(text));
+    };
+    return { check, reserve, reserveText };
   }
 
   #add(key: string, bytes: number): void {
@@ -48,10 +56,10 @@ export class ResponseBudget {
   }
 }
 
-function tooManyUnreadLists(): Problem {
+function tooManyUnread(): Problem {
   return new Problem(
     'overloaded',
-    'Too many long lists are unread. Read those that you have requested, or request short pages ' +
+    'Too many long responses are unread. Read those that you have requested, or request short pages ' +
       'with "limit".',
   );
 }

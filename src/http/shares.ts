@@ -7,13 +7,18 @@ import { invalidRequest, isProblem, shareNotFound } from '../problem.ts';
 import type { Share, ShareStorage } from '../share-storage.ts';
 import { invalidToken, type Authentication } from './auth.ts';
 import * as operations from './operations.ts';
+import type { ResponseBudget } from './response-budget.ts';
 import { sendText } from './send.ts';
 
 const jsonMediaType = 'application/json';
 
 export function shareRoutes(
   app: FastifyInstance,
-  { storage, authentication }: { storage: ShareStorage; authentication: Authentication },
+  {
+    storage,
+    authentication,
+    budgets,
+  }: { storage: ShareStorage; authentication: Authentication; budgets: ResponseBudget },
 ): void {
   const routes = app.withTypeProvider<operations.TypeBoxProvider>();
   const readOptions = { onRequest: authentication.requireScope('plants:read') };
@@ -28,7 +33,9 @@ export function shareRoutes(
         given: given.map(({ user, access }) => ({ user, access })),
         received: received.map(({ owner, access }) => ({ user: owner, access })),
       };
-      return sendText(reply, jsonMediaType, JSON.stringify(shares));
+      const json = JSON.stringify(shares);
+      budgets.reservationFor(caller, reply.raw).reserveText(json);
+      return sendText(reply, jsonMediaType, json);
     },
   );
 

@@ -12,6 +12,7 @@ import { formatTimestamp, parseTimestamp } from '../timestamp.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
 import { insufficientScope, invalidToken, setChallenge, type Authentication } from './auth.ts';
 import type { TypeBoxProvider } from './operations.ts';
+import type { ResponseBudget } from './response-budget.ts';
 import { sendText } from './send.ts';
 import * as operations from './token-operations.ts';
 import type { NewToken } from './token-schemas.ts';
@@ -24,13 +25,14 @@ const maxListed = 1_000;
 export interface TokenRoutesOptions {
   storage: IdentityStorage;
   authentication: Authentication;
+  budgets: ResponseBudget;
   /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
   baseUrl: string;
 }
 
 export function tokenRoutes(
   app: FastifyInstance,
-  { storage, authentication, baseUrl }: TokenRoutesOptions,
+  { storage, authentication, budgets, baseUrl }: TokenRoutesOptions,
 ): void {
   const routes = app.withTypeProvider<TypeBoxProvider>();
   const options = { onRequest: authentication.requireToken() };
@@ -72,7 +74,9 @@ export function tokenRoutes(
     const tokens = await storage.listTokens({ store, user, limit: maxListed });
     const newestFirst = tokens.toSorted((a, b) => b.createdAtMs - a.createdAtMs);
     const values = newestFirst.map((token) => valueOf(token, grant));
-    return sendText(reply, jsonMediaType, JSON.stringify(values));
+    const json = JSON.stringify(values);
+    budgets.reservationFor(grant.caller, reply.raw).reserveText(json);
+    return sendText(reply, jsonMediaType, json);
   });
 
   routes.delete(

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { test } from 'node:test';
 
 import { shareAccesses } from '../../src/access.ts';
 import { override, startApp, type Answer, type TestApp } from '../support/app.ts';
+import { maxGivenShares } from '../../src/share-storage.ts';
+import { hashToken } from '../../src/token.ts';
 import { it } from '../support/storages.ts';
+import { until } from '../support/until.ts';
 
 const scopes = ['plants:read', 'plants:write', 'shares:write'] as const;
 
@@ -100,12 +105,12 @@ it('refuses a user who is removed while the request is in progress', async (t) =
   const app = await startApp(t, {
     wrap: (storage) =>
       override(storage, {
-        async share(store, share, sinceMs) {
+        async share(...args) {
           const alice = await storage.findUser('main', 'alice');
           assert.ok(alice);
           while ((await storage.endAccess(alice, Date.now(), 10)) > 0);
           assert.ok(await storage.removeUser(alice, Date.now()));
-          return storage.share(store, share, sinceMs);
+          return storage.share(...args);
         },
       }),
   });
@@ -117,6 +122,30 @@ it('refuses a user who is removed while the request is in progress', async (t) =
   const later = await app.token('alice', { scopes });
   const shares = await app.call('GET', '/shares', { token: later });
   assert.deepEqual(shares.json, { given: [], received: [] });
+});
+
+void test('limits how much of unread responses it holds', async (t) => {
+  const app = await startApp(t);
+  const token = await app.token('alice', { scopes });
+  const grant = await app.storage.identify({ tokenHash: hashToken(token) });
+  assert.ok(grant);
+  const added = Array.from({ length: maxGivenShares }, (_, at) => {
+    const user = '𝒳'.repeat(196) + String(at).padStart(4, '0');
+    return app.storage.share(grant.caller.store, { owner: 'alice', user, access: 'read' }, 0);
+  });
+  await Promise.all(added);
+  const status = async () => (await app.call('GET', '/shares', { token })).status;
+  assert.equal(await status(), 200);
+  const head = `GET /shares HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  const sockets = Array.from({ length: 20 }, () => {
+    const socket = connect(app.port, '127.0.0.1').pause();
+    socket.write(head.repeat(8)); // more than the buffers of the operating system hold
+    return socket;
+  });
+  t.after(() => sockets.forEach((socket) => socket.destroy()));
+  await until('too much is unread', async () => (await status()) === 503);
+  for (const socket of sockets) socket.destroy();
+  await until('the rest is discarded', async () => (await status()) === 200);
 });
 
 it('takes any name that a user can have', async (t) => {
