@@ -28,7 +28,10 @@ export interface UserStorage {
   /** Moves up to `limit` plants to another owner of the store. Resolves to how many: repeat it until none is left. */
   movePlants(from: Identity, to: number, limit: number): Promise<number>;
 
-  /** Removes a user. Resolves to false, without a change, if they still own plants or give shares. */
+  /**
+   * Removes a user, and revokes tokens that were created for them since `endAccess`. Resolves to false, without
+   * a change, if they still own plants or give shares.
+   */
   removeUser(user: Identity, removedAtMs: number): Promise<boolean>;
 }
 

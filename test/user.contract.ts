@@ -297,6 +297,18 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       assert.equal(await storage.findUser('nowhere', 'alice'), undefined);
     });
 
+    it('ends a token that is created while its user is removed', async (t) => {
+      const storage = await open(t);
+      const { caller } = await (await user(storage, 'alice'))();
+      await storage.endAccess(caller, 4, 10);
+      const late = await user(storage, 'alice');
+      assert.equal((await late()).revokedAtMs, undefined);
+      assert.equal(await storage.removeUser(caller, 5), true);
+      assert.equal((await late()).revokedAtMs, 5);
+      await user(storage, 'alice');
+      assert.equal((await late()).revokedAtMs, 5, 'also after there is a new user of that name');
+    });
+
     it('makes a removed user a new one with a new token', async (t) => {
       const storage = await open(t);
       for (const role of [undefined, 'manager'] as const) {

@@ -169,11 +169,15 @@ export class Users {
   }
 
   async remove({ store, user }: Identity, removedAtMs: number): Promise<boolean> {
-    // The first statement waits for groups of changes in progress.
-    const [, removed = []] = await this.#pool.transact([
-      changeGrantsVersion(store),
-      [userSql.remove, [store, user, removedAtMs]],
-    ]);
-    return removed.length > 0;
+    let isRemoved = false;
+    // The first statement waits for groups of changes and new tokens in progress.
+    await this.#pool.transactInTwo(
+      [changeGrantsVersion(store), [userSql.remove, [store, user, removedAtMs]]],
+      ([, removed = []]) => {
+        isRemoved = removed.length > 0;
+        return isRemoved ? [[userSql.revokeTokens, [store, user, removedAtMs]]] : [];
+      },
+    );
+    return isRemoved;
   }
 }

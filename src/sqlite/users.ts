@@ -111,6 +111,8 @@ export class Users {
   }
 
   remove({ store, user }: Identity, removedAtMs: number): boolean {
-    return this.#remove.run(store, user, removedAtMs).changes > 0;
+    if (this.#remove.run(store, user, removedAtMs).changes === 0) return false;
+    this.#revokeTokens.run(store, user, removedAtMs);
+    return true;
   }
 }
