@@ -25,7 +25,10 @@ export interface UserStorage {
    */
   endAccess(user: Identity, revokedAtMs: number, limit: number): Promise<number>;
 
-  /** Moves up to `limit` plants to another owner of the store. Resolves to how many: repeat it until none is left. */
+  /**
+   * Moves up to `limit` plants to another owner of the store. Resolves to how many: repeat it until none is left. Moves
+   * none to a user who was removed.
+   */
   movePlants(from: Identity, to: number, limit: number): Promise<number>;
 
   /**

@@ -309,6 +309,20 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       assert.equal((await late()).revokedAtMs, 5, 'also after there is a new user of that name');
     });
 
+    it('gives no plants to a user who was removed, and lets them share none', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      const [{ caller }, { caller: to }] = [await alice(), await bob()];
+      await storage.createPlant(caller, { name: 'a', id: 1 });
+      await storage.endAccess(to, 4, 10);
+      assert.equal(await storage.removeUser(to, 5), true);
+      assert.equal(await storage.movePlants(caller, to.user, 10), 0);
+      assert.deepEqual(await plantIds(storage, (await alice()).caller), [1]);
+      const share = { owner: 'bob', user: 'alice', access: 'read' } as const;
+      await assert.rejects(storage.share(to.store, share, 6), { kind: 'invalid-token' });
+      assert.deepEqual(await storage.sharesOf(to.store, 'alice'), { given: [], received: [] });
+    });
+
     it('makes a removed user a new one with a new token', async (t) => {
       const storage = await open(t);
       for (const role of [undefined, 'manager'] as const) {

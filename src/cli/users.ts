@@ -73,15 +73,17 @@ export async function removeUser(name: string, options: RemoveOptions): Promise<
   await using storage = await openStorage(options.database, { create: false });
   const user = await storage.findUser(store, name);
   if (user === undefined) throw noUser(store, name);
-  const heir = plantsTo === undefined ? undefined : await findHeir(storage, store, plantsTo);
+  const findHeir = async () =>
+    plantsTo === undefined ? undefined : findPresent(storage, store, plantsTo);
+  await findHeir();
   const count = await storage.countPlants(user, maxCountedPlants + 1);
-  if (count > 0 && heir === undefined) throw refuseWithoutHeir(name, describePlants(count));
+  if (count > 0 && plantsTo === undefined) throw refuseWithoutHeir(name, describePlants(count));
   const plants = count === 0 ? '' : ` ${plantsTo} gets ${describePlants(count)}.`;
   const question = `Remove user ${name} from store ${store}? Their tokens and shares end.${plants}`;
   if (!yes && !(await confirm(question))) throw new Refusal('Nothing was changed.');
 
   const identity = { store: user.store, user: user.user };
-  const moved = await remove(storage, identity, heir?.user);
+  const moved = await remove(storage, identity, findHeir);
   if (moved === undefined) throw refuseWithoutHeir(name, 'plants');
   const text =
     `Removed user ${name} from store ${store}.` +
@@ -93,14 +95,15 @@ export async function removeUser(name: string, options: RemoveOptions): Promise<
 async function remove(
   storage: Storage,
   user: Identity,
-  heir: number | undefined,
+  findHeir: () => Promise<Identity | undefined>,
 ): Promise<number | undefined> {
   let moved = 0;
-  // Again if something that was being created arrived meanwhile.
+  // Again if something that was being created arrived meanwhile, or if the heir was removed.
   do {
+    const heir = await findHeir();
     await inBatches(() => storage.endAccess(user, Date.now(), batchRows));
     if (heir !== undefined) {
-      moved += await inBatches(() => storage.movePlants(user, heir, batchRows));
+      moved += await inBatches(() => storage.movePlants(user, heir.user, batchRows));
     } else if ((await storage.countPlants(user, 1)) > 0) {
       return undefined;
     }
@@ -117,10 +120,10 @@ async function inBatches(change: () => Promise<number>): Promise<number> {
   }
 }
 
-async function findHeir(storage: Storage, store: string, name: string): Promise<Identity> {
-  const heir = await storage.findUser(store, name);
-  if (heir === undefined || heir.isRemoved) throw noUser(store, name);
-  return heir;
+async function findPresent(storage: Storage, store: string, name: string): Promise<Identity> {
+  const found = await storage.findUser(store, name);
+  if (found === undefined || found.isRemoved) throw noUser(store, name);
+  return found;
 }
 
 export function noUser(store: string, user: string): Refusal {

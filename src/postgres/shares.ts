@@ -25,12 +25,10 @@ export const shareSql = {
     'set_share',
     `
       INSERT INTO plant_store.shares (store, owner, user_name, access, since)
-      SELECT stores.store, $2::bigint, $3::text, $4::text, $5::bigint FROM plant_store.stores
-      WHERE stores.store = $1 AND (
+      SELECT users.store, $2::bigint, $3::text, $4::text, $5::bigint FROM plant_store.users
+      WHERE users.store = $1 AND users.id = $2 AND users.removed_at IS NULL AND (
         SELECT count(*) FROM plant_store.shares
         WHERE store = $1 AND owner = $2 AND user_name <> $3) < ${maxGivenShares}
-        AND EXISTS (
-          SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND removed_at IS NULL)
       ON CONFLICT (store, owner, user_name) DO UPDATE SET access = excluded.access
       RETURNING owner`,
   ),

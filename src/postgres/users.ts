@@ -81,6 +81,8 @@ export const userSql = {
       WHERE store = $1 AND owner = $2 AND id <= coalesce((
         SELECT id FROM plant_store.plants WHERE store = $1 AND owner = $2
         ORDER BY id LIMIT 1 OFFSET $4::bigint - 1), ${maxId})
+        AND EXISTS (
+          SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $3 AND removed_at IS NULL)
       RETURNING id`,
   ),
   remove: prepared(

@@ -27,7 +27,7 @@ const selectRecords = `
 export const tokenSql = {
   findGrant: `
     SELECT tokens.store, tokens.user, stores.name, users.name, users.role, tokens.scopes,
-           tokens.expires_at, tokens.revoked_at, tokens.family
+           tokens.expires_at, coalesce(tokens.revoked_at, users.removed_at), tokens.family
     FROM tokens JOIN stores USING (store) JOIN users USING (store, user) WHERE tokens.hash = ?`,
   findUser: `
     SELECT users.store, users.user, users.role, users.removed_at

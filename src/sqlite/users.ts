@@ -41,7 +41,8 @@ export const userSql = {
   movePlants: `
     UPDATE plants SET owner = ?3 WHERE store = ?1 AND id IN (
       SELECT id FROM plants INDEXED BY plants_by_owner
-      WHERE store = ?1 AND owner = ?2 ORDER BY id LIMIT ?4)`,
+      WHERE store = ?1 AND owner = ?2 ORDER BY id LIMIT ?4)
+      AND EXISTS (SELECT 1 FROM users WHERE store = ?1 AND user = ?3 AND removed_at IS NULL)`,
   remove: `
     UPDATE users SET removed_at = coalesce(removed_at, ?3)
     WHERE store = ?1 AND user = ?2
