@@ -3,7 +3,13 @@
  */
 const pattern = /^(\d{4})-(\d\d)-(\d\d)t(\d\d):(\d\d):(\d\d)(\.\d+)?(?:z|([+-])(\d\d):(\d\d))$/i;
 
-/** Milliseconds since the Unix epoch; undefined if it is not a valid time. Leap seconds are not supported. */
+/** Midnight UTC at the end of the year 9999. RFC 3339 cannot show later times. */
+const endOfTimeMs = 253_402_300_800_000;
+
+/**
+ * Milliseconds since the Unix epoch; undefined if it is not a valid time, or after the year 9999 in UTC. Leap seconds
+ * are not supported.
+ */
 export function parseTimestamp(text: string): number | undefined {
   const match = pattern.exec(text);
   if (match === null) return undefined;
@@ -24,7 +30,8 @@ export function parseTimestamp(text: string): number | undefined {
     Number(fraction.slice(1, 4).padEnd(3, '0')),
   );
   const offsetMs = (Number(offsetHours) * 60 + Number(offsetMinutes)) * 60_000;
-  return sign === '-' ? localMs + offsetMs : localMs - offsetMs;
+  const timeMs = sign === '-' ? localMs + offsetMs : localMs - offsetMs;
+  return timeMs < endOfTimeMs ? timeMs : undefined;
 }
 
 /** Undefined for a time that does not apply. */

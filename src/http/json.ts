@@ -11,7 +11,8 @@ export interface JsonResult {
   faults: Fault[];
 }
 
-export function readJson(bytes: Buffer): JsonResult {
+/** `example` is a valid body, which a fault shows. */
+export function readJson(bytes: Buffer, example: unknown): JsonResult {
   const text = bytes.toString('utf8');
   try {
     if (isUtf8(bytes)) {
@@ -23,8 +24,7 @@ export function readJson(bytes: Buffer): JsonResult {
   } catch {
     // Not well-formed. The parser's message quotes the body, so it is not returned.
   }
-  const detail =
-    'The body is not well-formed JSON in UTF-8; send an object like {"name": "Monstera", "tag": "indoor"}.';
+  const detail = `The body is not well-formed JSON in UTF-8; send an object like ${JSON.stringify(example)}.`;
   return { value: undefined, faults: [{ pointer: '', detail }] };
 }
 

@@ -37,7 +37,6 @@ export function validateRequests(app: FastifyInstance): void {
     const checkParams = params && compile(params, toParameter);
     const checkQuery = querystring && compile(querystring, toParameter);
     const checkBody = body && compile(body, toMember);
-    const isBodyOptional = body !== undefined && OptionalKind in body;
 
     route.preValidation = (request, _reply, done) => {
       const faults: Fault[] = [];
@@ -47,7 +46,7 @@ export function validateRequests(app: FastifyInstance): void {
       if (querystring && checkQuery) {
         request.query = checkQuery(readQuery(querystring, request.raw.url ?? ''), faults);
       }
-      if (checkBody) request.body = checkBody(readBody(request.body, isBodyOptional), faults);
+      if (checkBody) request.body = checkBody(readBody(body, request.body), faults);
       done(faults.length > 0 ? invalidRequest(faults) : undefined);
     };
   });
@@ -59,9 +58,10 @@ function readParams(schema: TObject, params: unknown): Input {
   return { value: Object.fromEntries(value), faults: [] };
 }
 
-function readBody(body: unknown, isOptional: boolean): Input {
+function readBody(schema: TObject, body: unknown): Input {
   const bytes = body instanceof Buffer ? body : Buffer.alloc(0);
-  return isOptional && bytes.length === 0 ? { value: {}, faults: [] } : readJson(bytes);
+  const isOmitted = bytes.length === 0 && OptionalKind in schema;
+  return isOmitted ? { value: {}, faults: [] } : readJson(bytes, schema.examples?.[0]);
 }
 
 function compile(schema: TObject, placeOf: (name: string) => FaultPlace) {

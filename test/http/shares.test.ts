@@ -177,6 +177,9 @@ it('refuses oneself, bad names and bad bodies, and names each fault', async (t) 
   assert.deepEqual(await faultsOf('/shares/%00', read), ['user']);
   assert.deepEqual(await faultsOf(`/shares/${'x'.repeat(201)}`, read), ['user']);
   assert.deepEqual(await faultsOf('/shares/bob', {}), ['/access']);
+  const headers = { 'content-type': 'application/json' };
+  const malformed = await app.call('PUT', '/shares/bob', { token, body: '{', headers });
+  assert.match(malformed.text, /an object like {\\"access\\":\\"read\\"}\./);
   assert.deepEqual(await faultsOf('/shares/bob', { access: 'all' }), ['/access']);
   assert.deepEqual(await faultsOf('/shares/bob', { access: ['read'] }), ['/access']);
   assert.deepEqual(await faultsOf('/shares/%20', { acces: 'read' }), ['user', '/access', '/acces']);

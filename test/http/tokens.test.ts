@@ -113,6 +113,7 @@ describe('POST /tokens', () => {
       [{ scopes: 'plants:read' }, '/scopes'],
       [{ expiresAt: '2100-02-30T00:00:00Z' }, '/expiresAt'],
       [{ expiresAt: '2100-02-28T00:00:00' }, '/expiresAt'],
+      [{ expiresAt: '9999-12-31T23:59:59-00:01' }, '/expiresAt'],
       [{ expiresAt: 4_102_444_800 }, '/expiresAt'],
       [{ expiresAt: null }, '/expiresAt'],
       [{ label: 'a\nb' }, '/label'],
@@ -126,6 +127,13 @@ describe('POST /tokens', () => {
       assert.partialDeepStrictEqual(problem, { errors: [{ pointer }] });
     }
     assert.equal((await app.call('POST', '/tokens', { token: alice, body: '{}' })).status, 415);
+    const headers = { 'content-type': 'application/json' };
+    const malformed = await app.call('POST', '/tokens', { token: alice, body: '{', headers });
+    assert.equal(malformed.status, 400);
+    assert.match(
+      malformed.text,
+      /an object like {\\"scopes\\":\[\\"plants:read\\"\],\\"label\\":\\"phone\\"}\./,
+    );
     assert.equal((await app.call('POST', '/tokens?user=bob', { token: alice })).status, 400);
     assert.equal((await app.call('POST', '/tokens')).status, 401);
     assert.equal((await listed(app, alice)).length, 1);
