@@ -137,7 +137,7 @@ class Model {
   #shares: Share[] = [];
 
   answer(person: Person, granted: readonly Scope[], request: Request): Expected {
-    if (!granted.includes(scopeOf[request.kind])) {
+    if (!scopesOf[request.kind].some((scope) => granted.includes(scope))) {
       return { status: 403, problem: 'insufficient-scope' };
     }
     switch (request.kind) {
@@ -254,14 +254,15 @@ function inOrder(a: { user: string }, b: { user: string }): number {
   return Buffer.compare(Buffer.from(a.user), Buffer.from(b.user));
 }
 
-const scopeOf: Record<Request['kind'], Scope> = {
-  create: 'plants:write',
-  find: 'plants:read',
-  delete: 'plants:write',
-  list: 'plants:read',
-  share: 'shares:write',
-  unshare: 'shares:write',
-  shares: 'plants:read',
+/** Each scope that is enough. */
+const scopesOf: Record<Request['kind'], readonly Scope[]> = {
+  create: ['plants:write'],
+  find: ['plants:read'],
+  delete: ['plants:write'],
+  list: ['plants:read'],
+  share: ['shares:write'],
+  unshare: ['shares:write'],
+  shares: ['plants:read', 'shares:write'],
 };
 
 const notFound = { status: 404, problem: 'plant-not-found' };

@@ -60,15 +60,15 @@ export class Authentication {
     this.#signOn = verifier && new SignOn(verifier);
   }
 
-  /** Returns an onRequest hook that refuses requests without a valid token that grants the scope. */
-  requireScope(scope: Scope) {
+  /** Returns an onRequest hook that refuses requests without a valid token that grants one of the scopes. */
+  requireScope(...scopes: [Scope, ...Scope[]]) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
       const grant = await this.#authenticate(request, reply);
       const { caller } = grant;
-      if (!caller.scopes.has(scope)) {
+      if (!scopes.some((scope) => caller.scopes.has(scope))) {
         const granted = [...caller.scopes].join(' ') || 'none';
-        const detail = `This operation requires the scope ${scope}; the token has ${granted}.`;
-        throw insufficientScope(reply, scope, detail);
+        const detail = `This operation requires the scope ${scopes.join(' or ')}; the token has ${granted}.`;
+        throw insufficientScope(reply, scopes[0], detail); // the challenge cannot express "or"
       }
       request.grant = grant;
     };

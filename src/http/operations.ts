@@ -158,7 +158,7 @@ export const listShares = {
   operationId: 'listShares',
   summary: 'List your shares',
   description:
-    'Returns with whom the calling user shares their plants, and who shares theirs with the user. Both are in ascending order of the name. Requires the scope `plants:read`.',
+    'Returns with whom the calling user shares their plants, and who shares theirs with the user. Both are in ascending order of the name. Requires the scope `plants:read` or `shares:write`.',
   tags: ['shares'],
   querystring: Type.Object({}, strict),
   response: { 200: json('The shares.', Shares), ...plantOperation },

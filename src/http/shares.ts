@@ -21,7 +21,7 @@ export function shareRoutes(
   }: { storage: ShareStorage; authentication: Authentication; budgets: ResponseBudget },
 ): void {
   const routes = app.withTypeProvider<operations.TypeBoxProvider>();
-  const readOptions = { onRequest: authentication.requireScope('plants:read') };
+  const readOptions = { onRequest: authentication.requireScope('plants:read', 'shares:write') };
   const writeOptions = { onRequest: authentication.requireScope('shares:write') };
 
   routes.get(

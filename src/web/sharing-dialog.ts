@@ -16,6 +16,7 @@ import { byId, element, onPress, openFromMenu, setFault, setText, show, showText
 import { Entry, entryButton, nameOf } from './entry.ts';
 import { Requests } from './requests.ts';
 
+const trimmedText = 'The spaces around the name were removed.';
 const accessTexts: Record<ShareAccess, string> = { read: 'can see', write: 'can see and delete' };
 
 /** Somebody with whom the user shares. */
@@ -28,7 +29,7 @@ interface Given {
 
 export class SharingDialog {
   readonly #requests: Requests;
-  readonly #onReceivedEnd: () => void;
+  readonly #onOwners: () => void;
   readonly #dialog = byId('sharing', HTMLDialogElement);
   readonly #user = byId('sharing-user', HTMLInputElement);
   readonly #access = byId('sharing-access', HTMLSelectElement);
@@ -39,11 +40,13 @@ export class SharingDialog {
   #canShare = false;
   /** The number of times the shares were loaded. Only the last ones are shown. */
   #loads = 0;
+  /** Those who share with the user, as far as the table is known to show their plants. */
+  #owners: ReadonlySet<string> = new Set();
 
-  /** `onReceivedEnd` is called when the user has ended a share that they received. */
-  constructor(connection: Connection, onReceivedEnd: () => void) {
+  /** `onOwners` is called when others share with the user than the table shows. */
+  constructor(connection: Connection, onOwners: () => void) {
     this.#requests = new Requests(connection, this.#dialog);
-    this.#onReceivedEnd = onReceivedEnd;
+    this.#onOwners = onOwners;
     onPress('sharing-close', () => this.#dialog.close());
     byId('sharing-form', HTMLFormElement).addEventListener('submit', (event) => {
       event.preventDefault();
@@ -57,8 +60,9 @@ export class SharingDialog {
     this.#requests.reset();
     this.#dialog.close();
     this.#draw({ given: [], received: [] });
-    this.#canList = token.scopes.includes('plants:read');
     this.#canShare = token.scopes.includes('shares:write');
+    this.#canList = this.#canShare || token.scopes.includes('plants:read');
+    this.#owners = new Set();
     show('sharing-form', this.#canShare);
     show('sharing-refused', !this.#canShare);
     show('sharing-lists', this.#canList);
@@ -76,7 +80,9 @@ export class SharingDialog {
     const load = ++this.#loads;
     try {
       const shares = await this.#requests.run((store) => store.listShares());
-      if (load === this.#loads) this.#draw(shares);
+      if (load !== this.#loads) return;
+      this.#draw(shares);
+      this.#setOwners(shares.received.map(({ user }) => user));
     } catch (error) {
       this.#setHints('', '');
       this.#requests.fail(error, showFailure);
@@ -86,14 +92,16 @@ export class SharingDialog {
   async #share(): Promise<void> {
     if (this.#submit.ariaBusy === 'true') return act(); // there is no need to wait
     this.#clearMessages();
-    const user = this.#user.value.trim(); // phones and clipboards add spaces
+    const typed = this.#user.value;
+    const user = typed.trim(); // phones and clipboards add spaces
     if (user === '') return this.#userFault('Enter the name of a user.');
     const access = chosen(this.#access);
     this.#submit.ariaBusy = 'true';
     try {
       await this.#requests.run((store) => store.share(user, access));
-      if (this.#user.value.trim() === user) this.#user.value = '';
+      if (this.#user.value === typed) this.#user.value = '';
       this.#showGiven({ user, access });
+      if (typed !== user) byId('sharing-done', HTMLElement).append(` ${trimmedText}`);
     } catch (error) {
       // The client refuses names that no URL can contain.
       if (error instanceof RangeError) this.#userFault(error.message);
@@ -147,12 +155,18 @@ export class SharingDialog {
       });
       this.#removeEntries(user);
       setText('sharing-done', `You and “${user}” share nothing now.`);
-      if (isReceived) this.#onReceivedEnd();
+      this.#setOwners([...this.#owners].filter((owner) => owner !== user));
     } catch (error) {
       this.#requests.fail(error, (text) => (entry.fault = text));
     } finally {
       button.ariaBusy = null;
     }
+  }
+
+  #setOwners(owners: readonly string[]): void {
+    const before = this.#owners;
+    this.#owners = new Set(owners);
+    if (this.#owners.symmetricDifference(before).size > 0) this.#onOwners();
   }
 
   #draw({ given, received }: Shares): void {

@@ -82,7 +82,7 @@ it('answers alike about users who exist, who do not, and who belong to another s
   assert.deepEqual(await answersFor('carol'), expected);
 });
 
-it('requires shares:write to share, and plants:read to see shares', async (t) => {
+it('requires shares:write to share, and that or plants:read to see shares', async (t) => {
   const app = await startApp(t);
   const status = async (method: string, token: string) => {
     const json = method === 'PUT' ? { access: 'read' } : undefined;
@@ -97,8 +97,10 @@ it('requires shares:write to share, and plants:read to see shares', async (t) =>
   assert.deepEqual(await status('GET', plain), [200, null]);
   const sharing = await app.token('alice', { scopes: ['shares:write'] });
   assert.deepEqual(await status('PUT', sharing), [201, null]);
+  assert.deepEqual(await status('GET', sharing), [200, null]);
   const reading = 'Bearer error="insufficient_scope", scope="plants:read"';
-  assert.deepEqual(await status('GET', sharing), [403, reading]);
+  const writing = await app.token('alice', { scopes: ['plants:write'] });
+  assert.deepEqual(await status('GET', writing), [403, reading]);
 });
 
 it('refuses a user who is removed while the request is in progress', async (t) => {

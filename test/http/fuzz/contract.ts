@@ -194,7 +194,8 @@ function judgeToken(
   }
   const isRead = ['GET', 'HEAD'].includes(request.method);
   const scope = isRead ? 'plants:read' : route === 'share' ? 'shares:write' : 'plants:write';
-  if (route === 'token' || grant.scopes.includes(scope)) return grant;
+  const isShared = route === 'shares' && grant.scopes.includes('shares:write');
+  if (route === 'token' || isShared || grant.scopes.includes(scope)) return grant;
   const challenge = `Bearer error="insufficient_scope", scope="${scope}"`;
   add(stage.scope, stage.scope, { status: 403, kind: 'insufficient-scope', challenge });
   return undefined;
