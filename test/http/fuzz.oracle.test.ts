@@ -11,7 +11,7 @@ import { judgeBody } from './fuzz/json.ts';
 import { utf8Bytes, type Request } from './fuzz/request.ts';
 import { outcomeOf } from './fuzz/verdict.ts';
 import { Wire } from './fuzz/wire.ts';
-import { World } from './fuzz/world.ts';
+import { World, type Grant } from './fuzz/world.ts';
 
 const alice = { store: 'main', user: 'alice', role: 'member' } as const;
 const bob = { store: 'main', user: 'bob', role: 'member' } as const;
@@ -20,13 +20,18 @@ const carol = { store: 'main', user: 'carol', role: 'member' } as const;
 
 function worldOfThree(): World {
   const scopes = ['plants:read', 'plants:write'];
+  const tokenA = { id: 'a', person: alice, scopes };
   const world = new World(
-    new Map([
-      ['A', { person: alice, scopes }],
-      ['R', { person: alice, scopes: ['plants:read'] }],
-      ['S', { person: alice, scopes: [...scopes, 'shares:write'] }],
-      ['C', { person: carol, scopes }],
+    new Map<string, Grant>([
+      ['A', tokenA],
+      ['R', { id: 'r', person: alice, scopes: ['plants:read'] }],
+      ['S', { id: 's', person: alice, scopes: [...scopes, 'shares:write'] }],
+      ['C', { id: 'c', person: carol, scopes }],
     ]),
+    [
+      { ...tokenA, label: '', state: 'active' },
+      { id: 'b', person: bob, scopes, label: '', state: 'active' },
+    ],
   );
   world.share(alice, 'carol', 'read');
   world.share(bob, 'carol', 'write');
@@ -119,6 +124,15 @@ const unshare = requestOf('DELETE', '/shares/carol', '', 'S');
 const shares = requestOf('GET', '/shares');
 const given = '{"given":[{"user":"carol","access":"read"}],"received":[]}';
 
+const listTokens = requestOf('GET', '/tokens');
+const ownTokens =
+  '[{"id":"a","label":"","scopes":["plants:read","plants:write"],"state":"active","current":true}]';
+const createToken = requestOf('POST', '/tokens', '{"scopes":["plants:read"],"label":"x"}');
+const newToken = `{"id":"n","label":"x","scopes":["plants:read"],"state":"active","current":false,"token":"plant_${'0'.repeat(49)}"}`;
+const createdToken = ['Location: /tokens/n', json];
+const more = requestOf('POST', '/tokens', '{"scopes":["shares:write"]}');
+const revokeOther = requestOf('DELETE', '/tokens/b');
+
 const right: [request: Request, answer: string][] = [
   [list, answer('200 OK', [json], plants)],
   [{ ...list, method: 'HEAD' }, answer('200 OK', [json], plants).split('[')[0] ?? ''],
@@ -133,6 +147,11 @@ const right: [request: Request, answer: string][] = [
   [unshare, answer('204 No Content', [])],
   [requestOf('DELETE', '/shares/bob', '', 'S'), problem('404 Not Found', 'share-not-found')],
   [shares, answer('200 OK', [json], given)],
+  [listTokens, answer('200 OK', [json], ownTokens)],
+  [createToken, answer('201 Created', createdToken, newToken)],
+  [requestOf('DELETE', '/tokens/a'), answer('204 No Content', [])],
+  [requestOf('DELETE', '/token'), answer('204 No Content', [])],
+  [revokeOther, problem('404 Not Found', 'token-not-found')],
   [faulty, problem('400 Bad Request', 'invalid-request', [], { errors: faults })],
   [requestOf('GET', '/plants', '', ''), problem('401 Unauthorized', 'invalid-token', [challenge])],
   [
@@ -162,6 +181,31 @@ const wrong: Record<string, [request: Request, answer: string]> = {
     answer('201 Created', [json], shared),
   ],
   'a share that is missing': [shares, answer('200 OK', [json], '{"given":[],"received":[]}')],
+  'the token of another user': [
+    listTokens,
+    answer('200 OK', [json], ownTokens.replace('}]', `},${ownTokens.slice(1)}`)),
+  ],
+  'a list that shows a token': [
+    listTokens,
+    answer('200 OK', [json], ownTokens.replace('}]', `,"token":"plant_${'0'.repeat(49)}"}]`)),
+  ],
+  'a token with more scopes': [
+    createToken,
+    answer('201 Created', createdToken, newToken.replace(':read"', ':read","plants:write"')),
+  ],
+  'a token that is not shown': [
+    createToken,
+    answer('201 Created', createdToken, newToken.replace(/,"token":"\w+"/, '')),
+  ],
+  'the address of another token': [
+    createToken,
+    answer('201 Created', ['Location: /tokens/a', json], newToken),
+  ],
+  'a token with a scope that the other lacks': [
+    more,
+    answer('201 Created', createdToken, newToken),
+  ],
+  'the revocation of a token of another user': [revokeOther, answer('204 No Content', [])],
   'a plant that is missing': [list, answer('200 OK', [json], '[{"name":"Palm","tag":""}]')],
   'plants in another order': [page, answer('200 OK', [json, link], '[{"id":3}]')],
   'text that was normalised': [one, answer('200 OK', [json], '{"name":"Ficus","tag":"é"}')],

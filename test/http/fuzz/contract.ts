@@ -33,6 +33,8 @@ const allowed: Record<Route, string> = {
   document: 'GET, HEAD, OPTIONS',
   file: 'GET, HEAD, OPTIONS',
   token: 'DELETE, GET, HEAD, OPTIONS',
+  tokens: 'GET, HEAD, OPTIONS, POST',
+  ownToken: 'DELETE, OPTIONS',
   whole: 'DELETE, GET, HEAD, OPTIONS, POST, PUT',
   none: '',
 };
@@ -63,7 +65,7 @@ export function predict(request: Request, world: World): Prediction {
   judgeHead(request, add);
   const target = judgeTarget(request.target);
   const grant = judgeRoute(request, target, world, add);
-  if (grant !== undefined) judgeOperation(request, target, grant.person, world, add);
+  if (grant !== undefined) judgeOperation(request, target, grant, world, add);
   return {
     outcomes: candidates
       .filter(({ from }) => candidates.every(({ to }) => to >= from))
@@ -195,7 +197,8 @@ function judgeToken(
   const isRead = ['GET', 'HEAD'].includes(request.method);
   const scope = isRead ? 'plants:read' : route === 'share' ? 'shares:write' : 'plants:write';
   const isShared = route === 'shares' && grant.scopes.includes('shares:write');
-  if (route === 'token' || isShared || grant.scopes.includes(scope)) return grant;
+  const isOwn = route === 'token' || route === 'tokens' || route === 'ownToken';
+  if (isOwn || isShared || grant.scopes.includes(scope)) return grant;
   const challenge = `Bearer error="insufficient_scope", scope="${scope}"`;
   add(stage.scope, stage.scope, { status: 403, kind: 'insufficient-scope', challenge });
   return undefined;

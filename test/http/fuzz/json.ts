@@ -17,7 +17,10 @@ export type Judgement<T> = T | { places: string[] };
 export const maxId = 2n ** 53n - 1n;
 
 type Value =
-  { kind: 'string'; text: string } | { kind: 'number'; token: string } | { kind: 'other' };
+  | { kind: 'string'; text: string }
+  | { kind: 'number'; token: string }
+  | { kind: 'strings'; texts: string[] }
+  | { kind: 'other' };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -44,11 +47,51 @@ export function judgeShare(bytes: Uint8Array): Judgement<{ access: Access }> {
   return isAccess(access) ? { access: access.text } : { places: [''] };
 }
 
+/** The only times in random bodies. */
+export const times = {
+  future: ['2100-01-31T12:00:00Z', '2100-02-28t13:30:00.5+01:30', '9999-12-31T23:59:59Z'],
+  past: ['2000-02-29T00:00:00Z', '0000-01-01T00:00:00+23:59'],
+  wrong: [
+    '',
+    '2100-02-29T00:00:00Z',
+    '2100-01-31',
+    '2100-01-31T12:00:00',
+    '9999-12-31T23:59:59-01:00',
+  ],
+};
+const scopes = ['plants:read', 'plants:write', 'shares:write'];
+
+interface NewToken {
+  scopes: string[] | undefined;
+  label: string;
+  isPast: boolean;
+}
+
+export function judgeNewToken(bytes: Uint8Array): Judgement<NewToken> {
+  const isMember = (name: string, value: Value) => {
+    if (name === 'label') return value.kind === 'string' && isTag(value.text);
+    if (name === 'expiresAt')
+      return value.kind === 'string' && [...times.future, ...times.past].includes(value.text);
+    if (name !== 'scopes' || value.kind !== 'strings') return false;
+    const { texts } = value;
+    const isUnique = new Set(texts).size === texts.length;
+    return isUnique && texts.length > 0 && texts.every((one) => scopes.includes(one));
+  };
+  const values = bytes.length === 0 ? new Map<string, Value>() : judgeMembers(bytes, isMember);
+  if ('places' in values) return values;
+  const [wanted, label, expiresAt] = ['scopes', 'label', 'expiresAt'].map((one) => values.get(one));
+  return {
+    scopes: wanted?.kind === 'strings' ? wanted.texts : undefined,
+    label: label?.kind === 'string' ? label.text : '',
+    isPast: expiresAt?.kind === 'string' && times.past.includes(expiresAt.text),
+  };
+}
+
 /** The members of the one object that a body must be, or the place of each fault. */
 function judgeMembers(
   bytes: Uint8Array,
   isMember: (name: string, value: Value) => boolean,
-  required: string,
+  required?: string,
 ): Judgement<Map<string, Value>> {
   let members: [string, Value][];
   try {
@@ -64,7 +107,7 @@ function judgeMembers(
     values.set(name, value);
     if (!isMember(name, value)) faulty.add(name);
   }
-  if (!values.has(required)) faulty.add(required);
+  if (required !== undefined && !values.has(required)) faulty.add(required);
   return faulty.size > 0 ? { places: [...faulty].map(pointerTo) } : values;
 }
 
@@ -174,8 +217,10 @@ class Reader {
     const next = this.#text[this.#at];
     if (next === '"') return { kind: 'string', text: this.#string() };
     if (next === '[' || next === '{') {
+      const from = this.#at;
       this.#nested();
-      return { kind: 'other' };
+      const texts = new Reader(this.#text.slice(from, this.#at)).#strings();
+      return texts === undefined ? { kind: 'other' } : { kind: 'strings', texts };
     }
     for (const word of ['true', 'false', 'null']) {
       if (this.#text.startsWith(word, this.#at)) {
@@ -188,6 +233,19 @@ class Reader {
     if (token === undefined) throw new NotJson();
     this.#at += token.length;
     return { kind: 'number', token };
+  }
+
+  /** The strings of the text if it is an array of them. It is well-formed. */
+  #strings(): string[] | undefined {
+    const texts: string[] = [];
+    if (!this.#passes('[')) return undefined;
+    if (this.#passes(']')) return texts;
+    do {
+      this.#skipWhite();
+      if (this.#text[this.#at] !== '"') return undefined;
+      texts.push(this.#string());
+    } while (this.#passes(','));
+    return texts;
   }
 
   /** Passes an array or an object. Not by recursion: a body may be nested 16,000 deep. */

@@ -6,7 +6,8 @@ import { isName, judgeBody, judgeShare, type Access } from './json.ts';
 import { invalid, optional, stage, type Add } from './outcomes.ts';
 import { isChunked, sent, type Request } from './request.ts';
 import { judgeId, judgeQuery, type judgeTarget, type Query, type Route } from './target.ts';
-import { plantText, type Person, type World } from './world.ts';
+import { judgeCreate, judgeList, judgeRevoke } from './tokens.ts';
+import { plantText, type Grant, type Person, type World } from './world.ts';
 
 export const maxBodyBytes = 16_384;
 
@@ -49,10 +50,11 @@ function isForeign(request: Request): boolean | undefined {
 export function judgeOperation(
   request: Request,
   target: ReturnType<typeof judgeTarget>,
-  person: Person,
+  grant: Grant,
   world: World,
   add: Add,
 ): void {
+  const { person } = grant;
   const { method, body } = request;
   const { route } = target;
   const query = judgeQuery(target.query, knownParameters(method, route));
@@ -70,8 +72,10 @@ export function judgeOperation(
   if (method !== 'POST' && method !== 'PUT') {
     if (mayHaveBody(request)) judgeUnwantedBody(request, add, stage.body);
     if (places.length > 0) return add(stage.input, stage.input, { ...invalid, places });
-    // Its text is not predicted, because the model has no ids of tokens.
+    if (method === 'DELETE' && (route === 'token' || route === 'ownToken'))
+      return judgeRevoke(grant, route === 'token' ? undefined : target.id, world, add);
     if (route === 'token') return add(stage.store, stage.store, { status: 200 });
+    if (route === 'tokens') return judgeList(grant, world, add);
     if (route === 'shares') return shares(person, world, add);
     if (route === 'share') return unshare(target.id, person, world, add);
     return id === undefined
@@ -85,6 +89,7 @@ export function judgeOperation(
     add(stage.body, to, { status: 415, kind: 'unsupported-media-type' });
   }
   const bytes = Buffer.from(body, 'latin1');
+  if (route === 'tokens') return judgeCreate(bytes, places, grant, world, add);
   const judgement = method === 'POST' ? judgeBody(bytes) : judgeShare(bytes);
   if ('places' in judgement) places.push(...judgement.places.map((place) => `pointer ${place}`));
   else if (places.length === 0 && 'access' in judgement && target.id === person.user)
@@ -95,7 +100,7 @@ export function judgeOperation(
 }
 
 function knownParameters(method: string, route: Route): string[] {
-  if (method === 'DELETE') return [];
+  if (method === 'DELETE' || route === 'tokens') return [];
   if (route === 'one' || method === 'POST') return ['fields'];
   return route === 'list' ? ['limit', 'after', 'tag', 'fields'] : [];
 }

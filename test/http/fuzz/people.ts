@@ -5,7 +5,7 @@
 import { scopes as allScopes, type Scope } from '../../../src/access.ts';
 import type { Storage } from '../../../src/storage.ts';
 import { hashToken, makeToken, tokenId } from '../../../src/token.ts';
-import type { Grant, Person } from './world.ts';
+import type { Grant, ModelToken, Person } from './world.ts';
 
 export const people = [
   { name: 'maria', store: 'main', user: 'maria', role: 'manager' },
@@ -13,6 +13,9 @@ export const people = [
   { name: 'bob', store: 'main', user: 'bob', role: 'member' },
   { name: 'dora', store: 'elsewhere', user: 'alice', role: 'member' },
 ] as const;
+
+/** Tokens that requests revoke: the others are needed until the end. */
+export const revocable = ['spare', 'other'];
 
 /** Names of tokens in requests: `<alice>` is her token, `<alice~17>` the same but for the 18th character. */
 export type Tokens = Readonly<Record<string, string>>;
@@ -26,6 +29,15 @@ export function withTokens(text: string, tokens: Tokens): string {
   });
 }
 
+/** `{alice}` in a target is the id of her token. */
+export function withIds(text: string, tokens: Tokens): string {
+  return text.replace(/\{([a-z]+)\}/g, (_all, name: string) => idOf(tokens, name));
+}
+
+function idOf(tokens: Tokens, name: string): string {
+  return tokenId(hashToken(tokens[name] ?? ''));
+}
+
 function altered(token: string, at: number): string {
   const other = token[at] === 'x' ? 'y' : 'x';
   return token.slice(0, at) + other + token.slice(at + 1);
@@ -34,13 +46,31 @@ function altered(token: string, at: number): string {
 export function grantsOf(tokens: Tokens, storeOf: (store: string) => string): Map<string, Grant> {
   const grants = new Map<string, Grant>();
   const give = (name: string, { store, user, role }: Person, scopes: string[]) =>
-    void grants.set(tokens[name] ?? '', { person: { store: storeOf(store), user, role }, scopes });
+    void grants.set(tokens[name] ?? '', {
+      id: idOf(tokens, name),
+      person: { store: storeOf(store), user, role },
+      scopes,
+    });
   for (const person of people) give(person.name, person, [...allScopes]);
-  const [, alice] = people;
+  const [, alice, bob] = people;
+  give('spare', alice, [...allScopes]);
+  give('other', bob, [...allScopes]);
   give('reader', alice, ['plants:read']);
   give('writer', alice, ['plants:write']);
   give('sharer', alice, ['shares:write']);
   return grants;
+}
+
+/** What every token is that the users have in the beginning. */
+export function listedTokens(tokens: Tokens, storeOf: (store: string) => string): ModelToken[] {
+  const listed = [...grantsOf(tokens, storeOf).values()].map((grant): ModelToken => {
+    return { ...grant, label: '', state: 'active' };
+  });
+  const [, { store, user, role }] = people;
+  const person = { store: storeOf(store), user, role };
+  for (const state of ['expired', 'revoked'] as const)
+    listed.push({ id: idOf(tokens, state), person, scopes: [...allScopes], label: '', state });
+  return listed;
 }
 
 const tokenNames = [
@@ -51,6 +81,8 @@ const tokenNames = [
   'reader',
   'writer',
   'sharer',
+  'spare',
+  'other',
   'expired',
   'revoked',
   'unknown',
@@ -79,7 +111,9 @@ export async function keepTokens(
       expiresAtMs: name === 'expired' ? nowMs - 1 : undefined,
     });
   for (const person of people) await keep(person.name, person);
-  const [, alice] = people;
+  const [, alice, bob] = people;
+  await keep('spare', alice);
+  await keep('other', bob);
   await keep('reader', alice, 'plants:read');
   await keep('writer', alice, 'plants:write');
   await keep('sharer', alice, 'shares:write');

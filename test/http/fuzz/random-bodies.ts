@@ -4,6 +4,7 @@
 import * as fc from 'fast-check';
 import { maxBodyBytes } from './operations.ts';
 import { oneLine, oneOf, rarely } from './pick.ts';
+import { times } from './json.ts';
 import { utf8Bytes, type Bytes } from './request.ts';
 
 const { constantFrom } = fc;
@@ -90,6 +91,39 @@ export const share: fc.Arbitrary<Bytes> = rarely(
     access.map((one) => `{"access":${one}}`.padEnd(maxBodyBytes + 1)),
   ),
   6,
+);
+
+const soundScopes = fc
+  .subarray(['plants:read', 'plants:write', 'shares:write'], { minLength: 1 })
+  .chain((all) => fc.shuffledSubarray(all, { minLength: all.length }))
+  .map((all) => JSON.stringify(all));
+const oddScopes = oneOf(
+  `[] ["plants:read","plants:read"] ["plants"] [1] ["plants:read",["plants:write"]] {} null "plants:read" [null]`,
+);
+const timeText = rarely(
+  constantFrom(...times.future),
+  constantFrom(...times.past, ...times.wrong),
+  2,
+);
+
+/** Most of them sound, some not even JSON. */
+export const newToken: fc.Arbitrary<Bytes> = rarely(
+  fc
+    .tuple(
+      fc.option(rarely(soundScopes, oddScopes)),
+      fc.option(tag),
+      fc.option(timeText, { freq: 1 }),
+    )
+    .map(([wanted, label, time]) =>
+      objectOf([
+        ...(wanted === null ? [] : [['"scopes"', wanted] as const]),
+        ...(label === null ? [] : [['"label"', `"${label}"`] as const]),
+        ...(time === null ? [] : [['"expiresAt"', `"${time}"`] as const]),
+      ]),
+    ),
+  oneOf(`{"scope":["plants:read"]} {"label":"a","label":"b"} {"expiresAt":null} {"expiresAt":4102444800} {"user":"bob"}
+    {"scopes":["plants:read"],"__proto__":{}} [] null {"role":"manager"} {"id":1} {`),
+  5,
 );
 
 export const oddBody: fc.Arbitrary<Bytes> = fc.oneof(

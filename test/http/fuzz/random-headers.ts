@@ -45,8 +45,8 @@ export const authorization: fc.Arbitrary<Header[]> = fc.oneof(
       .map((all): Header[] => [['Authorization', ` ${all.join(' ')}`]]),
   },
   {
-    weight: 3,
-    arbitrary: constantFrom('reader', 'writer', 'sharer').map((name) =>
+    weight: 6,
+    arbitrary: constantFrom('reader', 'writer', 'sharer', 'spare', 'spare', 'other').map((name) =>
       headerOf(`authorization:Bearer <${name}>`),
     ),
   },

@@ -93,10 +93,19 @@ export const sharePath = rarely(
   5,
 ).map((one) => `/shares/${one}`);
 
+/** Ids of tokens of several users, which only tokens of the right one revoke. */
+export const tokenPath = rarely(
+  oneOf('{spare} {spare} {other} {expired} {revoked} {unknown}'),
+  fc.oneof(
+    oneOf('x 0 %20 %00 {spare}0 %7Bspare%7D AAAAAAAAAAAAAAAA .. . %ff %zz {spare}/{spare}'),
+    constantFrom('a'.repeat(5_000)),
+  ),
+).map((one) => `/tokens/${one}`);
+
 export const oddPath = fc.oneof(
   oneOf(`/ // /plants/ /plants// //plants /plants/1/ /plants/1/leaves /PLANTS /plant /plantss /%70lants
     /shares/ /shares// /shares/alice/ /shares/alice/bob /SHARES /share /%73hares /shares%2Falice
-    /plants%2F1 /plants%2f /plants;x=1 /./plants /plants/../plants /%2e/plants /plants%20 /livez /readyz /docs /token /token/
+    /plants%2F1 /plants%2f /plants;x=1 /./plants /plants/../plants /%2e/plants /plants%20 /livez /readyz /docs /token /token/ /tokens/ /TOKENS
     /%74oken / /?a /web/theme.css /web/ /web/theme.css/ /web/..%2findex.html /web/index.html /client/ /client/..
     /problems /problems/ /problems/id-taken /problems/id-taken/ /problems/nothing /problems/..%2f..%2findex
     /docs/ /docs/start.js /docs/../../package.json /docs/%2e%2e%2fapp.ts /livez/ /%6civez /Livez
@@ -110,5 +119,6 @@ export const path = fc.oneof(
   { weight: 6, arbitrary: constantFrom('/plants') },
   { weight: 5, arbitrary: plantPath },
   { weight: 2, arbitrary: constantFrom('/shares') },
+  { weight: 2, arbitrary: constantFrom('/tokens', '/token') },
   { weight: 1, arbitrary: oddPath },
 );

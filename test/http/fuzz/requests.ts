@@ -4,9 +4,17 @@
  */
 import * as fc from 'fast-check';
 import { oneOf, rarely } from './pick.ts';
-import { oddBody, plant, share } from './random-bodies.ts';
+import { newToken, oddBody, plant, share } from './random-bodies.ts';
 import { authorization, extra, json, oddHost, oddType, type Header } from './random-headers.ts';
-import { fieldsQuery, oddPath, path, plantPath, query, sharePath } from './random-targets.ts';
+import {
+  fieldsQuery,
+  oddPath,
+  path,
+  plantPath,
+  query,
+  sharePath,
+  tokenPath,
+} from './random-targets.ts';
 import type { Bytes, Request } from './request.ts';
 import { judgeTarget } from './target.ts';
 
@@ -100,6 +108,23 @@ const sound: fc.Arbitrary<Parts> = fc.oneof(
   },
 );
 
+/** The tokens of the user. */
+const ofTokens: fc.Arbitrary<Parts> = fc.oneof(
+  fc.record({
+    method: fc.constant('POST'),
+    path: fc.constant('/tokens'),
+    query: rarely(fc.constant(''), query, 10),
+    body: rarely<Bytes | undefined>(newToken, fc.constant(undefined)),
+    type: fc.constant(json),
+  }),
+  fc.record({
+    method: fc.constant('DELETE'),
+    path: rarely(tokenPath, fc.constant('/token'), 2),
+    query: rarely(fc.constant(''), query, 10),
+    ...bodyless,
+  }),
+);
+
 type Twist = Partial<Parts> & {
   more?: readonly Header[];
   host?: readonly Header[];
@@ -110,7 +135,10 @@ const twist: fc.Arbitrary<Twist> = fc.oneof(
   fc.record({ path: oddPath }),
   fc.record({ query }),
   fc.record({ type: oddType }),
-  fc.record({ body: fc.oneof(oddBody, plant, share), type: rarely(fc.constant(json), oddType, 1) }),
+  fc.record({
+    body: fc.oneof(oddBody, plant, share, newToken),
+    type: rarely(fc.constant(json), oddType, 1),
+  }),
   fc.record({ more: extra }),
   fc.record({ more: extra }),
   fc.record({ host: oddHost }),
@@ -119,7 +147,7 @@ const twist: fc.Arbitrary<Twist> = fc.oneof(
 
 export const request: fc.Arbitrary<Request> = fc
   .tuple(
-    sound,
+    rarely(sound, ofTokens, 4),
     authorization,
     framing,
     rarely(fc.constant<Twist[]>([]), fc.array(twist, { minLength: 1, maxLength: 2 }), 2),
@@ -151,8 +179,13 @@ export const request: fc.Arbitrary<Request> = fc
       ...(takes && framed),
     };
   })
-  // It would revoke a token that the model knows; tokens.test.ts does that.
-  .filter(({ method, target }) => method !== 'DELETE' || judgeTarget(target).route !== 'token');
+  .filter((one) => !isNeeded(one));
+
+/** Whether it can revoke a token that the rest of the run needs. */
+function isNeeded({ method, target, headers }: Request): boolean {
+  if (method !== 'DELETE' || judgeTarget(target).route !== 'token') return false;
+  return headers.some(([, value]) => value.includes('<') && !value.includes('<spare>'));
+}
 
 const manner: fc.Arbitrary<Manner> = fc.oneof(
   { weight: 30, arbitrary: fc.constant<Manner>({ kind: 'whole' }) },

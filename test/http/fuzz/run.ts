@@ -9,7 +9,16 @@ import type { Storage } from '../../../src/storage.ts';
 import { wrongsOf } from './answers.ts';
 import { predict, type Prediction } from './contract.ts';
 import type { Outcome } from './outcomes.ts';
-import { grantsOf, keepTokens, people, tokensFor, withTokens, type Tokens } from './people.ts';
+import {
+  grantsOf,
+  keepTokens,
+  listedTokens,
+  people,
+  tokensFor,
+  withIds,
+  withTokens,
+  type Tokens,
+} from './people.ts';
 import { bytesOf, headOf, type Bytes, type Request } from './request.ts';
 import type { Group, Manner } from './requests.ts';
 import { outcomeOf } from './verdict.ts';
@@ -37,7 +46,7 @@ export async function withstand(
   const storeOf = (store: string) => `${store} ${run}`;
   const tokens = tokensFor();
   await Promise.all(targets.map(({ storage }) => keepTokens(storage, tokens, storeOf)));
-  const world = new World(grantsOf(tokens, storeOf));
+  const world = new World(grantsOf(tokens, storeOf), listedTokens(tokens, storeOf));
   const session = new Session(targets, world, tokens, counts);
   try {
     await session.begin();
@@ -131,7 +140,7 @@ class Session {
     const headers = request.headers.map(
       ([name, value]) => [name, withTokens(value, this.#tokens)] as const,
     );
-    return { ...request, headers };
+    return { ...request, headers, target: withIds(request.target, this.#tokens) };
   }
 
   async #ask(request: Request): Promise<void> {
@@ -206,11 +215,11 @@ class Session {
     );
     const [first, ...others] = answers;
     if (first === undefined) return;
-    if (outcomes.length === 1) {
+    if (outcomes.length === 1 && outcomes[0]?.view === undefined) {
       for (const other of others) mustBeEqual(steady(other), steady(first), request);
       this.#compareWithHead(request, first);
     } else {
-      this.#head = undefined; // which of the outcomes is met is a matter of time
+      this.#head = undefined; // it depends on time or chance
     }
     for (const { effect } of met) effect?.();
   }

@@ -6,11 +6,22 @@ import { exactInteger, maxId, isTag } from './json.ts';
 import type { Bytes } from './request.ts';
 
 export type Route =
-  'list' | 'one' | 'shares' | 'share' | 'health' | 'document' | 'file' | 'token' | 'whole' | 'none';
+  | 'list'
+  | 'one'
+  | 'shares'
+  | 'share'
+  | 'health'
+  | 'document'
+  | 'file'
+  | 'token'
+  | 'tokens'
+  | 'ownToken'
+  | 'whole'
+  | 'none';
 
 export interface Target {
   route: Route;
-  /** The segment that names the plant or the user, decoded. */
+  /** The segment that names the plant, the user or the token, decoded. */
   id: string;
   query: Bytes;
   /** Not a target at all. */
@@ -56,10 +67,14 @@ export function judgeTarget(target: Bytes): Target {
   if (isFile(segments)) return { ...found, route: 'file' };
   if (whole === '/token') return { ...found, route: 'token' };
   const [folder = '', ...names] = segments;
-  const routes = { plants: ['list', 'one'], shares: ['shares', 'share'] } as const;
-  if ((folder !== 'plants' && folder !== 'shares') || names.length > 1 || names[0] === '')
+  const routes = new Map<string, readonly [Route, Route]>([
+    ['plants', ['list', 'one']],
+    ['shares', ['shares', 'share']],
+    ['tokens', ['tokens', 'ownToken']],
+  ]).get(folder);
+  if (routes === undefined || names.length > 1 || names[0] === '')
     return { ...found, route: 'none' };
-  return { ...found, route: routes[folder][names.length === 0 ? 0 : 1] };
+  return { ...found, route: routes[names.length === 0 ? 0 : 1] };
 }
 
 /** A name that no file has, in a folder that has files: documents are judged before. */

@@ -41,6 +41,14 @@ function differencesOf(answer: Answer, method: string, outcome: Outcome): string
     if (method !== 'HEAD') against.push(...differencesOfProblem(answer, outcome));
     return against;
   }
+  if (outcome.view !== undefined) {
+    same('content-type', header('content-type'), 'application/json');
+    if (method === 'HEAD') return against;
+    const json: unknown = JSON.parse(Buffer.from(answer.body, 'latin1').toString('utf8'));
+    const view = outcome.view({ json, location: header('location') });
+    same('body', JSON.stringify(view), outcome.text);
+    return against;
+  }
   same('location', header('location'), outcome.location);
   if (outcome.next !== undefined) same('next', paramsOf(header('link')), sorted(outcome.next));
   if (outcome.text !== undefined) {

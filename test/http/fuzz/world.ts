@@ -11,8 +11,16 @@ export interface Person {
 }
 
 export interface Grant {
+  /** The id of the token. */
+  id: string;
   person: Person;
   scopes: readonly string[];
+}
+
+/** A token as its user sees it. */
+export interface ModelToken extends Grant {
+  label: string;
+  state: 'active' | 'expired' | 'revoked';
 }
 
 export interface Plant {
@@ -39,12 +47,27 @@ function inOrder(one: { user: string }, other: { user: string }): number {
 
 export class World {
   /** The valid tokens and their users. */
-  readonly grants: ReadonlyMap<string, Grant>;
+  readonly grants: Map<string, Grant>;
+  readonly #tokens: ModelToken[];
   readonly #stores = new Map<string, { plants: Map<number, Plant>; lastId: number }>();
   #shares: Share[] = [];
 
-  constructor(grants: ReadonlyMap<string, Grant>) {
-    this.grants = grants;
+  constructor(grants: ReadonlyMap<string, Grant>, tokens: readonly ModelToken[]) {
+    this.grants = new Map(grants);
+    this.#tokens = [...tokens];
+  }
+
+  tokensOf({ store, user }: Person): ModelToken[] {
+    return this.#tokens.filter(({ person }) => person.store === store && person.user === user);
+  }
+
+  addToken(token: ModelToken): void {
+    this.#tokens.push(token);
+  }
+
+  revoke(token: ModelToken): void {
+    token.state = 'revoked';
+    for (const [text, { id }] of this.grants) if (id === token.id) this.grants.delete(text);
   }
 
   /** Every plant that the person may read, or delete, in ascending order of id. */
