@@ -56,11 +56,12 @@ export function tokenRoutes(
     { ...options, schema: operations.createToken },
     async ({ grant, body }, reply) => {
       refuseForeign(grant, reply);
+      const refuseEnded = () =>
+        invalidToken(reply, 'The token is not active any more; get a new one.');
+      if (stateOf(grant, Date.now()) !== 'active') throw refuseEnded(); // while the body arrived
       const token = makeToken();
       const own = ownTokenOf(body, grant, hashToken(token), reply);
-      if (!(await storage.createOwnToken(grant, own))) {
-        throw invalidToken(reply, 'The token is not active any more; get a new one.');
-      }
+      if (!(await storage.createOwnToken(grant, own))) throw refuseEnded();
       const id = tokenId(own.hash);
       const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
       const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
 import { describe } from 'node:test';
 import type { Grant } from '../../src/access.ts';
 import { TokenUses } from '../../src/http/token-uses.ts';
@@ -149,6 +152,32 @@ describe('POST /tokens', () => {
     const other = (await listed(app, alice)).find(({ current }) => current !== true);
     await app.call('DELETE', `/tokens/${other?.id}`, { token: alice });
     await created(app, alice);
+  });
+
+  it('refuses a token that expires before the body arrives', async (t) => {
+    for (const body of ['{}', '{"expiresAt":"2100-01-01T00:00:00Z"}']) {
+      const { promise: isIdentified, resolve } = Promise.withResolvers<void>();
+      const app = await startApp(t, {
+        wrap: (storage) =>
+          override(storage, {
+            async identify(credential) {
+              return storage.identify(credential).finally(resolve);
+            },
+          }),
+      });
+      const expiresAtMs = Date.now() + 1_000;
+      const token = await app.token('alice', { expiresAtMs });
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      const sent = request(`${app.address}/tokens`, { method: 'POST', headers });
+      const responded = once(sent, 'response');
+      sent.write(' ');
+      await isIdentified;
+      await until('the token has expired', () => Date.now() >= expiresAtMs);
+      sent.end(body);
+      const [response] = await responded;
+      assert.equal(response.statusCode, 401, await textOf(response));
+      assert.equal((await app.storage.listTokens({ limit: 10 })).length, 1);
+    }
   });
 
   it('refuses a token that is revoked while the request is in progress', async (t) => {
