@@ -161,9 +161,9 @@ describe('user remove', { concurrency: 2 }, () => {
     child.kill('SIGKILL');
     await closed;
     const moved = await plantsOf(storage, bob);
-    assert.equal((await plantsOf(storage, alice)) + moved, 4_000);
     const rest = JSON.parse(await runOk([...remove, '--json']));
-    assert.equal(rest.movedPlants, 4_000 - moved);
+    assert.ok(rest.movedPlants <= 4_000 - moved); // PostgreSQL can still commit the last batch
+    assert.equal(await plantsOf(storage, alice), 0);
     assert.equal(await plantsOf(storage, bob), 4_000);
     assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, true);
   });
