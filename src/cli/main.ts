@@ -11,7 +11,7 @@ import { examples } from './options.ts';
 import { failWhenOutputIsLost } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
 import { exitStatusOf, reasonOf } from './reason.ts';
-import { replacePasswords } from './redact.ts';
+import { redactSecrets } from './redact.ts';
 import { addServeCommand } from './serve-command.ts';
 import { addShareCommands } from './share-commands.ts';
 import { addTokenCommands } from './token-commands.ts';
@@ -30,7 +30,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     }
     const reason = reasonOf(error);
     if (reason === undefined) throw error;
-    console.error(replacePasswords(`error: ${reason}`, ':...'));
+    console.error(redactSecrets(`error: ${reason}`));
     process.exitCode = exitStatusOf(error);
   }
 }
@@ -41,8 +41,8 @@ function program() {
     .description(description)
     .version(version)
     .exitOverride()
-    // An error quotes mistyped arguments, which can contain a password.
-    .configureOutput({ writeErr: (text) => process.stderr.write(replacePasswords(text, ':...')) })
+    // An error quotes mistyped arguments, which can contain a password or a token.
+    .configureOutput({ writeErr: (text) => process.stderr.write(redactSecrets(text)) })
     .showHelpAfterError('(add --help for usage)')
     .addHelpText('after', examples(['plant-store serve', 'plant-store token create alice']))
     .hook('preSubcommand', (_, command) => refuseFlagsOfNpm(command));

@@ -3,7 +3,13 @@
  * from the next request on.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { scopes, stateOf, type Credential, type Grant, type Scope } from '../access.ts';
+import {
+  scopes as allScopes,
+  stateOf,
+  type Credential,
+  type Grant,
+  type Scope,
+} from '../access.ts';
 import type { IdentityStorage } from '../identity-storage.ts';
 import { Cache } from '../cache.ts';
 import type { Verifier } from '../oidc/verifier.ts';
@@ -64,12 +70,7 @@ export class Authentication {
   requireScope(...scopes: [Scope, ...Scope[]]) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
       const grant = await this.#authenticate(request, reply);
-      const { caller } = grant;
-      if (!scopes.some((scope) => caller.scopes.has(scope))) {
-        const granted = [...caller.scopes].join(' ') || 'none';
-        const detail = `This operation requires the scope ${scopes.join(' or ')}; the token has ${granted}.`;
-        throw insufficientScope(reply, scopes[0], detail); // the challenge cannot express "or"
-      }
+      assertScope(grant, scopes, reply);
       request.grant = grant;
     };
   }
@@ -81,10 +82,7 @@ export class Authentication {
   requireToken() {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
       const grant = await this.#authenticate(request, reply);
-      if (!grant.isStored && grant.caller.scopes.size === 0) {
-        const detail = 'The token of your identity provider has no scope of this service.';
-        throw insufficientScope(reply, scopes.join(' '), detail);
-      }
+      if (!grant.isStored) assertScope(grant, allScopes, reply);
       request.grant = grant;
     };
   }
@@ -152,6 +150,15 @@ export class Authentication {
     }
     return grant;
   }
+}
+
+/** Throws `insufficient-scope` if the grant has none of the scopes. */
+function assertScope({ caller }: Grant, scopes: readonly Scope[], reply: FastifyReply): void {
+  if (scopes.some((scope) => caller.scopes.has(scope))) return;
+  const [first = ''] = scopes; // the challenge cannot express "or"
+  const granted = [...caller.scopes].join(' ') || 'none';
+  const detail = `This operation requires the scope ${scopes.join(' or ')}; the token has ${granted}.`;
+  throw insufficientScope(reply, first, detail);
 }
 
 function parseHeader(authorization: string, refuse: (detail: string) => never): string {

@@ -6,7 +6,7 @@ import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-
 import { isTokenId, lastHashOf, tokenId } from '../token.ts';
 import { prepared } from './connection.ts';
 import { changeGrantsVersion, reviveUser, type Grants } from './grants.ts';
-import type { Names } from './names.ts';
+import type { Names, UserNames } from './names.ts';
 import type { BoundStatement, Pool } from './pool.ts';
 
 const tokenColumns =
@@ -121,7 +121,17 @@ export class Tokens {
       store === undefined
         ? await this.#pool.read(tokenSql.listAll, range)
         : await this.#listOf(store, user, range);
-    return Promise.all(rows.map((row) => this.#toRecord(row)));
+    // Each user once: a user has many tokens, and one read for each token would leave none for other requests.
+    const users = new Map<string, Promise<UserNames | undefined>>();
+    return Promise.all(
+      rows.map(async (row) => {
+        const [, number, owner] = row;
+        const key = `${number} ${owner}`;
+        const described = users.get(key) ?? this.#names.describe({ store: number, user: owner });
+        users.set(key, described);
+        return toRecord(row, await described);
+      }),
+    );
   }
 
   async #listOf(store: string, user: string | undefined, range: unknown[]): Promise<RecordRow[]> {
@@ -149,7 +159,8 @@ export class Tokens {
     if (before === undefined) return undefined;
     const [, store, user] = before;
     if (owner !== undefined && (owner.store !== store || owner.user !== user)) return undefined;
-    const record = await this.#toRecord(before); // before the change, so that nothing fails after it
+    // Before the change, so that nothing fails after it.
+    const record = toRecord(before, await this.#names.describe({ store, user }));
     let revokedAt: number | null | undefined;
     await this.#grants.change(store, [[tokenSql.revoke, [...range, revokedAtMs]]], async () => {
       revokedAt = (await find())?.[7]; // the position in tokenColumns
@@ -157,21 +168,20 @@ export class Tokens {
     });
     return { ...record, revokedAtMs: revokedAt ?? undefined };
   }
+}
 
-  async #toRecord(row: RecordRow): Promise<TokenRecord> {
-    const [hash, store, user, scopes, label, createdAtMs, expiresAt, revokedAt, lastUsedAt] = row;
-    const described = await this.#names.describe({ store, user });
-    return {
-      id: tokenId(hash),
-      store: described?.store ?? '',
-      user: described?.user ?? '',
-      role: described?.role ?? 'member',
-      scopes: parseScopes(scopes),
-      label,
-      createdAtMs,
-      expiresAtMs: expiresAt ?? undefined,
-      revokedAtMs: revokedAt ?? undefined,
-      lastUsedAtMs: lastUsedAt ?? undefined,
-    };
-  }
+function toRecord(row: RecordRow, described: UserNames | undefined): TokenRecord {
+  const [hash, , , scopes, label, createdAtMs, expiresAt, revokedAt, lastUsedAt] = row;
+  return {
+    id: tokenId(hash),
+    store: described?.store ?? '',
+    user: described?.user ?? '',
+    role: described?.role ?? 'member',
+    scopes: parseScopes(scopes),
+    label,
+    createdAtMs,
+    expiresAtMs: expiresAt ?? undefined,
+    revokedAtMs: revokedAt ?? undefined,
+    lastUsedAtMs: lastUsedAt ?? undefined,
+  };
 }

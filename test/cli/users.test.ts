@@ -285,6 +285,18 @@ describe('token check', { concurrency: 2 }, () => {
     assert.equal((await check(token.repeat(100_000))).status, 1);
   });
 
+  test('is not the only command whose errors repeat no token', async (t) => {
+    const cwd = tempFolder(t);
+    const token = makeToken();
+    await runOk(['token', 'create', 'alice'], { cwd });
+    for (const args of [['check'], ['revoke'], ['list', '--database']]) {
+      const { status, stderr } = await run(['token', ...args, token], { cwd });
+      assert.notEqual(status, 0);
+      assert.match(stderr, /plant_\.\.\./);
+      assert.ok(!stderr.includes(token));
+    }
+  });
+
   test('says on a terminal that it waits for the token', async (t) => {
     const token = makeToken();
     const terminal = startOnTerminal(t, `${quotedExecutable} token check`, tempFolder(t));
