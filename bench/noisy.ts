@@ -1,32 +1,37 @@
 /**
  * How much longer the requests of other clients take while one client requests pages of 1,000 plants, 20 times as
- * often as its limit allows. Each round measures all three cases, one after the other.
+ * often as its limit allows. Each round measures all three cases, one after the other. The first second of each is not
+ * counted: connections are opened, and the noisy client uses up its full bucket.
  *
- *   node bench/noisy.ts
+ *   node bench/noisy.ts [--limit 10]
  */
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { formatNumber, formatRatio, median, medianRatio, table } from './figures.ts';
 import { seed } from './seed.ts';
 import { serviceAt, start, type Running } from './systems.ts';
 import { temporaryFolder } from './workspace.ts';
 
-const limit = 10; // requests a second
-const noisePerSecond = 20 * limit;
+const { values } = parseArgs({ options: { limit: { type: 'string', default: '10' } } });
+const limit = Number(values.limit); // requests a second
 const noiseTarget = '/plants?limit=1000';
 const population = { plants: 100_000, users: 25 };
 const quietTarget = '/plants?limit=20';
 const quietEveryMs = 125; // of each other client
 const seconds = 4;
+const uncountedMs = 1_000;
 const rounds = 5;
 
+/** Where to send requests, and how many a second. */
 interface Noise {
   address: string;
   token: string;
+  perSecond: number;
 }
 
 /** The number of responses by status. */
@@ -73,7 +78,8 @@ async function measure(
   forSeconds: number,
 ): Promise<number> {
   const timesMs: number[] = [];
-  const endMs = performance.now() + forSeconds * 1_000;
+  const countedFromMs = performance.now() + uncountedMs;
+  const endMs = countedFromMs + forSeconds * 1_000;
   const client = async (token: string, at: number) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const headers = { authorization: `Bearer ${token}` };
@@ -87,7 +93,7 @@ async function measure(
       response.resume();
       await once(response, 'end');
       if (response.statusCode !== 200) throw new Error(`status ${response.statusCode}`);
-      timesMs.push(performance.now() - dueMs);
+      if (dueMs >= countedFromMs) timesMs.push(performance.now() - dueMs);
     }
     agent.destroy();
   };
@@ -97,7 +103,7 @@ async function measure(
 
 /** Resolves when there are responses. The result stops the noise. */
 async function startNoise({ address }: Running, token: string): Promise<() => Promise<Counts>> {
-  const noise: Noise = { address, token };
+  const noise: Noise = { address, token, perSecond: 20 * limit };
   const worker = new Worker(new URL(import.meta.url), { workerData: noise });
   await once(worker, 'message');
   return async () => {
@@ -109,7 +115,7 @@ async function startNoise({ address }: Running, token: string): Promise<() => Pr
 }
 
 /** Sends requests at a steady rate. A connection that still waits for a response is skipped. */
-async function makeNoise({ address, token }: Noise): Promise<void> {
+async function makeNoise({ address, token, perSecond }: Noise): Promise<void> {
   const { hostname, port } = new URL(address);
   const bytes = `GET ${noiseTarget} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`;
   const counts: Counts = {};
@@ -125,7 +131,7 @@ async function makeNoise({ address, token }: Noise): Promise<void> {
   const startedMs = performance.now();
   let due = 0;
   setInterval(() => {
-    const total = ((performance.now() - startedMs) / 1_000) * noisePerSecond;
+    const total = ((performance.now() - startedMs) / 1_000) * perSecond;
     for (const connection of connections) {
       if (due >= total) break;
       if (connection.isWaiting) continue;
@@ -133,7 +139,7 @@ async function makeNoise({ address, token }: Noise): Promise<void> {
       connection.socket.write(bytes);
       due++;
     }
-    due = Math.max(due, total - noisePerSecond / 10); // what could not be sent is not made up for
+    due = Math.max(due, total - perSecond / 10); // what could not be sent is not made up for
     connections.push(...connections.splice(0, connections.length / 2));
   }, 2);
   while (Object.keys(counts).length === 0) await pause(10);

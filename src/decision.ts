@@ -10,7 +10,8 @@ export type Operation = (typeof operations)[number];
 /**
  * - `owner`, `manager`, `share`: what allows it
  * - `share-for-reading`: the owner shares, but only for reading
- * - `no-access`: neither of these applies
+ * - `share-not-in-effect`: the owner shares, but the user has received too many shares before
+ * - `no-access`: none of these applies
  * - `no-plant`: the store has no such plant
  * - `scope`, `ended`: the token does not allow it, though its user can
  */
@@ -19,6 +20,7 @@ export type Rule =
   | 'manager'
   | 'share'
   | 'share-for-reading'
+  | 'share-not-in-effect'
   | 'no-access'
   | 'no-plant'
   | 'scope'
@@ -37,16 +39,19 @@ export interface Question {
   owner: string | undefined;
   /** What the owner shares with the user; undefined if no share is in effect. */
   share: ShareAccess | undefined;
+  /** Whether the owner shares, but without effect, because the user receives too many older shares. */
+  isOverLimit?: boolean;
 }
 
 export function decideForUser(
-  { user, role, owner, share }: Question,
+  { user, role, owner, share, isOverLimit = false }: Question,
   operation: Operation,
 ): Decision {
   if (owner === undefined) return { allowed: false, rule: 'no-plant' };
   if (owner === user) return { allowed: true, rule: 'owner' };
   if (role === 'manager') return { allowed: true, rule: 'manager' };
-  if (share === undefined) return { allowed: false, rule: 'no-access' };
+  if (share === undefined)
+    return { allowed: false, rule: isOverLimit ? 'share-not-in-effect' : 'no-access' };
   if (operation === 'write' && share === 'read')
     return { allowed: false, rule: 'share-for-reading' };
   return { allowed: true, rule: 'share' };

@@ -9,9 +9,10 @@ import {
   type Rule,
 } from '../decision.ts';
 import type { TokenRecord } from '../identity-storage.ts';
+import type { Storage } from '../storage.ts';
 import { openStorage } from './database.ts';
+import { findUser } from './names.ts';
 import { printResult } from './output.ts';
-import { findUser } from './shares.ts';
 import { allTokens, formatTable } from './token.ts';
 
 interface AccessOptions {
@@ -31,7 +32,8 @@ export async function explainAccess(
   const owner = await storage.findOwner(store, id);
   const { received } = await storage.sharesOf(store, user);
   const share = received.find((each) => each.owner === owner)?.access;
-  const question: Question = { user, role, owner, share };
+  const isOverLimit = share === undefined && (await isShared(storage, store, owner, user));
+  const question: Question = { user, role, owner, share, isOverLimit };
   const decisions = byOperation((operation) => decideForUser(question, operation));
   const tokens = (await allTokens(storage, { store: options.store, user })).map((token) => ({
     ...describe(token),
@@ -57,6 +59,18 @@ export async function explainAccess(
   printResult(options, value, [...sentences, rows.length === 0 ? none : table].join('\n'));
 }
 
+/** Whether the owner shares with the user, in effect or not. */
+async function isShared(
+  storage: Storage,
+  store: number,
+  owner: string | undefined,
+  user: string,
+): Promise<boolean> {
+  if (owner === undefined) return false;
+  const { given } = await storage.sharesOf(store, owner);
+  return given.some((share) => share.user === user);
+}
+
 function byOperation(decide: (operation: Operation) => Decision): Record<Operation, Decision> {
   return { read: decide('read'), write: decide('write') };
 }
@@ -71,12 +85,15 @@ function reasonFor(rule: Rule, { user, owner = '', share = 'read' }: Question): 
     manager: `${user} is a manager of the store`,
     share: `${owner} shares with ${user} (${share})`,
     'share-for-reading': `${owner} shares with ${user} only for reading`,
+    'share-not-in-effect': `${owner} shares with ${user}, who has received too many shares before`,
     'no-access': `${owner} owns it and does not share with ${user}`,
     'no-plant': 'the store has no such plant',
   };
   return rule === 'scope' || rule === 'ended' ? '' : reasons[rule];
 }
 
-function yesOrNo({ allowed }: Decision): string {
-  return allowed ? 'yes' : 'no';
+/** Names the rule if the token is the reason: that of the user is in the sentences above. */
+function yesOrNo({ allowed, rule }: Decision): string {
+  if (allowed) return 'yes';
+  return rule === 'scope' || rule === 'ended' ? `no: ${rule}` : 'no';
 }

@@ -1,13 +1,13 @@
-import type { Role, ShareAccess } from '../access.ts';
+import type { ShareAccess } from '../access.ts';
 import { Refusal, UsageError } from '../refusal.ts';
 import type { Share } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
 import { openStorage } from './database.ts';
+import { findStore, findUser } from './names.ts';
 import { printResult } from './output.ts';
 import { allPages, pageRows } from './pages.ts';
 import { program } from './program.ts';
 import { formatTable } from './token.ts';
-import { noUser } from './users.ts';
 
 interface ShareOptions {
   database: string;
@@ -61,23 +61,6 @@ async function sharesOf(storage: Storage, storeName: string, user: string): Prom
 }
 
 async function allShares(storage: Storage, storeName: string): Promise<Share[]> {
-  const { store } = await storage.findNames({ store: storeName, user: '' });
-  if (store === undefined) throw noStore(storeName);
+  const store = await findStore(storage, storeName);
   return allPages((last) => storage.listShares(store, last, pageRows));
-}
-
-/** Throws Refusal if there is no such user. */
-export async function findUser(
-  storage: Storage,
-  storeName: string,
-  user: string,
-): Promise<{ store: number; role: Role }> {
-  const { store, role } = await storage.findNames({ store: storeName, user });
-  if (store === undefined) throw noStore(storeName);
-  if (role === undefined) throw noUser(storeName, user);
-  return { store, role };
-}
-
-function noStore(name: string): Refusal {
-  return new Refusal(`There is no store ${name}. "${program} store list" shows every store.`);
 }

@@ -71,7 +71,7 @@ function textOf(grant: Grant): string {
   return state === 'active' ? `${text}\nTo revoke it: ${program} token revoke ${id}` : text;
 }
 
-/** Standard input without a line break at its end, or one line from a terminal. */
+/** Standard input without spaces and line breaks around it, or one line from a terminal. */
 async function readText(): Promise<string> {
   const { stdin, stderr } = process;
   if (stdin.isTTY) {
@@ -89,5 +89,5 @@ async function readText(): Promise<string> {
     text += String(chunk);
     if (text.length > maxInputChars) break;
   }
-  return text.replace(/\r?\n$/, '');
+  return text.trim();
 }

@@ -5,9 +5,9 @@ import type { Storage } from '../storage.ts';
 import type { StoreRecord, UserRecord } from '../user-storage.ts';
 import { confirm } from './confirm.ts';
 import { openStorage } from './database.ts';
+import { noUser } from './names.ts';
 import { printResult } from './output.ts';
 import { allPages, pageRows } from './pages.ts';
-import { program } from './program.ts';
 import { formatTable } from './token.ts';
 
 interface ListOptions {
@@ -124,12 +124,6 @@ async function findPresent(storage: Storage, store: string, name: string): Promi
   const found = await storage.findUser(store, name);
   if (found === undefined || found.isRemoved) throw noUser(store, name);
   return found;
-}
-
-export function noUser(store: string, user: string): Refusal {
-  return new Refusal(
-    `Store ${store} has no user ${user}. "${program} user list" shows every user.`,
-  );
 }
 
 function refuseWithoutHeir(user: string, plants: string): Refusal {

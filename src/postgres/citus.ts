@@ -36,12 +36,16 @@ export async function distribute(connection: Connection): Promise<void> {
   if (!(await isCitus(connection))) return;
   for (const [table, column] of distribution) {
     const name = `plant_store.${table}`;
-    const isDistributedSql: Statement = {
-      name: `is_distributed_${table}`,
-      text: `SELECT 1 FROM citus_tables WHERE table_name = '${name}'::regclass`,
+    // A table that a later migration creates does not exist yet.
+    const isLocalSql: Statement = {
+      name: `is_local_${table}`,
+      text: `
+        SELECT 1 FROM pg_class
+        WHERE oid = to_regclass('${name}')
+          AND oid NOT IN (SELECT table_name::oid FROM citus_tables)`,
     };
-    const isDistributed = async () => (await connection.query(isDistributedSql, [])).length > 0;
-    if (await isDistributed()) continue;
+    const isLocal = async () => (await connection.query(isLocalSql, [])).length > 0;
+    if (!(await isLocal())) continue;
     const colocation =
       column === 'store' && table !== 'stores' ? `, colocate_with => 'plant_store.stores'` : '';
     const statement =
@@ -49,7 +53,7 @@ export async function distribute(connection: Connection): Promise<void> {
         ? `SELECT create_reference_table('${name}')`
         : `SELECT create_distributed_table('${name}', '${column}'${colocation})`;
     await connection.commandWithoutTimeouts(statement).catch(async (error: unknown) => {
-      if (!(await isDistributed())) throw error; // otherwise another process has just done it
+      if (await isLocal()) throw error; // otherwise another process has just done it
     });
   }
 }

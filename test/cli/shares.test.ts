@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { scopes } from '../../src/access.ts';
+import { maxOwnersInReach, scopes } from '../../src/access.ts';
 import { addToken } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
 import { it, testDatabase } from '../support/storages.ts';
@@ -60,7 +60,10 @@ it('shares, lists shares, explains access and ends a share', async (t) => {
   await runOk(['share', 'alice', 'bob', 'write'], { env });
   const text = await runOk(['access', 'bob', '42'], { env });
   assert.match(text, /^bob can read plant 42: alice shares with bob \(write\)\.\nbob can write /);
-  assert.match(text, new RegExp(`\n${idOf(reading)}  yes   no     active   plants:read\n?`));
+  assert.match(
+    text,
+    new RegExp(`\n${idOf(reading)}  yes        no: scope  active   plants:read\n?`),
+  );
   assert.deepEqual((await explain('43')).read, { allowed: false, rule: 'no-plant' });
   assert.deepEqual((await explain('42', 'alice')).write, { allowed: true, rule: 'owner' });
 
@@ -94,4 +97,21 @@ it('names the user or store that does not exist', async (t) => {
     assert.equal(ended.status, status, stderr);
     assert.match(stderr, message);
   }
+});
+
+it('explains that a share is not in effect', async (t) => {
+  const database = await testDatabase(t, 'SQLite');
+  const storage = await database.open();
+  t.after(() => storage[Symbol.asyncDispose]());
+  const owners = Array.from({ length: maxOwnersInReach }, (_, at) => `owner ${at}`);
+  await Promise.all([...owners, 'bob'].map((name) => addToken(storage, name)));
+  const bob = await storage.findUser('main', 'bob');
+  const last = await storage.findUser('main', owners.at(-1) ?? '');
+  assert.ok(bob && last);
+  const share = (owner: string, at: number) =>
+    storage.share(bob.store, { owner, user: 'bob', access: 'read' }, at);
+  await Promise.all(owners.map(share));
+  await storage.createPlant(last, { name: 'Fern', id: 1 });
+  const text = await runOk(['access', 'bob', '1', '--database', database.url]);
+  assert.match(text, /bob cannot read plant 1: owner 999 shares .* received too many shares/);
 });

@@ -94,6 +94,20 @@ describe('the limit on the rate of requests', () => {
     );
   });
 
+  it('holds each refusal, but no other response', async (t) => {
+    const { call, token } = await startApp(t, { limits: limitedTo(perHour(1)) });
+    const [alice, bob] = [await token('alice'), await token('bob')];
+    await call('GET', '/plants', { token: alice });
+    const ended: string[] = [];
+    const refusals = Array.from({ length: 5 }, async () => {
+      assertLimited(await call('GET', '/plants', { token: alice }), /limited to/);
+      ended.push('alice');
+    });
+    await call('GET', '/plants', { token: bob }).then(() => ended.push('bob'));
+    await Promise.all(refusals);
+    assert.equal(ended[0], 'bob');
+  });
+
   it('allows another request after Retry-After', async (t) => {
     const { call, token } = await startApp(t, { limits: limitedTo(perSecond(1)) });
     const alice = await token('alice');

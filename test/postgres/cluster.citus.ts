@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
 import { hashToken } from '../../src/token.ts';
 import { run, runOk } from '../support/command.ts';
@@ -18,6 +19,7 @@ assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
 const spread = [
   { name: 'plant_store.migrations', by: '<none>' },
   { name: 'plant_store.plants', by: 'store' },
+  { name: 'plant_store.shares', by: 'store' },
   { name: 'plant_store.store_names', by: 'name' },
   { name: 'plant_store.stores', by: 'store' },
   { name: 'plant_store.tokens', by: 'hash' },
@@ -73,9 +75,11 @@ it('Citus: refuses a worker without durable commits', async (t) => {
 it('Citus: refuses a worker without full_page_writes', async (t) => {
   const { url } = await testDatabase(t, 'PostgreSQL');
   const [worker = ''] = onWorkers(url);
+  const server = new URL(worker);
+  server.pathname = '/postgres'; // the database of the test is dropped before the setting is reset
   const reload = async (change: string) => {
-    await query(worker, `ALTER SYSTEM ${change}`);
-    await query(worker, 'SELECT pg_reload_conf()');
+    await query(server.href, `ALTER SYSTEM ${change}`);
+    await query(server.href, 'SELECT pg_reload_conf()');
   };
   t.after(() => reload('RESET full_page_writes'));
   await reload('SET full_page_writes = off');
@@ -91,12 +95,16 @@ it('Citus: refuses a worker without full_page_writes', async (t) => {
   );
 });
 
-it('Citus: runs every statement of a request as one task on one machine', async (t) => {
+/** Tokens are distributed by their hashes, so those of a user are on all machines. */
+const ofSeveralMachines = ['list_user', 'count_own_tokens'];
+
+it('Citus: runs every statement of a request about plants as one task on one machine', async (t) => {
   const { url } = await testDatabase(t, 'PostgreSQL');
   await runOk(['migrate', '--database', url]);
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
+    const others: string[] = [];
     for (const { name, text } of ofRequests) {
       await client.query(`PREPARE ${name} AS ${text}`);
       const { rows } = await client.query<{ types: string[] }>(
@@ -106,8 +114,9 @@ it('Citus: runs every statement of a request as one task on one machine', async 
       const explained = await client.query(`EXPLAIN (FORMAT JSON) EXECUTE ${name}(${values})`);
       const plan = JSON.stringify(explained.rows[0]['QUERY PLAN'][0]);
       const tasks = [...plan.matchAll(/"Task Count":(\d+)/g)].map(([, count]) => count);
-      assert.deepEqual(tasks, ['1'], `${name}: ${plan}`);
+      if (!isDeepStrictEqual(tasks, ['1'])) others.push(name);
     }
+    assert.deepEqual(others, ofSeveralMachines);
   } finally {
     await client.end();
   }
