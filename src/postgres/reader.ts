@@ -6,7 +6,7 @@ import { maxId } from '../ids.ts';
 import { firstPageKey, listKind, pageOf } from '../lists.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import type { Plant } from '../plant.ts';
-import { Probe } from '../probe.ts';
+import { isSparse, Probe } from '../probe.ts';
 import { scan, stepOf, type ScanStep } from '../scan.ts';
 import type { Freshness } from './freshness.ts';
 import {
@@ -70,10 +70,11 @@ export class Reader {
     const { upTo = maxId } = query;
     // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
     let plantsEach = 8 + Math.ceil((2 * Math.min(query.limit, maxMergedPlants)) / read.length);
+    let isProbing = true;
     return scan(query, async ({ after, limit }) => {
       const step = { ...query, limit };
       const probe = new Probe(read, { after, limit });
-      while (probe.limit > 0 && probe.after !== undefined)
+      while (isProbing && probe.limit > 0 && probe.after !== undefined)
         probe.add(await this.#pool.read(ownedSql, [store, probe.after, upTo, probe.limit]));
       const wanted = Math.min(probe.missing, maxMergedPlants);
       if (wanted === 0) return stepOf(probe.found, step, undefined);
@@ -84,6 +85,8 @@ export class Reader {
       if (merged.length < wanted / 2) plantsEach *= 2;
       const isEnd = merged.length < wanted && completeTo === upTo;
       const mergedTo = isEnd ? undefined : merged.at(-1)?.[0];
+      // The store has at most one plant for each id.
+      isProbing = !isSparse(merged.length, (mergedTo ?? upTo) - (probe.after ?? after));
       return stepOf([...probe.found, ...merged], step, mergedTo);
     });
   }
