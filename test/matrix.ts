@@ -5,7 +5,13 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { defaultScopes, roles, shareAccesses, type Caller, type Role } from '../src/access.ts';
-import { decideForToken, decideForUser, operations, type Operation } from '../src/decision.ts';
+import {
+  decideForToken,
+  decideForUser,
+  operations,
+  type Operation,
+  type TokenFacts,
+} from '../src/decision.ts';
 import type { Storage } from '../src/storage.ts';
 import { hashToken } from '../src/token.ts';
 import { addToken, startApp, type TestApp } from './support/app.ts';
@@ -221,12 +227,23 @@ async function replant(
   await Promise.all(creates);
 }
 
-/** `plant-store access` decides with the same function from the same facts. */
+const nowMs = 1_000;
+const forever = { expiresAtMs: undefined, revokedAtMs: undefined };
+/** With all scopes, with few, and ended. */
+const tokens: readonly TokenFacts[] = [
+  { scopes: defaultScopes, ...forever },
+  { scopes: ['plants:read'], ...forever },
+  { scopes: ['plants:write', 'shares:write'], ...forever, expiresAtMs: nowMs + 1 },
+  { scopes: [], ...forever },
+  { scopes: defaultScopes, ...forever, expiresAtMs: nowMs },
+  { scopes: defaultScopes, ...forever, revokedAtMs: 1 },
+];
+
+/** `plant-store access` decides with the same functions from the same facts. */
 async function compareDecisions(model: Model, person: Person, storage: Storage): Promise<void> {
   const { store } = await callerOf(storage, person);
   const { received } = await storage.sharesOf(store, person.name);
   const accesses = new Map(received.map((share) => [share.owner, share.access]));
-  const token = { scopes: defaultScopes, expiresAtMs: undefined, revokedAtMs: undefined };
   const names = await Promise.all(model.owners.keys().map((id) => storage.findOwner(store, id)));
   for (const [at, [id, owner]] of [...model.owners].entries()) {
     const name = names[at];
@@ -235,11 +252,18 @@ async function compareDecisions(model: Model, person: Person, storage: Storage):
       const share = accesses.get(name ?? '');
       const question = { user: person.name, role: person.role, owner: name, share };
       const decision = decideForUser(question, operation);
-      assert.equal(decision.allowed, model.can(person, operation, owner), `${person.name} ${id}`);
-      assert.deepEqual(decideForToken(token, operation, decision, 0), decision);
+      const expected = model.can(person, operation, owner);
+      assert.equal(decision.allowed, expected, `${person.name} ${id}`);
+      for (const { scopes, ...times } of tokens) {
+        const { allowed } = decideForToken({ scopes, ...times }, operation, decision, nowMs);
+        const isEnded = times.expiresAtMs === nowMs || times.revokedAtMs !== undefined;
+        assert.equal(allowed, expected && !isEnded && scopes.includes(`plants:${operation}`));
+      }
     }
   }
 }
+
+type Explained = Record<Operation, { allowed: boolean }>;
 
 /** Asks the command about one user and one plant. */
 async function explain(model: Model, app: TestApp, random: Random): Promise<void> {
@@ -247,9 +271,13 @@ async function explain(model: Model, app: TestApp, random: Random): Promise<void
   const [id, owner] = [...model.owners][random(model.owners.size)] ?? assert.fail();
   const args = ['access', person.name, String(id), '--store', person.store, '--json'];
   const printed = await runOk([...args, '--database', app.database.url]);
-  const explained: Record<Operation, { allowed: boolean }> = JSON.parse(printed);
+  const { tokens: ofPerson, ...ofUser }: Explained & { tokens: Explained[] } = JSON.parse(printed);
+  assert.ok(ofPerson.length > 0);
   for (const operation of operations) {
-    assert.equal(explained[operation].allowed, model.can(person, operation, owner), printed);
+    const expected = model.can(person, operation, owner);
+    for (const explained of [ofUser, ...ofPerson]) {
+      assert.equal(explained[operation].allowed, expected, printed);
+    }
   }
 }
 
