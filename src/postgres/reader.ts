@@ -74,8 +74,7 @@ export class Reader {
     return scan(query, async ({ after, limit }) => {
       const step = { ...query, limit };
       const probe = new Probe(read, { after, limit });
-      while (isProbing && probe.limit > 0 && probe.after !== undefined)
-        probe.add(await this.#pool.read(ownedSql, [store, probe.after, upTo, probe.limit]));
+      if (isProbing) await this.#fill(probe, store, upTo);
       const wanted = Math.min(probe.missing, maxMergedPlants);
       if (wanted === 0) return stepOf(probe.found, step, undefined);
       const values = [store, probe.after, upTo, wanted, read, Math.min(plantsEach, wanted)];
@@ -89,6 +88,11 @@ export class Reader {
       isProbing = !isSparse(merged.length, (mergedTo ?? upTo) - (probe.after ?? after));
       return stepOf([...probe.found, ...merged], step, mergedTo);
     });
+  }
+
+  async #fill(probe: Probe, store: number, upTo: number): Promise<void> {
+    while (probe.limit > 0 && probe.after !== undefined)
+      probe.add(await this.#pool.read(ownedSql, [store, probe.after, upTo, probe.limit]));
   }
 
   async #scanStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
