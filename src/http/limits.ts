@@ -18,11 +18,6 @@ export const requestCheckMs = 1_000;
 export const idleTimeoutMs = 120_000;
 /** How long a connection stays open after a response, if no other request arrives. */
 export const keepAliveTimeoutMs = 72_000;
-/**
- * How long a response with 429 is held. A connection has one request in progress, so this slows down a client that
- * ignores `Retry-After`, and each refusal costs as much as a short list.
- */
-export const refusalDelayMs = 250;
 /** Maximum time for a TLS handshake, from the moment when the connection is accepted. */
 export const handshakeTimeoutMs = 10_000;
 /** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */

