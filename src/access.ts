@@ -64,6 +64,8 @@ export type WriteAccess = Pick<Caller, 'store' | 'write'>;
 /** What identifies the caller of a request: the SHA-256 of its token (token.ts), and what a JWT says about its user. */
 export interface Credential {
   readonly tokenHash: Uint8Array;
+  /** The number of the store that the token names; undefined for one without a route, and for a JWT. */
+  readonly store: number | undefined;
   /** The verified claims of a JWT. The storage does not know the token, and creates the user if needed. */
   readonly claims?: Claims | undefined;
 }

@@ -17,7 +17,8 @@ export type Table = (typeof tables)[number];
  *   users   store, user number, name, role, and the time of removal, in ms
  *   plants  store, id, owner, tag, name
  *   shares  store, owner, name of the user, access, and the time of addition, in ms
- *   tokens  hash, store, user, scopes, label, the times of creation, expiry, revocation and last use, in ms, and family
+ *   tokens  store, hash, user, format, scopes, label, the times of creation, expiry, revocation and last use, in ms, and
+ *           family
  */
 export type Row = readonly (string | number | Uint8Array | null)[];
 
@@ -27,7 +28,7 @@ export const keyColumnCounts: Record<Table, number> = {
   users: 2,
   plants: 2,
   shares: 3,
-  tokens: 1,
+  tokens: 2,
 };
 
 /** An open storage with the newest schema. Methods reject with a Problem or an error of the driver. */

@@ -4,6 +4,8 @@
  *
  * The service caches
  * - grants and first pages: freshness.ts of each engine, which also detects that they are stale
+ * - stores of tokens whose text does not name them: postgres/unrouted-tokens.ts
+ * - stores of identity providers' users, by name: postgres/grants.ts
  * - hashes of tokens by Authorization header, and unknown tokens: http/auth.ts
  * - verified and refused tokens of an identity provider: http/sign-on.ts, and its keys: oidc/keys.ts
  * - documents, such as openapi.json: http/documents.ts, without this class
@@ -43,6 +45,17 @@ export class Cache<Value extends object> {
       this.#values.delete(oldest);
       this.#weight -= this.#weightOf(evicted);
     }
+  }
+
+  /** Returns whether there was a value. */
+  delete(key: string): boolean {
+    const value = this.#values.get(key);
+    if (value !== undefined) this.#weight -= this.#weightOf(value);
+    return this.#values.delete(key);
+  }
+
+  deleteWhere(isDeleted: (value: Value, key: string) => boolean): void {
+    for (const [key, value] of this.#values) if (isDeleted(value, key)) this.delete(key);
   }
 
   clear(): void {

@@ -27,6 +27,8 @@ export const commitChannel: Publisher<CommitMessage> = channel('plant-store:comm
 
 /** Published on PostgreSQL after each change of these numbers. */
 export interface PoolMessage {
+  /** Such as `db1:5432`. Each server has lanes of its own. */
+  server: string;
   lane: PoolLane;
   /** For `reads`, the reads in flight; for the other lanes, the connections in use. */
   busy: number;

@@ -1,10 +1,14 @@
 import type { Credential, Grant, Identity, Role, Scope } from './access.ts';
 import type { OwnToken } from './own-tokens.ts';
+import type { TokenFormat } from './token.ts';
 
 /** The users of a storage (storage.ts), and the tokens that identify them. */
 export interface IdentityStorage {
-  /** Maximum number of credentials to look up at a time: more would delay other requests. */
+  /** Maximum number of credentials to look up at a time in one place: more would delay other requests. */
   readonly maxLookups: number;
+
+  /** Where a credential is looked up. Lookups in other places do not delay it. */
+  placeOf(credential: Credential): object;
 
   /**
    * The grant of this credential, even if it has expired or was revoked; undefined if there is none. It is
@@ -12,21 +16,25 @@ export interface IdentityStorage {
    */
   identify(credential: Credential): Promise<Grant | undefined>;
 
-  /** The number of the store, and the role of the user in it. */
+  /** The numbers of the store and the user, and the role of the user. */
   findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames>;
 
-  /** Creates a token, and its store and user if needed. A removed user becomes a new one (user-storage.ts). */
-  createToken(token: NewToken): Promise<void>;
+  /**
+   * Creates a token, and its store and user if needed. A removed user becomes a new one (user-storage.ts). The storage
+   * makes the text of the token, because that names the number of the store.
+   */
+  createToken(token: NewToken): Promise<CreatedToken>;
 
   /**
    * Creates another token for the user of the grant. Resolves to false, without a change, if the grant's token is not
-   * active any more: both are checked and written in one transaction, so a revoked token leaves none behind.
+   * active any more: both are checked and written in one transaction, so a revoked token leaves none behind. The hash
+   * is that of a token that names the store of the grant.
    *
    * Deletes ended tokens of the user (own-tokens.ts). Rejects with `too-many-tokens`.
    */
   createOwnToken(by: Grant, token: OwnToken): Promise<boolean>;
 
-  /** Tokens of one store or of all, in ascending order of id. */
+  /** Tokens of one user, of one store or of all, in ascending order of their position. */
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
 
   /**
@@ -42,7 +50,6 @@ export interface IdentityStorage {
 
 /** Times are in milliseconds since the Unix epoch. */
 export interface NewToken {
-  hash: Uint8Array;
   store: string;
   user: string;
   /** Sets the user's role in the store. If undefined, it does not change; a new user is a `member`. */
@@ -53,24 +60,41 @@ export interface NewToken {
   expiresAtMs?: number | undefined;
 }
 
+export interface CreatedToken {
+  /** The text of the token. Nothing stores it. */
+  token: string;
+  id: string;
+}
+
 export interface FoundNames {
   /** Undefined if there is no such store. */
   store: number | undefined;
-  /** The role of the user; undefined if there is no such user. */
+  /** Both undefined if there is no such user. */
+  user: number | undefined;
   role: Role | undefined;
 }
 
 export interface TokenQuery {
+  /** Only tokens of the store with this name. */
   store?: string | undefined;
-  /** Only tokens of this user of `store`. */
-  user?: string | undefined;
-  /** Only ids above this one. */
-  after?: string | undefined;
+  /** Only tokens of this user. */
+  owner?: Identity | undefined;
+  /** Only tokens after this position. */
+  after?: TokenPosition | undefined;
   limit: number;
+}
+
+/** The place of a token in every list: by the number of its store, then by its hash. */
+export interface TokenPosition {
+  store: number;
+  hash: Uint8Array;
 }
 
 export interface TokenRecord {
   id: string;
+  /** 1 if the text of the token, and so its id, does not name the store. */
+  format: TokenFormat;
+  position: TokenPosition;
   store: string;
   user: string;
   role: Role;

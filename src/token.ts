@@ -1,17 +1,24 @@
 /**
- * The text of a token: `plant_`, 32 random bytes in base62, and the CRC-32 of those base62 characters in
- * base62. Secret scanners find leaked tokens by the prefix. The service refuses typos by the checksum, without a
- * query. Only the hash of a token ever reaches a storage.
+ * The text of a token: `plant_`, the number of its store (its route), 32 random bytes, and the CRC-32 of both, all in
+ * base62. Secret scanners find leaked tokens by the prefix. The route shows where to look the token up. The service
+ * refuses typos by the checksum, without a query. Only the hash of a token is ever stored.
+ *
+ * Tokens without a route were made by older versions. They stay valid until they end (decision 37).
  */
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import type { Credential } from './access.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const prefix = 'plant_';
+const routeChars = 9; // 62^9 is the first power above 2^53
 const secretBytes = 32;
-const secretChars = 43; // 62^43 is the first power above 2^256
+const secretChars = 43; // 62^43 the first above 2^256
 const checksumChars = 6; // and 62^6 the first above 2^32
-const tokenPattern = new RegExp(`^${prefix}[${alphabet}]{${secretChars + checksumChars}}$`);
+/** Length of a token without a route, and of a new one. */
+const unroutedChars = prefix.length + secretChars + checksumChars;
+const tokenChars = unroutedChars + routeChars;
+const tokenPattern = new RegExp(`^${prefix}[${alphabet}]+$`);
 
 const tokenLikePattern = new RegExp(`${prefix}[${alphabet}]{16,}`, 'g');
 /**
@@ -23,28 +30,53 @@ const jwtLikePattern =
 
 /** Length of the hash that identifies a token in a storage. */
 export const tokenHashBytes = 32;
-/** Length of a token's public id: the first 8 bytes of its hash in hexadecimal. */
-const tokenIdChars = 16;
+/** Length of the hexadecimal part of a token's public id: the first 8 bytes of its hash. */
+const idHexChars = 16;
+const idPattern = new RegExp(`^(?:([${alphabet}]{${routeChars}})-)?([0-9a-f]{${idHexChars}})$`);
 
-/** A new token: 55 characters, 256 random bits. */
-export function makeToken(): string {
-  const secret = secretOf(BigInt(`0x${randomBytes(secretBytes).toString('hex')}`));
-  return prefix + secret + checksumOf(secret);
+/** 1: the text of a token has no route. 2: it has one. Storages store this number. */
+export type TokenFormat = 1 | 2;
+/** The format of all tokens that this version makes. */
+export const newTokenFormat: TokenFormat = 2;
+
+/** A new token of a store: 64 characters, 256 random bits. */
+export function makeToken(store: number): string {
+  const secret = base62(BigInt(`0x${randomBytes(secretBytes).toString('hex')}`), secretChars);
+  const body = base62(BigInt(store), routeChars) + secret;
+  return prefix + body + checksumOf(body);
 }
 
 /** Whether `text` has the form of a token and a valid checksum. Such a token need not exist. */
 export function isToken(text: string): boolean {
+  if (text.length !== tokenChars && text.length !== unroutedChars) return false;
   if (!tokenPattern.test(text)) return false;
   return text.endsWith(checksumOf(text.slice(prefix.length, -checksumChars)));
 }
 
 /** Why `text` is not a token; undefined if it can be one. Never quotes the text. */
 export function tokenFault(text: string): string | undefined {
-  const chars = prefix.length + secretChars + checksumChars;
   if (!text.startsWith(prefix)) return `it does not begin with ${prefix}`;
-  if (text.length !== chars) return `it has ${text.length} characters instead of ${chars}`;
+  if (text.length !== tokenChars && text.length !== unroutedChars) {
+    return `it has ${text.length} characters instead of ${tokenChars}, or ${unroutedChars} in older versions`;
+  }
   if (!tokenPattern.test(text)) return 'it has a character that no token has';
   return isToken(text) ? undefined : 'its checksum is wrong, so it is mistyped or made up';
+}
+
+/** The number of the store that a token names; undefined if it was made without a route. */
+export function routeOf(token: string): number | undefined {
+  if (token.length !== tokenChars) return undefined;
+  return numberOf(token.slice(prefix.length, prefix.length + routeChars));
+}
+
+/** The format of a valid token. */
+export function formatOf(token: string): TokenFormat {
+  return routeOf(token) === undefined ? 1 : newTokenFormat;
+}
+
+/** What a storage needs to find a token. */
+export function credentialOf(token: string): Credential {
+  return { tokenHash: hashToken(token), store: routeOf(token) };
 }
 
 /** Removes anything that looks like a token or a JWT, so that no message repeats one from a wrong place. */
@@ -57,35 +89,54 @@ export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** The public id of a token. It is part of the hash, so it reveals nothing about the token. */
-export function tokenId(tokenHash: Uint8Array): string {
-  return Buffer.from(tokenHash).toString('hex', 0, tokenIdChars / 2);
+/**
+ * The public id of a token: a part of its hash, after the route if its text has one. So it reveals nothing else about
+ * the token.
+ */
+export function tokenId(tokenHash: Uint8Array, route: number | undefined): string {
+  const hex = Buffer.from(tokenHash).toString('hex', 0, idHexChars / 2);
+  return route === undefined ? hex : `${base62(BigInt(route), routeChars)}-${hex}`;
 }
 
-/** Whether `text` has the form of a token's id. */
-export function isTokenId(text: string): boolean {
-  return /^[0-9a-f]+$/.test(text) && text.length === tokenIdChars;
+/** Tokens with the same id: those of a format in a range of hashes. */
+export interface TokenRange {
+  /** The store that the id names; undefined for a token without a route. */
+  route: number | undefined;
+  format: TokenFormat;
+  first: Uint8Array;
+  last: Uint8Array;
 }
 
-/** The last possible hash with this id. For an empty id, a value before every hash. */
-export function lastHashOf(id: string): Buffer {
-  return id === ''
-    ? Buffer.alloc(0)
-    : Buffer.concat([Buffer.from(id, 'hex')], tokenHashBytes).fill(0xff, tokenIdChars / 2);
+/** The tokens that an id stands for; undefined if `id` is not an id of a token. */
+export function rangeOf(id: string): TokenRange | undefined {
+  const [, route, hex = ''] = idPattern.exec(id) ?? [];
+  if (hex === '') return undefined;
+  const first = Buffer.from(hex, 'hex');
+  const last = Buffer.concat([first], tokenHashBytes).fill(0xff, first.length);
+  return route === undefined
+    ? { route: undefined, format: 1, first, last }
+    : { route: numberOf(route), format: 2, first, last };
 }
 
-function secretOf(value: bigint): string {
+function base62(value: bigint, chars: number): string {
   let text = '';
-  for (let rest = value; text.length < secretChars; rest /= 62n) {
+  for (let rest = value; text.length < chars; rest /= 62n) {
     text = alphabet.charAt(Number(rest % 62n)) + text;
   }
   return text;
 }
 
-// Not shared with secretOf: every request with a token needs this, and BigInt takes three times as long.
-function checksumOf(secret: string): string {
+/** The value of base62 text. Up to 2^53, it is exact. */
+function numberOf(text: string): number {
+  let value = 0;
+  for (const digit of text) value = value * 62 + alphabet.indexOf(digit);
+  return value;
+}
+
+// Not shared with base62: every request with a token needs this, and BigInt takes three times as long.
+function checksumOf(body: string): string {
   let text = '';
-  for (let rest = crc32(secret); text.length < checksumChars; rest = Math.floor(rest / 62)) {
+  for (let rest = crc32(body); text.length < checksumChars; rest = Math.floor(rest / 62)) {
     text = alphabet.charAt(rest % 62) + text;
   }
   return text;

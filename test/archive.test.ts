@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { tables } from '../src/archive.ts';
-import { columns as postgresColumns } from '../src/postgres/archive.ts';
+import { columns as postgresColumns, tableOf } from '../src/postgres/archive.ts';
 import { columns as sqliteColumns } from '../src/sqlite/archive.ts';
 import { openDatabase } from '../src/sqlite/database.ts';
 import { databaseFile } from './support/database.ts';
@@ -51,14 +51,17 @@ it('PostgreSQL: copies every column except those that a copy does not need', asy
   );
   assertComplete(
     (rows as { name: string }[]).map(({ name }) => name), // as the statement names it
-    tables.flatMap((table) => postgresColumns[table].map(([name]) => `${table}.${name}`)),
+    tables.flatMap((table) => postgresColumns[table].map(([name]) => `${tableOf(table)}.${name}`)),
     {
       'stores.version': 'shows the replicas of one database which of their pages are old',
       'stores.writer': 'shows a replica whether its last changes were committed',
       'stores.grants': 'shows the replicas which of their grants are old',
       'stores.last_user': 'follows from the users, and is set when they are added',
-      'store_names.name': 'follows from the stores, and is added with them',
-      'store_names.store': 'follows from the stores, and is added with them',
+      'named_stores.name': 'follows from the stores, and is added with them',
+      'named_stores.store': 'follows from the stores, and is added with them',
+      'named_stores.key': 'follows from the stores, and is added with them',
+      'unrouted_tokens.id': 'follows from the tokens, and is added with them',
+      'unrouted_tokens.store': 'follows from the tokens, and is added with them',
     },
   );
 });

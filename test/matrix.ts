@@ -13,7 +13,7 @@ import {
   type TokenFacts,
 } from '../src/decision.ts';
 import type { Storage } from '../src/storage.ts';
-import { hashToken } from '../src/token.ts';
+import { credentialOf } from '../src/token.ts';
 import { addToken, startApp, type TestApp } from './support/app.ts';
 import { runOk } from './support/command.ts';
 import { seededRandom } from './support/random.ts';
@@ -282,7 +282,7 @@ async function explain(model: Model, app: TestApp, random: Random): Promise<void
 }
 
 async function callerOf(storage: Storage, { token }: Person): Promise<Caller> {
-  const grant = await storage.identify({ tokenHash: hashToken(token) });
+  const grant = await storage.identify(credentialOf(token));
   assert.ok(grant);
   return grant.caller;
 }

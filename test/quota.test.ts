@@ -9,7 +9,7 @@ import type { Plant } from '../src/plant.ts';
 import { Problem } from '../src/problem.ts';
 import type { Quotas } from '../src/quota.ts';
 import type { Storage } from '../src/storage.ts';
-import { hashToken } from '../src/token.ts';
+import { credentialOf } from '../src/token.ts';
 import { addToken } from './support/app.ts';
 import { seededRandom } from './support/random.ts';
 import { it, testDatabase, type TestDatabase } from './support/storages.ts';
@@ -24,7 +24,7 @@ async function open(t: TestContext, database: TestDatabase, quotas?: Partial<Quo
 
 async function caller(storage: Storage, user: string, role: Role = 'member'): Promise<Caller> {
   const token = await addToken(storage, user, { role });
-  const grant = await storage.identify({ tokenHash: hashToken(token) });
+  const grant = await storage.identify(credentialOf(token));
   assert.ok(grant);
   return grant.caller;
 }
@@ -75,7 +75,7 @@ it('a store has at most as many plants as the quota, whoever owns them', async (
   assert.equal(await create(storage, bob), storeFull(3));
   assert.equal(await create(storage, alice), userFull(2));
   const other = await addToken(storage, 'alice', { store: 'other' });
-  const grant = await storage.identify({ tokenHash: hashToken(other) });
+  const grant = await storage.identify(credentialOf(other));
   assert.ok(grant && isCreated(await create(storage, grant.caller)));
   assert.ok(await storage.deletePlant(alice, 1));
   assert.equal(await create(storage, bob), 4);

@@ -2,7 +2,6 @@
  * What src/share-storage.ts promises, as tests that every storage runs.
  */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { maxOwnersInReach, type Caller, type Role, type ShareAccess } from '../src/access.ts';
 import { plantFields, type Plant } from '../src/plant.ts';
@@ -10,7 +9,7 @@ import type { PlantQuery } from '../src/plant-storage.ts';
 import { inParallel } from '../src/client/in-parallel.ts';
 import { maxGivenShares } from '../src/share-storage.ts';
 import type { Storage } from '../src/storage.ts';
-import { tokenHashBytes } from '../src/token.ts';
+import { credentialOf } from '../src/token.ts';
 import type { StorageUnderTest } from './storage.contract.ts';
 
 export function shareContract({ name, open, openAgain }: StorageUnderTest): void {
@@ -327,11 +326,10 @@ async function user(
   role?: Role,
   store = 'main',
 ): Promise<(at?: Storage) => Promise<Caller>> {
-  const hash = randomBytes(tokenHashBytes);
-  const token = { hash, store, user: name, role, scopes: [], label: '', createdAtMs: 0 };
-  await storage.createToken(token);
+  const named = { store, user: name, role };
+  const { token } = await storage.createToken({ ...named, scopes: [], label: '', createdAtMs: 0 });
   return async (at = storage) => {
-    const grant = await at.identify({ tokenHash: hash });
+    const grant = await at.identify(credentialOf(token));
     assert.ok(grant);
     return grant.caller;
   };

@@ -2,15 +2,17 @@
  * What src/storage.ts promises, as tests that every storage runs.
  */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { describe, it, type TestContext } from 'node:test';
-import type { Caller, Role } from '../src/access.ts';
+import type { Caller, Grant, Role } from '../src/access.ts';
 import { scopes, stateOf } from '../src/access.ts';
 import { maxId } from '../src/ids.ts';
 import { defaultFields, plantJson, type Plant, type PlantField } from '../src/plant.ts';
 import type { PlantQuery } from '../src/plant-storage.ts';
+import type { Archive } from '../src/archive.ts';
+import type { TokenPosition } from '../src/identity-storage.ts';
 import type { Storage } from '../src/storage.ts';
-import { tokenHashBytes, tokenId } from '../src/token.ts';
+import { credentialOf, hashToken, makeToken, routeOf } from '../src/token.ts';
+import { addOldToken, makeOldToken } from './support/tokens.ts';
 
 export interface StorageUnderTest {
   name: string;
@@ -18,9 +20,11 @@ export interface StorageUnderTest {
   open: (t: TestContext) => Promise<Storage>;
   /** A second opening of the storage that `open` made last, as another process would have it. */
   openAgain: (t: TestContext) => Promise<Storage>;
+  /** All rows of the storage that `open` made last. */
+  openArchive: () => Promise<Archive>;
 }
 
-export function storageContract({ name, open, openAgain }: StorageUnderTest): void {
+export function storageContract({ name, open, openAgain, openArchive }: StorageUnderTest): void {
   describe(`${name}: plants`, () => {
     it('assigns the next id above every id that the store has ever had', async (t) => {
       const storage = await open(t);
@@ -354,8 +358,8 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     it('shows the changes of any owner at once, even if a page is cached', async (t) => {
       const storage = await open(t);
       const other = await openAgain(t);
-      const hash = randomBytes(tokenHashBytes);
-      await storage.createToken(newToken(hash));
+      const { token } = await storage.createToken(newToken);
+      const credential = credentialOf(token);
       const [bob, carol] = [await caller(storage, 'bob'), await caller(storage, 'carol')];
       for (const [writing, reading] of [
         [storage, storage],
@@ -363,7 +367,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         [other, storage],
       ] as const) {
         const page = async (owners: readonly Caller[]) => {
-          const alice = (await reading.identify({ tokenHash: hash }))?.caller;
+          const alice = (await reading.identify(credential))?.caller;
           assert.ok(alice);
           return list(reading, reaching([alice, ...owners], alice), { limit: 20 });
         };
@@ -384,16 +388,29 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
   describe(`${name}: tokens`, () => {
     it('finds the grant of a token, and none for an unknown token', async (t) => {
       const storage = await open(t);
-      const hash = randomBytes(tokenHashBytes);
-      await storage.createToken({ ...newToken(hash), scopes: ['plants:read'], expiresAtMs: 9_000 });
-      const grant = await storage.identify({ tokenHash: hash });
+      const { token, id } = await storage.createToken({
+        ...newToken,
+        scopes: ['plants:read'],
+        expiresAtMs: 9_000,
+      });
+      const credential = credentialOf(token);
+      const grant = await storage.identify(credential);
       assert.ok(grant);
       assert.equal(roleOf(grant.caller), 'member');
       assert.deepEqual(grant.caller.scopes, new Set(['plants:read']));
       assert.deepEqual([grant.expiresAtMs, grant.revokedAtMs], [9_000, undefined]);
-      const { tokenId: id, userName, storeName, role } = grant;
-      assert.deepEqual([id, userName, storeName, role], [tokenId(hash), 'alice', 'main', 'member']);
-      assert.equal(await storage.identify({ tokenHash: randomBytes(tokenHashBytes) }), undefined);
+      const { tokenId, userName, storeName, role } = grant;
+      assert.deepEqual([tokenId, userName, storeName, role], [id, 'alice', 'main', 'member']);
+      const { store } = grant.caller;
+      assert.equal(routeOf(token), store, 'the token names its store');
+      for (const unknown of [
+        credentialOf(makeToken(store)),
+        credentialOf(makeToken(store + 1)),
+        credentialOf(makeToken(2 ** 53 - 1)),
+        credentialOf(makeOldToken()),
+      ]) {
+        assert.equal(await storage.identify(unknown), undefined);
+      }
     });
 
     it('gives one user of a store the same identity in every token', async (t) => {
@@ -409,9 +426,9 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
 
     it('changes the role of the user in that store only if a role is given', async (t) => {
       const storage = await open(t);
-      const hash = randomBytes(tokenHashBytes);
-      await storage.createToken(newToken(hash));
-      const roleNow = async () => roleOf((await storage.identify({ tokenHash: hash }))?.caller);
+      const { token } = await storage.createToken(newToken);
+      const credential = credentialOf(token);
+      const roleNow = async () => roleOf((await storage.identify(credential))?.caller);
       assert.equal(await roleNow(), 'member');
       await caller(storage, 'alice', 'manager', 'elsewhere');
       assert.equal(await roleNow(), 'member');
@@ -426,8 +443,8 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     it('shows later changes to a cached caller, even from another connection', async (t) => {
       const storage = await open(t);
       const other = await openAgain(t);
-      const hash = randomBytes(tokenHashBytes);
-      await storage.createToken(newToken(hash));
+      const { token, id } = await storage.createToken(newToken);
+      const credential = credentialOf(token);
       for (const [writing, reading] of [
         [storage, storage],
         [storage, other],
@@ -435,13 +452,13 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       ] as const) {
         // Read twice before and twice after, so that every cache is in use.
         const page = async () => {
-          const who = (await reading.identify({ tokenHash: hash }))?.caller;
+          const who = (await reading.identify(credential))?.caller;
           assert.ok(who);
           return list(reading, who, { limit: 20 });
         };
         const before = await page();
         assert.deepEqual(await page(), before);
-        const alice = (await writing.identify({ tokenHash: hash }))?.caller;
+        const alice = (await writing.identify(credential))?.caller;
         assert.ok(alice);
         const added = await writing.createPlant(alice, { name: 'new' });
         assert.deepEqual(await page(), [...before, added]);
@@ -455,16 +472,16 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         await writing.deletePlant(alice, own.id);
         assert.deepEqual(await list(writing, alice, { limit: 20 }), before);
 
-        const role = async () => roleOf((await reading.identify({ tokenHash: hash }))?.caller);
+        const role = async () => roleOf((await reading.identify(credential))?.caller);
         assert.equal(await role(), 'member');
         await caller(writing, 'alice', 'manager');
         assert.equal(await role(), 'manager');
         await caller(writing, 'alice', 'member');
         assert.equal(await role(), 'member');
       }
-      await other.revokeToken(tokenId(hash), 5_000);
-      assert.equal((await other.identify({ tokenHash: hash }))?.revokedAtMs, 5_000);
-      assert.equal((await storage.identify({ tokenHash: hash }))?.revokedAtMs, 5_000);
+      await other.revokeToken(id, 5_000);
+      assert.equal((await other.identify(credential))?.revokedAtMs, 5_000);
+      assert.equal((await storage.identify(credential))?.revokedAtMs, 5_000);
     });
 
     it('caches the first pages of users, roles, fields and limits separately', async (t) => {
@@ -492,66 +509,138 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
 
     it('revokes by id, once, for every connection', async (t) => {
       const storage = await open(t);
-      const [hash, otherHash] = [randomBytes(tokenHashBytes), randomBytes(tokenHashBytes)];
-      await storage.createToken(newToken(hash));
-      await storage.createToken(newToken(otherHash));
+      const { token, id } = await storage.createToken(newToken);
+      const later = await storage.createToken(newToken);
       const other = await openAgain(t);
-      const revoked = await storage.revokeToken(tokenId(hash), 5_000);
-      assert.deepEqual([revoked?.id, revoked?.revokedAtMs], [tokenId(hash), 5_000]);
-      assert.equal((await storage.revokeToken(tokenId(hash), 6_000))?.revokedAtMs, 5_000);
-      assert.equal((await other.identify({ tokenHash: hash }))?.revokedAtMs, 5_000);
-      assert.equal((await other.identify({ tokenHash: otherHash }))?.revokedAtMs, undefined);
+      const revoked = await storage.revokeToken(id, 5_000);
+      assert.deepEqual([revoked?.id, revoked?.revokedAtMs], [id, 5_000]);
+      assert.equal((await storage.revokeToken(id, 6_000))?.revokedAtMs, 5_000);
+      assert.equal((await other.identify(credentialOf(token)))?.revokedAtMs, 5_000);
+      const [route = '', hex = ''] = later.id.split('-');
       for (const unknown of [
         '0'.repeat(16),
         'x',
         '',
-        tokenId(hash).slice(1),
-        `${tokenId(hash)}0`,
+        hex,
+        later.id.slice(1),
+        `${later.id}0`,
+        `${route}-${'0'.repeat(16)}`,
+        `${'z'.repeat(9)}-${hex}`,
       ]) {
         assert.equal(await storage.revokeToken(unknown, 1), undefined, unknown);
       }
+      assert.equal((await other.identify(credentialOf(later.token)))?.revokedAtMs, undefined);
     });
 
     it('finds a store and its users from their first token on', async (t) => {
       const storage = await open(t);
       const [main, elsewhere] = ['main', 'elsewhere'];
       const find = async (storeName: string, user: string) => {
-        const { store, role } = await storage.findNames({ store: storeName, user });
-        return { store: typeof store, role };
+        const { store, user: number, role } = await storage.findNames({ store: storeName, user });
+        return { store: typeof store, user: typeof number, role };
       };
-      assert.deepEqual(await find(main, 'alice'), { store: 'undefined', role: undefined });
-      await storage.createToken(newToken(randomBytes(tokenHashBytes)));
-      assert.deepEqual(await find(main, 'alice'), { store: 'number', role: 'member' });
-      assert.deepEqual(await find(main, 'Alice'), { store: 'number', role: undefined });
-      assert.deepEqual(await find(elsewhere, 'alice'), { store: 'undefined', role: undefined });
-      await storage.createToken({ ...newToken(randomBytes(tokenHashBytes)), store: elsewhere });
+      assert.deepEqual(await find(main, 'alice'), {
+        store: 'undefined',
+        user: 'undefined',
+        role: undefined,
+      });
+      await storage.createToken(newToken);
+      assert.deepEqual(await find(main, 'alice'), {
+        store: 'number',
+        user: 'number',
+        role: 'member',
+      });
+      assert.deepEqual(await find(main, 'Alice'), {
+        store: 'number',
+        user: 'undefined',
+        role: undefined,
+      });
+      assert.deepEqual(await find(elsewhere, 'alice'), {
+        store: 'undefined',
+        user: 'undefined',
+        role: undefined,
+      });
+      await storage.createToken({ ...newToken, store: elsewhere });
       await storage.revokeToken((await storage.listTokens({ limit: 1 }))[0]?.id ?? '', 1);
-      assert.deepEqual(await find(main, 'alice'), { store: 'number', role: 'member' });
-      assert.deepEqual(await find(elsewhere, 'alice'), { store: 'number', role: 'member' });
+      assert.deepEqual(await find(main, 'alice'), {
+        store: 'number',
+        user: 'number',
+        role: 'member',
+      });
+      assert.deepEqual(await find(elsewhere, 'alice'), {
+        store: 'number',
+        user: 'number',
+        role: 'member',
+      });
     });
 
-    it('lists the tokens of one store or of all stores by id, page by page', async (t) => {
+    it('lists the tokens of one store or of all stores by store and hash, page by page', async (t) => {
       const storage = await open(t);
-      const hashes = Array.from({ length: 5 }, () => randomBytes(tokenHashBytes));
-      for (const [at, hash] of hashes.entries()) {
+      await using archive = await openArchive();
+      const tokens: string[] = [];
+      for (let at = 0; at < 5; at++) {
         const store = at < 3 ? 'main' : 'elsewhere';
-        await storage.createToken({ ...newToken(hash), store, label: `no. ${at}` });
+        const { token } = await storage.createToken({ ...newToken, store, label: `no. ${at}` });
+        tokens.push(token);
       }
-      const ids = hashes.map(tokenId).toSorted();
-      const seen: string[] = [];
-      for (let after: string | undefined; ; after = seen.at(-1)) {
-        const page = await storage.listTokens({ after, limit: 2 });
+      const { store = 0, user = 0 } = await storage.findNames({ store: 'main', user: 'alice' });
+      const old = await addOldToken(archive, { store, user });
+      const positions = [...tokens, old].map((token) => {
+        return { store: routeOf(token) ?? store, hash: hashToken(token) };
+      });
+      const inOrder = positions.toSorted(
+        (a, b) => a.store - b.store || Buffer.compare(a.hash, b.hash),
+      );
+      const seen: TokenPosition[] = [];
+      for (;;) {
+        const page = await storage.listTokens({ after: seen.at(-1), limit: 2 });
         if (page.length === 0) break;
-        seen.push(...page.map(({ id }) => id));
+        seen.push(...page.map(({ position }) => position));
       }
-      assert.deepEqual(seen, ids);
-      const [first, ...rest] = await storage.listTokens({ store: 'main', limit: 10 });
-      assert.equal(rest.length, 2);
+      assert.deepEqual(seen.map(plain), inOrder.map(plain));
+      const listed = await storage.listTokens({ store: 'main', limit: 10 });
       assert.deepEqual(
-        { ...first, id: undefined, label: undefined },
-        { ...record, id: undefined, label: undefined },
+        listed.map(({ position }) => plain(position)),
+        inOrder.filter((each) => each.store === store).map(plain),
+      );
+      const {
+        id: _,
+        label: __,
+        position: ___,
+        ...first
+      } = listed.find((one) => one.format === 2) ?? {};
+      assert.deepEqual(first, record);
+      assert.deepEqual(
+        await storage.listTokens({ store: 'main', after: listed.at(-2)?.position, limit: 10 }),
+        listed.slice(-1),
       );
       assert.deepEqual(await storage.listTokens({ store: 'nowhere', limit: 10 }), []);
+    });
+
+    it('accepts, lists and revokes tokens of older versions', async (t) => {
+      const storage = await open(t);
+      const { caller: alice } = await grantOf(storage, 'alice');
+      const { caller: bob } = await grantOf(storage, 'bob', undefined, 'elsewhere');
+      await using archive = await openArchive();
+      const [old, bobs] = [await addOldToken(archive, alice), await addOldToken(archive, bob)];
+      const other = await openAgain(t);
+      const id = hashToken(old).toString('hex', 0, 8);
+      for (const at of [storage, other]) {
+        const grant = await at.identify(credentialOf(old));
+        assert.deepEqual([grant?.tokenId, grant?.family, grant?.storeName], [id, id, 'main']);
+        assert.equal((await at.identify(credentialOf(bobs)))?.storeName, 'elsewhere');
+      }
+      const listed = await storage.listTokens({ owner: alice, limit: 10 });
+      assert.deepEqual(new Map(listed.map((one) => [one.format, one.id])).get(1), id);
+      assert.equal(listed.length, 2);
+      const routed = listed.find(({ format }) => format === 2)?.id ?? '';
+      assert.equal(await storage.revokeToken(routed.slice(0, 10) + id, 5), undefined);
+      assert.equal(await storage.revokeToken(id, 5, bob), undefined);
+      assert.equal((await storage.revokeToken(id, 6))?.revokedAtMs, 6);
+      const bobsId = hashToken(bobs).toString('hex', 0, 8);
+      assert.equal((await other.revokeToken(bobsId, 7, bob))?.id, bobsId);
+      assert.equal((await other.identify(credentialOf(old)))?.revokedAtMs, 6);
+      assert.equal((await storage.identify(credentialOf(bobs)))?.revokedAtMs, 7);
     });
 
     it('ends a grant at its exact millisecond, or earlier if it is revoked', () => {
@@ -570,16 +659,21 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
 
 const plant = (id: number, name: string): Plant => ({ id, name, tag: '' });
 
-const newToken = (hash: Uint8Array) => ({
-  hash,
+const newToken = {
   store: 'main',
   user: 'alice',
   scopes,
   label: 'note',
   createdAtMs: 1_000,
-});
+};
+
+/** A position that can be compared: each engine has another class of bytes. */
+function plain({ store, hash }: TokenPosition): string {
+  return `${store} ${Buffer.from(hash).toString('hex')}`;
+}
 
 const record = {
+  format: 2,
   store: 'main',
   user: 'alice',
   role: 'member',
@@ -596,11 +690,19 @@ async function caller(
   role?: Role,
   store = 'main',
 ): Promise<Caller> {
-  const hash = randomBytes(tokenHashBytes);
-  await storage.createToken({ ...newToken(hash), user, role, store });
-  const grant = await storage.identify({ tokenHash: hash });
+  return (await grantOf(storage, user, role, store)).caller;
+}
+
+async function grantOf(
+  storage: Storage,
+  user: string,
+  role?: Role,
+  store = 'main',
+): Promise<Grant> {
+  const { token } = await storage.createToken({ ...newToken, user, role, store });
+  const grant = await storage.identify(credentialOf(token));
   assert.ok(grant);
-  return grant.caller;
+  return grant;
 }
 
 function roleOf(who: Caller | undefined): Role {

@@ -7,33 +7,49 @@ import {
   hashToken,
   isToken,
   makeToken,
+  rangeOf,
   redactTokens,
+  routeOf,
   tokenHashBytes,
   tokenId,
 } from '../src/token.ts';
+import { makeOldToken } from './support/tokens.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const character = fc.constantFrom(...alphabet.split(''));
-const tokens = fc.constant(undefined).map(() => makeToken());
+const stores = fc.maxSafeNat();
+const oldTokens = fc.constant(undefined).map(() => makeOldToken());
+const tokens = fc.oneof(
+  stores.map((store) => makeToken(store)),
+  oldTokens,
+);
 
 /** The value of base62 text, computed independently of the code under test. */
 function valueOf(text: string): bigint {
   return Array.from(text).reduce((sum, one) => sum * 62n + BigInt(alphabet.indexOf(one)), 0n);
 }
 
-it('a token is plant_, 43 base62 characters of 32 bytes, and 6 of their CRC-32', () => {
-  for (let round = 0; round < 200; round++) {
-    const [, secret = '', checksum = ''] =
-      /^plant_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/.exec(makeToken()) ?? [];
-    assert.ok(valueOf(secret) < 2n ** 256n);
-    assert.equal(valueOf(checksum), BigInt(crc32(secret)));
-  }
+it('a token is plant_, its store in 9 base62 characters, 32 bytes in 43, and their CRC-32 in 6', () => {
+  fc.assert(
+    fc.property(stores, (store) => {
+      const [, body = '', route = '', secret = '', checksum = ''] =
+        /^plant_(([0-9A-Za-z]{9})([0-9A-Za-z]{43}))([0-9A-Za-z]{6})$/.exec(makeToken(store)) ?? [];
+      assert.equal(valueOf(route), BigInt(store));
+      assert.ok(valueOf(secret) < 2n ** 256n);
+      assert.equal(valueOf(checksum), BigInt(crc32(body)));
+    }),
+  );
+});
+
+it('the store of a token can be read from it, unless it is an old one', () => {
+  fc.assert(fc.property(stores, (store) => routeOf(makeToken(store)) === store));
+  fc.assert(fc.property(oldTokens, (token) => routeOf(token) === undefined));
 });
 
 it('tokens differ, and use the whole range of 32 bytes', () => {
-  const made = Array.from({ length: 2_000 }, makeToken);
+  const made = Array.from({ length: 2_000 }, () => makeToken(1));
   assert.equal(new Set(made).size, made.length);
-  const values = made.map((token) => valueOf(token.slice(6, 49)));
+  const values = made.map((token) => valueOf(token.slice(15, 58)));
   assert.ok(
     values.some((value) => value < 2n ** 251n),
     'small ones keep their leading zeros',
@@ -46,20 +62,21 @@ it('makes valid tokens', () => {
 });
 
 it('detects every change of a single character', () => {
-  const token = makeToken();
-  for (let at = 0; at < token.length; at++) {
-    for (const other of `${alphabet}_-. é🌱`) {
-      if (other === token[at]) continue;
-      const typo = token.slice(0, at) + other + token.slice(at + 1);
-      assert.ok(!isToken(typo), typo);
+  for (const token of [makeToken(2 ** 47 + 1), makeOldToken()]) {
+    for (let at = 0; at < token.length; at++) {
+      for (const other of `${alphabet}_-. é🌱`) {
+        if (other === token[at]) continue;
+        const typo = token.slice(0, at) + other + token.slice(at + 1);
+        assert.ok(!isToken(typo), typo);
+      }
     }
   }
 });
 
 it('detects two swapped neighbours', () => {
-  const secretChars = fc.integer({ min: 6, max: 53 });
+  const bodyChars = fc.integer({ min: 6, max: 53 });
   fc.assert(
-    fc.property(tokens, secretChars, (token, at) => {
+    fc.property(tokens, bodyChars, (token, at) => {
       const [one = '', two = ''] = token.slice(at, at + 2);
       fc.pre(one !== two);
       return !isToken(token.slice(0, at) + two + one + token.slice(at + 2));
@@ -69,16 +86,17 @@ it('detects two swapped neighbours', () => {
 
 it('rejects a token with a character more or less', () => {
   fc.assert(
-    fc.property(tokens, fc.nat(55), character, (token, at, more) => {
+    fc.property(tokens, fc.nat(54), character, (token, at, more) => {
       assert.ok(!isToken(token.slice(0, at) + more + token.slice(at)));
-      assert.ok(!isToken(token.slice(0, at) + token.slice(at + 1)) || at === 55);
+      assert.ok(!isToken(token + more));
+      assert.ok(!isToken(token.slice(0, at) + token.slice(at + 1)));
     }),
   );
 });
 
 it('rejects any other text', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (text) => !isToken(text)));
-  const token = makeToken();
+  const token = makeToken(1);
   for (const text of [
     '',
     'plant_',
@@ -86,30 +104,52 @@ it('rejects any other text', () => {
     `${token}\n`,
     token.toUpperCase(),
     token + token,
+    `plant_${token.slice(15)}`,
   ]) {
     assert.ok(!isToken(text), JSON.stringify(text));
   }
 });
 
 it('rejects a made-up secret by its checksum', () => {
-  const secret = fc.string({ unit: character, minLength: 49, maxLength: 49 });
-  fc.assert(fc.property(secret, (text) => !isToken(`plant_${text}`)));
+  for (const length of [49, 58]) {
+    const secret = fc.string({ unit: character, minLength: length, maxLength: length });
+    fc.assert(fc.property(secret, (text) => !isToken(`plant_${text}`)));
+  }
 });
 
-it('the hash is SHA-256 of the text, and the id its first 8 bytes', () => {
+it('the hash is SHA-256 of the text, and the id its first 8 bytes, after the store if it is named', () => {
   fc.assert(
     fc.property(tokens, (token) => {
       const hex = createHash('sha256').update(token, 'utf8').digest('hex');
-      assert.equal(hashToken(token).toString('hex'), hex);
-      assert.equal(hashToken(token).length, tokenHashBytes);
-      assert.equal(tokenId(hashToken(token)), hex.slice(0, 16));
+      const hash = hashToken(token);
+      assert.equal(hash.toString('hex'), hex);
+      assert.equal(hash.length, tokenHashBytes);
+      const route = routeOf(token);
+      const id = tokenId(hash, route);
+      const prefix = route === undefined ? '' : `${token.slice(6, 15)}-`;
+      assert.equal(id, prefix + hex.slice(0, 16));
+      const range = rangeOf(id);
+      assert.ok(range);
+      assert.deepEqual([range.route, range.format], [route, route === undefined ? 1 : 2]);
+      assert.ok(Buffer.compare(range.first, hash) <= 0 && Buffer.compare(hash, range.last) <= 0);
+      assert.equal(tokenId(range.first, route), id);
+      assert.equal(tokenId(range.last, route), id);
     }),
   );
 });
 
+it('rejects any other text as an id', () => {
+  const id = tokenId(hashToken(makeToken(61)), 61);
+  assert.ok(id.startsWith('00000000z-'));
+  for (const text of ['', id.slice(1), `${id}0`, ` ${id}`, `${id}\n`, id.replace('-', '_'), 'x']) {
+    assert.equal(rangeOf(text), undefined, JSON.stringify(text));
+  }
+  fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (text) => !rangeOf(text)));
+});
+
 it('removes tokens and JWTs from a text, in linear time', () => {
   const jwt = 'eyJhbGciOiJub25l.eyJzdWIiOiJh.c2ln';
-  assert.equal(redactTokens(`"${makeToken()}" and ${jwt}`), '"plant_..." and eyJ...');
+  assert.equal(redactTokens(`"${makeToken(1)}" and ${jwt}`), '"plant_..." and eyJ...');
   assert.equal(redactTokens(`xeyJ_${jwt}?x.${jwt}.y`), 'xeyJ...?x.eyJ....y');
   assert.equal(redactTokens('eyJhbGci.eyJzdWIi'), 'eyJhbGci.eyJzdWIi');
   // In quadratic time, these take minutes.

@@ -5,9 +5,10 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { defaultScopes, stateOf, type Caller, type Grant, type Role } from '../src/access.ts';
-import { maxActiveTokens, maxEndedTokens } from '../src/own-tokens.ts';
+import { maxActiveTokens, maxEndedTokens, type OwnToken } from '../src/own-tokens.ts';
+import type { TokenRecord } from '../src/identity-storage.ts';
 import type { Storage } from '../src/storage.ts';
-import { tokenHashBytes, tokenId } from '../src/token.ts';
+import { credentialOf, tokenHashBytes, tokenId } from '../src/token.ts';
 import type { StorageUnderTest } from './storage.contract.ts';
 
 export function userContract({ name, open, openAgain }: StorageUnderTest): void {
@@ -21,9 +22,11 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const creator = await alice();
       assert.equal(creator.family, creator.tokenId);
       assert.equal(await storage.createOwnToken(creator, token), true);
-      const grant = await other.identify({ tokenHash: hash });
+      const { store } = creator.caller;
+      const grant = await other.identify({ tokenHash: hash, store });
+      const id = tokenId(hash, store);
       assert.partialDeepStrictEqual(grant, {
-        tokenId: tokenId(hash),
+        tokenId: id,
         storeName: 'north',
         userName: 'alice',
         role: 'manager',
@@ -31,8 +34,8 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         expiresAtMs: 20,
       });
       assert.deepEqual([...(grant?.caller.scopes ?? [])], ['plants:read']);
-      const listed = await other.listTokens({ store: 'north', user: 'alice', limit: 10 });
-      assert.equal(listed.find(({ id }) => id === tokenId(hash))?.label, 'phone');
+      const listed = await other.listTokens({ owner: creator.caller, limit: 10 });
+      assert.equal(listed.find((one) => one.id === id)?.label, 'phone');
     });
 
     it('creates none with a token that is revoked or expired', async (t) => {
@@ -54,14 +57,15 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       for (let round = 0; round < 10; round++) {
         const asking = newOwn(1);
         await storage.createOwnToken(grant, asking);
-        const by = await storage.identify({ tokenHash: asking.hash });
+        const { store } = grant.caller;
+        const by = await storage.identify({ tokenHash: asking.hash, store });
         assert.ok(by);
         const ids = [by.tokenId];
         const created: string[] = [];
         await Promise.all([
           ...Array.from({ length: 5 }, async () => {
             const own = newOwn(1);
-            if (await storage.createOwnToken(by, own)) created.push(tokenId(own.hash));
+            if (await storage.createOwnToken(by, own)) created.push(tokenId(own.hash, store));
           }),
           other.revokeToken(by.tokenId, 2),
         ]);
@@ -115,19 +119,20 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const storage = await open(t);
       const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
       const [grant, bobs] = [await alice(), await bob()];
+      const idOf = (own: OwnToken) => tokenId(own.hash, grant.caller.store);
       const ended: string[] = [];
       for (let at = 0; at < maxEndedTokens + 5; at++) {
         const own = at % 2 ? { ...newOwn(at), expiresAtMs: at + 1 } : newOwn(at);
         await storage.createOwnToken(grant, own);
-        ended.push(tokenId(own.hash));
-        if (at % 2 === 0) await storage.revokeToken(tokenId(own.hash), at + 1);
+        ended.push(idOf(own));
+        if (at % 2 === 0) await storage.revokeToken(idOf(own), at + 1);
       }
       const bobsToken = newOwn(0);
       await storage.createOwnToken(bobs, bobsToken);
-      await storage.revokeToken(tokenId(bobsToken.hash), 1);
+      await storage.revokeToken(idOf(bobsToken), 1);
       const last = newOwn(1_000);
       assert.equal(await storage.createOwnToken(grant, last), true);
-      const remaining = [grant.tokenId, ...ended.slice(5), tokenId(last.hash)];
+      const remaining = [grant.tokenId, ...ended.slice(5), idOf(last)];
       assert.deepEqual(
         (await tokensOf(storage, 'alice')).map(({ id }) => id),
         remaining.toSorted(),
@@ -151,27 +156,30 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       assert.equal((await alice()).revokedAtMs, 7);
     });
 
-    it('lists the tokens of one user by id, page by page', async (t) => {
+    it('lists the tokens of one user by hash, page by page', async (t) => {
       const storage = await open(t);
       await user(storage, 'bob');
       await user(storage, 'alice', { store: 'elsewhere' });
       const alice = await user(storage, 'alice');
-      const ids = [(await alice()).tokenId];
+      const { caller: owner, tokenId: first } = await alice();
+      const ids = [first];
       for (let made = 0; made < 4; made++) {
         const own = newOwn(made);
         await storage.createOwnToken(await alice(), own);
-        ids.push(tokenId(own.hash));
+        ids.push(tokenId(own.hash, owner.store));
       }
-      const seen: string[] = [];
-      for (let after: string | undefined; ; after = seen.at(-1)) {
-        const page = await storage.listTokens({ store: 'main', user: 'alice', after, limit: 2 });
+      const seen: TokenRecord[] = [];
+      for (;;) {
+        const page = await storage.listTokens({ owner, after: seen.at(-1)?.position, limit: 2 });
         if (page.length === 0) break;
-        seen.push(...page.map(({ id }) => id));
+        seen.push(...page);
       }
-      assert.deepEqual(seen, ids.toSorted());
-      const query = { user: 'alice', limit: 10 };
-      assert.deepEqual(await storage.listTokens({ ...query, store: 'nowhere' }), []);
-      assert.deepEqual(await storage.listTokens({ store: 'main', user: 'Alice', limit: 10 }), []);
+      assert.deepEqual(
+        seen.map(({ id }) => id),
+        ids.toSorted(),
+      );
+      const nobody = { ...owner, user: owner.user + 100 };
+      assert.deepEqual(await storage.listTokens({ owner: nobody, limit: 10 }), []);
     });
 
     it('records the last use of tokens, and keeps cached grants', async (t) => {
@@ -360,8 +368,11 @@ function newOwn(createdAtMs: number) {
   return { hash, scopes: defaultScopes, label: '', createdAtMs, expiresAtMs: undefined };
 }
 
-const tokensOf = (storage: Storage, name: string) =>
-  storage.listTokens({ store: 'main', user: name, limit: 1_000 });
+async function tokensOf(storage: Storage, name: string): Promise<TokenRecord[]> {
+  const owner = await storage.findUser('main', name);
+  assert.ok(owner);
+  return storage.listTokens({ owner, limit: 1_000 });
+}
 
 /** Creates a token, and returns a function that identifies its user. */
 async function user(
@@ -373,10 +384,8 @@ async function user(
     expiresAtMs,
   }: { role?: Role | undefined; store?: string; expiresAtMs?: number } = {},
 ): Promise<(at?: Storage) => Promise<Grant>> {
-  const hash = randomBytes(tokenHashBytes);
   const scopes = defaultScopes;
-  await storage.createToken({
-    hash,
+  const { token } = await storage.createToken({
     store,
     user: name,
     role,
@@ -385,7 +394,7 @@ async function user(
     ...times(expiresAtMs),
   });
   return async (at = storage) => {
-    const grant = await at.identify({ tokenHash: hash });
+    const grant = await at.identify(credentialOf(token));
     assert.ok(grant);
     return grant;
   };

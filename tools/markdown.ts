@@ -8,8 +8,8 @@ import { readFileSync } from 'node:fs';
  * output, so an example can show either.
  */
 const placeholders: [pattern: RegExp, placeholder: string][] = [
-  [/plant_[0-9A-Za-z]{49}/g, '<token>'],
-  [/\b[0-9a-f]{16}\b/g, '<token id>'],
+  [/plant_[0-9A-Za-z]{49,58}/g, '<token>'],
+  [/\b(?:[0-9A-Za-z]{9}-)?[0-9a-f]{16}\b/g, '<token id>'],
   [/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '<request id>'],
   [/^Date: .*$/gm, 'Date: <date>'],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g, '<minute>'],
@@ -22,12 +22,12 @@ const placeholders: [pattern: RegExp, placeholder: string][] = [
   // Progress: a page shows the last state of the bar on a terminal, and without one there is none.
   [/^(?:(?:Copying|Restoring|Comparing) \[.*\n)+\n?/gm, ''],
   [/\b[0-9a-f]{64}\b/g, '<digest>'],
-  [/postgres:\/\/plants@127\.0\.0\.1(?::\d+)?\/\w+/g, 'postgres://plants@127.0.0.1/plants'],
+  [/postgres:\/\/[^\s@]+@[^\s/]+\/\w+/g, 'postgres://plants@127.0.0.1/plants'],
   [/\r/g, ''],
 ];
 
 /** Ids of tokens: an example can use the output of an earlier one. */
-export const tokenIds = /\b[0-9a-f]{16}\b/g;
+export const tokenIds = /\b(?:[0-9A-Za-z]{9}-)?[0-9a-f]{16}\b/g;
 
 export function normalise(text: string): string {
   const normalised = placeholders.reduce(

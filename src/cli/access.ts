@@ -28,14 +28,15 @@ export async function explainAccess(
   options: AccessOptions,
 ): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
-  const { store, role } = await findUser(storage, options.store, user);
+  const { role, ...identity } = await findUser(storage, options.store, user);
+  const { store } = identity;
   const owner = await storage.findOwner(store, id);
   const { received } = await storage.sharesOf(store, user);
   const share = received.find((each) => each.owner === owner)?.access;
   const isOverLimit = share === undefined && (await isShared(storage, store, owner, user));
   const question: Question = { user, role, owner, share, isOverLimit };
   const decisions = byOperation((operation) => decideForUser(question, operation));
-  const tokens = (await allTokens(storage, { store: options.store, user })).map((token) => ({
+  const tokens = (await allTokens(storage, { owner: identity })).map((token) => ({
     ...describe(token),
     ...byOperation((operation) =>
       decideForToken(token, operation, decisions[operation], Date.now()),

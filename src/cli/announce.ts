@@ -23,8 +23,7 @@ export type Scheme = 'http' | 'https';
 export async function announce(storage: Storage, service: Announced): Promise<void> {
   console.log(`Plant Store listens on ${urlOf(service)}`);
   console.log(`Database: ${displayName(service.database)}`);
-  const [token] = await storage.listTokens({ limit: 1 });
-  const isEmpty = token === undefined;
+  const isEmpty = await hasNoToken(storage);
   if (!process.stdout.isTTY) {
     if (isEmpty) {
       console.log('There is no token yet. Create the first one:');
@@ -38,9 +37,18 @@ export async function announce(storage: Storage, service: Announced): Promise<vo
   }
 }
 
+async function hasNoToken(storage: Storage): Promise<boolean> {
+  try {
+    return (await storage.listTokens({ limit: 1 })).length === 0;
+  } catch {
+    await storage.check(); // if it succeeds, only a node of a cluster is missing, and a cluster is not new
+    return false;
+  }
+}
+
 /** The fragment of a link stays in the browser: no server and no log receives the token. */
 async function printLink(storage: Storage, url: string): Promise<void> {
-  const { token } = await addToken(storage, 'admin', {
+  const created = await addToken(storage, 'admin', {
     store: 'main',
     role: 'manager',
     scope: defaultScopes,
@@ -49,8 +57,8 @@ async function printLink(storage: Storage, url: string): Promise<void> {
   const about = 'It contains the first token (user admin, role manager) and is not shown again:';
   await printToken(
     storage,
-    token,
-    `Open this link in a browser. ${about}\n  ${url}#token=${token}`,
+    created,
+    `Open this link in a browser. ${about}\n  ${url}#token=${created.token}`,
   );
 }
 

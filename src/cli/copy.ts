@@ -152,6 +152,9 @@ function lastKeyOf(table: Table, rows: readonly Row[]): Row | undefined {
   return rows.at(-1)?.slice(0, keyColumnCounts[table]);
 }
 
-function countsOf(archive: Archive): Promise<number[]> {
-  return Promise.all(tables.map((table) => archive.count(table)));
+/** One table after the other, because each can take long and use all machines. */
+async function countsOf(archive: Archive): Promise<number[]> {
+  const counts = [];
+  for (const table of tables) counts.push(await archive.count(table));
+  return counts;
 }

@@ -26,13 +26,15 @@ export interface OpenOptions {
   onDiskFailure?: ((cause: unknown) => void) | undefined;
   /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
   onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
+  /** Called if a database server is unavailable, and with undefined when it is available again. */
+  onServerFault?: ((server: string, fault: unknown) => void) | undefined;
 }
 
 const slowOpenMs = 5_000;
 
 /** Opens the storage of a valid address (options.ts). Throws Refusal if that fails. */
 export async function openStorage(url: string, options: OpenOptions): Promise<Storage> {
-  const { create, canBeUnavailable = false, distribute = false, quotas } = options;
+  const { create, canBeUnavailable = false, distribute = false, quotas, onServerFault } = options;
   if (isFile(url)) {
     const { onLongWait = () => reportLock(url), onFileFault, onDiskFailure } = options;
     const { SqliteStorage } = await import('../sqlite/storage.ts');
@@ -40,7 +42,7 @@ export async function openStorage(url: string, options: OpenOptions): Promise<St
     return new SqliteStorage(fileOf(url), { create, quotas, ...events });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
-  const storage = new PostgresStorage(url, { create, distribute, quotas });
+  const storage = new PostgresStorage(url, { create, distribute, quotas, onServerFault });
   try {
     await (canBeUnavailable
       ? storage.openWithTimeout()

@@ -1,4 +1,4 @@
-import type { Role } from '../access.ts';
+import type { Identity, Role } from '../access.ts';
 import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { program } from './program.ts';
@@ -14,12 +14,12 @@ export async function findStore(storage: Storage, name: string): Promise<number>
 export async function findUser(
   storage: Storage,
   storeName: string,
-  user: string,
-): Promise<{ store: number; role: Role }> {
-  const { store, role } = await storage.findNames({ store: storeName, user });
+  userName: string,
+): Promise<Identity & { role: Role }> {
+  const { store, user, role } = await storage.findNames({ store: storeName, user: userName });
   if (store === undefined) throw noStore(storeName);
-  if (role === undefined) throw noUser(storeName, user);
-  return { store, role };
+  if (user === undefined || role === undefined) throw noUser(storeName, userName);
+  return { store, user, role };
 }
 
 function noStore(name: string): Refusal {

@@ -214,7 +214,11 @@ async function openForServing(
     else log.error({ err }, 'database file lost');
   };
   const onLongWait = () => log.warn('database locked');
-  const events = { onLongWait, onFileFault, onDiskFailure };
+  const onServerFault = (server: string, err: unknown) => {
+    if (err === undefined) log.info({ server }, 'database server available');
+    else log.warn({ err, server }, 'database server unavailable');
+  };
+  const events = { onLongWait, onFileFault, onServerFault, onDiskFailure };
   // Upgrading a file can block this thread for minutes, and no signal handler would run. Without one, a signal
   // ends the process immediately.
   if (!isFile(database)) stopOnSignals(stop);

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import { stateOf, type Grant } from '../access.ts';
 import { Refusal } from '../refusal.ts';
 import { formatTimestamp } from '../timestamp.ts';
-import { hashToken, tokenFault, tokenId } from '../token.ts';
+import { credentialOf, formatOf, tokenFault, tokenId, type TokenFormat } from '../token.ts';
 import { displayName, openExisting, openStorage } from './database.ts';
 import { printResult } from './output.ts';
 import { program } from './program.ts';
@@ -25,8 +25,9 @@ export async function checkToken(options: CheckOptions): Promise<void> {
   const text = await readText();
   const fault = tokenFault(text);
   if (fault !== undefined) throw new Refusal(`This is not a Plant Store token: ${fault}.`);
-  const tokenHash = hashToken(text);
-  const id = tokenId(tokenHash);
+  const credential = credentialOf(text);
+  const id = tokenId(credential.tokenHash, credential.store);
+  const format = formatOf(text);
   const { database, canBeMissing } = options;
   await using storage = canBeMissing
     ? await openExisting(database)
@@ -36,23 +37,24 @@ export async function checkToken(options: CheckOptions): Promise<void> {
     const unknown = `There is no database at ${name}: set --database to see whose it is.`;
     return printResult(
       options,
-      { id },
+      { id, format },
       `This is a Plant Store token with the id ${id}. ${unknown}`,
     );
   }
-  const grant = await storage.identify({ tokenHash });
+  const grant = await storage.identify(credential);
   if (grant === undefined) {
     throw new Refusal(
       `This is a Plant Store token with the id ${id}, but ${name} does not contain it.`,
     );
   }
-  printResult(options, valueOf(grant), textOf(grant));
+  printResult(options, valueOf(grant, format), textOf(grant, format));
 }
 
-function valueOf(grant: Grant): object {
+function valueOf(grant: Grant, format: TokenFormat): object {
   const { tokenId: id, storeName: store, userName: user, role, caller } = grant;
   return {
     id,
+    format,
     store,
     user,
     role,
@@ -63,12 +65,14 @@ function valueOf(grant: Grant): object {
   };
 }
 
-function textOf(grant: Grant): string {
+function textOf(grant: Grant, format: TokenFormat): string {
   const { tokenId: id, storeName, userName, role, caller } = grant;
   const state = stateOf(grant, Date.now());
   const owner = `user ${userName} (${role}) in store ${storeName}`;
-  const text = `Token ${id} of ${owner} is ${state}. Scopes: ${[...caller.scopes].join()}.`;
-  return state === 'active' ? `${text}\nTo revoke it: ${program} token revoke ${id}` : text;
+  const lines = [`Token ${id} of ${owner} is ${state}. Scopes: ${[...caller.scopes].join()}.`];
+  if (state !== 'active') return lines.join('');
+  if (format === 1) lines.push('It is from an older version. Replace it when you can.');
+  return [...lines, `To revoke it: ${program} token revoke ${id}`].join('\n');
 }
 
 /** Standard input without spaces and line breaks around it, or one line from a terminal. */

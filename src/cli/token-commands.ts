@@ -79,7 +79,7 @@ export function addTokenCommands(plantStore: Command): void {
     .addArgument(new Argument('<id>', 'id of the token, as shown by "token list"'))
     .addOption(databaseFlag())
     .addOption(jsonFlag())
-    .addHelpText('after', examples(['plant-store token revoke 22894e9580395e64']))
+    .addHelpText('after', examples(['plant-store token revoke 000000001-22894e9580395e64']))
     .action(async (id, options) => (await import('./token.ts')).revokeToken(id, options));
 
   token

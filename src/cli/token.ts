@@ -1,6 +1,6 @@
 import type { Role, Scope } from '../access.ts';
 import { stateOf } from '../access.ts';
-import type { TokenQuery, TokenRecord } from '../identity-storage.ts';
+import type { CreatedToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
 import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { confirm } from './confirm.ts';
@@ -9,7 +9,6 @@ import { printResult } from './output.ts';
 import { allPages, pageRows } from './pages.ts';
 import { program } from './program.ts';
 import { formatTimestamp } from '../timestamp.ts';
-import { hashToken, makeToken, tokenId } from '../token.ts';
 
 interface NewTokenOptions {
   store: string;
@@ -38,12 +37,15 @@ export async function createToken(user: string, options: CreateOptions): Promise
   await using storage = existing ?? (await openStorage(database, { create: true }));
   console.error(`Database: ${displayName(database)}${existing === undefined ? ' (new)' : ''}`);
   const found = await storage.findNames({ store, user });
-  const isEmpty = async () => (await storage.listTokens({ limit: 1 })).length === 0;
+  // Only for a new store: a list of all tokens asks every machine of a cluster.
+  const isEmpty = async () =>
+    found.store === undefined && (await storage.listTokens({ limit: 1 })).length === 0;
   const isNew = found.role === undefined;
   if (isNew && !yes && !(await isEmpty()))
     await confirmUser(user, store, found.store !== undefined);
 
-  const { token, id, expiresAtMs } = await addToken(storage, user, options);
+  const { expiresAtMs, ...created } = await addToken(storage, user, options);
+  const { token, id } = created;
   const owner = `${isNew ? 'new ' : ''}user ${user} in ${found.store === undefined ? 'new ' : ''}store ${store}`;
   console.error(`Created token ${id} for ${owner}. Save it now: it is not shown again.`);
   if (!isNew && role !== undefined && role !== found.role) {
@@ -51,7 +53,7 @@ export async function createToken(user: string, options: CreateOptions): Promise
   }
   const { scope: scopes, label } = options;
   const value = { token, id, user, store, scopes, label, expiresAt: formatTimestamp(expiresAtMs) };
-  await printToken(storage, token, options.json ? JSON.stringify(value) : token);
+  await printToken(storage, created, options.json ? JSON.stringify(value) : token);
 }
 
 async function confirmDatabase(database: string): Promise<void> {
@@ -69,10 +71,13 @@ async function confirmUser(user: string, store: string, storeExists: boolean): P
 }
 
 /** Prints `text`, which contains a new token. Revokes the token if the output fails. */
-export async function printToken(storage: Storage, token: string, text: string): Promise<void> {
+export async function printToken(
+  storage: Storage,
+  { id }: CreatedToken,
+  text: string,
+): Promise<void> {
   const failure = await new Promise((resolve) => process.stdout.write(`${text}\n`, resolve));
   if (!(failure instanceof Error)) return;
-  const id = tokenId(hashToken(token));
   await storage.revokeToken(id, Date.now());
   throw new Refusal(`Token ${id} could not be printed, so it was revoked. Create another.`);
 }
@@ -82,13 +87,10 @@ export async function addToken(
   storage: Storage,
   user: string,
   { store, role, scope, expires, label }: NewTokenOptions,
-): Promise<{ token: string; id: string; expiresAtMs: number | undefined }> {
-  const token = makeToken();
-  const hash = hashToken(token);
+): Promise<CreatedToken & { expiresAtMs: number | undefined }> {
   const createdAtMs = Date.now();
   const expiresAtMs = expires && createdAtMs + expires;
-  await storage.createToken({
-    hash,
+  const created = await storage.createToken({
     store,
     user,
     role,
@@ -97,7 +99,7 @@ export async function addToken(
     createdAtMs,
     expiresAtMs,
   });
-  return { token, id: tokenId(hash), expiresAtMs };
+  return { ...created, expiresAtMs };
 }
 
 const header = [
@@ -110,6 +112,7 @@ const header = [
   'EXPIRES',
   'LAST USE',
   'STATE',
+  'FORMAT',
   'LABEL',
 ];
 
@@ -123,12 +126,12 @@ export async function listTokens(options: {
   printResult(options, all.map(valueOf), formatTable([header, ...all.map(rowOf)]));
 }
 
-/** All tokens, those of one store, or those of one user of a store. */
+/** All tokens, those of one store, or those of one user. */
 export async function allTokens(
   storage: Storage,
-  of: Pick<TokenQuery, 'store' | 'user'>,
+  of: Pick<TokenQuery, 'store' | 'owner'>,
 ): Promise<TokenRecord[]> {
-  return allPages((last) => storage.listTokens({ ...of, after: last?.id, limit: pageRows }));
+  return allPages((last) => storage.listTokens({ ...of, after: last?.position, limit: pageRows }));
 }
 
 export async function revokeToken(
@@ -146,7 +149,7 @@ export async function revokeToken(
 
 /** A token as --json prints it. Times that do not apply are absent. */
 function valueOf(record: TokenRecord): object {
-  const { createdAtMs, expiresAtMs, revokedAtMs, lastUsedAtMs, ...token } = record;
+  const { position: _, createdAtMs, expiresAtMs, revokedAtMs, lastUsedAtMs, ...token } = record;
   return {
     ...token,
     state: stateOf({ expiresAtMs, revokedAtMs }, Date.now()),
@@ -158,10 +161,10 @@ function valueOf(record: TokenRecord): object {
 }
 
 function rowOf(token: TokenRecord): string[] {
-  const { id, store, user, role, scopes, label } = token;
+  const { id, store, user, role, scopes, format, label } = token;
   const times = [token.createdAtMs, token.expiresAtMs, token.lastUsedAtMs].map(formatMinute);
   const state = stateOf(token, Date.now());
-  return [id, store, user, role, scopes.join(','), ...times, state, label];
+  return [id, store, user, role, scopes.join(','), ...times, state, String(format), label];
 }
 
 function formatMinute(timeMs: number | undefined): string {

@@ -13,8 +13,8 @@ import {
 import type { IdentityStorage } from '../identity-storage.ts';
 import { Cache } from '../cache.ts';
 import type { Verifier } from '../oidc/verifier.ts';
-import { Problem } from '../problem.ts';
-import { hashToken, isToken } from '../token.ts';
+import { isProblem, Problem } from '../problem.ts';
+import { credentialOf, isToken } from '../token.ts';
 import { headerCount } from './headers.ts';
 import { Lookups } from './lookups.ts';
 import type { RequestLimits } from './request-limits.ts';
@@ -47,7 +47,8 @@ export class Authentication {
    */
   readonly #knownTokens = new Cache<Credential>(maxKnownTokens);
   readonly #unknownTokens = new Cache<{ untilMs: number }>(maxUnknownTokens);
-  readonly #lookups: Lookups;
+  /** By the place that the storage names. */
+  readonly #lookups = new WeakMap<object, Lookups>();
   readonly #limits: RequestLimits;
   readonly #uses: TokenUses;
   /** Undefined if only our own tokens are accepted. */
@@ -62,7 +63,6 @@ export class Authentication {
     this.#storage = storage;
     this.#limits = limits;
     this.#uses = uses;
-    this.#lookups = new Lookups(storage.maxLookups);
     this.#signOn = verifier && new SignOn(verifier);
   }
 
@@ -134,21 +134,26 @@ export class Authentication {
       const verified = await this.#signOn
         .verify(authorization, token, address)
         .catch((error: unknown) => {
-          throw error instanceof Problem && error.kind === 'invalid-token'
-            ? refuse(error.detail)
-            : error;
+          throw isProblem(error, 'invalid-token') ? refuse(error.detail) : error;
         });
-      return this.#lookups.run(address, () => this.#storage.identify(verified));
+      return this.#identify(verified, address);
     }
     if (!isToken(token))
       return refuse('This is not a Plant Store token. Check that you copied all of it.');
-    const credential = { tokenHash: hashToken(token) };
-    const grant = await this.#lookups.run(address, () => this.#storage.identify(credential));
+    const credential = credentialOf(token);
+    const grant = await this.#identify(credential, address);
     if (authorization.length <= maxCachedHeaderChars) {
       if (grant !== undefined) this.#knownTokens.set(authorization, credential);
       else this.#unknownTokens.set(authorization, { untilMs: performance.now() + unknownTokenMs });
     }
     return grant;
+  }
+
+  #identify(credential: Credential, address: string | undefined): Promise<Grant | undefined> {
+    const place = this.#storage.placeOf(credential);
+    const lookups = this.#lookups.get(place) ?? new Lookups(this.#storage.maxLookups);
+    this.#lookups.set(place, lookups);
+    return lookups.run(address, () => this.#storage.identify(credential));
   }
 }
 

@@ -35,7 +35,7 @@ export interface Limits {
   requests?: { rate: Rate; limiter: RateLimiter } | undefined;
   /** The rate of failed authentications from one address. */
   authFailures?: Rate | undefined;
-  /** Maximum number of requests with one token that are in progress. */
+  /** Maximum number of requests in progress with one token, and those created with it. */
   maxRequestsInProgress?: number | undefined;
   /** Addresses and networks of proxies that name their client. */
   trustedProxies?: readonly string[] | undefined;

@@ -5,7 +5,7 @@
 import type { Credential } from '../access.ts';
 import { Cache } from '../cache.ts';
 import type { Verifier } from '../oidc/verifier.ts';
-import { Problem } from '../problem.ts';
+import { isProblem, type Problem } from '../problem.ts';
 import { Lookups } from './lookups.ts';
 
 /** Maximum characters of cached headers, with valid tokens and with refused ones. */
@@ -87,7 +87,7 @@ export class SignOn {
       this.#verified.set(authorization, { chars, credential, keysVersion });
       return credential;
     } catch (error) {
-      if (error instanceof Problem && error.kind === 'invalid-token') {
+      if (isProblem(error, 'invalid-token')) {
         const untilMs = performance.now() + refusedMs;
         this.#refused.set(authorization, { chars, problem: error, untilMs });
       }

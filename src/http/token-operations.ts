@@ -38,7 +38,7 @@ const location = {
   description: 'The address of the new token.',
   required: true,
   schema: { type: 'string', format: 'uri-reference' },
-  example: '/tokens/22894e9580395e64',
+  example: '/tokens/000000001-22894e9580395e64',
 };
 
 export const createToken = {
@@ -79,7 +79,7 @@ export const revokeToken = {
     {
       tokenId: Type.String({
         description: 'The public id of the token.',
-        examples: ['22894e9580395e64'],
+        examples: ['000000001-22894e9580395e64'],
       }),
     },
     strict,

@@ -36,7 +36,7 @@ export const Token = Type.Object(
       'What a token grants, to whom and until when. Ignore members that you do not know.',
     examples: [
       {
-        id: '22894e9580395e64',
+        id: '000000001-22894e9580395e64',
         user: 'alice',
         store: 'main',
         role: 'member',
@@ -116,7 +116,7 @@ export const OwnToken = Type.Object(
     description: 'A token of the calling user. Ignore members that you do not know.',
     examples: [
       {
-        id: '22894e9580395e64',
+        id: '000000001-22894e9580395e64',
         label: 'phone',
         scopes: ['plants:read'],
         state: 'active',

@@ -51,7 +51,8 @@ export class TokenUses {
     });
     this.#uses = new Map();
     for (let at = 0; at < uses.length; at += maxWriteTokens) {
-      await this.#storage.recordUses(uses.slice(at, at + maxWriteTokens));
+      // If a server fails, the uses of the others are still written.
+      await this.#storage.recordUses(uses.slice(at, at + maxWriteTokens)).catch(() => {});
     }
   }
 }

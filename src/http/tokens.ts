@@ -59,10 +59,11 @@ export function tokenRoutes(
       const refuseEnded = () =>
         invalidToken(reply, 'The token is not active any more; get a new one.');
       if (stateOf(grant, Date.now()) !== 'active') throw refuseEnded(); // while the body arrived
-      const token = makeToken();
+      const { store } = grant.caller;
+      const token = makeToken(store);
       const own = ownTokenOf(body, grant, hashToken(token), reply);
       if (!(await storage.createOwnToken(grant, own))) throw refuseEnded();
-      const id = tokenId(own.hash);
+      const id = tokenId(own.hash, store);
       const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
       const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };
       reply.code(201).header('location', `${baseUrl}/tokens/${id}`);
@@ -71,8 +72,7 @@ export function tokenRoutes(
   );
 
   routes.get('/tokens', { ...options, schema: operations.listTokens }, async ({ grant }, reply) => {
-    const { storeName: store, userName: user } = grant;
-    const tokens = await storage.listTokens({ store, user, limit: maxListed });
+    const tokens = await storage.listTokens({ owner: grant.caller, limit: maxListed });
     const newestFirst = tokens.toSorted((a, b) => b.createdAtMs - a.createdAtMs);
     const values = newestFirst.map((token) => valueOf(token, grant));
     const json = JSON.stringify(values);
@@ -148,7 +148,7 @@ function refuseExpiry(detail: string) {
 
 /** A token as responses show it. Times that do not apply are absent. */
 function valueOf(
-  token: Omit<TokenRecord, 'store' | 'user' | 'role'>,
+  token: Omit<TokenRecord, 'store' | 'user' | 'role' | 'format' | 'position'>,
   { tokenId: currentId }: Grant,
 ): object {
   const { id, label, scopes } = token;

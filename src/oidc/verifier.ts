@@ -102,7 +102,8 @@ export class Verifier {
     const { payload } = await jwtVerify(token, key, this.#checks).catch((error: unknown) => {
       throw refused(reasonOf(error));
     });
-    return { tokenHash: hashToken(token), claims: claimsOf(payload, this.#options) };
+    const claims = claimsOf(payload, this.#options);
+    return { tokenHash: hashToken(token), store: undefined, claims };
   }
 }
 

@@ -2,13 +2,18 @@ import { createHash } from 'node:crypto';
 import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
 import { maxId } from '../ids.ts';
 import { parseAddress } from './address.ts';
+import { runUnlimited } from './citus.ts';
+import { Cluster } from './cluster.ts';
 import { prepared } from './connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
-import { migrate, refuseNewerSchema } from './migrate.ts';
-import { Pool, type BoundStatement } from './pool.ts';
+import { refuseNewerSchema } from './migrate.ts';
+import { keyOf } from './names.ts';
+import type { BoundStatement } from './pool.ts';
+import { migrateCluster } from './readiness.ts';
 import { Refusal } from '../refusal.ts';
+import { addUnrouted } from './unrouted-tokens.ts';
 
-type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];
+type Column = readonly [name: string, type: 'bigint' | 'smallint' | 'text' | 'bytea'];
 
 /** All columns except those that are useless in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly Column[]> = {
@@ -25,9 +30,10 @@ export const columns: Record<Table, readonly Column[]> = {
     ['removed_at', 'bigint'],
   ],
   tokens: [
-    ['hash', 'bytea'],
     ['store', 'bigint'],
+    ['hash', 'bytea'],
     ['user_id', 'bigint'],
+    ['format', 'smallint'],
     ['scopes', 'text'],
     ['label', 'text'],
     ['created_at', 'bigint'],
@@ -52,41 +58,52 @@ export const columns: Record<Table, readonly Column[]> = {
   ],
 };
 
-export class PostgresArchive implements Archive {
-  readonly #pool: Pool;
+/** The table with the rows of another one, if its name differs. */
+export function tableOf(table: Table): string {
+  return table === 'tokens' ? 'store_tokens' : table;
+}
 
-  private constructor(pool: Pool) {
-    this.#pool = pool;
+export class PostgresArchive implements Archive {
+  readonly #cluster: Cluster;
+
+  private constructor(cluster: Cluster) {
+    this.#cluster = cluster;
   }
 
   /** Throws Refusal if the database cannot be used, and a Problem if it does not respond. */
   static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
-    const pool = new Pool(parseAddress(url), () => {});
+    const cluster = new Cluster(parseAddress(url), { onLost: () => {}, onFault: () => {} });
     try {
-      await migrate(pool, options);
-      await pool.withConnection(refuseNewerSchema);
+      await migrateCluster(cluster, options);
+      await cluster.any.withConnection(refuseNewerSchema);
     } catch (error) {
-      await pool.close();
+      await cluster.close();
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     }
-    return new PostgresArchive(pool);
+    return new PostgresArchive(cluster);
   }
 
-  /** Counts in steps, because the server cancels a long statement. */
+  /** One statement, however long it takes: in steps, every machine would send its keys. */
   async count(table: Table): Promise<number> {
-    const step = 100_000;
-    for (let counted = 0, after: Row | undefined; ; counted += step) {
-      const last = await this.#select(table, 'key', after, `OFFSET ${step - 1} LIMIT 1`);
-      if (last.length > 0) {
-        [after] = last;
-        continue;
-      }
-      return counted + (await this.#select(table, 'key', after, `LIMIT ${step}`)).length;
+    const sql = `SELECT count(*) FROM plant_store.${tableOf(table)}`;
+    try {
+      const { rows } = await this.#cluster.any.withConnection((connection) =>
+        runUnlimited(connection, sql, 0),
+      );
+      return Number(rows[0]?.[0]);
+    } catch (error) {
+      throw problemOf(error);
     }
   }
 
   async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
-    return this.#select(table, 'row', after, `LIMIT ${limit}`);
+    const key = keyColumnsOf(table).join();
+    const parameters = after?.map((_, at) => `$${at + 1}`).join();
+    const sql = `
+      SELECT ${selectedColumns(table)} FROM plant_store.${tableOf(table)}
+      ${parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`} ORDER BY ${key} LIMIT ${limit}`;
+    const name = `rows_of_${table}_${parameters === undefined ? 'from_first' : 'after'}_${limit}`;
+    return this.#cluster.any.read(prepared<Row>(name, sql), after ?? []);
   }
 
   /**
@@ -99,17 +116,18 @@ export class PostgresArchive implements Archive {
     const statements = [
       ...(table === 'stores' ? [addStoreNames(rows)] : []),
       ...(table === 'users' ? [raiseLastUsers(rows)] : []),
+      ...(table === 'tokens' ? [addUnrouted(rows)] : []),
       ...parts.map((part) => insert(table, part ?? [])),
     ];
-    await this.#pool.transact(statements);
+    await this.#cluster.any.transact(statements);
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
     const descending = keyColumnsOf(table).map((column) => `${column} DESC`);
     const sql = `
-      SELECT ${keyColumnsOf(table).join()} FROM plant_store.${table}
+      SELECT ${keyColumnsOf(table).join()} FROM plant_store.${tableOf(table)}
       ORDER BY ${descending.join()} LIMIT 1`;
-    const [row] = await this.#pool.read(prepared<Row>(`last_${table}`, sql), []);
+    const [row] = await this.#cluster.any.read(prepared<Row>(`last_${table}`, sql), []);
     return row;
   }
 
@@ -117,7 +135,7 @@ export class PostgresArchive implements Archive {
   async version(): Promise<string> {
     const digest = createHash('sha256');
     for (let after: unknown = 0; ;) {
-      const rows = await this.#pool.read(versionSql, [after]);
+      const rows = await this.#cluster.any.read(versionSql, [after]);
       if (rows.length === 0) return digest.digest('hex');
       digest.update(JSON.stringify(rows));
       after = rows.at(-1)?.[0];
@@ -125,7 +143,7 @@ export class PostgresArchive implements Archive {
   }
 
   async unfinishedSource(): Promise<string | undefined> {
-    const [row] = await this.#pool.read(unfinishedSql, []);
+    const [row] = await this.#cluster.any.read(unfinishedSql, []);
     return row?.[0] ?? undefined;
   }
 
@@ -138,27 +156,11 @@ export class PostgresArchive implements Archive {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#pool.close();
-  }
-
-  /** Rows, or only their keys, after the row with the key `after`. `range` is a LIMIT or OFFSET clause. */
-  async #select(
-    table: Table,
-    what: 'row' | 'key',
-    after: Row | undefined,
-    range: string,
-  ): Promise<Row[]> {
-    const key = keyColumnsOf(table).join();
-    const parameters = after?.map((_, at) => `$${at + 1}`).join();
-    const sql = `
-      SELECT ${what === 'key' ? key : selectedColumns(table)} FROM plant_store.${table}
-      ${parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`} ORDER BY ${key} ${range}`;
-    const name = `${what}s_of_${table}_${parameters === undefined ? 'from_first' : 'after'}_${range}`;
-    return this.#pool.read(prepared<Row>(name, sql), after ?? []);
+    await this.#cluster.close();
   }
 
   async #setCopySource(source: string | null): Promise<void> {
-    await this.#pool.write(setCopySourceSql, [source]);
+    await this.#cluster.any.write(setCopySourceSql, [source]);
   }
 }
 
@@ -186,7 +188,7 @@ function insert(table: Table, rows: readonly Row[]): BoundStatement {
     {
       name: `add_${table}`,
       text: `
-        INSERT INTO plant_store.${table} (${names})
+        INSERT INTO plant_store.${tableOf(table)} (${names})
         SELECT ${names} FROM unnest(${arrays}) AS new (${names}) ON CONFLICT DO NOTHING`,
     },
     columns[table].map((_, at) => rows.map((row) => row[at])),
@@ -198,11 +200,15 @@ function addStoreNames(rows: readonly Row[]): BoundStatement {
     {
       name: 'name_stores',
       text: `
-        INSERT INTO plant_store.store_names (name, store)
-        SELECT name, store FROM unnest($1::text[], $2::bigint[]) AS new (name, store)
+        INSERT INTO plant_store.named_stores (key, name, store)
+        SELECT key, name, store FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS new (key, name, store)
         ON CONFLICT DO NOTHING`,
     },
-    [rows.map(([, name]) => name), rows.map(([store]) => store)],
+    [
+      rows.map(([, name]) => keyOf(String(name))),
+      rows.map(([, name]) => name),
+      rows.map(([store]) => store),
+    ],
   ];
 }
 

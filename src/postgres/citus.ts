@@ -1,17 +1,40 @@
 /**
- * What a Citus cluster needs beyond the SQL that all engines share. Its tables must be distributed, and the
- * settings of its workers must be checked: those of the coordinator do not apply to them.
+ * What a Citus cluster needs beyond the SQL that all engines share: its tables must be distributed.
  */
-import { Refusal } from '../refusal.ts';
-import { durabilitySettings, type Connection, type Statement } from './connection.ts';
+import { prepared, type Connection, type Result, type Statement } from './connection.ts';
 
 const hasCitusSql: Statement = {
   name: 'has_citus',
   text: `SELECT 1 FROM pg_extension WHERE extname = 'citus'`,
 };
 
-async function isCitus(connection: Connection): Promise<boolean> {
+export async function isCitus(connection: Connection): Promise<boolean> {
   return (await connection.query(hasCitusSql, [])).length > 0;
+}
+
+const timeoutsSql = prepared<readonly [name: string]>(
+  'timeouts_of_transactions',
+  `
+    SELECT name FROM pg_settings
+    WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
+);
+
+/**
+ * Runs a statement in a transaction whose only time limit is `lockTimeoutMs`, 0 for none. On a Citus cluster, that is
+ * so on every machine: a session on a worker has the limits of the role, and only `SET LOCAL` reaches it.
+ */
+export async function runUnlimited(
+  connection: Connection,
+  text: string,
+  lockTimeoutMs: number,
+): Promise<Result> {
+  const timeouts = await connection.query(timeoutsSql, []);
+  const settings = [
+    ...((await isCitus(connection)) ? [`SET LOCAL citus.propagate_set_commands = 'local'`] : []),
+    ...timeouts.map(([name]) => `SET LOCAL ${name} = 0`),
+    `SET LOCAL lock_timeout = ${lockTimeoutMs}`,
+  ];
+  return connection.transactionWithoutDeadline(settings.join(';'), text);
 }
 
 /**
@@ -20,10 +43,11 @@ async function isCitus(connection: Connection): Promise<boolean> {
  */
 const distribution = [
   ['migrations', undefined],
-  ['store_names', 'name'],
-  ['tokens', 'hash'],
+  ['unrouted_tokens', 'id'],
   ['stores', 'store'],
+  ['named_stores', 'key'],
   ['users', 'store'],
+  ['store_tokens', 'store'],
   ['shares', 'store'],
   ['plants', 'store'],
 ] as const;
@@ -42,39 +66,18 @@ export async function distribute(connection: Connection): Promise<void> {
       text: `
         SELECT 1 FROM pg_class
         WHERE oid = to_regclass('${name}')
-          AND oid NOT IN (SELECT table_name::oid FROM citus_tables)`,
+          AND oid NOT IN (SELECT logicalrelid FROM pg_dist_partition)`,
     };
     const isLocal = async () => (await connection.query(isLocalSql, [])).length > 0;
     if (!(await isLocal())) continue;
-    const colocation =
-      column === 'store' && table !== 'stores' ? `, colocate_with => 'plant_store.stores'` : '';
+    const isWithStores = column === 'key' || (column === 'store' && table !== 'stores');
+    const colocation = isWithStores ? `, colocate_with => 'plant_store.stores'` : '';
     const statement =
       column === undefined
         ? `SELECT create_reference_table('${name}')`
         : `SELECT create_distributed_table('${name}', '${column}'${colocation})`;
-    await connection.commandWithoutTimeouts(statement).catch(async (error: unknown) => {
+    await runUnlimited(connection, statement, 0).catch(async (error: unknown) => {
       if (await isLocal()) throw error; // otherwise another process has just done it
     });
-  }
-}
-
-/** Throws Refusal if a worker has switched off a durability setting: the workers store the plants. */
-export async function refuseUnsafeWorkers(connection: Connection): Promise<void> {
-  if (!(await isCitus(connection))) return;
-  for (const setting of durabilitySettings) {
-    const rows = await connection.query(
-      {
-        name: `workers_${setting}`,
-        text: `
-          SELECT nodename || ':' || nodeport
-          FROM run_command_on_workers('SHOW ${setting}') WHERE success AND result = 'off'`,
-      },
-      [],
-    );
-    if (rows.length === 0) continue;
-    const workers = rows.map(([worker]) => worker).join(', ');
-    throw new Refusal(
-      `${workers} of the cluster: ${setting} is off; Plant Store needs it on, so that acknowledged changes survive a crash.`,
-    );
   }
 }

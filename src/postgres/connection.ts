@@ -12,6 +12,12 @@ import { responseTimeoutMs, connectTimeoutMs, withTimeout } from './timeout.ts';
 /** Values in the column order of the statement: null, text, number, boolean or bytes. */
 export type Row = readonly unknown[];
 
+export interface Result {
+  rows: Row[];
+  /** Number of rows that the statement returned or changed. */
+  rowCount: number;
+}
+
 /** A statement that is prepared once for each connection, and the type of its rows. */
 export interface Statement<R extends Row = Row> {
   name: string;
@@ -24,6 +30,8 @@ export function prepared<R extends Row = Row>(name: string, text: string): State
   return { name, text };
 }
 
+/** After this time without any response, the server is checked. An overloaded one takes a second. */
+const silentMs = 2_000;
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;
 
@@ -58,7 +66,10 @@ export class Connection {
   readonly #closed = Promise.withResolvers<void>();
   #inFlight = 0;
   #lastResponseMs = 0;
+  #silence: NodeJS.Timeout | undefined;
   #isLost = false;
+  /** Called repeatedly while it is silent. */
+  onSilent: () => void = () => {};
 
   private constructor(client: Client) {
     this.#client = client;
@@ -116,6 +127,11 @@ export class Connection {
     return this.#inFlight;
   }
 
+  /** Whether the server has responded to nothing for two seconds. */
+  get isSilent(): boolean {
+    return this.#inFlight > 0 && performance.now() - this.#lastResponseMs >= silentMs;
+  }
+
   /** `onSettled` is called when the statement ends, even if that is after the timeout of the caller. */
   async query<R extends Row>(
     statement: Statement<R>,
@@ -137,11 +153,13 @@ export class Connection {
     return (await this.#simpleQuery(text)).command;
   }
 
-  /** Runs a statement in a transaction without a timeout, because its duration depends on the number of rows. */
-  async commandWithoutTimeouts(text: string): Promise<void> {
-    const limits = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
+  /** Runs a statement in a transaction that begins with `settings`, without a timeout of the client. */
+  async transactionWithoutDeadline(settings: string, text: string): Promise<Result> {
     try {
-      await this.#client.query(`BEGIN; ${limits}; ${text}; COMMIT`);
+      await this.#client.query(`BEGIN; ${settings}`);
+      const { rows, rowCount } = await this.#client.query({ text, rowMode: 'array' as const });
+      await this.#client.query('COMMIT');
+      return { rows, rowCount: rowCount ?? 0 };
     } catch (error) {
       await this.#simpleQuery('ROLLBACK').catch(() => {}); // the first error is more useful
       throw this.#handleError(error);
@@ -189,10 +207,12 @@ export class Connection {
   #withTimeout<T>(response: Promise<T>): Promise<T> {
     if (this.#inFlight === 0) this.#lastResponseMs = performance.now();
     this.#inFlight++;
+    this.#silence ??= setTimeout(() => this.#checkSilence(), silentMs);
     const counted = response.finally(() => this.#onResponse());
     return withTimeout(counted, () => {
       // If others got responses meanwhile, the connection works, and this statement waits behind many.
-      if (performance.now() - this.#lastResponseMs >= responseTimeoutMs) this.destroy();
+      if (performance.now() - this.#lastResponseMs < responseTimeoutMs) return;
+      this.destroy();
     });
   }
 
@@ -201,23 +221,30 @@ export class Connection {
     this.#lastResponseMs = performance.now();
   }
 
+  #checkSilence(): void {
+    this.#silence = undefined;
+    if (this.#inFlight === 0 || this.#isLost) return;
+    if (this.isSilent) this.onSilent();
+    this.#silence = setTimeout(() => this.#checkSilence(), silentMs / 2);
+  }
+
   #markLost(): void {
     this.#isLost = true;
+    clearTimeout(this.#silence);
     this.#closed.resolve();
   }
 }
 
 /** Settings that must not be off, or acknowledged changes can be lost. */
-export const durabilitySettings = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
+const durabilitySettings = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
 
-type ServerRow = readonly (string | null)[];
+export type ServerRow = readonly (string | null)[];
 
-export const serverInfoSql = prepared<ServerRow>(
-  'server_info',
-  `
-    SELECT version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
-           ${durabilitySettings.map((setting) => `current_setting('${setting}', true)`).join()}`,
-);
+export const serverInfoColumns = `
+  version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
+  ${durabilitySettings.map((setting) => `current_setting('${setting}', true)`).join()}`;
+
+const serverInfoSql = prepared<ServerRow>('server_info', `SELECT ${serverInfoColumns}`);
 
 /**
  * Throws ReadOnlyServer if the server accepts no writes, and Refusal if changes or text could be lost. Engines without

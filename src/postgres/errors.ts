@@ -97,6 +97,7 @@ const unavailableCodes =
 /** The Problem for an error, if nothing was changed. Returns a defect unchanged. */
 export function problemOf(error: unknown): unknown {
   if (error instanceof Problem) return error;
+  if (error instanceof Refusal) return storageUnavailable(error);
   const code = codeOf(error);
   // Disk full (53100): the server has rolled the write back. It is not retried, and the client gets 503. If the
   // WAL cannot grow, the server crashes instead, and the writer checks the outcome (writer.ts).

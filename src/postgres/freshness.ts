@@ -6,15 +6,10 @@ import type { Grant } from '../access.ts';
 import { Cache } from '../cache.ts';
 import type { PlantPage } from '../plant-storage.ts';
 import { prepared } from './connection.ts';
-import type { Pool } from './pool.ts';
+import type { Cluster } from './cluster.ts';
 
-/**
- * Maximum age of a cached grant. A transaction over several nodes of a cluster can finish long after its version
- * was read.
- */
-const maxGrantAgeMs = 10_000;
-/** Maximum age of a cached page: another program can change plants without changing the version. */
-const maxPageAgeMs = 10_000;
+/** Maximum age of a cached grant or page: another program can change what is in it without changing the version. */
+const maxAgeMs = 10_000;
 /** Maximum numbers of cached grants and stores, and of characters in cached pages. */
 const maxGrants = 10_000;
 const maxStores = 10_000;
@@ -48,7 +43,7 @@ interface StoreState {
 }
 
 export class Freshness {
-  readonly #pool: Pool;
+  readonly #cluster: Cluster;
   readonly #stores = new Cache<StoreState>(maxStores);
   readonly #grants = new Cache<{ grant: Grant; version: number; untilMs: number }>(maxGrants);
   readonly #pages = new Cache<{ page: PlantPage; version: string; untilMs: number }>(
@@ -56,8 +51,8 @@ export class Freshness {
     ({ page }) => page.json.length + entryOverheadChars,
   );
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
   }
 
   /** The versions as of this call or later; undefined if the store does not exist. */
@@ -66,6 +61,11 @@ export class Freshness {
     state.next ??= this.#queryNext(store, state);
     await state.next;
     return state.versions;
+  }
+
+  /** The same, but only if versions are cached. Otherwise no page is, so a list reads its own. */
+  async refreshCached(store: number): Promise<void> {
+    if (this.#stores.get(String(store)) !== undefined) await this.refresh(store);
   }
 
   /** This process has changed plants of the store: what was read before is stale. */
@@ -89,7 +89,7 @@ export class Freshness {
 
   /** `version` was known before the page was read. */
   setPage(key: string, page: PlantPage, version: string): void {
-    this.#pages.set(key, { page, version, untilMs: performance.now() + maxPageAgeMs });
+    this.#pages.set(key, { page, version, untilMs: performance.now() + maxAgeMs });
   }
 
   getGrant(key: string): { grant: Grant; version: number } | undefined {
@@ -99,12 +99,14 @@ export class Freshness {
 
   /** The grant was read after refresh() returned this version of the grants. */
   setGrant(key: string, grant: Grant, version: number): void {
-    this.#grants.set(key, { grant, version, untilMs: performance.now() + maxGrantAgeMs });
+    this.#grants.set(key, { grant, version, untilMs: performance.now() + maxAgeMs });
   }
 
-  /** Call it when a connection is lost: the next server can be another one, with other data. */
-  clear(): void {
-    for (const cache of [this.#stores, this.#grants, this.#pages]) cache.clear();
+  /** Call it for the stores of a server when a connection is lost: the next server can have other data. */
+  clear(isOfServer: (store: number) => boolean): void {
+    this.#stores.deleteWhere((_, key) => isOfServer(Number(key)));
+    this.#grants.deleteWhere(({ grant }) => isOfServer(grant.caller.store));
+    this.#pages.deleteWhere((_, key) => isOfServer(Number(key.split(' ')[0])));
   }
 
   #stateOf(store: number): StoreState {
@@ -125,7 +127,7 @@ export class Freshness {
   async #query(store: number, state: StoreState): Promise<void> {
     try {
       const { writes } = state;
-      const [row] = await this.#pool.read(refreshSql, [store]);
+      const [row] = await this.#cluster.ofStore(store).read(refreshSql, [store]);
       state.versions = row && versionsOf(row);
       if (state.versions !== undefined && state.writes > writes) state.versions.plants = undefined;
     } finally {

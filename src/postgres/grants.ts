@@ -15,39 +15,65 @@ import {
   type Role,
   type Scope,
 } from '../access.ts';
-import { outcomeUnknown } from '../problem.ts';
+import { Cache } from '../cache.ts';
 import { tokenId } from '../token.ts';
 import { prepared } from './connection.ts';
 import type { Freshness } from './freshness.ts';
 import type { Names } from './names.ts';
+import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
+import { settled } from './settled.ts';
+import type { UnroutedTokens } from './unrouted-tokens.ts';
+
+/** A user, and the version of the grants of their store. */
+type UserRow = readonly [
+  user: number,
+  storeName: string,
+  userName: string,
+  role: Role,
+  removedAt: number | null,
+  received: readonly ReceivedShare[],
+  grantsVersion: number,
+];
 
 type TokenRow = readonly [
-  store: number,
-  user: number,
   scopes: string,
   expiresAt: number | null,
   revokedAt: number | null,
   family: string | null,
+  ...UserRow,
 ];
 
-export const grantSql = {
-  findToken: prepared<TokenRow>(
-    'find_token',
-    `
-      SELECT store, user_id, scopes, expires_at, revoked_at, family
-      FROM plant_store.tokens WHERE hash = $1`,
+/** The shares in effect, as JSON: a list of lists is no type of SQL. */
+const userColumns = `
+  users.id, stores.name, users.name, users.role, users.removed_at,
+  (
+    SELECT coalesce(json_agg(json_build_array(received.owner, received.access)), '[]')
+    FROM (
+      SELECT shares.owner, shares.access FROM plant_store.shares
+      WHERE shares.store = $1 AND shares.user_name = users.name
+      ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
+    ) AS received
   ),
-  receivedShares: prepared<ReceivedShare>(
-    'shares_in_effect',
+  stores.grants`;
+
+export const grantSql = {
+  findByToken: prepared<TokenRow>(
+    'find_grant_by_token',
     `
-      SELECT received.owner, received.access
-      FROM plant_store.users CROSS JOIN LATERAL (
-        SELECT owner, access FROM plant_store.shares
-        WHERE store = $1 AND user_name = users.name
-        ORDER BY since, owner LIMIT ${maxOwnersInReach - 1}
-      ) AS received
-      WHERE users.store = $1 AND users.id = $2`,
+      SELECT store_tokens.scopes, store_tokens.expires_at, store_tokens.revoked_at, store_tokens.family,
+             ${userColumns}
+      FROM plant_store.store_tokens
+      JOIN plant_store.stores ON stores.store = store_tokens.store
+      JOIN plant_store.users ON users.store = store_tokens.store AND users.id = store_tokens.user_id
+      WHERE store_tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND store_tokens.hash = $2`,
+  ),
+  findByUser: prepared<UserRow>(
+    'find_grant_by_user',
+    `
+      SELECT ${userColumns}
+      FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
+      WHERE stores.store = $1 AND users.store = $1 AND users.id = $2`,
   ),
   reviveUser: prepared(
     'revive_user',
@@ -74,7 +100,18 @@ interface Terms extends Pick<Grant, 'isStored' | 'family' | 'expiresAtMs' | 'rev
   role: Role | undefined;
 }
 
-function termsOf({ scopes, role, expiresAtMs }: Claims, user: Identity): Terms {
+function termsOfToken([scopes, expiresAt, revokedAt, family]: TokenRow, id: string): Terms {
+  return {
+    isStored: true,
+    family: family ?? id,
+    scopes: parseScopes(scopes),
+    role: undefined,
+    expiresAtMs: expiresAt ?? undefined,
+    revokedAtMs: revokedAt ?? undefined,
+  };
+}
+
+function termsOfClaims({ scopes, role, expiresAtMs }: Claims, user: Identity): Terms {
   return {
     isStored: false,
     family: familyOfUser(user),
@@ -85,11 +122,25 @@ function termsOf({ scopes, role, expiresAtMs }: Claims, user: Identity): Terms {
   };
 }
 
+/** Maximum number of cached names of stores. */
+const maxKnownStores = 10_000;
+
+/** What a statement has found for a credential. */
+interface Found {
+  store: number;
+  terms: Terms;
+  row: UserRow;
+}
+
 /** How the user of a JWT comes back who was removed before it was issued. */
 function reviveUserOfClaims({ store, user }: Identity, { issuedAtMs }: Claims): BoundStatement {
   return [grantSql.reviveUserOfClaims, [store, user, issuedAtMs]];
 }
 
+/**
+ * The first statement of each transaction that changes grants. It locks the row of the store: a token is never created
+ * from one that is being revoked (own-tokens.ts).
+ */
 export function changeGrantsVersion(store: number): BoundStatement {
   return [grantSql.changeGrantsVersion, [store, randomInt(2 ** 48 - 1)]]; // its largest range
 }
@@ -100,17 +151,34 @@ export function reviveUser({ store, user }: Identity, role: Role): BoundStatemen
 }
 
 export class Grants {
-  readonly #pool: Pool;
+  readonly #cluster: Cluster;
   readonly #freshness: Freshness;
   readonly #names: Names;
+  /**
+   * The stores of identity providers' users, by name, so that the node of the name is not asked each time. A restore can
+   * give them other numbers, so the name is compared.
+   */
+  readonly #stores = new Cache<{ store: number }>(maxKnownStores);
+  readonly #unrouted: UnroutedTokens;
 
-  constructor(pool: Pool, freshness: Freshness, names: Names) {
-    this.#pool = pool;
+  constructor(cluster: Cluster, freshness: Freshness, names: Names, unrouted: UnroutedTokens) {
+    this.#cluster = cluster;
     this.#freshness = freshness;
     this.#names = names;
+    this.#unrouted = unrouted;
   }
 
-  async identify({ tokenHash, claims }: Credential): Promise<Grant | undefined> {
+  /** The server that a request with this credential needs first. */
+  serverOf({ tokenHash, store, claims }: Credential): Pool {
+    const known = claims && this.#stores.get(claims.storeName);
+    if (known !== undefined) return this.#cluster.ofStore(known.store);
+    if (claims !== undefined) return this.#names.serverOf(claims.storeName);
+    if (store !== undefined) return this.#cluster.ofStore(store);
+    return this.#unrouted.serverOf(tokenId(tokenHash, undefined));
+  }
+
+  async identify(credential: Credential): Promise<Grant | undefined> {
+    const { tokenHash, store: route, claims } = credential;
     const bytes = Buffer.from(tokenHash);
     const key = bytes.toString('latin1');
     const cached = this.#freshness.getGrant(key);
@@ -119,76 +187,68 @@ export class Grants {
       if (versions?.grants === cached.version) return cached.grant;
     }
     const found = await (claims === undefined
-      ? this.#findUserOfToken(bytes)
-      : this.#names.findOrCreateUser(claims.storeName, claims.userName, 'member'));
+      ? this.#findToken(credential)
+      : this.#findUser(claims));
     if (found === undefined) return undefined;
-    const { store, user } = found;
-    // Read the token again after the versions, so that it is at least as new as they are.
-    const versions = await this.#freshness.refresh(store);
-    const [terms, described, received] = await Promise.all([
-      claims === undefined ? this.#findTerms(bytes) : termsOf(claims, found),
-      this.#names.describe(found),
-      this.#pool.read(grantSql.receivedShares, [store, user]),
-    ]);
-    if (terms === undefined || described === undefined) return undefined;
-    const { removedAtMs } = described;
-    if (claims !== undefined && removedAtMs !== undefined && removedAtMs < claims.issuedAtMs) {
-      await this.#pool.transact([changeGrantsVersion(store), reviveUserOfClaims(found, claims)]);
-      return this.identify({ tokenHash, claims });
+    const { store, terms, row } = found;
+    const [user, storeName, userName, userRole, removedAt, received, grantsVersion] = row;
+    if (claims !== undefined && removedAt !== null && removedAt < claims.issuedAtMs) {
+      const revive = [changeGrantsVersion(store), reviveUserOfClaims({ store, user }, claims)];
+      await this.#cluster.ofStore(store).transact(revive);
+      return this.identify(credential);
     }
-    const { isStored, family, scopes, role = described.role, expiresAtMs } = terms;
-    const revokedAtMs = terms.revokedAtMs ?? removedAtMs;
+    const { scopes, role = userRole, revokedAtMs = removedAt ?? undefined, ...rest } = terms;
     const grant = {
+      ...rest,
       caller: callerOf({ store, user }, role, scopes, received),
-      tokenId: tokenId(tokenHash),
+      tokenId: tokenId(tokenHash, route),
       tokenHash,
-      isStored,
-      family,
-      storeName: described.store,
-      userName: described.user,
+      storeName,
+      userName,
       role,
-      expiresAtMs,
       revokedAtMs,
     };
-    if (versions !== undefined) this.#freshness.setGrant(key, grant, versions.grants);
+    this.#freshness.setGrant(key, grant, grantsVersion);
     return grant;
   }
 
-  async #findUserOfToken(hash: Buffer): Promise<Identity | undefined> {
-    const [row] = await this.#pool.read(grantSql.findToken, [hash]);
-    return row && { store: row[0], user: row[1] };
-  }
-
-  async #findTerms(hash: Buffer): Promise<Terms | undefined> {
-    const [row] = await this.#pool.read(grantSql.findToken, [hash]);
-    if (row === undefined) return undefined;
-    const [, , scopes, expiresAt, revokedAt, family] = row;
-    return {
-      isStored: true,
-      family: family ?? tokenId(hash),
-      scopes: parseScopes(scopes),
-      role: undefined,
-      expiresAtMs: expiresAt ?? undefined,
-      revokedAtMs: revokedAt ?? undefined,
-    };
-  }
-
-  /**
-   * Changes grants and their version in one transaction. The version is first, because it locks the row of the store:
-   * a token is never created from one that is being revoked (own-tokens.ts). On distributed engines, the new version
-   * can become visible before the change. So once the change is visible, the version changes again.
-   */
-  async change(
-    store: number,
-    change: readonly BoundStatement[],
-    isVisible: () => Promise<boolean>,
-  ): Promise<void> {
-    await this.#pool.transact([changeGrantsVersion(store), ...change]);
-    try {
-      if (!(await isVisible())) throw new Error('the transaction is not visible on all nodes yet');
-      await this.#pool.write(...changeGrantsVersion(store));
-    } catch (error) {
-      throw outcomeUnknown(error);
+  async #findToken({ tokenHash, store: route }: Credential): Promise<Found | undefined> {
+    const id = tokenId(tokenHash, route);
+    const stores = route === undefined ? await this.#unrouted.findStores(id) : [route];
+    for (const store of stores) {
+      const values = [store, Buffer.from(tokenHash)];
+      const [[row]] = await settled([
+        this.#cluster.ofStore(store).read(grantSql.findByToken, values),
+        this.#freshness.refreshCached(store),
+      ]);
+      if (row === undefined) continue;
+      const [, , , , ...userRow] = row;
+      return { store, terms: termsOfToken(row, id), row: userRow };
     }
+    if (route === undefined) this.#unrouted.forget(id); // a restore can give its store another number
+    return undefined;
+  }
+
+  async #findUser(claims: Claims, isRetry = false): Promise<Found | undefined> {
+    const { storeName, userName } = claims;
+    const { store, user } =
+      (await this.#findKnownUser(claims)) ??
+      (await this.#names.findOrCreateUser(storeName, userName, 'member'));
+    const [[row]] = await settled([
+      this.#cluster.ofStore(store).read(grantSql.findByUser, [store, user]),
+      this.#freshness.refreshCached(store),
+    ]);
+    if (row?.[1] !== storeName) {
+      this.#stores.delete(storeName);
+      return isRetry ? undefined : this.#findUser(claims, true);
+    }
+    this.#stores.set(storeName, { store });
+    return { store, terms: termsOfClaims(claims, { store, user }), row };
+  }
+
+  async #findKnownUser({ storeName, userName }: Claims): Promise<Identity | undefined> {
+    const store = this.#stores.get(storeName)?.store;
+    const named = store === undefined ? undefined : await this.#names.findUser(store, userName);
+    return store === undefined || named === undefined ? undefined : { store, user: named.user };
   }
 }

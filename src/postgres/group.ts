@@ -8,7 +8,7 @@ import type { Quotas } from '../quota.ts';
 import { changeStatements, type ChangeStatement, type GroupedChange } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
 import { LimitedCreates } from './limited-creates.ts';
-import { settled } from './pool.ts';
+import { settled } from './settled.ts';
 
 export const groupSql = {
   // Sent first, because it locks the row of the store: groups of several replicas are serialized.

@@ -55,12 +55,13 @@ const leaseSql = {
         AND application_name = '${applicationName}'`,
   ),
   terminateSession: prepared('terminate_session', 'SELECT pg_terminate_backend($1)'),
-  // Timeouts that a role or a database can set, if the server supports them.
+  // Timeouts that a role or a database can set, if the server supports them. A worker of a cluster can have them too:
+  // without cached connections, no session there is idle.
   disableTimeouts: prepared(
     'disable_timeouts',
     `
       SELECT set_config(name, '0', false) FROM pg_settings
-      WHERE name IN ('idle_session_timeout', 'transaction_timeout')`,
+      WHERE name IN ('idle_session_timeout', 'transaction_timeout', 'citus.max_cached_conns_per_worker')`,
   ),
 } satisfies Record<string, Statement>;
 

@@ -8,7 +8,7 @@ import { idsExhausted, idTaken, type Problem } from '../problem.ts';
 import { quotaProblem, type Quotas } from '../quota.ts';
 import { changeStatements } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
-import { settled } from './pool.ts';
+import { settled } from './settled.ts';
 
 export const limitSql = {
   userPlants: prepared<readonly [owner: number, plants: number]>(

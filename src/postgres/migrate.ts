@@ -15,11 +15,11 @@ import {
   type Schema,
 } from '../migrations.ts';
 import { Refusal } from '../refusal.ts';
-import { distribute } from './citus.ts';
+import { distribute, isCitus, runUnlimited } from './citus.ts';
 import { prepared, type Connection, type Statement } from './connection.ts';
 import { codeOf, isStatementError, isConnectionLost, isRetryable, sqlState } from './errors.ts';
 import { Lease, LeaseLost } from './lease.ts';
-import type { Pool } from './pool.ts';
+import type { Cluster } from './cluster.ts';
 import { parseSteps, type MigrationStep } from './migration-steps.ts';
 
 const pollMs = 100;
@@ -32,6 +32,8 @@ export const schemaCacheMs = 1_000;
 const olderDrainMs = schemaCacheMs + 12_000;
 /** How long a migration continues without a response from the server. */
 const maxUnavailableMs = 60_000;
+/** How often a migration continues after an internal error. The loss of a connection to a worker of Citus is one. */
+const maxInternalErrors = 3;
 
 const migrations = readMigrations(new URL('./migrations/', import.meta.url)).map((migration) => ({
   ...migration,
@@ -76,7 +78,7 @@ const invalidIndexSql: Statement = {
     WHERE nspname = 'plant_store' AND relname = $1 AND NOT indisvalid`,
 };
 
-interface MigrateOptions {
+export interface MigrateOptions {
   /** Whether to create a schema if there is none. */
   create: boolean;
   /** Called if the schema is older than the newest. */
@@ -90,16 +92,17 @@ interface MigrateOptions {
  * Refusal if the schema cannot be used, or if there is none and `create` is false.
  */
 export async function migrate(
-  pool: Pool,
+  cluster: Cluster,
   { create, onMigrate = () => {}, stop = new AbortController().signal }: MigrateOptions,
 ): Promise<void> {
-  const lease = new Lease(pool, randomUUID());
+  const lease = new Lease(cluster.coordinator, randomUUID());
   let hasResponded = false;
   /** Since when the server has not responded. */
   let unavailableSinceMs: number | undefined;
+  let internalErrors = 0;
   for (;;) {
     try {
-      const schema = await pool.withConnection(readSchema);
+      const schema = await cluster.any.withConnection(readSchema);
       hasResponded = true;
       unavailableSinceMs = undefined;
       if (schema === undefined && !create) {
@@ -110,16 +113,19 @@ export async function migrate(
         if (schema.version >= newestVersion) return;
       }
       onMigrate();
-      if (schema === undefined) await pool.withConnection(createMigrationsTable);
+      if (schema === undefined) await cluster.coordinator.withConnection(createMigrationsTable);
       const isHeld =
-        (await pool.withConnection((connection) => lease.acquire(connection))) !== undefined;
+        (await cluster.coordinator.withConnection((connection) => lease.acquire(connection))) !==
+        undefined;
       if (isHeld) await runMigrations(lease, stop);
       else await pause(pollMs, undefined, { signal: stop });
     } catch (error) {
       unavailableSinceMs ??= performance.now();
       const isUnavailable =
         !hasResponded || performance.now() > unavailableSinceMs + maxUnavailableMs;
-      if (stop.aborted || isUnavailable || !isTransient(error)) throw error;
+      if (codeOf(error)?.startsWith('XX') === true) internalErrors++;
+      const isLasting = isUnavailable || internalErrors > maxInternalErrors;
+      if (stop.aborted || isLasting || !isTransient(error)) throw error;
       await pause(pollMs, undefined, { signal: stop });
     }
   }
@@ -127,8 +133,6 @@ export async function migrate(
 
 /** Whether another process interfered or the session was lost. The statement in progress is then repeated. */
 function isTransient(error: unknown): boolean {
-  // Each attempt would fail with the same internal error of the server.
-  if (codeOf(error)?.startsWith('XX') === true) return false;
   return isRetryable(error) || isConnectionLost(error) || error instanceof LeaseLost;
 }
 
@@ -179,11 +183,9 @@ async function runMigrations(lease: Lease, stop: AbortSignal): Promise<void> {
 async function runStep(step: MigrationStep, session: Connection, lease: Lease): Promise<void> {
   for (;;) {
     await lease.renew(session);
-    if (step.index !== undefined) await dropInvalid(step.index, session);
-    // CONCURRENTLY can wait for a long time, but does not block other transactions.
-    await session.command(`SET lock_timeout = ${step.isConcurrent ? 0 : lockTimeoutMs}`);
     try {
-      const rows = await session.statementWithoutDeadline(step.text);
+      if (step.index !== undefined) await dropInvalid(step.index, session);
+      const rows = await execute(step, session);
       if (!step.repeats || rows === 0) return;
     } catch (error) {
       if (codeOf(error) !== sqlState.lockNotAvailable) throw error;
@@ -192,11 +194,26 @@ async function runStep(step: MigrationStep, session: Connection, lease: Lease): 
   }
 }
 
+/** Runs a statement without a time limit, except for locks that block others. Returns the number of rows it changed. */
+async function execute(
+  { text, isConcurrent }: Pick<MigrationStep, 'text' | 'isConcurrent'>,
+  session: Connection,
+): Promise<number> {
+  if (await isCitus(session)) {
+    // Limits of a worker can only be changed in a transaction, which excludes CONCURRENTLY.
+    const inTransaction = isConcurrent ? text.replace(/\bCONCURRENTLY\s/i, '') : text;
+    return (await runUnlimited(session, inTransaction, lockTimeoutMs)).rowCount;
+  }
+  // CONCURRENTLY can wait for a long time, but does not block other transactions.
+  await session.command(`SET lock_timeout = ${isConcurrent ? 0 : lockTimeoutMs}`);
+  return session.statementWithoutDeadline(text);
+}
+
 /** After an aborted CREATE INDEX CONCURRENTLY, an invalid index with this name remains. */
 async function dropInvalid(index: string, session: Connection): Promise<void> {
   if ((await session.query(invalidIndexSql, [index])).length === 0) return;
-  await session.command('SET lock_timeout = 0');
-  await session.statementWithoutDeadline(`DROP INDEX CONCURRENTLY IF EXISTS plant_store.${index}`);
+  const text = `DROP INDEX CONCURRENTLY IF EXISTS plant_store.${index}`;
+  await execute({ text, isConcurrent: true }, session);
 }
 
 /** Undefined if there is no schema. */

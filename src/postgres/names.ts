@@ -2,10 +2,11 @@
  * Stores and users in PostgreSQL: finds them by name, and creates those that are missing. Every statement can be
  * repeated: repeating `next_user` only skips a user number.
  */
-import { randomInt } from 'node:crypto';
+import { hash, randomInt } from 'node:crypto';
 import type { Identity, Role } from '../access.ts';
 import { defect } from '../problem.ts';
 import { prepared } from './connection.ts';
+import type { Cluster } from './cluster.ts';
 import type { Pool } from './pool.ts';
 
 export interface NamedUser {
@@ -24,12 +25,13 @@ export interface UserNames {
 export const nameSql = {
   findStore: prepared<readonly [store: number]>(
     'find_store',
-    'SELECT store FROM plant_store.store_names WHERE name = $1',
+    'SELECT store FROM plant_store.named_stores WHERE key = $1 AND name = $2',
   ),
   addStoreName: prepared(
     'name_store',
     `
-      INSERT INTO plant_store.store_names (name, store) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+      INSERT INTO plant_store.named_stores (key, name, store) VALUES ($1, $2, $3)
+      ON CONFLICT DO NOTHING`,
   ),
   findStoreName: prepared<readonly [name: string]>(
     'name_of_store',
@@ -69,30 +71,42 @@ export const nameSql = {
 
 type UserRow = readonly [store: string, user: string, role: Role, removedAt: number | null];
 
+const keyBytes = 6;
+const maxDraws = 10_000;
 /** Store numbers are random, because a distributed engine has no global counter. */
 const maxStoreNumber = 2 ** 48 - 1; // the largest range of randomInt
 
-export class Names {
-  readonly #pool: Pool;
+/** The key of a name is a hash of it, in the range of the numbers of stores. */
+export function keyOf(storeName: string): number {
+  return hash('sha256', storeName, 'buffer').readUIntBE(0, keyBytes);
+}
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
+export class Names {
+  readonly #cluster: Cluster;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  /** The server that has the number of a store with this name. */
+  serverOf(name: string): Pool {
+    return this.#cluster.ofStore(keyOf(name));
   }
 
   async findStore(name: string): Promise<number | undefined> {
-    const [row] = await this.#pool.read(nameSql.findStore, [name]);
+    const [row] = await this.serverOf(name).read(nameSql.findStore, [keyOf(name), name]);
     return row?.[0];
   }
 
   async findUser(store: number, name: string): Promise<NamedUser | undefined> {
-    const [row] = await this.#pool.read(nameSql.findUser, [store, name]);
+    const [row] = await this.#cluster.ofStore(store).read(nameSql.findUser, [store, name]);
     if (row === undefined) return undefined;
     const [user, role, isRemoved] = row;
     return { user, role, isRemoved };
   }
 
   async describe({ store, user }: Identity): Promise<UserNames | undefined> {
-    const [row] = await this.#pool.read(nameSql.describeUser, [store, user]);
+    const [row] = await this.#cluster.ofStore(store).read(nameSql.describeUser, [store, user]);
     if (row === undefined) return undefined;
     const [storeName, userName, role, removedAtMs] = row;
     return { store: storeName, user: userName, role, removedAtMs: removedAtMs ?? undefined };
@@ -115,28 +129,31 @@ export class Names {
   async #findOrCreateStore(name: string): Promise<number> {
     let store = await this.findStore(name);
     if (store === undefined) {
-      await this.#pool.write(nameSql.addStoreName, [name, await this.#drawStoreNumber()]);
+      const drawn = await this.#drawStoreNumber(keyOf(name));
+      await this.serverOf(name).write(nameSql.addStoreName, [keyOf(name), name, drawn]);
       store = await this.findStore(name);
     }
     if (store === undefined) throw defect(new Error(`no store is called ${name}`));
-    await this.#pool.write(nameSql.addStore, [store, name]);
-    const [row] = await this.#pool.read(nameSql.findStoreName, [store]);
+    await this.#cluster.ofStore(store).write(nameSql.addStore, [store, name]);
+    const [row] = await this.#cluster.ofStore(store).read(nameSql.findStoreName, [store]);
     // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
     if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
     return store;
   }
 
-  async #drawStoreNumber(): Promise<number> {
-    for (;;) {
+  /** A number in the same shard as the key of the name, unless that shard is too small to find one. */
+  async #drawStoreNumber(key: number): Promise<number> {
+    for (let attempt = 1; ; attempt++) {
       const drawn = randomInt(1, maxStoreNumber);
-      const taken = await this.#pool.read(nameSql.findStoreName, [drawn]);
+      if (attempt < maxDraws && !this.#cluster.areTogether(drawn, key)) continue;
+      const taken = await this.#cluster.ofStore(drawn).read(nameSql.findStoreName, [drawn]);
       if (taken.length === 0) return drawn;
     }
   }
 
   async #createUser(store: number, name: string, role: Role): Promise<number> {
-    const [row] = await this.#pool.write(nameSql.nextUser, [store]);
-    await this.#pool.write(nameSql.addUser, [store, row?.[0], name, role]);
+    const [row] = await this.#cluster.ofStore(store).write(nameSql.nextUser, [store]);
+    await this.#cluster.ofStore(store).write(nameSql.addUser, [store, row?.[0], name, role]);
     const added = await this.findUser(store, name); // another request may have added it first
     if (added === undefined) throw defect(new Error(`no user is called ${name}`));
     return added.user;

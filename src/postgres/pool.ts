@@ -1,22 +1,24 @@
 /**
- * The connections of this process: up to four that all reads share, up to four for one transaction each, and
- * one for checks. They open on demand, and the next use replaces one that was lost.
+ * The connections of this process to one server: up to four that all reads share, up to four for one transaction each,
+ * and one for checks. They open on demand, and the next use replaces one that was lost. Each server has bounds of its
+ * own, so one that hangs delays no request to the others.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { PoolLane } from '../channels.ts';
 import { outcomeUnknown, Problem } from '../problem.ts';
-import { resolveHost, type Address, type Host } from './address.ts';
-import { Connection, type Row, type Statement } from './connection.ts';
+import { Refusal } from '../refusal.ts';
+import { Breaker } from './breaker.ts';
+import type { Connection, Row, Statement } from './connection.ts';
 import {
+  ConnectionError,
   isStatementError,
-  isDefect,
   isConnectionLost,
-  isRetryable,
   problemOf,
-  ReadOnlyServer,
   TimeoutError,
 } from './errors.ts';
+import type { Hosts } from './hosts.ts';
+import { withRetries } from './retries.ts';
 import { Semaphore } from './semaphore.ts';
+import { settled } from './settled.ts';
 import { responseTimeoutMs } from './timeout.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
@@ -32,15 +34,6 @@ const maxReads = 2_048;
  */
 const maxSentReads = 128;
 const maxReadWaitMs = 2_000;
-/**
- * How long a transient failure is retried, and how long the longest pause between attempts is. A conflict is
- * retried for all of that time, because one of the transactions in conflict has succeeded.
- */
-const maxRetryMs = 1_000;
-const maxLostAttempts = 4;
-const maxPauseMs = 50;
-/** No connection is opened for this long after one could not be opened. */
-const openBackoffMs = 100;
 
 const begin: Statement = { name: 'begin', text: 'BEGIN' };
 const commit: Statement = { name: 'commit', text: 'COMMIT' };
@@ -53,31 +46,76 @@ class ExclusiveConnections {
   readonly semaphore: Semaphore;
   readonly free: Connection[] = [];
 
-  constructor(name: PoolLane, maxConnections: number) {
-    this.semaphore = new Semaphore(name, maxConnections);
+  constructor(server: string, lane: PoolLane, maxConnections: number) {
+    this.semaphore = new Semaphore(server, lane, maxConnections);
   }
 }
 
+export interface PoolOptions {
+  /** Such as `db1:5432`. */
+  name: string;
+  /** A connection was lost: the next one can be to another server, with other data. */
+  onLost: () => void;
+  /** The server is unavailable, or available again if `fault` is undefined. */
+  onFault: (fault: unknown) => void;
+  /** Refuses a new connection if what it is for cannot be used through it. */
+  verify?: (connection: Connection) => Promise<void>;
+}
+
 export class Pool {
-  readonly #address: Address;
-  readonly #onLost: () => void;
-  #hosts: readonly Host[];
-  #lastAddress: string | undefined;
+  #hosts: Hosts;
+  readonly #options: PoolOptions;
   readonly #all = new Set<Connection>();
   #shared: Connection[] = [];
   #opening: Promise<void> | undefined;
   #reads = 0;
-  readonly #sentReads = new Semaphore('reads', maxSentReads);
-  readonly #exclusive = new ExclusiveConnections('transactions', maxExclusive);
-  readonly #checks = new ExclusiveConnections('checks', 1);
-  #failure: { error: unknown; untilMs: number } | undefined;
+  readonly #sentReads: Semaphore;
+  readonly #exclusive: ExclusiveConnections;
+  readonly #checks: ExclusiveConnections;
+  readonly #breaker: Breaker;
   #isClosed = false;
 
-  /** `onLost` is called when a connection is lost: the next server can have other data. */
-  constructor(address: Address, onLost: () => void) {
-    this.#address = address;
-    this.#hosts = address.hosts;
-    this.#onLost = onLost;
+  constructor(hosts: Hosts, options: PoolOptions) {
+    const { name, onFault } = options;
+    this.#hosts = hosts;
+    this.#options = options;
+    this.#sentReads = new Semaphore(name, 'reads', maxSentReads);
+    this.#exclusive = new ExclusiveConnections(name, 'transactions', maxExclusive);
+    this.#checks = new ExclusiveConnections(name, 'checks', 1);
+    this.#breaker = new Breaker({
+      probe: () => this.#openShared(),
+      // Reads that wait for it can fail now. The outcome of a transaction can still arrive.
+      onTrip: () => {
+        for (const connection of [...this.#shared, ...this.#exclusive.free]) connection.destroy();
+      },
+      onFault,
+    });
+  }
+
+  get isAvailable(): boolean {
+    return !this.#breaker.isOpen;
+  }
+
+  /** Throws a Problem if the server is unavailable. */
+  assertAvailable(): void {
+    try {
+      this.#breaker.assertAvailable();
+    } catch (error) {
+      throw problemOf(error);
+    }
+  }
+
+  /** Uses other hosts for the same server from now on. */
+  moveTo(hosts: Hosts): void {
+    this.#hosts = hosts;
+    this.disconnect();
+  }
+
+  /** Closes all connections when their statements have ended. */
+  disconnect(): void {
+    this.#shared = [];
+    for (const each of [this.#exclusive, this.#checks]) each.free.length = 0;
+    for (const connection of this.#all) void connection.close();
   }
 
   /** Runs a statement that only reads. Rejects with a Problem if the database does not respond. */
@@ -101,12 +139,16 @@ export class Pool {
     }
   }
 
-  /** Runs a health or schema check, which does not wait behind requests: an overloaded service is healthy. */
+  /**
+   * Runs a health or schema check, which does not wait behind requests: an overloaded service is healthy. After a Refusal,
+   * the server is unavailable until another connection can be opened. Rejects with the error of the server.
+   */
   async check<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     try {
       return await withRetries(() => this.#withConnectionOf(this.#checks, work, responseTimeoutMs));
     } catch (error) {
-      throw problemOf(error);
+      if (error instanceof Refusal) this.#breaker.trip(error);
+      throw error;
     }
   }
 
@@ -199,6 +241,7 @@ export class Pool {
   /** Waits for everything in flight and closes all connections. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#breaker.close();
     await Promise.all([...this.#all].map((connection) => connection.close()));
   }
 
@@ -209,8 +252,12 @@ export class Pool {
       least !== undefined &&
       (least.inFlight < readsPerConnection || this.#shared.length >= maxShared);
     if (!isEnough) {
-      this.#opening ??= this.#open()
-        .then((connection) => void (connection.isLost || this.#shared.push(connection)))
+      this.#breaker.assertClosed();
+      this.#opening ??= this.#openShared()
+        .catch((error: unknown) => {
+          this.#onOpenFailure(error);
+          throw error;
+        })
         .finally(() => (this.#opening = undefined));
       if (least === undefined) await this.#opening;
       else this.#opening.catch(() => {}); // the open ones suffice
@@ -229,94 +276,55 @@ export class Pool {
     return least;
   }
 
-  /** Connects to the host that was used last, or else to the first one that accepts writes. */
   async #open(): Promise<Connection> {
-    if (this.#failure !== undefined && performance.now() < this.#failure.untilMs) {
-      throw this.#failure.error;
+    this.#breaker.assertClosed();
+    try {
+      return await this.#connect();
+    } catch (error) {
+      this.#onOpenFailure(error);
+      throw error;
     }
-    let failure: unknown;
-    const failed = (error: unknown) => {
-      if (failure === undefined || failure instanceof ReadOnlyServer) failure = error;
-    };
-    for (const host of this.#hosts) {
-      for (const address of (await this.#resolveHost(host).catch(failed)) ?? []) {
-        try {
-          const connection = await Connection.open(this.#address, host, address);
-          this.#add(connection, host, address);
-          return connection;
-        } catch (error) {
-          failed(error);
-        }
-      }
-    }
-    this.#failure = { error: failure, untilMs: performance.now() + openBackoffMs };
-    throw failure;
   }
 
-  /** The address that was used last comes first. */
-  async #resolveHost(host: Host): Promise<string[]> {
-    const isLast = (address: string) => address === this.#lastAddress;
-    const addresses = await resolveHost(host);
-    return [...addresses.filter(isLast), ...addresses.filter((address) => !isLast(address))];
+  async #openShared(): Promise<void> {
+    const connection = await this.#connect();
+    if (this.#shared.length >= maxShared) void connection.close();
+    else if (!connection.isLost) this.#shared.push(connection);
   }
 
-  #add(connection: Connection, host: Host, address: string): void {
-    // Stay with this host while it serves: another one can be a former primary.
-    this.#hosts = [host, ...this.#hosts.filter((other) => other !== host)];
-    this.#lastAddress = address;
+  async #connect(): Promise<Connection> {
+    const hosts = this.#hosts;
+    const connection = await hosts.open();
+    if (hosts !== this.#hosts) {
+      connection.destroy();
+      throw new ConnectionError(new Error('the server has moved'));
+    }
     this.#all.add(connection);
     void connection.closed.then(() => this.#remove(connection));
-    this.#failure = undefined;
+    connection.onSilent = () => this.#breaker.suspect(new TimeoutError());
     if (this.#isClosed) connection.destroy();
+    await this.#options.verify?.(connection).catch((error: unknown) => {
+      connection.destroy();
+      throw error;
+    });
+    return connection;
+  }
+
+  /** A server can have too many connections, and serve those that are open. */
+  #onOpenFailure(error: unknown): void {
+    const isServing = this.#all.values().some(({ isLost, isSilent }) => !isLost && !isSilent);
+    if (error instanceof Refusal || !isServing) this.#breaker.trip(error);
   }
 
   #remove(connection: Connection): void {
     this.#all.delete(connection);
     this.#shared = this.#shared.filter((other) => other !== connection);
-    this.#onLost();
+    this.#options.onLost();
   }
 }
 
 function sendAll(connection: Connection, statements: readonly BoundStatement[]): Promise<Row[][]> {
   return settled(statements.map(([statement, values]) => connection.query(statement, values)));
-}
-
-/**
- * Waits for all responses, so that the connection is free, then rejects with the first error. A defect comes
- * first, because it closes the connection and so fails the other statements.
- */
-export async function settled<const T extends readonly Promise<unknown>[]>(
-  responses: T,
-): Promise<{ -readonly [at in keyof T]: Awaited<T[at]> }> {
-  let failed: PromiseRejectedResult | undefined;
-  for (const result of await Promise.allSettled(responses)) {
-    if (result.status === 'fulfilled') continue;
-    if (failed === undefined || isDefect(result.reason)) failed = result;
-  }
-  if (failed !== undefined) throw failed.reason;
-  return Promise.all(responses);
-}
-
-/** Retries transient failures: a lost connection or a conflict with another transaction. */
-async function withRetries<T>(work: () => Promise<T>): Promise<T> {
-  const deadlineMs = performance.now() + maxRetryMs;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work();
-    } catch (error) {
-      const isConflict = isRetryable(error);
-      const isTransient = isConflict || isConnectionLost(error);
-      const isLastAttempt =
-        performance.now() > deadlineMs || (!isConflict && attempt >= maxLostAttempts);
-      if (!isTransient || isLastAttempt || error instanceof TimeoutError) throw error;
-      await jitter();
-    }
-  }
-}
-
-/** A short random pause, so that transactions in conflict do not conflict again. */
-export function jitter(): Promise<void> {
-  return pause(Math.random() * maxPauseMs);
 }
 
 function tooManyReads(): Problem {

@@ -19,25 +19,23 @@ import {
   scanStepEndSql,
   scanStepSql,
 } from './plants.ts';
-import type { Pool } from './pool.ts';
-
-/** Runs a read with a time limit, when the schema can be used. */
-type Read = <T>(read: () => Promise<T>) => Promise<T>;
+import type { Cluster } from './cluster.ts';
+import type { Readiness } from './readiness.ts';
 
 export class Reader {
-  readonly #pool: Pool;
+  readonly #cluster: Cluster;
   readonly #freshness: Freshness;
-  readonly #read: Read;
+  readonly #readiness: Readiness;
 
-  constructor(pool: Pool, freshness: Freshness, read: Read) {
-    this.#pool = pool;
+  constructor(cluster: Cluster, freshness: Freshness, readiness: Readiness) {
+    this.#cluster = cluster;
     this.#freshness = freshness;
-    this.#read = read;
+    this.#readiness = readiness;
   }
 
   async find({ store, read }: ReadAccess, id: number): Promise<Plant | undefined> {
-    return this.#read(async () => {
-      const [row] = await this.#pool.read(findSql, [store, id]);
+    return this.#read(store, async () => {
+      const [row] = await this.#cluster.ofStore(store).read(findSql, [store, id]);
       if (row === undefined) return undefined;
       const [name, tag, owner] = row;
       return reaches(read, owner) ? { id, name, tag } : undefined;
@@ -48,22 +46,31 @@ export class Reader {
     const kind = listKind(caller.read, query);
     if (kind === 'scan') {
       return scan(query, (range) =>
-        this.#read(() => this.#scanStep(caller, { ...query, ...range })),
+        this.#read(caller.store, () => this.#scanStep(caller, { ...query, ...range })),
       );
     }
     const key = firstPageKey(caller, query);
     const { store } = caller;
     const cached = key === undefined ? undefined : this.#freshness.getPage(store, key);
     if (cached !== undefined) return cached;
-    return this.#read(async () => {
+    return this.#read(store, async () => {
       const version = this.#freshness.getVersion(store); // before the page is read
       const page =
         kind === 'owners'
           ? await this.#listOwners(caller, query)
-          : pageOf(await this.#pool.read(listSql[kind], listValues(kind, caller, query)), query);
+          : pageOf(
+              await this.#cluster
+                .ofStore(store)
+                .read(listSql[kind], listValues(kind, caller, query)),
+              query,
+            );
       if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
       return page;
     });
+  }
+
+  #read<T>(store: number, read: () => Promise<T>): Promise<T> {
+    return this.#readiness.read(this.#cluster.ofStore(store), read);
   }
 
   async #listOwners({ store, read }: ReadAccess, query: PlantQuery): Promise<PlantPage> {
@@ -78,7 +85,7 @@ export class Reader {
       const wanted = Math.min(probe.missing, maxMergedPlants);
       if (wanted === 0) return stepOf(probe.found, step, undefined);
       const values = [store, probe.after, upTo, wanted, read, Math.min(plantsEach, wanted)];
-      const rows = await this.#pool.read(mergeSql, values);
+      const rows = await this.#cluster.ofStore(store).read(mergeSql, values);
       const completeTo = rows[0]?.[3] ?? upTo;
       const merged = rows.filter(([id]) => id <= completeTo);
       if (merged.length < wanted / 2) plantsEach *= 2;
@@ -92,7 +99,9 @@ export class Reader {
 
   async #fill(probe: Probe, store: number, upTo: number): Promise<void> {
     while (probe.limit > 0 && probe.after !== undefined)
-      probe.add(await this.#pool.read(ownedSql, [store, probe.after, upTo, probe.limit]));
+      probe.add(
+        await this.#cluster.ofStore(store).read(ownedSql, [store, probe.after, upTo, probe.limit]),
+      );
   }
 
   async #scanStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
@@ -100,9 +109,15 @@ export class Reader {
     const owner = soleOwner(read);
     const kind = owner === undefined ? 'owners' : 'owner';
     const owners = owner ?? read;
-    const [end] = await this.#pool.read(scanStepEndSql[kind], [store, owners, after, upTo]);
+    const [end] = await this.#cluster
+      .ofStore(store)
+      .read(scanStepEndSql[kind], [store, owners, after, upTo]);
     const scannedTo = end?.[0] ?? undefined;
     const range = [store, after, scannedTo ?? upTo, limit, owners, tag];
-    return stepOf(await this.#pool.read(scanStepSql[kind], range), query, scannedTo);
+    return stepOf(
+      await this.#cluster.ofStore(store).read(scanStepSql[kind], range),
+      query,
+      scannedTo,
+    );
   }
 }

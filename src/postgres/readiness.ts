@@ -5,8 +5,8 @@
 import { decodeSchema } from '../migrations.ts';
 import { storageUnavailable } from '../problem.ts';
 import { Refusal, unfinishedCopy } from '../refusal.ts';
-import { distribute, refuseUnsafeWorkers } from './citus.ts';
-import { prepared, refuseUnsafe, serverInfoSql, type Connection } from './connection.ts';
+import { distribute } from './citus.ts';
+import type { Cluster } from './cluster.ts';
 import {
   isConnectionLost,
   isStatementError,
@@ -20,9 +20,10 @@ import {
   newestVersion,
   refuseUnusableSchema,
   schemaCacheMs,
-  schemaSql,
+  type MigrateOptions,
 } from './migrate.ts';
-import { settled, type Pool } from './pool.ts';
+import type { Pool } from './pool.ts';
+import { settled } from './settled.ts';
 import { withTimeout } from './timeout.ts';
 
 export interface ReadinessOptions {
@@ -47,22 +48,24 @@ interface Opening {
   untilMs: number;
 }
 
-const unfinishedSql = prepared(
-  'unfinished_copy',
-  'SELECT 1 FROM plant_store.migrations WHERE copy_of IS NOT NULL',
-);
+/** The last check of a server. */
+interface ServerCheck {
+  inFlight?: Promise<void> | undefined;
+  /** When the next one is due. */
+  untilMs: number;
+}
 
 export class Readiness {
-  readonly #pool: Pool;
+  readonly #cluster: Cluster;
   readonly #options: ReadinessOptions;
   readonly #stop = new AbortController();
   #opening: Opening | undefined;
-  /** When the next check of the schema is due. */
-  #schemaUntilMs = 0;
-  #schemaCheck: Promise<void> | undefined;
+  readonly #checks = new WeakMap<Pool, ServerCheck>();
+  /** Until this time, no server needs a check after the database was opened. */
+  #openedUntilMs = 0;
 
-  constructor(pool: Pool, options: ReadinessOptions) {
-    this.#pool = pool;
+  constructor(cluster: Cluster, options: ReadinessOptions) {
+    this.#cluster = cluster;
     this.#options = options;
   }
 
@@ -107,38 +110,60 @@ export class Readiness {
 
   async #migrateAndCheck(onMigrate: () => void): Promise<void> {
     const startedMs = performance.now();
-    await migrate(this.#pool, { ...this.#options, onMigrate, stop: this.#stop.signal });
-    await this.#pool.withConnection((connection) => checkDatabase(connection, this.#options));
-    this.#schemaUntilMs = startedMs + schemaCacheMs; // already past if a migration took long
+    const options = { ...this.#options, onMigrate, stop: this.#stop.signal };
+    await migrateCluster(this.#cluster, options);
+    if (options.distribute === true) await this.#distribute();
+    const { isUnfinishedCopy } = await this.#cluster.check(this.#cluster.any);
+    if (isUnfinishedCopy) throw unfinishedCopy();
+    this.#openedUntilMs = startedMs + schemaCacheMs; // already past if a migration took long
+  }
+
+  /** Also checks all nodes. A service starts without those that cannot be used. */
+  async #distribute(): Promise<void> {
+    await this.#cluster.coordinator.withConnection(distribute);
+    await this.#cluster.locate();
+    await settled(this.#cluster.withStores.map((server) => this.#cluster.check(server)));
   }
 
   /** Limits the time of all statements of a read together, including queries that others have started. */
-  async read<T>(read: () => Promise<T>): Promise<T> {
+  async read<T>(server: Pool, read: () => Promise<T>): Promise<T> {
     try {
-      return await withTimeout(this.whenReady().then(read));
+      return await withTimeout(this.whenReady(server).then(read));
     } catch (error) {
-      throw error instanceof Refusal ? storageUnavailable(error) : problemOf(error);
+      throw problemOf(error);
     }
   }
 
-  async whenReady(): Promise<void> {
-    if (performance.now() < this.#schemaUntilMs) return;
-    this.#schemaCheck ??= this.#checkSchema().finally(() => (this.#schemaCheck = undefined));
+  /** Resolves when the server can be used: its schema, and its settings. Throws a Problem if it does not respond. */
+  async whenReady(server: Pool): Promise<void> {
+    server.assertAvailable();
+    const nowMs = performance.now();
+    if (nowMs < this.#openedUntilMs) return;
+    const check = this.#checks.get(server) ?? { untilMs: 0 };
+    if (nowMs < check.untilMs) return;
+    this.#checks.set(server, check);
+    check.inFlight ??= this.#check(server, check).finally(() => (check.inFlight = undefined));
     try {
-      await this.#schemaCheck;
+      await check.inFlight;
     } catch (error) {
-      throw error instanceof Refusal ? storageUnavailable(error) : problemOf(error);
+      throw problemOf(error);
     }
   }
 
-  /** Throws a Problem if the database does not answer, or must not be used any more. */
+  /** Throws a Problem if no server with stores answers, or if the database must not be used any more. */
   async check(): Promise<void> {
-    await this.read(async () => {
-      const [copies, [server = []]] = await this.#pool.check((connection) =>
-        settled([connection.query(unfinishedSql, []), connection.query(serverInfoSql, [])]),
-      );
-      if (copies.length > 0) throw unfinishedCopy();
-      refuseUnsafe(server); // the settings can have changed
+    try {
+      await withTimeout(this.#checkAny());
+    } catch (error) {
+      throw problemOf(error);
+    }
+  }
+
+  async #checkAny(): Promise<void> {
+    await this.openWithTimeout();
+    const checks = this.#cluster.withStores.map((server) => this.#checkServer(server));
+    await Promise.any(checks).catch((error: AggregateError) => {
+      throw error.errors[0];
     });
   }
 
@@ -148,26 +173,30 @@ export class Readiness {
     await this.#opening?.done.catch(() => {});
   }
 
-  /** A newer program announces a migration that this one must not use, and waits until every process has checked. */
-  async #checkSchema(): Promise<void> {
+  async #check(server: Pool, check: ServerCheck): Promise<void> {
     await this.openWithTimeout();
-    if (performance.now() < this.#schemaUntilMs) return;
     const startedMs = performance.now();
-    const read = this.#pool.check((connection) => connection.query(schemaSql, []));
-    const [[number] = [0]] = await withTimeout(read, () => {}, schemaCheckTimeoutMs);
+    if (startedMs < this.#openedUntilMs) return;
+    await withTimeout(this.#checkServer(server), () => {}, schemaCheckTimeoutMs);
+    check.untilMs = startedMs + schemaCacheMs;
+  }
+
+  /** A newer program announces a migration that this one must not use, and waits until every process has checked. */
+  async #checkServer(server: Pool): Promise<void> {
+    const { schema: number, isUnfinishedCopy } = await this.#cluster.check(server);
     const schema = decodeSchema(number);
     refuseUnusableSchema(schema);
     if (schema.version < newestVersion) {
       this.#opening = undefined; // an older backup was restored: the next request migrates it
       throw new MigrationInProgress();
     }
-    this.#schemaUntilMs = startedMs + schemaCacheMs;
+    if (isUnfinishedCopy) throw unfinishedCopy();
   }
 }
 
-async function checkDatabase(connection: Connection, options: ReadinessOptions): Promise<void> {
-  if (options.distribute === true) await distribute(connection);
-  await refuseUnsafeWorkers(connection);
-  const copies = await connection.query(unfinishedSql, []);
-  if (copies.length > 0) throw unfinishedCopy();
+/** Migrates the schema if needed, and finds out which server has what. */
+export async function migrateCluster(cluster: Cluster, options: MigrateOptions): Promise<void> {
+  const isCitus = await cluster.locate();
+  await migrate(cluster, options);
+  if (isCitus && !cluster.isLocated) await cluster.locate(); // the tables are new
 }

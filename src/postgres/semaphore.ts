@@ -3,13 +3,15 @@ import { TimeoutError } from './errors.ts';
 
 /** `count` is the maximum number of concurrent holders. Others wait in order, each for a limited time. */
 export class Semaphore {
+  readonly #server: string;
   readonly #lane: PoolLane;
   readonly #count: number;
   #free: number;
   readonly #waiting = new Set<() => void>();
 
-  /** `lane` is the name in the metrics. */
-  constructor(lane: PoolLane, count: number) {
+  /** `server` and `lane` are its names in the metrics. */
+  constructor(server: string, lane: PoolLane, count: number) {
+    this.#server = server;
     this.#lane = lane;
     this.#count = count;
     this.#free = count;
@@ -49,7 +51,7 @@ export class Semaphore {
 
   #publish(): void {
     if (!poolChannel.hasSubscribers) return;
-    const [lane, busy, waiting] = [this.#lane, this.#count - this.#free, this.#waiting.size];
-    poolChannel.publish({ lane, busy, waiting });
+    const [busy, waiting] = [this.#count - this.#free, this.#waiting.size];
+    poolChannel.publish({ server: this.#server, lane: this.#lane, busy, waiting });
   }
 }

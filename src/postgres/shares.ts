@@ -8,7 +8,7 @@ import { maxGivenShares, type Share, type ShareEnds, type SharesOfUser } from '.
 import { prepared } from './connection.ts';
 import { changeGrantsVersion } from './grants.ts';
 import type { Names } from './names.ts';
-import type { Pool } from './pool.ts';
+import type { Cluster } from './cluster.ts';
 
 type CountRow = readonly [count: number, isShared: boolean | null];
 
@@ -69,22 +69,24 @@ export const shareSql = {
 };
 
 export class Shares {
-  readonly #pool: Pool;
+  readonly #cluster: Cluster;
   readonly #names: Names;
 
-  constructor(pool: Pool, names: Names) {
-    this.#pool = pool;
+  constructor(cluster: Cluster, names: Names) {
+    this.#cluster = cluster;
     this.#names = names;
   }
 
   async set(store: number, { owner, user, access }: Share, sinceMs: number): Promise<boolean> {
     const found = await this.#names.findUser(store, owner);
     if (found === undefined) throw userRemoved();
-    const [, counted = [], set = []] = await this.#pool.transactOnce([
-      changeGrantsVersion(store),
-      [shareSql.count, [store, found.user, user]],
-      [shareSql.set, [store, found.user, user, access, sinceMs]],
-    ]);
+    const [, counted = [], set = []] = await this.#cluster
+      .ofStore(store)
+      .transactOnce([
+        changeGrantsVersion(store),
+        [shareSql.count, [store, found.user, user]],
+        [shareSql.set, [store, found.user, user, access, sinceMs]],
+      ]);
     const [count, isShared] = counted[0] as CountRow; // an aggregate always returns a row
     if (isShared !== true && count >= maxGivenShares) throw tooManyShares();
     if (set.length === 0) throw userRemoved();
@@ -99,15 +101,15 @@ export class Shares {
     });
     if (statements.length === 0) return false;
     const change = [changeGrantsVersion(store), ...statements];
-    const [, ...ended] = await this.#pool.transactOnce(change);
+    const [, ...ended] = await this.#cluster.ofStore(store).transactOnce(change);
     return ended.some((rows) => rows.length > 0);
   }
 
   async of(store: number, user: string): Promise<SharesOfUser> {
     const owner = (await this.#names.findUser(store, user))?.user ?? 0;
     const [given, received] = await Promise.all([
-      this.#pool.read(shareSql.given, [store, owner]),
-      this.#pool.read(shareSql.received, [store, user]),
+      this.#cluster.ofStore(store).read(shareSql.given, [store, owner]),
+      this.#cluster.ofStore(store).read(shareSql.received, [store, user]),
     ]);
     return {
       given: given.map(([other, access]) => ({ owner: user, user: other, access })),
@@ -117,12 +119,9 @@ export class Shares {
 
   async list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
     const owner = after && (await this.#names.findUser(store, after.owner));
-    const rows = await this.#pool.read(shareSql.list, [
-      store,
-      owner?.user ?? 0,
-      after?.user ?? '',
-      limit,
-    ]);
+    const rows = await this.#cluster
+      .ofStore(store)
+      .read(shareSql.list, [store, owner?.user ?? 0, after?.user ?? '', limit]);
     return rows.map(([name, user, access]) => ({ owner: name, user, access }));
   }
 }

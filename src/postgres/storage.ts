@@ -12,6 +12,7 @@ import {
 } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
 import type {
+  CreatedToken,
   FoundNames,
   NewToken,
   TokenQuery,
@@ -31,43 +32,57 @@ import { Grants } from './grants.ts';
 import { Names } from './names.ts';
 import { OwnTokens } from './own-tokens.ts';
 import { findOwnerSql, findSql } from './plants.ts';
-import { Pool } from './pool.ts';
+import { Cluster, type ClusterEvents } from './cluster.ts';
+import type { Pool } from './pool.ts';
 import { Readiness, type ReadinessOptions } from './readiness.ts';
 import { Reader } from './reader.ts';
 import { Shares } from './shares.ts';
 import { Tokens } from './tokens.ts';
+import { UnroutedTokens } from './unrouted-tokens.ts';
 import { Users } from './users.ts';
 import { Writer } from './writer.ts';
 
 interface OpenOptions extends ReadinessOptions {
   quotas?: Quotas | undefined;
+  /** A server is unavailable, or available again if `fault` is undefined. */
+  onServerFault?: ClusterEvents['onFault'] | undefined;
 }
 
 export class PostgresStorage implements Storage {
   readonly maxLookups = 32;
-  readonly #pool: Pool;
+  readonly #cluster: Cluster;
   readonly #freshness: Freshness;
   readonly #readiness: Readiness;
   readonly #reader: Reader;
-  readonly #writer: Writer;
+  /** One for each server, so that one that does not respond delays no others. */
+  readonly #writers = new Map<Pool, Writer>();
+  readonly #quotas: Quotas | undefined;
+  readonly #names: Names;
   readonly #grants: Grants;
   readonly #tokens: Tokens;
   readonly #ownTokens: OwnTokens;
   readonly #users: Users;
   readonly #shares: Shares;
+
   /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(url: string, options: OpenOptions = { create: true }) {
-    this.#pool = new Pool(parseAddress(url), () => this.#freshness.clear());
-    this.#freshness = new Freshness(this.#pool);
-    this.#readiness = new Readiness(this.#pool, options);
-    this.#reader = new Reader(this.#pool, this.#freshness, (read) => this.#readiness.read(read));
-    this.#writer = new Writer(this.#pool, this.#freshness, options.quotas);
-    const names = new Names(this.#pool);
-    this.#grants = new Grants(this.#pool, this.#freshness, names);
-    this.#tokens = new Tokens(this.#pool, names, this.#grants);
-    this.#ownTokens = new OwnTokens(this.#pool);
-    this.#users = new Users(this.#pool, this.#freshness, names, this.#grants);
-    this.#shares = new Shares(this.#pool, names);
+    const { onServerFault = () => {} } = options;
+    this.#cluster = new Cluster(parseAddress(url), {
+      onLost: (server) => this.#freshness.clear((store) => this.#cluster.ofStore(store) === server),
+      onFault: onServerFault,
+    });
+    this.#freshness = new Freshness(this.#cluster);
+    this.#readiness = new Readiness(this.#cluster, options);
+    this.#reader = new Reader(this.#cluster, this.#freshness, this.#readiness);
+    this.#quotas = options.quotas;
+    const names = new Names(this.#cluster);
+    const unrouted = new UnroutedTokens(this.#cluster);
+    this.#grants = new Grants(this.#cluster, this.#freshness, names, unrouted);
+    this.#tokens = new Tokens(this.#cluster, names, unrouted);
+    this.#ownTokens = new OwnTokens(this.#cluster);
+    this.#users = new Users(this.#cluster, this.#freshness, names);
+    this.#shares = new Shares(this.#cluster, names);
+    this.#names = names;
   }
 
   /**
@@ -84,9 +99,9 @@ export class PostgresStorage implements Storage {
   }
 
   async createPlant(caller: Identity, plant: NewPlant): Promise<Plant> {
-    await this.#readiness.whenReady();
+    await this.#readyFor(caller.store);
     const creation = creationOf(caller, plant);
-    return createdPlant(creation, await this.#writer.write(creation));
+    return createdPlant(creation, await this.#writerOf(caller.store).write(creation));
   }
 
   findPlant(caller: ReadAccess, id: number): Promise<Plant | undefined> {
@@ -98,14 +113,15 @@ export class PostgresStorage implements Storage {
   }
 
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
-    await this.#readiness.whenReady();
+    await this.#readyFor(store);
     if (write === 'all' || write.length === 1) {
-      return this.#writer.write(['delete', store, write, id]);
+      return this.#writerOf(store).write(['delete', store, write, id]);
     }
     // A group of changes would compare each plant with every owner in reach, so the owner is looked up first.
-    const findOwner = async () => (await this.#pool.read(findSql, [store, id]))[0]?.[2];
+    const findOwner = async () =>
+      (await this.#cluster.ofStore(store).read(findSql, [store, id]))[0]?.[2];
     for (let owner = await findOwner(); owner !== undefined && reaches(write, owner);) {
-      if (await this.#writer.write(['delete', store, [owner], id])) return true;
+      if (await this.#writerOf(store).write(['delete', store, [owner], id])) return true;
       const current = await findOwner();
       if (current === owner) return false; // deleted and created again
       owner = current;
@@ -114,32 +130,39 @@ export class PostgresStorage implements Storage {
   }
 
   async findOwner(store: number, id: number): Promise<string | undefined> {
+    const server = this.#cluster.ofStore(store);
     return this.#readiness.read(
-      async () => (await this.#pool.read(findOwnerSql, [store, id]))[0]?.[0],
+      server,
+      async () => (await server.read(findOwnerSql, [store, id]))[0]?.[0],
     );
   }
 
   async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
-    await this.#readiness.whenReady();
+    await this.#readyForName(name.store);
     return this.#tokens.findNames(name);
   }
 
-  async createToken(token: NewToken): Promise<void> {
-    await this.#readiness.whenReady();
+  async createToken(token: NewToken): Promise<CreatedToken> {
+    await this.#readyForName(token.store);
     return this.#tokens.create(token);
   }
 
+  placeOf(credential: Credential): Pool {
+    return this.#grants.serverOf(credential);
+  }
+
   async identify(credential: Credential): Promise<Grant | undefined> {
-    return this.#readiness.read(() => this.#grants.identify(credential));
+    return this.#readiness.read(this.placeOf(credential), () => this.#grants.identify(credential));
   }
 
   async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
-    await this.#readiness.whenReady();
+    const { store, owner } = query;
+    await (owner === undefined ? this.#readyForName(store) : this.#readyFor(owner.store));
     return this.#tokens.list(query);
   }
 
   async createOwnToken(by: Grant, token: OwnToken): Promise<boolean> {
-    await this.#readiness.whenReady();
+    await this.#readyFor(by.caller.store);
     return this.#ownTokens.create(by, token);
   }
 
@@ -148,66 +171,68 @@ export class PostgresStorage implements Storage {
     revokedAtMs: number,
     owner?: Identity,
   ): Promise<TokenRecord | undefined> {
-    await this.#readiness.whenReady();
+    await this.#readiness.whenReady(this.#tokens.serverOf(id, owner));
     return this.#tokens.revoke(id, revokedAtMs, owner);
   }
 
   async recordUses(uses: readonly TokenUse[]): Promise<void> {
-    await this.#readiness.whenReady();
+    await this.#readiness.whenReady(this.#cluster.any);
     return this.#ownTokens.recordUses(uses);
   }
 
   async listStores(query: NameQuery): Promise<StoreRecord[]> {
-    await this.#readiness.whenReady();
+    await this.#readiness.whenReady(this.#cluster.any);
     return this.#users.listStores(query);
   }
 
   async listUsers(store: string, query: NameQuery): Promise<UserRecord[]> {
-    await this.#readiness.whenReady();
+    await this.#readyForName(store);
     return this.#users.listUsers(store, query);
   }
 
   async findUser(store: string, user: string): Promise<FoundUser | undefined> {
-    await this.#readiness.whenReady();
+    await this.#readyForName(store);
     return this.#users.find(store, user);
   }
 
   async countPlants(user: Identity, limit: number): Promise<number> {
-    await this.#readiness.whenReady();
+    await this.#readyFor(user.store);
     return this.#users.countPlants(user, limit);
   }
 
   async endAccess(user: Identity, revokedAtMs: number, limit: number): Promise<number> {
-    await this.#readiness.whenReady();
+    await this.#readyFor(user.store);
     return this.#users.endAccess(user, revokedAtMs, limit);
   }
 
   async movePlants(from: Identity, to: number, limit: number): Promise<number> {
-    await this.#readiness.whenReady();
+    await this.#readyFor(from.store);
     return this.#users.movePlants(from, to, limit);
   }
 
   async removeUser(user: Identity, removedAtMs: number): Promise<boolean> {
-    await this.#readiness.whenReady();
+    await this.#readyFor(user.store);
     return this.#users.remove(user, removedAtMs);
   }
 
   async share(store: number, share: Share, sinceMs: number): Promise<boolean> {
-    await this.#readiness.whenReady();
+    await this.#readyFor(store);
     return this.#shares.set(store, share, sinceMs);
   }
 
   async unshare(store: number, ends: readonly ShareEnds[]): Promise<boolean> {
-    await this.#readiness.whenReady();
+    await this.#readyFor(store);
     return this.#shares.end(store, ends);
   }
 
   async sharesOf(store: number, user: string): Promise<SharesOfUser> {
-    return this.#readiness.read(() => this.#shares.of(store, user));
+    return this.#readiness.read(this.#cluster.ofStore(store), () => this.#shares.of(store, user));
   }
 
   async listShares(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
-    return this.#readiness.read(() => this.#shares.list(store, after, limit));
+    return this.#readiness.read(this.#cluster.ofStore(store), () =>
+      this.#shares.list(store, after, limit),
+    );
   }
 
   async check(): Promise<void> {
@@ -216,7 +241,24 @@ export class PostgresStorage implements Storage {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#readiness.close();
-    await this.#writer.close();
-    await this.#pool.close();
+    await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
+    await this.#cluster.close();
+  }
+
+  #writerOf(store: number): Writer {
+    const server = this.#cluster.ofStore(store);
+    const writer = this.#writers.get(server) ?? new Writer(server, this.#freshness, this.#quotas);
+    this.#writers.set(server, writer);
+    return writer;
+  }
+
+  #readyFor(store: number): Promise<void> {
+    return this.#readiness.whenReady(this.#cluster.ofStore(store));
+  }
+
+  /** Undefined stands for all stores. */
+  #readyForName(store: string | undefined): Promise<void> {
+    const { any } = this.#cluster;
+    return this.#readiness.whenReady(store === undefined ? any : this.#names.serverOf(store));
   }
 }

@@ -2,20 +2,38 @@
  * Tokens in PostgreSQL, as operators and their users see them.
  */
 import { formatScopes, parseScopes, type Identity } from '../access.ts';
-import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
-import { isTokenId, lastHashOf, tokenId } from '../token.ts';
+import type {
+  CreatedToken,
+  FoundNames,
+  NewToken,
+  TokenQuery,
+  TokenRecord,
+} from '../identity-storage.ts';
+import {
+  hashToken,
+  makeToken,
+  newTokenFormat,
+  rangeOf,
+  tokenId,
+  type TokenFormat,
+  type TokenRange,
+} from '../token.ts';
 import { prepared } from './connection.ts';
-import { changeGrantsVersion, reviveUser, type Grants } from './grants.ts';
+import { changeGrantsVersion, reviveUser } from './grants.ts';
 import type { Names, UserNames } from './names.ts';
+import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
+import type { UnroutedTokens } from './unrouted-tokens.ts';
 
-const tokenColumns =
-  'hash, store, user_id, scopes, label, created_at, expires_at, revoked_at, last_used_at' as const;
+const selectRecords = `
+      SELECT store, hash, user_id, format, scopes, label, created_at, expires_at, revoked_at, last_used_at
+      FROM plant_store.store_tokens`;
 
 type RecordRow = readonly [
-  hash: Buffer,
   store: number,
+  hash: Buffer,
   user: number,
+  format: TokenFormat,
   scopes: string,
   label: string,
   createdAt: number,
@@ -24,123 +42,112 @@ type RecordRow = readonly [
   lastUsedAt: number | null,
 ];
 
+/** The tokens of an id in a store. */
+const withId = 'store = $1 AND hash BETWEEN $2 AND $3 AND format = $4';
+
 export const tokenSql = {
   addToken: prepared(
     'add_token',
     `
-      INSERT INTO plant_store.tokens
-        (hash, store, user_id, family, scopes, label, created_at, expires_at)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
+      INSERT INTO plant_store.store_tokens
+        (store, hash, user_id, format, family, scopes, label, created_at, expires_at)
+      VALUES ($1, $2, $3, ${newTokenFormat}, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
   ),
   setRole: prepared(
     'set_role',
     'UPDATE plant_store.users SET role = $3 WHERE store = $1 AND id = $2',
   ),
-  findById: prepared<RecordRow>(
-    'find_by_id',
-    `
-      SELECT ${tokenColumns} FROM plant_store.tokens WHERE hash BETWEEN $1 AND $2`,
-  ),
+  findById: prepared<RecordRow>('find_by_id', `${selectRecords} WHERE ${withId}`),
   revoke: prepared(
     'revoke',
     `
-      UPDATE plant_store.tokens SET revoked_at = $3
-      WHERE hash BETWEEN $1 AND $2 AND revoked_at IS NULL`,
+      UPDATE plant_store.store_tokens SET revoked_at = coalesce(revoked_at, $5)
+      WHERE ${withId}
+      RETURNING revoked_at`,
   ),
   listAll: prepared<RecordRow>(
-    'list_all',
-    `
-      SELECT ${tokenColumns} FROM plant_store.tokens WHERE hash > $1 ORDER BY hash LIMIT $2`,
+    'list_tokens',
+    `${selectRecords} WHERE (store, hash) > ($1, $2) ORDER BY store, hash LIMIT $3`,
   ),
   listStore: prepared<RecordRow>(
-    'list_store',
-    `
-      SELECT ${tokenColumns} FROM plant_store.tokens
-      WHERE store = $3 AND hash > $1 ORDER BY hash LIMIT $2`,
+    'list_tokens_of_store',
+    `${selectRecords} WHERE store = $1 AND hash > $2 ORDER BY hash LIMIT $3`,
   ),
   listUser: prepared<RecordRow>(
-    'list_user',
-    `
-      SELECT ${tokenColumns} FROM plant_store.tokens
-      WHERE store = $3 AND user_id = $4 AND hash > $1 ORDER BY hash LIMIT $2`,
+    'list_tokens_of_user',
+    `${selectRecords} WHERE store = $1 AND user_id = $4 AND hash > $2 ORDER BY hash LIMIT $3`,
   ),
 };
 
 export class Tokens {
-  readonly #pool: Pool;
+  readonly #cluster: Cluster;
   readonly #names: Names;
-  readonly #grants: Grants;
+  readonly #unrouted: UnroutedTokens;
 
-  constructor(pool: Pool, names: Names, grants: Grants) {
-    this.#pool = pool;
+  constructor(cluster: Cluster, names: Names, unrouted: UnroutedTokens) {
+    this.#cluster = cluster;
     this.#names = names;
-    this.#grants = grants;
+    this.#unrouted = unrouted;
   }
 
-  async findNames({ store, user }: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
-    const found = await this.#names.findStore(store);
-    if (found === undefined) return { store: undefined, role: undefined };
-    const named = await this.#names.findUser(found, user);
-    return { store: found, role: named?.isRemoved === false ? named.role : undefined };
+  async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
+    const store = await this.#names.findStore(name.store);
+    const found = store === undefined ? undefined : await this.#names.findUser(store, name.user);
+    if (found === undefined || found.isRemoved) return { store, user: undefined, role: undefined };
+    return { store, user: found.user, role: found.role };
   }
 
-  async create({ store, user, role, ...token }: NewToken): Promise<void> {
+  async create({ store, user, role, ...token }: NewToken): Promise<CreatedToken> {
     const owner = await this.#names.findOrCreateUser(store, user, role ?? 'member');
-    const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
-    const values = [
-      Buffer.from(hash),
-      owner.store,
-      owner.user,
-      null,
-      formatScopes(scopes),
-      label,
-      createdAtMs,
-      expiresAtMs ?? null,
-    ];
-    if (role === undefined) {
-      await this.#pool.transact([
+    const { scopes, label, createdAtMs, expiresAtMs } = token;
+    const text = makeToken(owner.store);
+    const hash = hashToken(text);
+    const columns = [null, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
+    const setRole: BoundStatement[] =
+      role === undefined ? [] : [[tokenSql.setRole, [owner.store, owner.user, role]]];
+    await this.#cluster
+      .ofStore(owner.store)
+      .transact([
         changeGrantsVersion(owner.store),
-        reviveUser(owner, 'member'),
-        [tokenSql.addToken, values],
+        reviveUser(owner, role ?? 'member'),
+        ...setRole,
+        [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
       ]);
-      return;
-    }
-    const change: BoundStatement[] = [
-      reviveUser(owner, role),
-      [tokenSql.setRole, [owner.store, owner.user, role]],
-      [tokenSql.addToken, values],
-    ];
-    await this.#grants.change(owner.store, change, async () => {
-      return (await this.#names.describe(owner))?.role === role;
-    });
+    return { token: text, id: tokenId(hash, owner.store) };
   }
 
-  async list({ store, user, after = '', limit }: TokenQuery): Promise<TokenRecord[]> {
-    const range = [lastHashOf(after), limit];
-    const rows =
-      store === undefined
-        ? await this.#pool.read(tokenSql.listAll, range)
-        : await this.#listOf(store, user, range);
+  async list(query: TokenQuery): Promise<TokenRecord[]> {
+    const rows = await this.#rows(query);
     // Each user once: a user has many tokens, and one read for each token would leave none for other requests.
     const users = new Map<string, Promise<UserNames | undefined>>();
     return Promise.all(
       rows.map(async (row) => {
-        const [, number, owner] = row;
-        const key = `${number} ${owner}`;
-        const described = users.get(key) ?? this.#names.describe({ store: number, user: owner });
+        const [store, , user] = row;
+        const key = `${store} ${user}`;
+        const described = users.get(key) ?? this.#names.describe({ store, user });
         users.set(key, described);
         return toRecord(row, await described);
       }),
     );
   }
 
-  async #listOf(store: string, user: string | undefined, range: unknown[]): Promise<RecordRow[]> {
-    const found = await this.#names.findStore(store);
-    if (found === undefined) return [];
-    if (user === undefined) return this.#pool.read(tokenSql.listStore, [...range, found]);
-    const named = await this.#names.findUser(found, user);
-    if (named === undefined) return [];
-    return this.#pool.read(tokenSql.listUser, [...range, found, named.user]);
+  async #rows({ store: name, owner, after, limit }: TokenQuery): Promise<RecordRow[]> {
+    const hash = after?.hash ?? noHash;
+    if (owner !== undefined) {
+      const { store, user } = owner;
+      return this.#cluster.ofStore(store).read(tokenSql.listUser, [store, hash, limit, user]);
+    }
+    if (name === undefined)
+      return this.#cluster.any.read(tokenSql.listAll, [after?.store ?? 0, hash, limit]);
+    const store = await this.#names.findStore(name);
+    if (store === undefined) return [];
+    return this.#cluster.ofStore(store).read(tokenSql.listStore, [store, hash, limit]);
+  }
+
+  /** The server that has the token with this id, or knows its store. */
+  serverOf(id: string, owner: Identity | undefined): Pool {
+    const store = rangeOf(id)?.route ?? owner?.store;
+    return store === undefined ? this.#unrouted.serverOf(id) : this.#cluster.ofStore(store);
   }
 
   /** If `owner` is given, revokes only a token of this user. */
@@ -149,31 +156,51 @@ export class Tokens {
     revokedAtMs: number,
     owner: Identity | undefined,
   ): Promise<TokenRecord | undefined> {
-    if (!isTokenId(id)) return undefined;
-    const range = [Buffer.from(id, 'hex'), lastHashOf(id)];
-    const find = async () => {
-      const [row] = await this.#pool.read(tokenSql.findById, range);
-      return row;
-    };
-    const before = await find();
+    const range = rangeOf(id);
+    if (range === undefined) return undefined;
+    const known = range.route ?? owner?.store;
+    const stores = known === undefined ? await this.#unrouted.findStores(id) : [known];
+    const revoked: TokenRecord[] = [];
+    for (const store of stores) {
+      const record = await this.#revokeIn(store, range, revokedAtMs, owner);
+      if (record !== undefined) revoked.push(record);
+    }
+    return revoked[0];
+  }
+
+  async #revokeIn(
+    store: number,
+    { first, last, format }: TokenRange,
+    revokedAtMs: number,
+    owner: Identity | undefined,
+  ): Promise<TokenRecord | undefined> {
+    const values = [store, first, last, format];
+    const server = this.#cluster.ofStore(store);
+    const [before] = await server.read(tokenSql.findById, values);
     if (before === undefined) return undefined;
-    const [, store, user] = before;
+    const [, , user] = before;
     if (owner !== undefined && (owner.store !== store || owner.user !== user)) return undefined;
     // Before the change, so that nothing fails after it.
     const record = toRecord(before, await this.#names.describe({ store, user }));
-    let revokedAt: number | null | undefined;
-    await this.#grants.change(store, [[tokenSql.revoke, [...range, revokedAtMs]]], async () => {
-      revokedAt = (await find())?.[7]; // the position in tokenColumns
-      return revokedAt !== null;
-    });
-    return { ...record, revokedAtMs: revokedAt ?? undefined };
+    const [, [row] = []] = await server.transact([
+      changeGrantsVersion(store),
+      [tokenSql.revoke, [...values, revokedAtMs]],
+    ]);
+    if (row === undefined) return undefined; // it had expired, and its user has created another
+    return { ...record, revokedAtMs: row[0] as number }; // the column of `revoke`
   }
 }
 
+/** Comes before every hash. */
+const noHash = Buffer.alloc(0);
+
 function toRecord(row: RecordRow, described: UserNames | undefined): TokenRecord {
-  const [hash, , , scopes, label, createdAtMs, expiresAt, revokedAt, lastUsedAt] = row;
+  const [store, hash, , format, scopes, label, createdAtMs, ...times] = row;
+  const [expiresAt, revokedAt, lastUsedAt] = times;
   return {
-    id: tokenId(hash),
+    id: tokenId(hash, format === 1 ? undefined : store),
+    format,
+    position: { store, hash },
     store: described?.store ?? '',
     user: described?.user ?? '',
     role: described?.role ?? 'member',

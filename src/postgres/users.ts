@@ -7,14 +7,14 @@ import { maxId } from '../ids.ts';
 import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
 import { prepared } from './connection.ts';
 import type { Freshness } from './freshness.ts';
-import { changeGrantsVersion, type Grants } from './grants.ts';
+import { changeGrantsVersion } from './grants.ts';
 import type { Names } from './names.ts';
-import type { Pool } from './pool.ts';
+import type { Cluster } from './cluster.ts';
 
 export const userSql = {
   listStores: prepared<readonly [name: string, store: number]>(
     'list_stores',
-    'SELECT name, store FROM plant_store.store_names WHERE name > $1 ORDER BY name LIMIT $2',
+    'SELECT name, store FROM plant_store.named_stores WHERE name > $1 ORDER BY name LIMIT $2',
   ),
   describeStore: prepared<readonly [lastId: number, users: number]>(
     'describe_store',
@@ -32,7 +32,7 @@ export const userSql = {
   countTokens: prepared<readonly [count: number]>(
     'count_active_tokens',
     `
-      SELECT count(*) FROM plant_store.tokens
+      SELECT count(*) FROM plant_store.store_tokens
       WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL
         AND (expires_at IS NULL OR expires_at > $3)`,
   ),
@@ -45,14 +45,8 @@ export const userSql = {
   revokeTokens: prepared(
     'revoke_tokens',
     `
-      UPDATE plant_store.tokens SET revoked_at = $3
+      UPDATE plant_store.store_tokens SET revoked_at = $3
       WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL`,
-  ),
-  isAnyActive: prepared(
-    'is_any_token_active',
-    `
-      SELECT 1 FROM plant_store.tokens
-      WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL LIMIT 1`,
   ),
   endGiven: prepared(
     'end_given_shares',
@@ -97,23 +91,21 @@ export const userSql = {
 };
 
 export class Users {
-  readonly #pool: Pool;
+  readonly #cluster: Cluster;
   readonly #freshness: Freshness;
   readonly #names: Names;
-  readonly #grants: Grants;
 
-  constructor(pool: Pool, freshness: Freshness, names: Names, grants: Grants) {
-    this.#pool = pool;
+  constructor(cluster: Cluster, freshness: Freshness, names: Names) {
+    this.#cluster = cluster;
     this.#freshness = freshness;
     this.#names = names;
-    this.#grants = grants;
   }
 
   async listStores({ after = '', limit }: NameQuery): Promise<StoreRecord[]> {
-    const names = await this.#pool.read(userSql.listStores, [after, limit]);
+    const names = await this.#cluster.any.read(userSql.listStores, [after, limit]);
     return Promise.all(
       names.map(async ([store, number]) => {
-        const [row] = await this.#pool.read(userSql.describeStore, [number]);
+        const [row] = await this.#cluster.ofStore(number).read(userSql.describeStore, [number]);
         const [lastId = 0, users = 0] = row ?? []; // its first user is being created
         return { store, users, lastId };
       }),
@@ -123,11 +115,13 @@ export class Users {
   async listUsers(store: string, { after = '', limit }: NameQuery): Promise<UserRecord[]> {
     const found = await this.#names.findStore(store);
     if (found === undefined) return [];
-    const users = await this.#pool.read(userSql.listUsers, [found, after, limit]);
+    const users = await this.#cluster.ofStore(found).read(userSql.listUsers, [found, after, limit]);
     const nowMs = Date.now();
     return Promise.all(
       users.map(async ([id, user, role]) => {
-        const [row] = await this.#pool.read(userSql.countTokens, [found, id, nowMs]);
+        const [row] = await this.#cluster
+          .ofStore(found)
+          .read(userSql.countTokens, [found, id, nowMs]);
         return { store, user, role, activeTokens: row?.[0] ?? 0 };
       }),
     );
@@ -142,27 +136,28 @@ export class Users {
   }
 
   async countPlants({ store, user }: Identity, limit: number): Promise<number> {
-    const [row] = await this.#pool.read(userSql.countPlants, [store, user, limit]);
+    const [row] = await this.#cluster
+      .ofStore(store)
+      .read(userSql.countPlants, [store, user, limit]);
     return row?.[0] ?? 0;
   }
 
   async endAccess(identity: Identity, revokedAtMs: number, limit: number): Promise<number> {
     const { store, user } = identity;
-    const revoke = [userSql.revokeTokens, [store, user, revokedAtMs]] as const;
-    await this.#grants.change(store, [revoke], async () => {
-      return (await this.#pool.read(userSql.isAnyActive, [store, user])).length === 0;
-    });
     const described = await this.#names.describe(identity);
-    const [, given = [], received = []] = await this.#pool.transact([
-      changeGrantsVersion(store),
-      [userSql.endGiven, [store, user]],
-      [userSql.endReceived, [store, described?.user, limit]],
-    ]);
+    const [, , given = [], received = []] = await this.#cluster
+      .ofStore(store)
+      .transact([
+        changeGrantsVersion(store),
+        [userSql.revokeTokens, [store, user, revokedAtMs]],
+        [userSql.endGiven, [store, user]],
+        [userSql.endReceived, [store, described?.user, limit]],
+      ]);
     return given.length + received.length;
   }
 
   async movePlants({ store, user: from }: Identity, to: number, limit: number): Promise<number> {
-    const [, moved = []] = await this.#pool.transact([
+    const [, moved = []] = await this.#cluster.ofStore(store).transact([
       [userSql.changePlantsVersion, [store, randomBytes(9).toString('base64url')]],
       [userSql.movePlants, [store, from, to, limit]],
     ]);
@@ -173,13 +168,15 @@ export class Users {
   async remove({ store, user }: Identity, removedAtMs: number): Promise<boolean> {
     let isRemoved = false;
     // The first statement waits for groups of changes and new tokens in progress.
-    await this.#pool.transactInTwo(
-      [changeGrantsVersion(store), [userSql.remove, [store, user, removedAtMs]]],
-      ([, removed = []]) => {
-        isRemoved = removed.length > 0;
-        return isRemoved ? [[userSql.revokeTokens, [store, user, removedAtMs]]] : [];
-      },
-    );
+    await this.#cluster
+      .ofStore(store)
+      .transactInTwo(
+        [changeGrantsVersion(store), [userSql.remove, [store, user, removedAtMs]]],
+        ([, removed = []]) => {
+          isRemoved = removed.length > 0;
+          return isRemoved ? [[userSql.revokeTokens, [store, user, removedAtMs]]] : [];
+        },
+      );
     return isRemoved;
   }
 }

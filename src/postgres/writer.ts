@@ -10,7 +10,8 @@ import { outcomeUnknown, Problem } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { isConnectionLost, isRetryable, problemOf, TimeoutError } from './errors.ts';
 import { Group, groupSql, isWriter } from './group.ts';
-import { jitter, type Pool } from './pool.ts';
+import type { Pool } from './pool.ts';
+import { jitter } from './retries.ts';
 import type { Freshness } from './freshness.ts';
 
 /** Maximum number of changes in a group. */
@@ -42,8 +43,9 @@ interface Queue {
   done: Promise<void>;
 }
 
+/** The changes of one server. */
 export class Writer {
-  readonly #pool: Pool;
+  readonly #server: Pool;
   readonly #freshness: Freshness;
   readonly #quotas: Quotas | undefined;
   /** By store. A queue is removed when it is empty. */
@@ -53,8 +55,8 @@ export class Writer {
   readonly #pending = new Pending<ChangeResults[ChangeKind]>();
   #attempts = 0;
 
-  constructor(pool: Pool, freshness: Freshness, quotas: Quotas | undefined) {
-    this.#pool = pool;
+  constructor(server: Pool, freshness: Freshness, quotas: Quotas | undefined) {
+    this.#server = server;
     this.#freshness = freshness;
     this.#quotas = quotas;
   }
@@ -105,7 +107,7 @@ export class Writer {
       const attemptId = `${this.#processId} ${++this.#attempts}`;
       group.isCommitSent = false;
       try {
-        await this.#pool.withConnection(
+        await this.#server.withConnection(
           (connection) => group.commit(connection, attemptId),
           Math.max(0, deadlineMs - performance.now()),
         );
@@ -142,7 +144,7 @@ export class Writer {
       await jitter()
     ) {
       try {
-        const [row] = await this.#pool.withConnection((connection) =>
+        const [row] = await this.#server.withConnection((connection) =>
           connection.query(groupSql.lastGroup, [group.store, group.assignedCount]),
         );
         if (row === undefined) continue;

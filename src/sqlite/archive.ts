@@ -10,9 +10,10 @@ export const columns: Record<Table, readonly string[]> = {
   stores: ['store', 'name', 'last_id'],
   users: ['store', 'user', 'name', 'role', 'removed_at'],
   tokens: [
-    'hash',
     'store',
+    'hash',
     'user',
+    'format',
     'scopes',
     'label',
     'created_at',

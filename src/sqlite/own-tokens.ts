@@ -14,6 +14,7 @@ import {
 } from '../own-tokens.ts';
 import { tooManyTokens } from '../problem.ts';
 import { prepare, type Statement } from './statement.ts';
+import { tokenSql } from './tokens.ts';
 
 export const ownTokenSql = {
   find: `
@@ -23,9 +24,6 @@ export const ownTokenSql = {
     SELECT hash, created_at, expires_at, revoked_at FROM tokens INDEXED BY tokens_by_user
     WHERE store = ? AND user = ? ORDER BY hash LIMIT ${maxCountedTokens}`,
   delete: 'DELETE FROM tokens WHERE hash = ?',
-  add: `
-    INSERT INTO tokens (hash, store, user, family, scopes, label, created_at, expires_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   recordUse: `
     UPDATE tokens SET last_used_at = ?2
     WHERE hash = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)`,
@@ -45,7 +43,7 @@ export class OwnTokens {
     this.#find = prepare(database, ownTokenSql.find);
     this.#count = prepare(database, ownTokenSql.count);
     this.#delete = prepare(database, ownTokenSql.delete);
-    this.#add = prepare(database, ownTokenSql.add);
+    this.#add = prepare(database, tokenSql.addToken);
     this.#recordUse = prepare(database, ownTokenSql.recordUse);
   }
 

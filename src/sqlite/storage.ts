@@ -5,6 +5,7 @@
 import type { Claims, Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
 import type {
+  CreatedToken,
   FoundNames,
   NewToken,
   TokenQuery,
@@ -111,8 +112,12 @@ export class SqliteStorage implements Storage {
     return this.#read(({ tokens }) => tokens.findNames(name));
   }
 
-  async createToken(token: NewToken): Promise<void> {
+  async createToken(token: NewToken): Promise<CreatedToken> {
     return this.#write(['createToken', token]);
+  }
+
+  placeOf(): object {
+    return this;
   }
 
   /** The batch refreshes the caches first. So reads for this caller include every write before this call. */

@@ -14,15 +14,37 @@ import {
   type Role,
   type Scope,
 } from '../access.ts';
-import type { FoundNames, NewToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
-import { isTokenId, lastHashOf, tokenId } from '../token.ts';
+import type {
+  CreatedToken,
+  FoundNames,
+  NewToken,
+  TokenQuery,
+  TokenRecord,
+} from '../identity-storage.ts';
+import { defect } from '../problem.ts';
+import {
+  hashToken,
+  makeToken,
+  newTokenFormat,
+  rangeOf,
+  tokenId,
+  type TokenFormat,
+} from '../token.ts';
 import type { Shares } from './shares.ts';
 import { prepare, type Statement } from './statement.ts';
 
 const selectRecords = `
-  SELECT tokens.hash, stores.name, users.name, users.role, tokens.scopes,
-         tokens.label, tokens.created_at, tokens.expires_at, tokens.revoked_at, tokens.last_used_at
+  SELECT tokens.hash, tokens.store, tokens.format, stores.name, users.name, users.role,
+         tokens.scopes, tokens.label, tokens.created_at, tokens.expires_at, tokens.revoked_at,
+         tokens.last_used_at
   FROM tokens JOIN stores USING (store) JOIN users USING (store, user)`;
+
+/** A condition for the tokens of an id. `:store` and `:user` are null if any can have them. */
+function withId(table: 'tokens.' | ''): string {
+  return `
+    ${table}hash BETWEEN :first AND :last AND ${table}format = :format
+      AND (:store IS NULL OR ${table}store = :store) AND (:user IS NULL OR ${table}user = :user)`;
+}
 
 export const tokenSql = {
   findGrant: `
@@ -32,23 +54,22 @@ export const tokenSql = {
   findUser: `
     SELECT users.store, users.user, users.role, users.removed_at
     FROM stores JOIN users USING (store) WHERE stores.name = :store AND users.name = :user`,
-  listAll: `${selectRecords} WHERE tokens.hash > :after ORDER BY tokens.hash LIMIT :limit`,
-  listStore: `${selectRecords} WHERE tokens.hash > :after AND stores.name = :store
+  listAll: `${selectRecords} WHERE (tokens.store, tokens.hash) > (:afterStore, :after)
+    ORDER BY tokens.store, tokens.hash LIMIT :limit`,
+  listStore: `${selectRecords}
+    WHERE tokens.store = (SELECT store FROM stores WHERE name = :store)
+      AND tokens.hash > :after
     ORDER BY tokens.hash LIMIT :limit`,
   listUser: `${selectRecords}
     WHERE tokens.store = :store AND tokens.user = :user AND tokens.hash > :after
     ORDER BY tokens.hash LIMIT :limit`,
-  findById: `${selectRecords}
-    WHERE tokens.hash BETWEEN :first AND :last
-      AND (:user IS NULL OR (tokens.store = :store AND tokens.user = :user))`,
+  findById: `${selectRecords} WHERE ${withId('tokens.')}`,
   findNames: `
     SELECT stores.store, users.user, users.role
     FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user AND removed_at IS NULL
     WHERE stores.name = :store`,
   revoke: `
-    UPDATE tokens SET revoked_at = :revokedAtMs
-    WHERE hash BETWEEN :first AND :last AND revoked_at IS NULL
-      AND (:user IS NULL OR (store = :store AND user = :user))`,
+    UPDATE tokens SET revoked_at = :revokedAtMs WHERE ${withId('')} AND revoked_at IS NULL`,
   addStore: `INSERT INTO stores (name) VALUES (:store) ON CONFLICT DO NOTHING`,
   addUser: `
     INSERT INTO users (store, user, name, role)
@@ -56,7 +77,8 @@ export const tokenSql = {
            :user, coalesce(:role, 'member')
     FROM stores WHERE name = :store
     ON CONFLICT (store, name) DO UPDATE
-    SET role = coalesce(:role, iif(removed_at IS NULL, role, 'member')), removed_at = NULL`,
+    SET role = coalesce(:role, iif(removed_at IS NULL, role, 'member')), removed_at = NULL
+    RETURNING store, user`,
   // A user who was removed before the JWT was issued has nothing of the former one.
   addClaimedUser: `
     INSERT INTO users (store, user, name, role)
@@ -66,9 +88,8 @@ export const tokenSql = {
     ON CONFLICT (store, name) DO UPDATE SET role = 'member', removed_at = NULL
     WHERE removed_at < :issuedAtMs`,
   addToken: `
-    INSERT INTO tokens (hash, store, user, scopes, label, created_at, expires_at)
-    SELECT :hash, store, user, :scopes, :label, :createdAtMs, :expiresAtMs
-    FROM users JOIN stores USING (store) WHERE stores.name = :store AND users.name = :user`,
+    INSERT INTO tokens (hash, store, user, format, family, scopes, label, created_at, expires_at)
+    VALUES (?, ?, ?, ${newTokenFormat}, ?, ?, ?, ?, ?)`,
 };
 
 export class Tokens {
@@ -82,7 +103,7 @@ export class Tokens {
   readonly #findNames: Statement<[store: number, user: number | null, role: Role | null]>;
   readonly #revoke: Statement;
   readonly #addStore: Statement;
-  readonly #addUser: Statement;
+  readonly #addUser: Statement<[store: number, user: number]>;
   readonly #addClaimedUser: Statement;
   readonly #addToken: Statement;
 
@@ -103,8 +124,8 @@ export class Tokens {
   }
 
   findNames({ store, user }: Pick<NewToken, 'store' | 'user'>): FoundNames {
-    const [number, , role] = this.#findNames.get({ store, user }) ?? [];
-    return { store: number, role: role ?? undefined };
+    const [number, userNumber, role] = this.#findNames.get({ store, user }) ?? [];
+    return { store: number, user: userNumber ?? undefined, role: role ?? undefined };
   }
 
   /** Creates the user of a JWT, and the store if needed. Does not change a user who exists. */
@@ -113,39 +134,40 @@ export class Tokens {
     this.#addClaimedUser.run({ store, user, issuedAtMs });
   }
 
-  create({ hash, store, user, role, scopes, label, createdAtMs, expiresAtMs }: NewToken): void {
-    this.#addStore.run({ store });
-    this.#addUser.run({ store, user, role: role ?? null });
-    this.#addToken.run({
-      hash,
-      store,
-      user,
-      scopes: formatScopes(scopes),
-      label,
-      createdAtMs,
-      expiresAtMs: expiresAtMs ?? null,
-    });
+  create(token: NewToken): CreatedToken {
+    const { store: storeName, user: userName, role = null } = token;
+    const { scopes, label, createdAtMs, expiresAtMs = null } = token;
+    this.#addStore.run({ store: storeName });
+    const owner = this.#addUser.get({ store: storeName, user: userName, role });
+    if (owner === undefined) throw defect(new Error(`store ${storeName} is missing`));
+    const [store, user] = owner;
+    const text = makeToken(store);
+    const hash = hashToken(text);
+    const columns = [null, formatScopes(scopes), label, createdAtMs, expiresAtMs];
+    this.#addToken.run(hash, store, user, ...columns);
+    return { token: text, id: tokenId(hash, store) };
   }
 
   /** Undefined if there is no such token, or if the user of a JWT does not exist at the time of its issue. */
-  findGrant({ tokenHash, claims }: Credential): Grant | undefined {
+  findGrant({ tokenHash, store, claims }: Credential): Grant | undefined {
     return claims === undefined
-      ? this.#findTokenGrant(tokenHash)
+      ? this.#findTokenGrant(tokenHash, store)
       : this.#findUserGrant(tokenHash, claims);
   }
 
-  #findTokenGrant(hash: Uint8Array): Grant | undefined {
+  #findTokenGrant(hash: Uint8Array, route: number | undefined): Grant | undefined {
     const row = this.#findGrant.get(hash);
     if (row === undefined) return undefined;
     const [store, user, storeName, userName, role, scopes, expiresAt, revokedAt, family] = row;
+    const id = tokenId(hash, route);
     const terms = {
       isStored: true,
-      family: family ?? tokenId(hash),
+      family: family ?? id,
       scopes: parseScopes(scopes),
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
-    return this.#grantOf(hash, { store, user, storeName, userName, role, ...terms });
+    return this.#grantOf(hash, id, { store, user, storeName, userName, role, ...terms });
   }
 
   #findUserGrant(hash: Uint8Array, claims: Claims): Grant | undefined {
@@ -162,44 +184,49 @@ export class Tokens {
       expiresAtMs,
       revokedAtMs: removedAtMs ?? undefined,
     };
-    return this.#grantOf(hash, { store, user, storeName, userName, role, ...terms });
+    const id = tokenId(hash, undefined);
+    return this.#grantOf(hash, id, { store, user, storeName, userName, role, ...terms });
   }
 
-  #grantOf(hash: Uint8Array, { store, user, scopes, ...rest }: FoundGrant): Grant {
+  #grantOf(hash: Uint8Array, id: string, { store, user, scopes, ...rest }: FoundGrant): Grant {
     const { role, userName } = rest;
     const received = role === 'manager' ? [] : this.#shares.reachOf(store, userName);
     const caller = callerOf({ store, user }, role, scopes, received);
-    return { caller, tokenId: tokenId(hash), tokenHash: hash, ...rest };
+    return { caller, tokenId: id, tokenHash: hash, ...rest };
   }
 
   /** Throws if the tables cannot be read. */
   check(): void {
-    this.#findGrant.get(lastHashOf('')); // matches no token
+    this.#findGrant.get(noHash);
   }
 
-  list({ store, user, after = '', limit }: TokenQuery): TokenRecord[] {
-    const range = { after: lastHashOf(after), limit };
-    if (store === undefined) return this.#listAll.all(range).map(toRecord);
-    if (user === undefined) return this.#listStore.all({ ...range, store }).map(toRecord);
-    const [storeNumber, userNumber] = this.#findNames.get({ store, user }) ?? [];
-    if (storeNumber === undefined || userNumber == null) return [];
-    return this.#listUser.all({ ...range, store: storeNumber, user: userNumber }).map(toRecord);
+  list({ store, owner, after, limit }: TokenQuery): TokenRecord[] {
+    const { store: afterStore, hash = noHash } = after ?? { store: 0 };
+    const range = { after: hash, limit };
+    if (owner !== undefined) {
+      const { store: number, user } = owner;
+      return this.#listUser.all({ ...range, store: number, user }).map(toRecord);
+    }
+    if (store === undefined) return this.#listAll.all({ ...range, afterStore }).map(toRecord);
+    return this.#listStore.all({ ...range, store }).map(toRecord);
   }
 
   /** If `owner` is given, revokes only a token of this user. */
   revoke(id: string, revokedAtMs: number, owner: Identity | undefined): TokenRecord | undefined {
-    if (!isTokenId(id)) return undefined;
-    const token = {
-      first: Buffer.from(id, 'hex'),
-      last: lastHashOf(id),
-      store: owner?.store ?? null,
-      user: owner?.user ?? null,
-    };
+    const range = rangeOf(id);
+    if (range === undefined) return undefined;
+    const { route, format, first, last } = range;
+    if (owner !== undefined && owner.store !== (route ?? owner.store)) return undefined;
+    const store = route ?? owner?.store ?? null;
+    const token = { first, last, format, store, user: owner?.user ?? null };
     this.#revoke.run({ ...token, revokedAtMs });
     const row = this.#findById.get(token);
     return row && toRecord(row);
   }
 }
+
+/** Comes before every hash, and no token has it. */
+const noHash = Buffer.alloc(0);
 
 /** What a token or its claims grant, before the shares of the user are added. */
 type FoundGrant = Identity &
@@ -222,6 +249,8 @@ type UserRow = [store: number, user: number, role: Role, removedAt: number | nul
 
 type RecordRow = [
   hash: Uint8Array,
+  number: number,
+  format: TokenFormat,
   store: string,
   user: string,
   role: Role,
@@ -234,10 +263,12 @@ type RecordRow = [
 ];
 
 function toRecord(row: RecordRow): TokenRecord {
-  const [hash, store, user, role, scopes, label, createdAtMs, expiresAt, revokedAt, lastUsedAt] =
-    row;
+  const [hash, number, format, store, user, role, scopes, label, createdAtMs, ...times] = row;
+  const [expiresAt, revokedAt, lastUsedAt] = times;
   return {
-    id: tokenId(hash),
+    id: tokenId(hash, format === 1 ? undefined : number),
+    format,
+    position: { store: number, hash },
     store,
     user,
     role,

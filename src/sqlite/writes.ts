@@ -4,7 +4,7 @@
  */
 import type { Change, ChangeResults } from '../changes.ts';
 import type { Identity } from '../access.ts';
-import type { NewToken, TokenRecord, TokenUse } from '../identity-storage.ts';
+import type { CreatedToken, NewToken, TokenRecord, TokenUse } from '../identity-storage.ts';
 import type { OwnToken } from '../own-tokens.ts';
 import type { ProblemKind } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
@@ -46,7 +46,7 @@ export interface ThreadData {
 
 /** What each kind of write resolves to. */
 export interface WriteResults extends ChangeResults {
-  createToken: void;
+  createToken: CreatedToken;
   createUser: void;
   createOwnToken: boolean;
   revokeToken: TokenRecord | undefined;

@@ -10,6 +10,7 @@ import { openArchive } from '../../src/cli/database.ts';
 import { run, start } from '../support/command.ts';
 import { testDatabase, type StorageName, type TestDatabase } from '../support/storages.ts';
 import { addToken } from '../support/app.ts';
+import { addOldToken, idOf } from '../support/tokens.ts';
 
 export interface Copied {
   /** Of both sides. */
@@ -20,12 +21,15 @@ export interface Copied {
   peakMiB: number;
 }
 
-/** A database with many plants, some users and stores, ended tokens, and text of all kinds. */
+/**
+ * A database with many plants, some users and stores, ended tokens, and text of all kinds. `oldToken` is one of alice,
+ * from an older version.
+ */
 export async function sourceOf(
   t: TestContext,
   storage: StorageName,
   plants: number,
-): Promise<TestDatabase> {
+): Promise<TestDatabase & { oldToken: string }> {
   const database = await testDatabase(t, storage);
   await using opened = await database.open();
   await addToken(opened, 'alice');
@@ -38,7 +42,9 @@ export async function sourceOf(
   await addToken(opened, 'bob', { role: 'manager', scopes: ['plants:read'], expiresAtMs: 5 });
   await addToken(opened, 'alice', { store: 'elsewhere' });
   await addToken(opened, 'zoë', { store: 'élan' });
-  const { store = 0 } = await opened.findNames({ store: 'main', user: 'alice' });
+  const { store = 0, user = 0 } = await opened.findNames({ store: 'main', user: 'alice' });
+  await using archive = await openArchive(database.url, { create: false });
+  const oldToken = await addOldToken(archive, { store, user });
   for (const [at, owner] of ['bob', 'alice'].entries()) {
     for (let other = 0; other < 20; other++) {
       const access = other % 2 === 0 ? 'read' : 'write';
@@ -46,9 +52,9 @@ export async function sourceOf(
     }
   }
   await opened.share(store, { owner: 'alice', user: 'carol', access: 'read' }, 0);
-  const [first] = await opened.listTokens({ limit: 1 });
-  await opened.revokeToken(first?.id ?? '', 7);
-  return database;
+  const revoked = await addToken(opened, 'alice');
+  await opened.revokeToken(idOf(revoked), 7);
+  return { ...database, oldToken };
 }
 
 /** Kills the copy `kills` times, resumes it, and asserts that it succeeds. */

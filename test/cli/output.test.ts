@@ -25,7 +25,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     const { path, url } = databaseFile(t);
     await fill(path, 0);
     const [folder, token] = [tempFolder(t), await runOk(['token', 'list', '--database', url])];
-    const [, id = ''] = /^(\w{16}) /m.exec(token) ?? [];
+    const [, id = ''] = /^(\w{9}-\w{16}) /m.exec(token) ?? [];
     const backup = join(folder, 'backup.db');
     const commands = [
       ['--help'],
@@ -51,10 +51,10 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     assert.equal(status, 1);
     assert.match(stderr, lost);
     const message =
-      /^error: Token (\w{16}) could not be printed, so it was revoked\. Create another\.$/m;
+      /^error: Token (\w{9}-\w{16}) could not be printed, so it was revoked\. Create another\.$/m;
     const [, id = ''] = message.exec(stderr) ?? [];
     const list = await runOk(['token', 'list', '--database', url]);
-    assert.match(list, new RegExp(`^${id} .* revoked$`, 'm'));
+    assert.match(list, new RegExp(`^${id} .* revoked +2$`, 'm'));
   });
 
   it('fails without a message if its reader closes the pipe', async (t) => {
@@ -67,7 +67,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     // Except for a message about the token.
     assert.match(
       stderr,
-      /^Database: .*\nCreated token .*\nerror: Token \w{16} could not be printed, so it was revoked.*\n$/,
+      /^Database: .*\nCreated token .*\nerror: Token \w{9}-\w{16} could not be printed, so it was revoked.*\n$/,
     );
     const help = start(['--help']);
     help.stdout.destroy();

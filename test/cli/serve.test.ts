@@ -85,7 +85,7 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     assert.doesNotMatch(service.output(), /plant_/);
     assert.match(service.output(), new RegExp(`^Open ${service.address}/ in a browser\\.`, 'm'));
     const [, command = ''] = /^ {2}(npx plant-store token .*)$/m.exec(service.output()) ?? [];
-    assert.match(await shell(t, command), /^plant_\w{49}$/);
+    assert.match(await shell(t, command), /^plant_\w{58}$/);
   });
 });
 

@@ -3,7 +3,7 @@ import { maxOwnersInReach, scopes } from '../../src/access.ts';
 import { addToken } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
 import { it, testDatabase } from '../support/storages.ts';
-import { hashToken, tokenId } from '../../src/token.ts';
+import { idOf } from '../support/tokens.ts';
 
 it('shares, lists shares, explains access and ends a share', async (t) => {
   const database = await testDatabase(t);
@@ -16,7 +16,6 @@ it('shares, lists shares, explains access and ends a share', async (t) => {
   const active = await addToken(storage, 'bob', { scopes });
   const { store = 0 } = await storage.findNames({ store: 'main', user: 'alice' });
   await storage.createPlant({ store, user: 1 }, { name: 'Fern', id: 42 });
-  const idOf = (token: string) => tokenId(hashToken(token));
 
   const explain = async (id = '42', user = 'bob') =>
     JSON.parse(await runOk(['access', user, id, '--json'], { env }));

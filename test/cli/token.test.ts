@@ -3,11 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import { hashToken, isToken, tokenId } from '../../src/token.ts';
+import { isToken } from '../../src/token.ts';
 import { addToken, call } from '../support/app.ts';
 import { run, runOk, serve } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
+import { idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
 /** The rows that `token list` prints, by column. */
@@ -33,16 +34,16 @@ describe('token create', { concurrency: 2 }, () => {
     const args = ['token', 'create', 'alice', '--database', url];
     const { status, stdout, stderr } = await run(args);
     assert.equal(status, 0);
-    assert.match(stdout, /^plant_\w{49}\n$/);
+    assert.match(stdout, /^plant_\w{58}\n$/);
     const token = stdout.trim();
     assert.ok(isToken(token));
-    const id = tokenId(hashToken(token));
+    const id = idOf(token);
     assert.equal(
       stderr,
       `Database: ${path} (new)\n` +
         `Created token ${id} for new user alice in new store main. Save it now: it is not shown again.\n`,
     );
-    const again = (await run(args)).stderr.replace(/\w{16}/, 'ID');
+    const again = (await run(args)).stderr.replace(/\w{9}-\w{16}/, 'ID');
     const note =
       'Created token ID for user alice in store main. Save it now: it is not shown again.';
     assert.equal(again, `Database: ${path}\n${note}\n`);
@@ -60,7 +61,7 @@ describe('token create', { concurrency: 2 }, () => {
     assert.match(CREATED, minute);
     assert.ok(Math.abs(Date.parse(CREATED) - Date.now()) < 120_000);
     assert.deepEqual(rest, {
-      ID: tokenId(hashToken(token)),
+      ID: idOf(token),
       STORE: 'main',
       USER: 'alice',
       ROLE: 'member',
@@ -68,6 +69,7 @@ describe('token create', { concurrency: 2 }, () => {
       EXPIRES: 'never',
       'LAST USE': 'never',
       STATE: 'active',
+      FORMAT: '2',
       LABEL: '',
     });
   });
@@ -93,6 +95,7 @@ describe('token create', { concurrency: 2 }, () => {
       SCOPES: 'plants:write',
       'LAST USE': 'never',
       STATE: 'active',
+      FORMAT: '2',
       LABEL: 'for CI',
     });
   });
@@ -198,7 +201,7 @@ describe('token create on a terminal', { concurrency: 2 }, () => {
     await terminal.shows(newDatabase);
     terminal.type('y\n');
     assert.equal(await terminal.ended, 0);
-    assert.match(terminal.output(), /^the token is 'plant_\w{49}'$/m);
+    assert.match(terminal.output(), /^the token is 'plant_\w{58}'$/m);
     assert.match(terminal.output(), new RegExp(`^Database: ${path} \\(new\\)$`, 'm'));
   });
 
@@ -236,7 +239,7 @@ describe('token create on a terminal', { concurrency: 2 }, () => {
       );
       if (terminal === undefined) return;
       assert.equal(await terminal.ended, 0);
-      assert.match(terminal.output(), /^Database: \S+\nCreated token .*\nplant_\w{49}\n$/);
+      assert.match(terminal.output(), /^Database: \S+\nCreated token .*\nplant_\w{58}\n$/);
     }
     const { stderr } = await run([
       'token',
@@ -264,7 +267,7 @@ describe('token list', { concurrency: 2 }, () => {
     await addToken(storage, 'active');
     await addToken(storage, 'expired', { expiresAtMs: Date.now() });
     const revoked = await addToken(storage, 'revoked', { expiresAtMs: Date.now() });
-    await storage.revokeToken(tokenId(hashToken(revoked)), Date.now());
+    await storage.revokeToken(idOf(revoked), Date.now());
     const rows = await list(url);
     for (const { USER, STATE } of rows) assert.equal(USER, STATE);
     assert.equal(rows.length, 3);
@@ -313,7 +316,7 @@ describe('a token and the running service', { concurrency: 2 }, () => {
     const status = async () => (await call(`${address}/plants`, 'GET', { token })).status;
     assert.equal(await status(), 200);
 
-    const id = tokenId(hashToken(token));
+    const id = idOf(token);
     const revoke = ['token', 'revoke', id, '--database', url];
     assert.equal(await runOk(revoke), `Revoked token ${id} of user alice in store main.`);
     await until('the token is refused', async () => (await status()) === 401, 1_000);

@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
-import { hashToken, makeToken, tokenId } from '../../src/token.ts';
+import { openArchive } from '../../src/cli/database.ts';
+import { credentialOf, hashToken, makeToken } from '../../src/token.ts';
 import { addToken, call, startApp, type TokenOptions } from '../support/app.ts';
 import { run, runOk, serve, start } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { it, testDatabase } from '../support/storages.ts';
 import { tempFolder } from '../support/temp.ts';
+import { addOldToken, idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
-const idOf = (token: string) => tokenId(hashToken(token));
-
 async function grantOf(storage: Storage, token: string) {
-  const grant = await storage.identify({ tokenHash: hashToken(token) });
+  const grant = await storage.identify(credentialOf(token));
   assert.ok(grant);
   return grant;
 }
@@ -238,13 +238,13 @@ describe('token check', { concurrency: 2 }, () => {
       `Token ${id} of user alice (manager) in store north is active. Scopes: plants:read,plants:write.\n` +
         `To revoke it: npx plant-store token revoke ${id}`,
     );
-    const value = { id, store: 'north', user: 'alice', role: 'manager' };
+    const value = { id, format: 2, store: 'north', user: 'alice', role: 'manager' };
     const scopes = ['plants:read', 'plants:write'];
     assert.deepEqual(JSON.parse(await check('--json')), { ...value, scopes, state: 'active' });
     await runOk(['token', 'revoke', id, '--database', url]);
     assert.match(await check(), / is revoked\. Scopes: plants:read,plants:write\.$/);
 
-    const unknown = makeToken();
+    const unknown = makeToken(1);
     const outcome = await run(['token', 'check', '--database', url], { input: unknown });
     assert.deepEqual([outcome.status, outcome.stdout], [1, '']);
     const name = url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : 'postgres';
@@ -253,16 +253,42 @@ describe('token check', { concurrency: 2 }, () => {
     assert.match(outcome.stderr, /does not contain it\.\n$/);
   });
 
+  it('shows that a token is from an older version, which the list shows too', async (t) => {
+    const database = await testDatabase(t);
+    const { url } = database;
+    await using storage = await database.open();
+    await addToken(storage, 'alice');
+    const alice = await storage.findUser('main', 'alice');
+    assert.ok(alice);
+    await using archive = await openArchive(url, { create: false });
+    const token = await addOldToken(archive, alice);
+    const id = hashToken(token).toString('hex', 0, 8);
+    const args = ['token', 'check', '--database', url];
+    assert.equal(
+      await runOk(args, { input: token }),
+      `Token ${id} of user alice (member) in store main is active. Scopes: plants:read,plants:write.\n` +
+        'It is from an older version. Replace it when you can.\n' +
+        `To revoke it: npx plant-store token revoke ${id}`,
+    );
+    assert.equal(JSON.parse(await runOk([...args, '--json'], { input: token })).format, 1);
+    const listed = await runOk(['token', 'list', '--store', 'main', '--database', url]);
+    assert.match(listed, new RegExp(`^${id} .*  1       old$`, 'm'));
+    assert.match(listed, /^\w{9}-\w{16} .*  2$/m);
+    await runOk(['token', 'revoke', id, '--database', url]);
+    assert.match(await runOk(args, { input: token }), / is revoked\./);
+  });
+
   test('checks only the form of a token without a database, and never prints it', async (t) => {
     const cwd = tempFolder(t);
-    const token = makeToken();
+    const token = makeToken(1);
     const check = (input: string, ...args: string[]) =>
       run(['token', 'check', ...args], { cwd, input });
     const { status, stdout } = await check(` ${token}\r\n\n`);
     assert.equal(status, 0);
     const missing = `There is no database at ${join(cwd, 'plant-store.db')}: set --database to see whose it is.`;
     assert.equal(stdout, `This is a Plant Store token with the id ${idOf(token)}. ${missing}\n`);
-    assert.deepEqual(JSON.parse((await check(token, '--json')).stdout), { id: idOf(token) });
+    const value = JSON.parse((await check(token, '--json')).stdout);
+    assert.deepEqual(value, { id: idOf(token), format: 2 });
     const named = await check(token, '--database', 'sqlite:nowhere.db');
     assert.equal(named.status, 1);
     assert.match(named.stderr, /^error: There is no database at /);
@@ -270,9 +296,9 @@ describe('token check', { concurrency: 2 }, () => {
     const last = token.at(-1) === '0' ? '1' : '0';
     const faults: [text: string, reason: string][] = [
       ['', 'it does not begin with plant_'],
-      [`${token}0`, 'it has 56 characters instead of 55'],
-      [`${token}\nx`, 'it has 57 characters instead of 55'],
-      [token.slice(0, -1), 'it has 54 characters instead of 55'],
+      [`${token}0`, 'it has 65 characters instead of 64, or 55 in older versions'],
+      [`${token}\nx`, 'it has 66 characters instead of 64, or 55 in older versions'],
+      [token.slice(0, -1), 'it has 63 characters instead of 64, or 55 in older versions'],
       [`${token.slice(0, -1)}-`, 'it has a character that no token has'],
       [token.slice(0, -1) + last, 'its checksum is wrong, so it is mistyped or made up'],
     ];
@@ -286,7 +312,7 @@ describe('token check', { concurrency: 2 }, () => {
 
   test('is not the only command whose errors repeat no token', async (t) => {
     const cwd = tempFolder(t);
-    const token = makeToken();
+    const token = makeToken(1);
     await runOk(['token', 'create', 'alice'], { cwd });
     for (const args of [['check'], ['revoke'], ['list', '--database']]) {
       const { status, stderr } = await run(['token', ...args, token], { cwd });
@@ -297,7 +323,7 @@ describe('token check', { concurrency: 2 }, () => {
   });
 
   test('says on a terminal that it waits for the token', async (t) => {
-    const token = makeToken();
+    const token = makeToken(1);
     const terminal = startOnTerminal(t, `${quotedExecutable} token check`, tempFolder(t));
     if (terminal === undefined) return;
     await terminal.shows(/^Paste the token, then press Enter: $/);
@@ -317,5 +343,5 @@ test('token list shows the last use of a token after the service has stopped', a
   assert.match(lastUsedAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:00\.000Z$/);
   const minute = lastUsedAt.slice(0, 16);
   const table = await runOk(['token', 'list', '--database', url]);
-  assert.match(table, new RegExp(` never +${minute}Z +active$`));
+  assert.match(table, new RegExp(` never +${minute}Z +active +2$`));
 });

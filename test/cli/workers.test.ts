@@ -111,7 +111,7 @@ describe('serve --workers', { concurrency: 2 }, () => {
     const [id = ''] = (await runOk(['token', 'list', '--database', url]))
       .split('\n')
       .map((line) => line.split(/\s/)[0])
-      .filter((first) => /^[0-9a-f]{16}$/.test(first ?? ''));
+      .filter((first) => /^\w{9}-[0-9a-f]{16}$/.test(first ?? ''));
     await runOk(['token', 'revoke', id, '--database', url]);
     for (const connection of connections.values()) {
       assert.equal((await send(connection, token, 'GET /plants'))?.status, 401);

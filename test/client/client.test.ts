@@ -67,7 +67,7 @@ describe('PlantStore', () => {
     const app = await startApp(t);
     const store = await storeOf(app, { store: 'north', scopes: ['plants:read'] });
     const { id, ...others }: Token = await store.token();
-    assert.match(id, /^[0-9a-f]{16}$/);
+    assert.match(id, /^\w{9}-[0-9a-f]{16}$/);
     const expected = { user: 'alice', store: 'north', role: 'member', scopes: ['plants:read'] };
     assert.deepEqual(others, expected);
   });

@@ -128,7 +128,7 @@ const listTokens = requestOf('GET', '/tokens');
 const ownTokens =
   '[{"id":"a","label":"","scopes":["plants:read","plants:write"],"state":"active","current":true}]';
 const createToken = requestOf('POST', '/tokens', '{"scopes":["plants:read"],"label":"x"}');
-const newToken = `{"id":"n","label":"x","scopes":["plants:read"],"state":"active","current":false,"token":"plant_${'0'.repeat(49)}"}`;
+const newToken = `{"id":"n","label":"x","scopes":["plants:read"],"state":"active","current":false,"token":"plant_${'0'.repeat(58)}"}`;
 const createdToken = ['Location: /tokens/n', json];
 const more = requestOf('POST', '/tokens', '{"scopes":["shares:write"]}');
 const revokeOther = requestOf('DELETE', '/tokens/b');
@@ -187,7 +187,7 @@ const wrong: Record<string, [request: Request, answer: string]> = {
   ],
   'a list that shows a token': [
     listTokens,
-    answer('200 OK', [json], ownTokens.replace('}]', `,"token":"plant_${'0'.repeat(49)}"}]`)),
+    answer('200 OK', [json], ownTokens.replace('}]', `,"token":"plant_${'0'.repeat(58)}"}]`)),
   ],
   'a token with more scopes': [
     createToken,

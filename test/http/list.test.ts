@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { describe, type TestContext } from 'node:test';
 import type { PlantPage, PlantQuery } from '../../src/plant-storage.ts';
 import type { Storage } from '../../src/storage.ts';
-import { hashToken } from '../../src/token.ts';
+import { credentialOf } from '../../src/token.ts';
 import { call, startApp, type TestApp } from '../support/app.ts';
 import { it } from '../support/storages.ts';
 
@@ -14,7 +14,7 @@ const many = 2_345;
 async function startFull(t: TestContext, wrap?: (storage: Storage) => Storage) {
   const app = await startApp(t, wrap && { wrap });
   const alice = await app.token('alice');
-  const { caller } = (await app.storage.identify({ tokenHash: hashToken(alice) })) ?? {};
+  const { caller } = (await app.storage.identify(credentialOf(alice))) ?? {};
   assert.ok(caller);
   const plant = (id: number) => ({ id, tag: id % 6 === 0 ? 'b' : 'a', name: `n${id / 2}` });
   await app.database.fill(ids.map(plant));

@@ -13,8 +13,8 @@ import { pageFile, referencePage } from '../../tools/reference/page.ts';
 import { languages, sampleAddress } from '../../tools/reference/samples.ts';
 import openapi from '../../openapi.json' with { type: 'json' };
 import { scopes } from '../../src/access.ts';
-import { hashToken, tokenId } from '../../src/token.ts';
 import { startApp, type TestApp } from '../support/app.ts';
+import { idOf } from '../support/tokens.ts';
 
 const operations = Object.values(openapi.paths).flatMap((atPath) => Object.values(atPath));
 
@@ -67,7 +67,7 @@ function textOf(html: string): string {
 }
 
 /** The id of a token in the samples, which stands for that of a real one. */
-const shownTokenId = '22894e9580395e64';
+const shownTokenId = '000000001-22894e9580395e64';
 
 /** A service where the plant of the samples gets the id that they have, and the share exists. */
 async function startWithSamples(t: Parameters<typeof startApp>[0]) {
@@ -78,7 +78,7 @@ async function startWithSamples(t: Parameters<typeof startApp>[0]) {
   assert.equal(status, 201);
   await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } });
   const { text } = await app.call('GET', '/docs');
-  const page = text.replaceAll(shownTokenId, tokenId(hashToken(other)));
+  const page = text.replaceAll(shownTokenId, idOf(other));
   return { app, token, other, shown: shownOn(page) };
 }
 
@@ -150,7 +150,7 @@ async function expectedOf(
   if (id !== 'createToken') return example;
   const { token: created } = read as { token: string }; // a JSON object, as the next request shows
   const { json } = await call('GET', '/tokens', { token });
-  const found = (json as { id: string }[]).find((one) => one.id === tokenId(hashToken(created)));
+  const found = (json as { id: string }[]).find((one) => one.id === idOf(created));
   return { ...found, token: created };
 }
 

@@ -9,9 +9,10 @@ import { text } from 'node:stream/consumers';
 import { parseList, type BareItem } from 'structured-headers';
 import { RequestLimits } from '../../src/http/request-limits.ts';
 import { maxBuckets, parseRate, TokenBuckets, type Rate } from '../../src/rate-limit.ts';
-import { hashToken, makeToken, tokenId } from '../../src/token.ts';
+import { credentialOf, makeToken } from '../../src/token.ts';
 import { limitedTo, override, startApp, type Answer, type TestApp } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
+import { idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
 /** With a window of an hour, no bucket gets a unit during a test. */
@@ -90,15 +91,15 @@ describe('the limit on the rate of requests', () => {
     assert.deepEqual(
       entries.map(({ time: _time, ...entry }) => entry),
       [
-        { ...named, token: tokenId(hashToken(alice)), store: 'north', user: 'alice' },
-        { ...named, token: tokenId(hashToken(bob)), store: 'main', user: 'bob' },
+        { ...named, token: idOf(alice), store: 'north', user: 'alice' },
+        { ...named, token: idOf(bob), store: 'main', user: 'bob' },
       ],
     );
   });
 
   it('holds refusals if there are many', async (t) => {
     const { storage, token } = await startApp(t);
-    const grant = await storage.identify({ tokenHash: hashToken(await token('alice')) });
+    const grant = await storage.identify(credentialOf(await token('alice')));
     assert.ok(grant);
     const reply = { header: () => reply } as unknown as FastifyReply; // all that is used of it
     const limits = new RequestLimits(limitedTo(perHour(1)), pino({ level: 'silent' }));
@@ -129,7 +130,7 @@ describe('the limit on the rate of requests', () => {
   it('does not charge a request without a valid token or of another method', async (t) => {
     const { call, token } = await startApp(t, { limits: limitedTo(perHour(1)) });
     const alice = await token('alice');
-    for (const headers of [{}, { authorization: `Bearer ${makeToken()}` }]) {
+    for (const headers of [{}, { authorization: `Bearer ${makeToken(1)}` }]) {
       const answer = await call('GET', '/plants', { headers });
       assert.equal(answer.status, 401);
       assert.equal(answer.headers.get('ratelimit'), null);
@@ -178,9 +179,9 @@ describe('the limit on failed authentication', () => {
     const [known, fresh] = [await token('alice'), await token('bob')];
     assert.equal((await call('GET', '/plants', { token: known })).status, 200);
     for (let at = 0; at < 3; at++) {
-      assert.equal((await call('GET', '/plants', { token: makeToken() })).status, 401);
+      assert.equal((await call('GET', '/plants', { token: makeToken(1) })).status, 401);
     }
-    for (const bad of [makeToken(), 'no token']) {
+    for (const bad of [makeToken(1), 'no token']) {
       const refused = await call('GET', '/plants', { token: bad });
       assertLimited(refused, /without a valid token are limited to 3\/h/);
       assert.equal(refused.headers.get('www-authenticate'), null);
@@ -197,8 +198,8 @@ describe('the limit on failed authentication', () => {
     const { call, token, storage } = await startApp(t, { limits });
     const revoked = await token('alice');
     assert.equal((await call('GET', '/plants', { token: revoked })).status, 200);
-    await storage.revokeToken(tokenId(hashToken(revoked)), Date.now());
-    const unknown = makeToken();
+    await storage.revokeToken(idOf(revoked), Date.now());
+    const unknown = makeToken(1);
     for (let at = 0; at < 9; at++) assert.equal((await call('GET', '/plants')).status, 401);
     for (const bad of [revoked, unknown, unknown]) {
       assert.equal((await call('GET', '/plants', { token: bad })).status, 401);

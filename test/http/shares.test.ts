@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { shareAccesses } from '../../src/access.ts';
 import { override, startApp, type Answer, type TestApp } from '../support/app.ts';
 import { maxGivenShares } from '../../src/share-storage.ts';
-import { hashToken } from '../../src/token.ts';
+import { credentialOf } from '../../src/token.ts';
 import { it } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
@@ -129,7 +129,7 @@ it('refuses a user who is removed while the request is in progress', async (t) =
 void test('limits how much of unread responses it holds', async (t) => {
   const app = await startApp(t);
   const token = await app.token('alice', { scopes });
-  const grant = await app.storage.identify({ tokenHash: hashToken(token) });
+  const grant = await app.storage.identify(credentialOf(token));
   assert.ok(grant);
   const added = Array.from({ length: maxGivenShares }, (_, at) => {
     const user = '𝒳'.repeat(196) + String(at).padStart(4, '0');

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import type { Scope } from '../../src/access.ts';
-import { hashToken, tokenId } from '../../src/token.ts';
 import { startApp } from '../support/app.ts';
 import { it } from '../support/storages.ts';
-
-const idOf = (token: string) => tokenId(hashToken(token));
+import { idOf } from '../support/tokens.ts';
 
 describe('GET /token', () => {
   it('shows who is calling, with which rights, and until when', async (t) => {

@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { it } from 'node:test';
 import { defaultScopes } from '../../src/access.ts';
 import type { Problem } from '../../src/problem.ts';
+import { keyOf } from '../../src/postgres/names.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
-import { hashToken, tokenId } from '../../src/token.ts';
+import { credentialOf, hashToken } from '../../src/token.ts';
 import { addToken, startApp } from '../support/app.ts';
 import { query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
-import { testDatabase } from '../support/storages.ts';
+import { openPostgres, testDatabase } from '../support/storages.ts';
+import { idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 import { survivesCuts } from './cuts.ts';
 
@@ -26,25 +28,24 @@ it('PostgreSQL: quotas stay exact while the network cuts connections', async (t)
 
 it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async (t) => {
   const { url, proxy, direct } = await databaseBehindProxy(t);
-  const app = await startApp(t, { open: async () => new PostgresStorage(direct) });
+  const app = await startApp(t, { open: () => openPostgres(direct) });
   const outcomes = new Set<string>();
   for (let cut = 0; cut < 40; cut++) {
     const token = await app.token('alice');
     const status = async () => (await app.call('GET', '/plants', { token })).status;
     assert.equal(await status(), 200); // from now on, the token is cached there
-    const hash = hashToken(token);
 
     await using other = new PostgresStorage(url);
     await other.open();
     proxy.bytesLeft = Math.ceil((cut / 40) * revocationBytes);
-    const reported = await other.revokeToken(tokenId(hash), Date.now()).then(
+    const reported = await other.revokeToken(idOf(token), Date.now()).then(
       () => 'revoked',
       ({ kind }: Problem) => kind,
     );
     proxy.bytesLeft = Infinity;
     const [row] = await query(
       direct,
-      `SELECT revoked_at FROM plant_store.tokens WHERE hash = '\\x${Buffer.from(hash).toString('hex')}'`,
+      `SELECT revoked_at FROM plant_store.store_tokens WHERE hash = '\\x${hashToken(token).toString('hex')}'`,
     );
     const { revoked_at: at } = row as { revoked_at: string | null };
     assert.equal(await status(), at === null ? 200 : 401);
@@ -64,8 +65,7 @@ it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async 
 
 it('PostgreSQL: a change of shares during a cut is never denied', async (t) => {
   const { url, proxy, direct } = await databaseBehindProxy(t);
-  await using sound = new PostgresStorage(direct);
-  await sound.open();
+  await using sound = await openPostgres(direct);
   await addToken(sound, 'alice');
   const { store = 0 } = await sound.findNames({ store: 'main', user: 'alice' });
   const ends = { owner: 'alice', user: 'bob' };
@@ -101,16 +101,22 @@ it('PostgreSQL: a change of shares during a cut is never denied', async (t) => {
 it('PostgreSQL: the next token completes a store of which only the name was stored', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
-  await query(database.url, "INSERT INTO plant_store.store_names VALUES ('main', 42)");
+  await query(
+    database.url,
+    `INSERT INTO plant_store.named_stores VALUES (${keyOf('main')}, 'main', 42)`,
+  );
   const token = await addToken(storage, 'alice');
-  const grant = await storage.identify({ tokenHash: hashToken(token) });
+  const grant = await storage.identify(credentialOf(token));
   assert.equal(grant?.caller.store, 42);
 });
 
 it('PostgreSQL: the next sign-on completes a store of which only the name was stored', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
-  await query(database.url, "INSERT INTO plant_store.store_names VALUES ('main', 42)");
+  await query(
+    database.url,
+    `INSERT INTO plant_store.named_stores VALUES (${keyOf('main')}, 'main', 42)`,
+  );
   const claims = {
     storeName: 'main',
     userName: 'alice',
@@ -119,6 +125,6 @@ it('PostgreSQL: the next sign-on completes a store of which only the name was st
     issuedAtMs: Date.now(),
     expiresAtMs: Date.now() + 60_000,
   };
-  const grant = await storage.identify({ tokenHash: randomBytes(32), claims });
+  const grant = await storage.identify({ tokenHash: randomBytes(32), store: undefined, claims });
   assert.equal(grant?.caller.store, 42);
 });

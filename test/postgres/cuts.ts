@@ -7,10 +7,11 @@ import type { TestContext } from 'node:test';
 import { scopes } from '../../src/access.ts';
 import type { Quotas } from '../../src/quota.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
-import { hashToken } from '../../src/token.ts';
+import { credentialOf } from '../../src/token.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { ledger } from '../support/ledger.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
+import { openPostgres } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 /** Connections live for up to so many bytes: some do not even get in, others do some hundred statements. */
@@ -25,7 +26,7 @@ export async function survivesCuts(
 ): Promise<Record<string, number>> {
   const { url, proxy } = await databaseBehindProxy(t);
   const app = await startApp(t, {
-    open: async () => new PostgresStorage(url, { create: true, quotas }),
+    open: () => openPostgres(url, { create: true, quotas }),
   });
   const token = await app.token('maria', { role: 'manager', scopes });
 
@@ -50,7 +51,7 @@ async function checkCounts(url: string, { call, storage }: TestApp, token: strin
   const plants = (json as unknown[]).length; // a list is an array
   const quotas = { perUser: undefined, perStore: plants + 1 };
   await using limited = new PostgresStorage(url, { create: true, quotas });
-  const grant = await storage.identify({ tokenHash: hashToken(token) });
+  const grant = await storage.identify(credentialOf(token));
   assert.ok(grant);
   await limited.createPlant(grant.caller, { name: 'the last one' });
   await assert.rejects(limited.createPlant(grant.caller, { name: 'one more' }), {

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { hashToken } from '../../src/token.ts';
+import { credentialOf } from '../../src/token.ts';
 import { addToken } from '../support/app.ts';
 import { testDatabase } from '../support/storages.ts';
 
@@ -19,7 +19,7 @@ const unsendable = {
 it('PostgreSQL: rejects with the error of a defect, and other requests get their own results', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
-  const grant = await storage.identify({ tokenHash: hashToken(await addToken(storage, 'alice')) });
+  const grant = await storage.identify(credentialOf(await addToken(storage, 'alice')));
   assert.ok(grant);
   const { caller } = grant;
   const create = (name: string) => storage.createPlant(caller, { name });

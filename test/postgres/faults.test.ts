@@ -9,7 +9,7 @@ import { addToken, call, startApp } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { PostgresServer, query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
-import { testDatabase } from '../support/storages.ts';
+import { openPostgres, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 /** The longest response time in any state of the database: 12 seconds in docs/scaling.md. */
@@ -37,7 +37,7 @@ describe('PostgreSQL: the service', () => {
   it('refuses a database without durable commits, at startup and later', async (t) => {
     const server = await PostgresServer.make();
     t.after(() => server[Symbol.asyncDispose]());
-    const app = await startApp(t, { open: async () => new PostgresStorage(server.url()) });
+    const app = await startApp(t, { open: () => openPostgres(server.url()) });
     const readyz = async () => (await app.call('GET', '/readyz')).status;
     assert.equal(await readyz(), 200);
     for (const setting of ['fsync', 'full_page_writes', 'synchronous_commit']) {
@@ -56,7 +56,7 @@ describe('PostgreSQL: the service', () => {
 
   it('responds in time and correctly while the database hangs, and recovers', async (t) => {
     const { url, proxy } = await databaseBehindProxy(t);
-    const app = await startApp(t, { open: async () => new PostgresStorage(url) });
+    const app = await startApp(t, { open: () => openPostgres(url) });
     const token = await app.token('alice');
     const create = (id: number) => app.call('POST', '/plants', { token, json: { id, name: 'n' } });
     assert.equal((await create(1)).status, 201);
@@ -92,6 +92,35 @@ describe('PostgreSQL: the service', () => {
     assert.equal((await create(3)).status, 201);
     const { json } = await app.call('GET', '/plants?fields=id', { token });
     assert.deepEqual(json, [{ id: 1 }, { id: 3 }]);
+  });
+
+  it('refuses requests immediately after the first timeouts, and names the server', async (t) => {
+    const { url, proxy } = await databaseBehindProxy(t);
+    const faults: unknown[] = [];
+    const onServerFault = (server: string, fault: unknown) =>
+      faults.push([server, fault === undefined]);
+    const open = () => openPostgres(url, { create: true, onServerFault });
+    const app = await startApp(t, { open });
+    const token = await app.token('alice');
+    const list = async () => (await app.call('GET', '/plants', { token })).status;
+    assert.equal(await list(), 200);
+
+    proxy.isStuck = true;
+    await until('the fault is reported', async () => {
+      assert.equal(await list(), 503);
+      return faults.length > 0;
+    });
+    const startedMs = performance.now();
+    for (let at = 0; at < 50; at++) assert.equal(await list(), 503);
+    assert.ok(performance.now() - startedMs < responseTimeoutMs); // together, not each
+
+    proxy.isStuck = false;
+    await until('it responds again', async () => (await list()) === 200);
+    const server = `127.0.0.1:${proxy.port}`;
+    assert.deepEqual(faults, [
+      [server, false],
+      [server, true],
+    ]);
   });
 
   it('stops in time while the database hangs', async (t) => {

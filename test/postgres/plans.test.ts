@@ -131,10 +131,12 @@ it('PostgreSQL: no index depends on the collation of the system', async (t) => {
      WHERE relnamespace = 'plant_store'::regnamespace ORDER BY index`,
   );
   assert.deepEqual(sorted, [
+    { index: 'plant_store.named_stores_by_name', collname: 'C' },
+    { index: 'plant_store.named_stores_pkey', collname: 'C' },
     { index: 'plant_store.plants_by_tag', collname: 'C' },
     { index: 'plant_store.shares_by_user', collname: 'C' },
     { index: 'plant_store.shares_pkey', collname: 'C' },
-    { index: 'plant_store.store_names_pkey', collname: 'C' },
+    { index: 'plant_store.unrouted_tokens_pkey', collname: 'C' },
     { index: 'plant_store.users_store_name_key', collname: 'C' },
   ]);
 });
@@ -175,10 +177,12 @@ async function explain(
 /** What an index of this table is searched by first. */
 function keyOf(node: Node): RegExp {
   switch (node['Relation Name']) {
-    case 'tokens':
-      return /\bhash |\bstore = \$\d\) AND \(user_id = /;
-    case 'store_names':
-      return /\bname = /;
+    case 'store_tokens':
+      return /\bstore = \$1\) AND \((?:hash |user_id = )/;
+    case 'unrouted_tokens':
+      return /\bid = /;
+    case 'named_stores':
+      return /\bkey = \$1\) AND \(name = /;
     default:
       return /\bstore = \$1/;
   }

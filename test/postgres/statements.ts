@@ -16,10 +16,11 @@ import { shareSql } from '../../src/postgres/shares.ts';
 import { grantSql } from '../../src/postgres/grants.ts';
 import { nameSql } from '../../src/postgres/names.ts';
 import { tokenSql } from '../../src/postgres/tokens.ts';
+import { unroutedSql } from '../../src/postgres/unrouted-tokens.ts';
 import { userSql } from '../../src/postgres/users.ts';
 import { refreshSql } from '../../src/postgres/freshness.ts';
 
-const { listAll: _all, listStore: _store, listUser, ...ofTokens } = tokenSql;
+const { listAll: _all, listUser, findById, revoke, addToken, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;
 
 /** All that requests send. */
@@ -38,6 +39,10 @@ export const ofRequests: readonly Statement[] = [
   ...Object.values(grantSql),
   ...Object.values(nameSql),
   listUser,
+  findById,
+  revoke,
+  addToken,
+  ...Object.values(unroutedSql),
   ...Object.values(ownTokenSql),
   ...Object.values(shareSql),
 ];

@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test';
+import { PostgresArchive } from '../../src/postgres/archive.ts';
 import type { Storage } from '../../src/storage.ts';
 import { shareContract } from '../share.contract.ts';
 import { userContract } from '../user.contract.ts';
@@ -19,6 +20,9 @@ async function openAgain(t: TestContext): Promise<Storage> {
   return storage;
 }
 
-storageContract({ name: 'PostgreSQL', open, openAgain });
-shareContract({ name: 'PostgreSQL', open, openAgain });
-userContract({ name: 'PostgreSQL', open, openAgain });
+const openArchive = () => PostgresArchive.open(database?.url ?? '', { create: false });
+
+const engine = { name: 'PostgreSQL', open, openAgain, openArchive };
+storageContract(engine);
+shareContract(engine);
+userContract(engine);

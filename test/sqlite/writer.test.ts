@@ -7,7 +7,7 @@ import type { Worker } from 'node:worker_threads';
 import type { Caller } from '../../src/access.ts';
 import { maxPending } from '../../src/pending.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import { hashToken } from '../../src/token.ts';
+import { credentialOf } from '../../src/token.ts';
 import { addToken } from '../support/app.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
@@ -16,7 +16,7 @@ async function open(t: TestContext) {
   const path = join(tempFolder(t), 'plants.db');
   const storage = new SqliteStorage(path, { create: true });
   t.after(() => storage[Symbol.asyncDispose]());
-  const grant = await storage.identify({ tokenHash: hashToken(await addToken(storage, 'alice')) });
+  const grant = await storage.identify(credentialOf(await addToken(storage, 'alice')));
   assert.ok(grant);
   return { path, storage, alice: grant.caller };
 }

@@ -13,7 +13,6 @@ import { TokenBuckets, type Rate } from '../../src/rate-limit.ts';
 import type { PageSignOn } from '../../src/oidc/options.ts';
 import type { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';
-import { hashToken, makeToken } from '../../src/token.ts';
 import { testDatabase, type TestDatabase } from './storages.ts';
 
 export interface TestApp {
@@ -112,9 +111,7 @@ export async function addToken(
   user: string,
   { store = 'main', role, scopes: wanted = defaultScopes, expiresAtMs }: TokenOptions = {},
 ): Promise<string> {
-  const token = makeToken();
-  await storage.createToken({
-    hash: hashToken(token),
+  const { token } = await storage.createToken({
     store,
     user,
     role,

@@ -18,6 +18,12 @@ export function onWorkers(url: string): string[] {
   });
 }
 
+/** The address of this database that lists all machines of the cluster, the coordinator first. */
+export function peers(url: string): string {
+  const hosts = [url, ...onWorkers(url)].map((database) => new URL(database).host);
+  return url.replace(new URL(url).host, hosts.join());
+}
+
 /** Makes a cluster of the existing databases on the coordinator and the workers. */
 export async function joinCluster(url: string): Promise<void> {
   if (!isCitus) return;

@@ -61,7 +61,7 @@ async function flood(options: FloodOptions): Promise<void> {
   let started = 0;
   const requests = () =>
     Array.from({ length: depth }, () => {
-      const token = withUnknownToken ? `Authorization: Bearer ${makeToken()}\r\n` : '';
+      const token = withUnknownToken ? `Authorization: Bearer ${makeToken(1)}\r\n` : '';
       return `GET ${target} HTTP/1.1\r\nHost: x\r\n${token}\r\n`;
     }).join('');
   const send = (socket: Socket) => {

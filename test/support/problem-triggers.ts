@@ -68,7 +68,7 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     await Array.fromAsync(inParallel(others, 16, share));
     return responseOf(await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } }));
   },
-  'token-not-found': (t) => send(t, 'DELETE', '/tokens/22894e9580395e64'),
+  'token-not-found': (t) => send(t, 'DELETE', '/tokens/000000001-22894e9580395e64'),
   'too-many-tokens': async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice');

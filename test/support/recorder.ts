@@ -32,6 +32,8 @@ export interface Network {
   random: Random;
   /** Counts responses by kind. */
   count: (kind: string) => void;
+  /** A response that takes longer counts as lost; 2 seconds by default. */
+  responseTimeoutMs?: number;
 }
 
 /** Returns an integer from 0 to `bound - 1`. */
@@ -39,8 +41,7 @@ export type Random = (bound: number) => number;
 
 /** Pause after a failure: a service that is down must not get thousands of requests a second. */
 const pauseMs = 20;
-/** A response that takes longer counts as lost. */
-const responseTimeoutMs = 2_000;
+const defaultResponseTimeoutMs = 2_000;
 /** Length of a phase: phases with many changes alternate with phases with few. */
 const phaseOperations = 100;
 /** After this many requests, a client reconnects, perhaps to another process. */
@@ -50,11 +51,13 @@ const sharedIds = 4;
 /** The most recently assigned ids, which all clients use too. */
 const recentIds = 4;
 
-type Request =
+export type Request =
   | { kind: 'create'; wanted: number | undefined; content: Content }
   | { kind: 'get'; id: number }
   | { kind: 'delete'; id: number }
   | { kind: 'list'; after: number; limit: number | undefined; tag: string | undefined };
+
+export const wholeList: Request = { kind: 'list', after: 0, limit: undefined, tag: undefined };
 
 /** Runs the load, then reads all plants as each user. */
 export async function record(load: Load): Promise<Operation[]> {
@@ -106,7 +109,8 @@ export async function record(load: Load): Promise<Operation[]> {
     for (let at = 1; at <= load.ballast; at++) {
       // Escaping doubles the quotes, so this is about 600 characters of JSON.
       const content = { name: `${store} ballast ${at} ${'"'.repeat(160)}`, tag: '"'.repeat(100) };
-      append(await send(client, load, user, { kind: 'create', wanted: sharedIds + at, content }));
+      const request: Request = { kind: 'create', wanted: sharedIds + at, content };
+      append((await send(client, load, user, request))?.operation);
     }
   }
 
@@ -116,7 +120,7 @@ export async function record(load: Load): Promise<Operation[]> {
     using client = new Client(load);
     while (known < operations && !signal.aborted) {
       const user = users[random(users.length)] as User; // the index is in range
-      const operation = await send(client, load, user, anyRequest());
+      const operation = (await send(client, load, user, anyRequest()))?.operation;
       append(operation);
       if (operation !== undefined && isKnown(operation)) known++;
     }
@@ -127,32 +131,27 @@ export async function record(load: Load): Promise<Operation[]> {
   for (const user of users) {
     let list: Operation | undefined;
     while (list === undefined && !signal.aborted) {
-      list = await send(client, load, user, {
-        kind: 'list',
-        after: 0,
-        limit: undefined,
-        tag: undefined,
-      });
+      list = (await send(client, load, user, wholeList))?.operation;
     }
     append(list);
   }
   return history;
 }
 
-/** Undefined if the request failed without an effect. */
-async function send(
+/** Undefined if there is no connection. The operation is undefined if the request failed without an effect. */
+export async function send(
   client: Client,
   { count }: Network,
   user: User,
   request: Request,
-): Promise<Operation | undefined> {
+): Promise<(Sent & { operation: Operation | undefined }) | undefined> {
   const sent = await client.exchange(bytesOf(user.token, request));
   if (sent === undefined) return undefined;
   const { response, failure, call, end } = sent;
   const exchange = exchangeOf(request, response, failure);
   count(exchange === undefined || exchange.kind.startsWith('lost') ? failure : exchange.kind);
   const who = { name: user.name, isManager: user.isManager };
-  return exchange && { who, call, end, exchange };
+  return { ...sent, operation: exchange && { who, call, end, exchange } };
 }
 
 /** A response, and the times of the request and the response. */
@@ -218,6 +217,7 @@ export class Client implements Disposable {
 
   /** Undefined if the response or a part of it is lost. */
   async #exchange(connection: Connection, bytes: string): Promise<RawAnswer | undefined> {
+    const { responseTimeoutMs = defaultResponseTimeoutMs } = this.#network;
     const timeout = setTimeout(() => connection.socket.destroy(), responseTimeoutMs);
     try {
       connection.write(bytes);

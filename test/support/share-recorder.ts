@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { scopes, shareAccesses, type ShareAccess } from '../../src/access.ts';
 import type { Storage } from '../../src/storage.ts';
-import { hashToken } from '../../src/token.ts';
+import { credentialOf } from '../../src/token.ts';
 import { addToken } from './app.ts';
 import { checkAgainst, type Specification, type StepOf } from './linearizability.ts';
 import { Client, type Network, type Sent, type User } from './recorder.ts';
@@ -61,7 +61,7 @@ export async function makeShareStore(storage: Storage, store: string): Promise<S
   const owners = [await make('alice'), await make('bob')];
   const receivers = [await make('carol'), await make('dora')];
   for (const [at, { name, token }] of owners.entries()) {
-    const grant = await storage.identify({ tokenHash: hashToken(token) });
+    const grant = await storage.identify(credentialOf(token));
     assert.ok(grant);
     await storage.createPlant(grant.caller, { id: at + 1, name });
   }

@@ -86,11 +86,7 @@ async function postgresDatabase(t: Scope): Promise<TestDatabase> {
   await joinCluster(url.href);
   return {
     url: url.href,
-    async open({ quotas } = {}) {
-      const storage = new PostgresStorage(url.href, { create: true, quotas });
-      await storage.open();
-      return storage;
-    },
+    open: ({ quotas } = {}) => openPostgres(url.href, { create: true, quotas }),
     async fill(plants) {
       const rows = JSON.stringify(plants).replaceAll("'", "''");
       await query(
@@ -104,4 +100,13 @@ async function postgresDatabase(t: Scope): Promise<TestDatabase> {
       );
     },
   };
+}
+
+/** With its schema, however long creating it takes: a service would answer 503 meanwhile. */
+export async function openPostgres(
+  ...address: ConstructorParameters<typeof PostgresStorage>
+): Promise<PostgresStorage> {
+  const storage = new PostgresStorage(...address);
+  await storage.open();
+  return storage;
 }

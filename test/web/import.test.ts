@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
-import { hashToken, tokenId } from '../../src/token.ts';
 import { violations } from '../support/accessibility.ts';
 import { withoutBrowser } from '../support/browser.ts';
+import { idOf } from '../support/tokens.ts';
 import { choose, done, importInterrupted, submit, untilAdded } from './import.ts';
 import { browserOfFile, namesOf, openStore, toast } from './store.ts';
 
@@ -174,7 +174,7 @@ it('continues with another token after the first was revoked', { skip }, async (
   await choose(page, 'plants.csv', ['name', ...lines].join('\n'));
   await submit(page).click();
   await untilAdded(page, 50);
-  await app.storage.revokeToken(tokenId(hashToken(store.token)), Date.now());
+  await app.storage.revokeToken(idOf(store.token), Date.now());
   await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
   const token = await app.token('alice');
   await page.locator('#renew-token').fill(token);
@@ -190,7 +190,7 @@ it('ends without a word if the next token is of another user', { skip }, async (
   await choose(page, 'plants.csv', ['name', ...lines].join('\n'));
   await submit(page).click();
   await untilAdded(page, 50);
-  await app.storage.revokeToken(tokenId(hashToken(store.token)), Date.now());
+  await app.storage.revokeToken(idOf(store.token), Date.now());
   const token = await app.token('bob');
   await page.locator('#renew-token').fill(token);
   await page.keyboard.press('Enter');

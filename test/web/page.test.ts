@@ -37,7 +37,7 @@ it('shows who the user is, and forgets the token on sign-out', { skip }, async (
 
 it('a link that does not work leaves the open store, and says so', { skip }, async (t) => {
   const { page } = await openStore(t, browser());
-  await page.evaluate(`location.hash = 'token=${makeToken()}'`);
+  await page.evaluate(`location.hash = 'token=${makeToken(1)}'`);
   await toast(page, 'The store of the link was not opened.').waitFor();
   await page.locator('#rows').getByText('Aloe vera').waitFor();
 });
@@ -86,7 +86,7 @@ it(
     for (const [text, reason] of [
       ['', 'Paste your access token here.'],
       ['secret', 'This is not a token: tokens start with "plant_".'],
-      ['plant_short', 'A token has 55 characters, and this one has 11. Copy it again.'],
+      ['plant_short', 'A token has 64 characters, and this one has 11. Copy it again.'],
       [wrong, 'A character of this token is wrong. Copy it again.'],
     ] as const) {
       await field.fill(text);
@@ -94,7 +94,7 @@ it(
       await page.getByText(reason).waitFor();
     }
     assert.deepEqual(requests, [], 'the service is not asked');
-    await field.fill(makeToken());
+    await field.fill(makeToken(1));
     await field.press('Enter');
     await page.getByText('The service does not accept this token').waitFor();
     await field.fill(`${app.address}/#token=${token}`);

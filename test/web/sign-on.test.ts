@@ -154,16 +154,23 @@ it('a person who signed in is not offered to create a token', { skip }, async (t
   assert.deepEqual(ourErrors(), []);
 });
 
-it('a person who has signed out gets no token that was requested before', { skip }, async (t) => {
-  const { provider, app, page } = await start(t, { lifetimeSeconds: 3 });
+/** Signs in on the page, and waits until its token is expired. */
+async function startExpired(t: TestContext) {
+  const started = await start(t, { lifetimeSeconds: 3 });
+  const { app, page } = started;
   await page.locator('#sign-in-start').click();
   await signInAtProvider(page, 'alice');
   await page.locator('#store').waitFor();
-  const first = await tokenOf(page);
+  const token = await tokenOf(page);
   await until(
     'the token is expired',
-    async () => (await app.call('GET', '/token', { token: first })).status === 401,
+    async () => (await app.call('GET', '/token', { token })).status === 401,
   );
+  return started;
+}
+
+it('a person who has signed out gets no token that was requested before', { skip }, async (t) => {
+  const { provider, app, page } = await startExpired(t);
   const asked = Promise.withResolvers<void>();
   const signedOut = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
@@ -193,15 +200,7 @@ it('a person who has signed out gets no token that was requested before', { skip
 });
 
 it('a person signs in again if no other token can be had', { skip }, async (t) => {
-  const { provider, app, page } = await start(t, { lifetimeSeconds: 3 });
-  await page.locator('#sign-in-start').click();
-  await signInAtProvider(page, 'alice');
-  await page.locator('#store').waitFor();
-  const first = await tokenOf(page);
-  await until(
-    'the token is expired',
-    async () => (await app.call('GET', '/token', { token: first })).status === 401,
-  );
+  const { provider, app, page } = await startExpired(t);
   provider.publish(provider.keys, { url: `${app.address}/`, lifetimeSeconds: 600 }); // it forgets
   await page.locator('#filter-input').fill('indoor');
   await page.keyboard.press('Enter');

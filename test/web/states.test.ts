@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { scopes } from '../../src/access.ts';
-import { hashToken, tokenId } from '../../src/token.ts';
 import { startApp } from '../support/app.ts';
 import { violations } from '../support/accessibility.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
+import { idOf } from '../support/tokens.ts';
 import { browserOfFile, openStore, toast } from './store.ts';
 
 const browser = browserOfFile();
@@ -66,7 +66,7 @@ it('a store with plants, and its dialogs', { skip }, async (t) => {
   assert.deepEqual(errors, []);
   await page.getByRole('textbox', { name: 'Id optional' }).fill('');
   await page.getByRole('textbox', { name: 'Name' }).fill('Basil');
-  await app.storage.revokeToken(tokenId(hashToken(token)), Date.now());
+  await app.storage.revokeToken(idOf(token), Date.now());
   await page.locator('#add-submit').click();
   await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
   await assertAccessible(page, 'revoked');

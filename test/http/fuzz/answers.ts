@@ -69,7 +69,7 @@ export function wrongsOf(answer: Answer, { method, secrets = [] }: Asked): strin
     must(/^\d+$/.test(one('retry-after')), 'no time to retry after');
 
   // The one response that shows a token.
-  const shown = status === 201 ? body.replace(/"token":"plant_\w{49}"/, '') : body;
+  const shown = status === 201 ? body.replace(/"token":"plant_\w{58}"/, '') : body;
   const all = `${answer.headers.flat().join('\n')}\n${shown}`;
   must(!inside.test(method === 'GET' && isDocument(answer) ? '' : all), 'shows the inside');
   for (const secret of secrets) must(!all.includes(secret), `shows ${secret}`);

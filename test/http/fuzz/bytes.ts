@@ -117,7 +117,7 @@ export async function endure(
   const tokens = tokensFor();
   await Promise.all(
     targets.map(async (target) => {
-      await keepTokens(target.storage, tokens, (store) => `${store} ${run}`);
+      await keepTokens(target.archive, tokens, (store) => `${store} ${run}`);
       const created = new Set<string>();
       let deleted = 0;
       for (const one of all) {

@@ -4,6 +4,7 @@
 import type { TestContext } from 'node:test';
 import * as fc from 'fast-check';
 import { serve } from '../../support/command.ts';
+import { openArchive } from '../../../src/cli/database.ts';
 import { storageNames, testDatabase } from '../../support/storages.ts';
 import { endure, mangled } from './bytes.ts';
 import { groups } from './requests.ts';
@@ -56,7 +57,7 @@ async function start(t: TestContext, name: (typeof storageNames)[number]): Promi
   // Most requests have no valid token, on purpose.
   const settings = ['--auth-failure-limit', 'off'];
   const { address } = await serve(t, ['--database', database.url, ...settings]);
-  const storage = await database.open();
-  t.after(() => storage[Symbol.asyncDispose]());
-  return { port: Number(new URL(address).port), storage };
+  const archive = await openArchive(database.url, { create: true });
+  t.after(() => archive[Symbol.asyncDispose]());
+  return { port: Number(new URL(address).port), archive };
 }

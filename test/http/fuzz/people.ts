@@ -2,9 +2,11 @@
  * Who sends the requests: two stores, in the first a manager and two members, in the second a member who has a
  * namesake; and tokens that say less than they might.
  */
-import { scopes as allScopes, type Scope } from '../../../src/access.ts';
-import type { Storage } from '../../../src/storage.ts';
-import { hashToken, makeToken, tokenId } from '../../../src/token.ts';
+import { randomInt } from 'node:crypto';
+import { formatScopes, scopes as allScopes, type Scope } from '../../../src/access.ts';
+import type { Archive, Row } from '../../../src/archive.ts';
+import { credentialOf, makeToken, routeOf } from '../../../src/token.ts';
+import { idOf, makeOldToken } from '../../support/tokens.ts';
 import type { Grant, ModelToken, Person } from './world.ts';
 
 export const people = [
@@ -31,11 +33,7 @@ export function withTokens(text: string, tokens: Tokens): string {
 
 /** `{alice}` in a target is the id of her token. */
 export function withIds(text: string, tokens: Tokens): string {
-  return text.replace(/\{([a-z]+)\}/g, (_all, name: string) => idOf(tokens, name));
-}
-
-function idOf(tokens: Tokens, name: string): string {
-  return tokenId(hashToken(tokens[name] ?? ''));
+  return text.replace(/\{([a-z]+)\}/g, (_all, name: string) => idOf(tokens[name] ?? ''));
 }
 
 function altered(token: string, at: number): string {
@@ -47,7 +45,7 @@ export function grantsOf(tokens: Tokens, storeOf: (store: string) => string): Ma
   const grants = new Map<string, Grant>();
   const give = (name: string, { store, user, role }: Person, scopes: string[]) =>
     void grants.set(tokens[name] ?? '', {
-      id: idOf(tokens, name),
+      id: idOf(tokens[name] ?? ''),
       person: { store: storeOf(store), user, role },
       scopes,
     });
@@ -69,7 +67,13 @@ export function listedTokens(tokens: Tokens, storeOf: (store: string) => string)
   const [, { store, user, role }] = people;
   const person = { store: storeOf(store), user, role };
   for (const state of ['expired', 'revoked'] as const)
-    listed.push({ id: idOf(tokens, state), person, scopes: [...allScopes], label: '', state });
+    listed.push({
+      id: idOf(tokens[state] ?? ''),
+      person,
+      scopes: [...allScopes],
+      label: '',
+      state,
+    });
   return listed;
 }
 
@@ -88,36 +92,55 @@ const tokenNames = [
   'unknown',
 ];
 
+/** As older versions made them, without the number of the store. */
+const oldTokens = ['spare', 'writer'];
+
+/** Tokens for two new stores, which every storage gets with the same numbers: so the texts are the same too. */
 export function tokensFor(): Tokens {
-  return Object.fromEntries(tokenNames.map((name) => [name, makeToken()]));
+  const [main, elsewhere] = [randomInt(1, 2 ** 48 - 1), randomInt(1, 2 ** 48 - 1)];
+  return Object.fromEntries(
+    tokenNames.map((name) => {
+      if (oldTokens.includes(name)) return [name, makeOldToken()];
+      return [name, makeToken(name === 'dora' ? elsewhere : main)];
+    }),
+  );
 }
 
-/** Creates them all. No request has used one before. */
+/** Adds them all. No request has used one before. */
 export async function keepTokens(
-  storage: Storage,
+  archive: Archive,
   tokens: Tokens,
   storeOf: (store: string) => string,
-) {
+): Promise<void> {
   const nowMs = Date.now();
-  const keep = async (name: string, person: (typeof people)[number], scope?: Scope) =>
-    storage.createToken({
-      hash: hashToken(tokens[name] ?? ''),
-      store: storeOf(person.store),
-      user: person.user,
-      role: person.role,
-      scopes: scope === undefined ? allScopes : [scope],
-      label: '',
-      createdAtMs: nowMs,
-      expiresAtMs: name === 'expired' ? nowMs - 1 : undefined,
-    });
-  for (const person of people) await keep(person.name, person);
+  const numberOf = ({ name }: (typeof people)[number]) =>
+    routeOf(tokens[name === 'dora' ? 'dora' : 'maria'] ?? '') ?? 0;
+  const stores = new Map(people.map((person) => [numberOf(person), storeOf(person.store)]));
+  await archive.add(
+    'stores',
+    [...stores].map(([number, name]) => [number, name, 0]),
+  );
+  await archive.add(
+    'users',
+    people.map((person, at) => [numberOf(person), at + 1, person.user, person.role, null]),
+  );
+  const rowOf = (name: string, person: (typeof people)[number], granted: readonly Scope[]): Row => {
+    const { tokenHash, store } = credentialOf(tokens[name] ?? '');
+    const key = [numberOf(person), tokenHash, people.indexOf(person) + 1];
+    const expiresAtMs = name === 'expired' ? nowMs - 1 : null;
+    const revokedAtMs = name === 'revoked' ? nowMs : null;
+    const times = [nowMs, expiresAtMs, revokedAtMs, null];
+    return [...key, store === undefined ? 1 : 2, formatScopes(granted), '', ...times, null];
+  };
   const [, alice, bob] = people;
-  await keep('spare', alice);
-  await keep('other', bob);
-  await keep('reader', alice, 'plants:read');
-  await keep('writer', alice, 'plants:write');
-  await keep('sharer', alice, 'shares:write');
-  await keep('expired', alice);
-  await keep('revoked', alice);
-  await storage.revokeToken(tokenId(hashToken(tokens['revoked'] ?? '')), nowMs);
+  await archive.add('tokens', [
+    ...people.map((person) => rowOf(person.name, person, allScopes)),
+    rowOf('spare', alice, allScopes),
+    rowOf('other', bob, allScopes),
+    rowOf('reader', alice, ['plants:read']),
+    rowOf('writer', alice, ['plants:write']),
+    rowOf('sharer', alice, ['shares:write']),
+    rowOf('expired', alice, allScopes),
+    rowOf('revoked', alice, allScopes),
+  ]);
 }

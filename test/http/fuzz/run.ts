@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { Storage } from '../../../src/storage.ts';
+import type { Archive } from '../../../src/archive.ts';
 import { wrongsOf } from './answers.ts';
 import { predict, type Prediction } from './contract.ts';
 import type { Outcome } from './outcomes.ts';
@@ -25,10 +25,10 @@ import { outcomeOf } from './verdict.ts';
 import { valuesOf, Wire, type Answer } from './wire.ts';
 import { World } from './world.ts';
 
-/** A service, and the storage behind it, to make tokens in. */
+/** A service, and the rows of its database, to add tokens to. */
 export interface Target {
   port: number;
-  storage: Storage;
+  archive: Archive;
 }
 
 /** How many answers there were, by status. */
@@ -45,7 +45,7 @@ export async function withstand(
   const run = `${process.pid} ${++runs}`;
   const storeOf = (store: string) => `${store} ${run}`;
   const tokens = tokensFor();
-  await Promise.all(targets.map(({ storage }) => keepTokens(storage, tokens, storeOf)));
+  await Promise.all(targets.map(({ archive }) => keepTokens(archive, tokens, storeOf)));
   const world = new World(grantsOf(tokens, storeOf), listedTokens(tokens, storeOf));
   const session = new Session(targets, world, tokens, counts);
   try {

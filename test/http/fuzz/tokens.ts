@@ -27,7 +27,7 @@ const shownTokens: View = ({ json }) =>
 
 const createdToken: View = ({ json, location }) => {
   const { id, label, scopes, state, current, token } = json as ShownToken; // as above
-  const isShown = typeof token === 'string' && /^plant_[0-9A-Za-z]{49}$/.test(token);
+  const isShown = typeof token === 'string' && /^plant_[0-9A-Za-z]{58}$/.test(token);
   return [label, scopes, state, current, isShown, location === `/tokens/${id}`];
 };
 

@@ -1,0 +1,247 @@
+/**
+ * The servers of a database: one, or the nodes of a Citus cluster. Each statement about a store goes straight to the
+ * node that has it. Until the service has reached that node, the hosts of the address pass the statement on.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { Refusal } from '../refusal.ts';
+import type { Address, Host } from './address.ts';
+import { isCitus } from './citus.ts';
+import { prepared, type Connection } from './connection.ts';
+import { Hosts } from './hosts.ts';
+import { checkNode, type NodeState } from './node-check.ts';
+import { Pool } from './pool.ts';
+import { settled } from './settled.ts';
+import { ShardMap, shardSql } from './shard-map.ts';
+import { withTimeout } from './timeout.ts';
+
+/** How often to check which nodes there are and what they have. */
+const locateIntervalMs = 5_000;
+/** How long to wait for nodes that do not respond, the first time. */
+const reachTimeoutMs = 500;
+/** The `groupid` of the coordinator, which is the only node that can change the schema. */
+const coordinatorNumber = 0;
+
+type NodeRow = readonly [node: number, host: string, port: number];
+
+const nodeSql = prepared<NodeRow>(
+  'nodes',
+  `
+    SELECT groupid, nodename, nodeport FROM pg_dist_node
+    WHERE isactive AND hasmetadata AND noderole = 'primary' ORDER BY groupid`,
+);
+/** How the node itself names its place: a former primary has an old name. */
+const localNodeSql = prepared<NodeRow>(
+  'local_node',
+  `
+    SELECT groupid, nodename, nodeport FROM pg_dist_local_group JOIN pg_dist_node USING (groupid)
+    WHERE noderole = 'primary'`,
+);
+
+/** Null before migration 5. Every node has the row. */
+const identitySql = prepared<readonly [cluster: string | null]>(
+  'cluster_identity',
+  `SELECT to_jsonb(migrations) ->> 'cluster' FROM plant_store.migrations WHERE id = 1`,
+);
+
+export interface ClusterEvents {
+  /** A connection was lost: the next server can have other data. */
+  onLost: (pool: Pool) => void;
+  /** A server is unavailable, or available again if `fault` is undefined. */
+  onFault: (server: string, fault: unknown) => void;
+}
+
+interface Node {
+  number: number;
+  /** How the cluster names it. */
+  named: Host;
+  pool: Pool;
+  /** Whether the pool connects to the node itself, not to others that pass statements on. */
+  isDirect: boolean;
+  /** A number that a store on the node can have; undefined if it has no stores. */
+  store: number | undefined;
+}
+
+export class Cluster {
+  readonly #address: Address;
+  readonly #events: ClusterEvents;
+  /** The hosts of the address: the only pool if there is one server. */
+  readonly #seed: Pool;
+  /** By number, the coordinator first. Empty if there is one server. */
+  #nodes = new Map<number, Node>();
+  #map: ShardMap | undefined;
+  /** What all nodes have in the row of the migrations; undefined if there is none yet. */
+  #identity: string | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(address: Address, events: ClusterEvents) {
+    this.#address = address;
+    this.#events = events;
+    const hosts = new Hosts(address);
+    this.#seed = new Pool(hosts, {
+      name: hosts.name,
+      onLost: () => events.onLost(this.#seed),
+      onFault: (fault) => events.onFault(hosts.name, fault),
+    });
+  }
+
+  /** Where everything about a store is. The keys of names are numbers of stores, too (names.ts). */
+  ofStore(store: number): Pool {
+    return this.#poolOf(this.#map?.nodeOfStore(store));
+  }
+
+  /** Whether two stores are in one shard, which is always on one node. */
+  areTogether(store: number, other: number): boolean {
+    return this.#map === undefined || this.#map.areTogether(store, other);
+  }
+
+  /** Where the store of a token with this id is, if its text does not name it. */
+  ofTokenId(id: string): Pool {
+    return this.#poolOf(this.#map?.nodeOfTokenId(id));
+  }
+
+  /** A server that works: for what every node has, and for statements about all stores. */
+  get any(): Pool {
+    for (const { pool } of this.#nodes.values()) if (pool.isAvailable) return pool;
+    return this.#seed;
+  }
+
+  /** The server that can change the schema. */
+  get coordinator(): Pool {
+    return this.#poolOf(coordinatorNumber);
+  }
+
+  /** The servers that have stores. */
+  get withStores(): readonly Pool[] {
+    const nodes = [...this.#nodes.values()].filter(({ store }) => store !== undefined);
+    return nodes.length > 0 ? nodes.map(({ pool }) => pool) : [this.#seed];
+  }
+
+  /** Checks a server. One whose commits are not durable is not available until they are. */
+  async check(pool: Pool): Promise<NodeState> {
+    const node = [...this.#nodes.values()].find((each) => each.pool === pool);
+    const store = pool === this.#seed ? 0 : node?.store;
+    return pool
+      .check((connection) => checkNode(connection, store))
+      .catch((error: unknown) => {
+        if (node === undefined || !(error instanceof Refusal)) throw error;
+        throw new Refusal(`${nameOf(node)}: ${error.message}`, { cause: error });
+      });
+  }
+
+  /** Whether it is known where stores are. */
+  get isLocated(): boolean {
+    return this.#map?.isEmpty === false && this.#identity !== undefined;
+  }
+
+  /** Finds the nodes of a Citus cluster and what they have, and repeats that. Returns false on other engines. */
+  async locate(): Promise<boolean> {
+    const found = await this.any.check(async (connection) => {
+      if (!(await isCitus(connection))) return undefined;
+      const [nodes, shards] = await settled([
+        connection.query(nodeSql, []),
+        connection.query(shardSql, []),
+      ]);
+      const [[identity] = [null]] =
+        shards.length === 0 ? [] : await connection.query(identitySql, []);
+      return { nodes, shards, identity };
+    });
+    if (found === undefined || this.#isClosed) return false;
+    const { nodes, shards, identity } = found;
+    this.#identity = identity ?? undefined;
+    const map = new ShardMap(shards);
+    const isFirst = this.#nodes.size === 0 && nodes.length > 0;
+    await this.#update(nodes, map);
+    this.#map = map;
+    if (isFirst) this.#seed.disconnect();
+    this.#timer ??= setInterval(() => void this.locate().catch(() => {}), locateIntervalMs).unref();
+    return true;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    const pools = [this.#seed, ...[...this.#nodes.values()].map(({ pool }) => pool)];
+    await Promise.all(pools.map((pool) => pool.close()));
+  }
+
+  #poolOf(number: number | undefined): Pool {
+    return (number === undefined ? undefined : this.#nodes.get(number)?.pool) ?? this.any;
+  }
+
+  async #update(rows: readonly NodeRow[], map: ShardMap): Promise<void> {
+    const before = this.#nodes;
+    const stores = new Map(map.nodesOfStores());
+    this.#nodes = new Map(
+      rows.map(([number, host, port]) => {
+        const node = before.get(number) ?? this.#addNode(number, { host, port });
+        node.store = stores.get(number);
+        if (node.named.host !== host || node.named.port !== port) {
+          node.named = { host, port };
+          node.isDirect = false;
+          node.pool.moveTo(new Hosts(this.#address));
+        }
+        return [number, node];
+      }),
+    );
+    for (const [number, { pool }] of before) if (!this.#nodes.has(number)) void pool.close();
+    const reached = Promise.all([...this.#nodes.values()].map((node) => this.#reach(node)));
+    await withTimeout(reached, () => {}, reachTimeoutMs).catch(() => {}); // continues
+  }
+
+  #addNode(number: number, named: Host): Node {
+    const verify = async (connection: Connection) => {
+      if (!node.isDirect && node.store !== undefined) await checkNode(connection, node.store);
+    };
+    const pool = new Pool(new Hosts(this.#address), {
+      name: nameOf({ named }),
+      onLost: () => this.#events.onLost(node.pool),
+      onFault: (fault) => this.#events.onFault(nameOf(node), fault),
+      verify,
+    });
+    const node: Node = { number, named, pool, isDirect: false, store: undefined };
+    return node;
+  }
+
+  /** Connects to the node itself, under the name that the cluster has for it, or as one of the address. */
+  async #reach(node: Node): Promise<void> {
+    const { named } = node;
+    const identity = this.#identity;
+    if (node.isDirect || identity === undefined) return;
+    const isOther = ({ host, port }: Host) => host !== named.host || port !== named.port;
+    for (const host of [named, ...this.#address.hosts.filter(isOther)]) {
+      if (this.#isClosed) return;
+      const hosts = new Hosts({ ...this.#address, hosts: [host] });
+      if (!(await isAt(hosts, node, identity))) continue;
+      if (node.named !== named || node.isDirect) return; // meanwhile
+      node.isDirect = true;
+      node.pool.moveTo(hosts);
+      return;
+    }
+  }
+}
+
+function nameOf({ named: { host, port } }: Pick<Node, 'named'>): string {
+  return `${host}:${port}`;
+}
+
+/** False also if the server does not respond. */
+async function isAt(hosts: Hosts, { number, named }: Node, identity: string): Promise<boolean> {
+  try {
+    const connection = await hosts.open();
+    try {
+      const [[node], [cluster]] = await settled([
+        connection.query(localNodeSql, []),
+        connection.query(identitySql, []),
+      ]);
+      return (
+        isDeepStrictEqual(node, [number, named.host, named.port]) &&
+        isDeepStrictEqual(cluster, [identity])
+      );
+    } finally {
+      await connection.close();
+    }
+  } catch {
+    return false;
+  }
+}

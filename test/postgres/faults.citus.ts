@@ -1,0 +1,246 @@
+/**
+ * Machines of a Citus cluster hang, die and disappear from the network while two replicas are under load:
+ * `npm run test:citus`, with the variables of test/support/citus.ts. Stores on other machines must not notice. The
+ * machines must be on this computer. No other program may use the cluster meanwhile.
+ */
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { addToken, call } from '../support/app.ts';
+import { isCitus } from '../support/citus.ts';
+import { run, runOk } from '../support/command.ts';
+import { ClusterUnderLoad, notLocal, type Report } from '../support/cluster-under-load.ts';
+import { cannotDropPackets, type Machine } from '../support/machine.ts';
+import { query } from '../support/postgres.ts';
+import { until } from '../support/until.ts';
+
+assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
+
+const quietMs = 20_000;
+const faultMs = 30_000;
+const maxRecoveryMs = 5_000;
+/** The time in which each recovery is measured. */
+const recoveryTimeoutMs = 60_000;
+/** How long writes are tried on an unsafe worker. */
+const unsafeMs = 8_000;
+const tryEachMs = 50;
+const tokensAtOnce = 8;
+const tokensBeforeCrash = 20;
+const crashes = 5;
+const maxBad = 0.01;
+const maxSlower = 3;
+/** Below this, the scheduling of the processes of this computer decides. */
+const minQuietP99Ms = 10;
+/** The longest response time in any state of the database: docs/scaling.md. */
+const maxResponseMs = 12_000;
+
+const skip = await notLocal();
+
+describe('Citus: stores on other machines do not notice', { skip }, () => {
+  it('a worker that hangs for 30 s', async (t) => {
+    await oneFails(t, {
+      begin: (worker) => worker.pause(),
+      end: (worker) => worker.resume(),
+    });
+  });
+
+  it('a worker that is killed', async (t) => {
+    await oneFails(t, {
+      begin: (worker) => worker.kill(),
+      end: (worker) => worker.start(),
+    });
+  });
+
+  it('a worker whose packets are dropped', { skip: cannotDropPackets() }, async (t) => {
+    await oneFails(t, {
+      begin: (worker) => worker.cutOff(),
+      end: (worker) => worker.reconnect(),
+    });
+  });
+
+  for (const fault of ['kill', 'pause'] as const)
+    it(`the coordinator after ${fault}`, async (t) => {
+      await using cluster = await ClusterUnderLoad.start(t);
+      const { coordinator, env } = cluster;
+      await pause(quietMs);
+      const faultAtMs = performance.now();
+      await coordinator[fault]();
+      await pause(faultAtMs + faultMs - performance.now());
+      const endMs = performance.now();
+      const newReplicaMs = await cluster.addReplica();
+      await coordinator.restore();
+      const create = ['token', 'create', 'new', '--store', 'new'];
+      const creates = async () => (await run(create, { env })).status === 0;
+      const isRecovered = await until('a new store can be created', creates, maxRecoveryMs).then(
+        () => true,
+        () => false,
+      );
+      const report = await cluster.report(faultAtMs, endMs, undefined);
+      describeTo(t, { ...report, newReplicaMs, isRecovered });
+      assertOthersServed(report);
+      assert.ok(newReplicaMs < Infinity, 'a new replica is ready while the coordinator is down');
+      assert.ok(isRecovered, 'a new store can be created when the coordinator is back');
+    });
+});
+
+describe('Citus: while another machine is down', { skip }, () => {
+  for (const fault of ['kill', 'pause'] as const)
+    it(`a token is listed and revoked at once, after ${fault}`, async (t) => {
+      await using cluster = await ClusterUnderLoad.start(t);
+      const [failed, other] = cluster.workers;
+      assert.ok(failed && other);
+      const [store] = cluster.storesOn(other);
+      assert.ok(store);
+      const make = () => addToken(cluster.storage, 'robin', { store: store.name });
+      const tokens = [await make(), await make()] as const;
+      const env = cluster.env;
+      const list = ['token', 'list', '--json', '--store', store.name];
+      const timed = async (args: string[]) => {
+        const startedMs = performance.now();
+        const stdout = await runOk(args, { env });
+        return { stdout, tookMs: performance.now() - startedMs };
+      };
+      const idsOf = (stdout: string) =>
+        // The documented output of `token list --json`.
+        (JSON.parse(stdout) as { id: string; user: string; state: string }[])
+          .filter(({ user, state }) => user === 'robin' && state === 'active')
+          .map(({ id }) => id);
+      const statuses = (token: string) =>
+        Promise.all(
+          cluster.addresses.map(
+            async (address) => (await call(`${address}/plants?limit=1`, 'GET', { token })).status,
+          ),
+        );
+
+      const quiet = await timed(list);
+      const [id = ''] = idsOf(quiet.stdout);
+      for (const token of tokens) assert.deepEqual(await statuses(token), [200, 200]);
+      await failed[fault]();
+      const listed = await timed(list);
+      assert.equal(idsOf(listed.stdout).length, 2);
+      const revoked = await timed(['token', 'revoke', id]);
+      const [undisturbedMs, listMs, revokeMs] = [quiet, listed, revoked].map(
+        ({ tookMs }) => tookMs,
+      );
+      describeTo(t, { undisturbedMs, listMs, revokeMs });
+      const remaining = async () => {
+        const all = await Promise.all(tokens.map(statuses));
+        return all.filter((each) => each.every((status) => status === 200)).length;
+      };
+      await until('both replicas refuse the token', async () => (await remaining()) === 1, 1_000);
+      assert.ok(listed.tookMs < 3 * quiet.tookMs, `${listed.tookMs} ms`);
+      assert.ok(revoked.tookMs < 3 * quiet.tookMs, `${revoked.tookMs} ms`);
+    });
+});
+
+describe('Citus: a worker that comes back', { skip }, () => {
+  it('without synchronous_commit acknowledges no write', async (t) => {
+    await using cluster = await ClusterUnderLoad.start(t);
+    const [worker] = cluster.workers;
+    assert.ok(worker);
+    await worker.kill();
+    await cluster.addReplica(); // it has never seen the worker
+    worker.configure('synchronous_commit', 'off');
+    await worker.start();
+    /** The statuses of a create in each store of the worker through each replica. */
+    const create = () =>
+      Promise.all(
+        cluster.addresses.flatMap((address) =>
+          cluster.storesOn(worker).map(async ({ users: [{ token } = assert.fail()] }) => {
+            const json = { name: 'unsafe' };
+            return (await call(`${address}/plants`, 'POST', { token, json })).status;
+          }),
+        ),
+      );
+    const acknowledged: number[] = [];
+    const untilMs = performance.now() + unsafeMs;
+    while (performance.now() < untilMs) {
+      acknowledged.push(...(await create()).filter((status) => status < 400));
+      await pause(tryEachMs);
+    }
+    assert.equal(acknowledged.length, 0, 'writes were acknowledged');
+    await worker.resetConfiguration();
+    const works = async () => (await create()).every((status) => status === 201);
+    await until('every store accepts writes', works, maxRecoveryMs);
+  });
+
+  it('leaves no store locked if it crashed while tokens were made', async (t) => {
+    await using cluster = await ClusterUnderLoad.start(t);
+    const [worker] = cluster.workers;
+    assert.ok(worker);
+    const stopping = new AbortController();
+    let made = 0;
+    const make = async (number: number) => {
+      for (let at = 0; !stopping.signal.aborted; at++) {
+        const store = at % 2 === 0 ? `new ${number} ${at}` : cluster.storesOn(worker)[0]?.name;
+        // It fails while the worker is down.
+        await addToken(cluster.storage, `user ${number} ${at}`, { store: store ?? '' }).then(
+          () => made++,
+          () => pause(10),
+        );
+      }
+    };
+    const makers = Array.from({ length: tokensAtOnce }, (_, number) => make(number));
+    const lockedMs: number[] = [];
+    try {
+      for (let round = 0; round < crashes; round++) {
+        const before = made;
+        await until('tokens are made', () => made > before + tokensBeforeCrash);
+        await worker.kill();
+        await worker.start();
+        lockedMs.push(await cluster.recovery(worker, recoveryTimeoutMs));
+        const left = await query(worker.url, 'SELECT gid, prepared FROM pg_prepared_xacts');
+        describeTo(t, { made, lockedMs, left });
+      }
+    } finally {
+      stopping.abort();
+      await Promise.all(makers);
+    }
+    assert.ok(Math.max(...lockedMs) < maxRecoveryMs, `locked for ${lockedMs.join()} ms`);
+  });
+});
+
+interface Fault {
+  begin: (worker: Machine) => void | Promise<void>;
+  end: (worker: Machine) => void | Promise<void>;
+}
+
+/** One worker fails for a while: its stores get errors at once, and the others do not notice. */
+async function oneFails(t: TestContext, { begin, end }: Fault): Promise<void> {
+  await using cluster = await ClusterUnderLoad.start(t);
+  const [worker] = cluster.workers;
+  assert.ok(worker);
+  await pause(quietMs);
+  const faultAtMs = performance.now();
+  await begin(worker);
+  await pause(faultAtMs + faultMs - performance.now());
+  const endMs = performance.now();
+  const newReplicaMs = await cluster.addReplica();
+  await end(worker);
+  const recoveryMs = await cluster.recovery(worker, recoveryTimeoutMs);
+  const report = await cluster.report(faultAtMs, endMs, worker);
+  describeTo(t, { ...report, newReplicaMs, recoveryMs });
+  assertOthersServed(report);
+  const { slowestMs, late } = report.failed;
+  assert.ok(slowestMs < maxResponseMs, `a response took ${slowestMs} ms`);
+  assert.ok(late < maxBad, `of the responses of its stores, this part came late: ${late}`);
+  assert.ok(newReplicaMs < Infinity, 'a new replica is ready while a worker is down');
+  assert.ok(recoveryMs < maxRecoveryMs, `its stores are back after ${recoveryMs} ms`);
+}
+
+function assertOthersServed({ falseAnswers, faults, readiness, others }: Report): void {
+  assert.deepEqual(falseAnswers, []);
+  assert.deepEqual(faults, []);
+  assert.deepEqual(readiness, { 200: readiness[200] }, 'the replicas are ready');
+  for (const [kind, { bad, quietP99Ms, p99Ms }] of Object.entries(others)) {
+    assert.ok(bad <= maxBad, `${kind}s of other stores that failed: ${bad}`);
+    const bound = maxSlower * Math.max(quietP99Ms, minQuietP99Ms);
+    assert.ok(p99Ms <= bound, `p99 of ${kind}s of other stores: ${p99Ms} ms`);
+  }
+}
+
+function describeTo(t: TestContext, facts: object): void {
+  const rounded = (_key: string, value: unknown) =>
+    typeof value === 'number' ? Number(value.toPrecision(3)) : value;
+  t.diagnostic(JSON.stringify(facts, rounded));
+}
