@@ -6,9 +6,9 @@
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Caller } from '../src/access.ts';
+import { defaultScopes, type Credential } from '../src/access.ts';
 import { SqliteStorage } from '../src/sqlite/storage.ts';
-import { hashToken, makeToken } from '../src/token.ts';
+import { credentialOf } from '../src/token.ts';
 import { medianOf, formatNumber, table } from './figures.ts';
 import { temporaryFolder } from './workspace.ts';
 
@@ -34,9 +34,9 @@ try {
       // Every case writes once, so that the processor is equally warm. For 'nobody', an extra read then
       // refreshes the cache.
       await storage.createPlant(writer ?? others['another store'], { name: 'new' });
-      if (writer === undefined) await request(storage, alice.hash);
+      if (writer === undefined) await request(storage, alice.credential);
       const startedMs = performance.now();
-      await request(storage, alice.hash);
+      await request(storage, alice.credential);
       times.get(name)?.push(performance.now() - startedMs);
     }
   }
@@ -50,17 +50,17 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-async function request(storage: SqliteStorage, hash: Uint8Array): Promise<void> {
-  const grant = await storage.identify({ tokenHash: hash });
+async function request(storage: SqliteStorage, credential: Credential): Promise<void> {
+  const grant = await storage.identify(credential);
   if (grant === undefined) throw new Error('the token is unknown');
   await storage.listPlants(grant.caller, { after: 0, limit: plants, fields: ['name', 'tag'] });
 }
 
 async function user(storage: SqliteStorage, store: string, name: string) {
-  const hash = hashToken(makeToken());
-  const scopes = ['plants:read', 'plants:write'] as const;
-  await storage.createToken({ hash, store, user: name, scopes, label: '', createdAtMs: 0 });
-  const caller: Caller | undefined = (await storage.identify({ tokenHash: hash }))?.caller;
+  const named = { store, user: name, scopes: defaultScopes };
+  const { token } = await storage.createToken({ ...named, label: '', createdAtMs: 0 });
+  const credential = credentialOf(token);
+  const caller = (await storage.identify(credential))?.caller;
   if (caller === undefined) throw new Error('the token is unknown');
-  return { hash, caller };
+  return { credential, caller };
 }

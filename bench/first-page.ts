@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { PostgresStorage } from '../src/postgres/storage.ts';
 import { SqliteStorage } from '../src/sqlite/storage.ts';
 import type { Storage } from '../src/storage.ts';
-import { hashToken } from '../src/token.ts';
+import { credentialOf } from '../src/token.ts';
 import { formatNumber, formatRatio, median, table } from './figures.ts';
 import { Postgres } from './postgres.ts';
 import { seed, type Seeded } from './seed.ts';
@@ -43,7 +43,7 @@ async function share(opened: Storage, { tokens }: Seeded): Promise<void> {
   await using storage = opened;
   const grants = [];
   for (const token of tokens) {
-    const grant = await storage.identify({ tokenHash: hashToken(token) });
+    const grant = await storage.identify(credentialOf(token));
     if (grant === undefined) throw new Error('the token is unknown');
     grants.push(grant);
   }

@@ -10,7 +10,7 @@ import { makeToken } from '../src/token.ts';
 import { median, medianRatio, formatNumber, table } from './figures.ts';
 import type { Pace } from './load.ts';
 import { plantOf } from './plants.ts';
-import { schemas } from './schemas.ts';
+import { schemas, storeNumber } from './schemas.ts';
 import { SqliteStore, type Seeded } from './seed.ts';
 import { withRunning, type Systems } from './systems.ts';
 import { wrk } from './wrk.ts';
@@ -60,7 +60,7 @@ export async function loneCreate(
 function floorDatabase(folder: string): DatabaseSync {
   const path = join(mkdtempSync(join(folder, 'floor-')), 'floor.db');
   new SqliteStore(path, schemas.service, floor).fill(
-    Array.from({ length: floor.users }, makeToken),
+    Array.from({ length: floor.users }, () => makeToken(storeNumber)),
   );
   return openDatabase(path, { create: false });
 }

@@ -2,10 +2,12 @@
  * The schemas of the two PostgreSQL databases, and how users, tokens and plants are inserted.
  */
 import { readFileSync } from 'node:fs';
-import { scopes } from '../src/access.ts';
+import { formatScopes, scopes } from '../src/access.ts';
+import { keyOf } from '../src/postgres/names.ts';
 import { PostgresStorage } from '../src/postgres/storage.ts';
 import { hashToken } from '../src/token.ts';
 import { query } from '../test/support/postgres.ts';
+import { storeNumber } from './schemas.ts';
 
 export interface PostgresSchema {
   /** Creates all tables, and the users 1, 2, 3, ..., each with one of the tokens. */
@@ -20,22 +22,24 @@ export interface PostgresSchema {
 
 const service: PostgresSchema = {
   async addUsers(url, tokens) {
-    const [first = '', ...others] = tokens;
     await using storage = new PostgresStorage(url);
-    const named = { store: 'main', user: 'member 1', label: '' };
-    await storage.createToken({ hash: hashToken(first), ...named, scopes, createdAtMs: 0 });
-    // Copies the first for all others, because creating them one by one would take minutes.
+    await storage.open(); // to create the schema
     await query(
       url,
-      `INSERT INTO plant_store.users (store, id, name, role)
-       SELECT store, at, 'member ' || at, role
-       FROM plant_store.users, generate_series(2, ${tokens.length}) AS at;
+      `INSERT INTO plant_store.named_stores (key, name, store)
+       VALUES (${keyOf('main')}, 'main', ${storeNumber});
 
-       INSERT INTO plant_store.tokens (hash, store, user_id, scopes, label, created_at)
-       SELECT decode(hex, 'hex'), store, at + 1, scopes, label, created_at
-       FROM plant_store.tokens, ${hashesSql(others)};
+       INSERT INTO plant_store.stores (store, name, last_user)
+       VALUES (${storeNumber}, 'main', ${tokens.length});
 
-       UPDATE plant_store.stores SET last_user = ${tokens.length}`,
+       INSERT INTO plant_store.users (store, id, name, role)
+       SELECT ${storeNumber}, at, 'member ' || at, 'member'
+       FROM generate_series(1, ${tokens.length}) AS at;
+
+       INSERT INTO plant_store.store_tokens
+         (store, hash, user_id, format, scopes, label, created_at)
+       SELECT ${storeNumber}, decode(hex, 'hex'), at, 2, '${formatScopes(scopes)}', '', 0
+       FROM ${hashesSql(tokens)}`,
     );
   },
   plants: 'plant_store.plants',

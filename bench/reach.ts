@@ -11,7 +11,7 @@ import { defaultFields } from '../src/plant.ts';
 import { PostgresStorage } from '../src/postgres/storage.ts';
 import { SqliteStorage } from '../src/sqlite/storage.ts';
 import type { Storage } from '../src/storage.ts';
-import { hashToken } from '../src/token.ts';
+import { credentialOf } from '../src/token.ts';
 import { median, formatNumber, table } from './figures.ts';
 import { Postgres } from './postgres.ts';
 import { schemas } from './schemas.ts';
@@ -105,7 +105,7 @@ async function time(work: () => Promise<unknown>): Promise<{ totalMs: number; ho
 }
 
 async function callerOf(storage: Storage, token: string): Promise<Caller> {
-  const grant = await storage.identify({ tokenHash: hashToken(token) });
+  const grant = await storage.identify(credentialOf(token));
   if (grant === undefined) throw new Error('the token is unknown');
   return grant.caller;
 }

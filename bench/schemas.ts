@@ -3,10 +3,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { defaultScopes as scopes } from '../src/access.ts';
+import { defaultScopes, formatScopes } from '../src/access.ts';
 import { openDatabase } from '../src/sqlite/database.ts';
-import { Shares } from '../src/sqlite/shares.ts';
-import { Tokens } from '../src/sqlite/tokens.ts';
+import { tokenSql } from '../src/sqlite/tokens.ts';
 import { hashToken } from '../src/token.ts';
 
 export interface Schema {
@@ -24,18 +23,22 @@ export interface Schema {
   deleteAbove: string;
 }
 
-/** The default store of a token, which is the first one in a file. */
-const store = 'main';
-const storeNumber = 1;
+/** The only store, which all tokens name. */
+export const storeNumber = 1;
 
 const service: Schema = {
   address: (path) => `sqlite:${path}`,
   open: (path) => openDatabase(path, { create: true }),
   addUsers(database, tokens) {
-    const table = new Tokens(database, new Shares(database));
+    database.exec(`INSERT INTO stores (store, name) VALUES (${storeNumber}, 'main')`);
+    const addUser = database.prepare(
+      `INSERT INTO users (store, user, name, role) VALUES (${storeNumber}, ?, ?, 'member')`,
+    );
+    const addToken = database.prepare(tokenSql.addToken);
     for (const [at, token] of tokens.entries()) {
-      const user = `member ${at + 1}`;
-      table.create({ hash: hashToken(token), store, user, scopes, label: '', createdAtMs: 0 });
+      addUser.run(at + 1, `member ${at + 1}`);
+      const columns = [null, formatScopes(defaultScopes), '', 0, null];
+      addToken.run(hashToken(token), storeNumber, at + 1, ...columns);
     }
   },
   insertGenerated: `

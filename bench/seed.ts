@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { makeToken } from '../src/token.ts';
 import { disposableFirstId, generatePlantsSql } from './plants.ts';
-import { schemas, type Schema } from './schemas.ts';
+import { schemas, storeNumber, type Schema } from './schemas.ts';
 
 /** SQLite's page cache while it fills a file. */
 const fillCacheKiB = 1_000_000;
@@ -51,7 +51,7 @@ export function seed(folder: string, name: string, population: Population): Seed
 
 /** A token for each user. */
 export function makeTokens(folder: string, name: string, { users }: Population) {
-  const tokens = Array.from({ length: users }, makeToken);
+  const tokens = Array.from({ length: users }, () => makeToken(storeNumber));
   const tokensFile = join(folder, `${name}.tokens`);
   writeFileSync(tokensFile, tokens.join('\n'));
   return { tokens, tokensFile };

@@ -37,11 +37,14 @@ interface Report {
   errors: Record<'connect' | 'read' | 'write' | 'timeout' | 'status', number>;
 }
 
+/** What the requests of a load depend on. */
+export type Requests = Pick<Seeded, 'tokensFile' | 'plants'>;
+
 /** Throws if a request failed or none was sent: the speed of failed requests means nothing. */
 export async function wrk(
-  { address, name }: Running,
+  { address, name }: Pick<Running, 'address'> & { name: string },
   load: Load,
-  seeded: Seeded,
+  seeded: Requests,
 ): Promise<LoadResult> {
   const { requests: kind, connections, seconds } = load;
   const printed = await run('taskset', [
