@@ -1,5 +1,6 @@
 import type { Credential, Grant, Identity, Role, Scope } from './access.ts';
 import type { OwnToken } from './own-tokens.ts';
+import type { PlantPage, PlantQuery } from './plant-storage.ts';
 import type { TokenFormat } from './token.ts';
 
 /** The users of a storage (storage.ts), and the tokens that identify them. */
@@ -15,6 +16,12 @@ export interface IdentityStorage {
    * the only source of a caller: reads for this caller see every change acknowledged before the call.
    */
   identify(credential: Credential): Promise<Grant | undefined>;
+
+  /**
+   * The same, and a page of the plants that the caller can list, if it can be read at the same time. It is as new as one
+   * that is read afterwards. Without it, call `listPlants`.
+   */
+  identifyWithPage(credential: Credential, query: PlantQuery): Promise<GrantAndPage | undefined>;
 
   /** The numbers of the store and the user, and the role of the user. */
   findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames>;
@@ -46,6 +53,12 @@ export interface IdentityStorage {
 
   /** Stores when tokens were last used. No cached grant becomes stale. A later time is never replaced. */
   recordUses(uses: readonly TokenUse[]): Promise<void>;
+}
+
+export interface GrantAndPage {
+  grant: Grant;
+  /** Only for a grant that can be used to list plants. */
+  page?: PlantPage | undefined;
 }
 
 /** Times are in milliseconds since the Unix epoch. */

@@ -507,6 +507,66 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       }
     });
 
+    it('reads with a grant only the page that its caller can list', async (t) => {
+      const storage = await open(t);
+      const create = (access: object) =>
+        storage.createToken({ ...newToken, role: undefined, ...access });
+      const [alice, bob, eve, reader, writer] = [
+        await create({ user: 'alice' }),
+        await create({ user: 'bob' }),
+        await create({ user: 'eve', role: 'manager' }),
+        await create({ user: 'robin' }),
+        await create({ user: 'alice', scopes: ['plants:write'] }),
+      ];
+      const ended = [
+        await create({ user: 'alice', expiresAtMs: Date.now() - 1 }),
+        await create({ user: 'alice' }),
+      ];
+      await storage.revokeToken(ended[1]?.id ?? '', Date.now());
+      const store = await storage.identify(credentialOf(alice.token));
+      assert.ok(store);
+      await storage.share(store.caller.store, { owner: 'bob', user: 'robin', access: 'read' }, 0);
+
+      /** What every process gets, with nothing cached at first. */
+      const assertPages = async ({ token }: { token: string }) => {
+        const [again, other] = [await openAgain(t), await openAgain(t)];
+        for (const each of [again, again, storage]) {
+          for (const range of [{}, { after: 2 }, { tag: 'tag' }, { limit: 100, upTo: 3 }]) {
+            const query = {
+              after: 0,
+              limit: 2,
+              fields: ['id', ...defaultFields],
+              ...range,
+            } as const;
+            const { grant, page } = (await each.identifyWithPage(credentialOf(token), query)) ?? {};
+            assert.ok(grant);
+            assert.deepEqual(grant, await other.identify(credentialOf(token)));
+            const listed = await other.listPlants(grant.caller, query);
+            if (page !== undefined) assert.deepEqual(page, listed);
+            const canList = grant.caller.scopes.has('plants:read');
+            if (stateOf(grant, Date.now()) !== 'active' || !canList) assert.equal(page, undefined);
+          }
+        }
+      };
+      const all = [alice, bob, eve, reader, writer, ...ended];
+      for (const token of all) await assertPages(token);
+      for (const [at, token] of [alice, bob, eve, reader, alice, bob].entries()) {
+        const grant = await storage.identify(credentialOf(token.token));
+        assert.ok(grant);
+        const text = at === 0 ? '"\\/\u2028\u0001𝒳' : `plant ${at}`;
+        await storage.createPlant(grant.caller, { name: text, tag: 'tag' });
+      }
+      for (const token of all) await assertPages(token);
+      assert.equal(
+        await storage.identifyWithPage(credentialOf(makeToken(1)), {
+          after: 0,
+          limit: 1,
+          fields: ['id'],
+        }),
+        undefined,
+      );
+    });
+
     it('revokes by id, once, for every connection', async (t) => {
       const storage = await open(t);
       const { token, id } = await storage.createToken(newToken);

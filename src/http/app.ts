@@ -148,6 +148,7 @@ export function addRoutes(
   const requestLimits = new RequestLimits(limits, log);
   const authentication = new Authentication(storage, requestLimits, uses, verifier);
   app.decorateRequest('grant');
+  app.decorateRequest('page');
   const budgets = new ResponseBudget();
   plantRoutes(app, { storage, authentication, budgets, log, baseUrl });
   shareRoutes(app, { storage, authentication, budgets });

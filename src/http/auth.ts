@@ -10,9 +10,10 @@ import {
   type Grant,
   type Scope,
 } from '../access.ts';
-import type { IdentityStorage } from '../identity-storage.ts';
+import type { GrantAndPage, IdentityStorage } from '../identity-storage.ts';
 import { Cache } from '../cache.ts';
 import type { Verifier } from '../oidc/verifier.ts';
+import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { isProblem, Problem } from '../problem.ts';
 import { credentialOf, isToken } from '../token.ts';
 import { headerCount } from './headers.ts';
@@ -25,6 +26,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What the token grants. Set only on routes that require a token. */
     grant: Grant;
+    /** The page that the request needs, if it was read with the grant. */
+    page?: PlantPage | undefined;
   }
 }
 
@@ -50,6 +53,8 @@ export class Authentication {
   /** By the place that the storage names. */
   readonly #lookups = new WeakMap<object, Lookups>();
   readonly #limits: RequestLimits;
+  /** Those whose last request a limit refused: no page is read for a request that probably gets none. */
+  readonly #refused = new WeakSet<Credential>();
   readonly #uses: TokenUses;
   /** Undefined if only our own tokens are accepted. */
   readonly #signOn: SignOn | undefined;
@@ -69,9 +74,20 @@ export class Authentication {
   /** Returns an onRequest hook that refuses requests without a valid token that grants one of the scopes. */
   requireScope(...scopes: [Scope, ...Scope[]]) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      const grant = await this.#authenticate(request, reply);
+      const { grant } = await this.#authenticate(request, reply);
       assertScope(grant, scopes, reply);
       request.grant = grant;
+    };
+  }
+
+  /** The same for lists. `pageOf` returns what a request with a valid query reads, if that is one page. */
+  requireScopeToList(pageOf: (request: FastifyRequest) => PlantQuery | undefined) {
+    return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+      const query = request.queryFaults.length === 0 ? pageOf(request) : undefined;
+      const { grant, page } = await this.#authenticate(request, reply, query);
+      assertScope(grant, ['plants:read'], reply);
+      request.grant = grant;
+      request.page = page;
     };
   }
 
@@ -81,13 +97,17 @@ export class Authentication {
    */
   requireToken() {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      const grant = await this.#authenticate(request, reply);
+      const { grant } = await this.#authenticate(request, reply);
       if (!grant.isStored) assertScope(grant, allScopes, reply);
       request.grant = grant;
     };
   }
 
-  async #authenticate(request: FastifyRequest, reply: FastifyReply): Promise<Grant> {
+  async #authenticate(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    query?: PlantQuery,
+  ): Promise<GrantAndPage> {
     const { authorization } = request.headers;
     if (authorization === undefined) {
       setChallenge(reply);
@@ -105,26 +125,34 @@ export class Authentication {
       return refuse('There are two Authorization headers; send one.');
     }
     const known = this.#knownTokens.get(authorization) ?? this.#signOn?.get(authorization);
-    const grant = await (known === undefined
-      ? this.#lookUp(authorization, request, reply, refuse)
-      : this.#storage.identify(known));
-    if (grant === undefined)
+    const identified = await (known === undefined
+      ? this.#lookUp(authorization, request, reply, query, refuse)
+      : this.#identify(known, this.#refused.has(known) ? undefined : query));
+    if (identified === undefined)
       return refuse('There is no such token. Check that it was created for this service.');
+    const { grant } = identified;
     const nowMs = Date.now();
     const state = stateOf(grant, nowMs);
     if (state !== 'active') return refuse(`The token is ${state}; get a new one.`);
     const admitted = this.#limits.admit(grant, reply);
-    if (admitted !== undefined) await admitted;
+    if (admitted !== undefined) {
+      await admitted.catch((error: unknown) => {
+        if (known !== undefined) this.#refused.add(known);
+        throw error;
+      });
+    }
+    if (known !== undefined) this.#refused.delete(known);
     this.#uses.note(grant, nowMs);
-    return grant;
+    return identified;
   }
 
   async #lookUp(
     authorization: string,
     request: FastifyRequest,
     reply: FastifyReply,
+    query: PlantQuery | undefined,
     refuse: (detail: string) => never,
-  ): Promise<Grant | undefined> {
+  ): Promise<GrantAndPage | undefined> {
     const unknown = this.#unknownTokens.get(authorization);
     if (unknown !== undefined && performance.now() < unknown.untilMs) return undefined;
     const address = this.#limits.addressOf(request.raw);
@@ -136,24 +164,37 @@ export class Authentication {
         .catch((error: unknown) => {
           throw isProblem(error, 'invalid-token') ? refuse(error.detail) : error;
         });
-      return this.#identify(verified, address);
+      return this.#identifyUnknown(verified, query, address);
     }
     if (!isToken(token))
       return refuse('This is not a Plant Store token. Check that you copied all of it.');
     const credential = credentialOf(token);
-    const grant = await this.#identify(credential, address);
+    const identified = await this.#identifyUnknown(credential, query, address);
     if (authorization.length <= maxCachedHeaderChars) {
-      if (grant !== undefined) this.#knownTokens.set(authorization, credential);
+      if (identified !== undefined) this.#knownTokens.set(authorization, credential);
       else this.#unknownTokens.set(authorization, { untilMs: performance.now() + unknownTokenMs });
     }
-    return grant;
+    return identified;
   }
 
-  #identify(credential: Credential, address: string | undefined): Promise<Grant | undefined> {
+  #identifyUnknown(
+    credential: Credential,
+    query: PlantQuery | undefined,
+    address: string | undefined,
+  ): Promise<GrantAndPage | undefined> {
     const place = this.#storage.placeOf(credential);
     const lookups = this.#lookups.get(place) ?? new Lookups(this.#storage.maxLookups);
     this.#lookups.set(place, lookups);
-    return lookups.run(address, () => this.#storage.identify(credential));
+    return lookups.run(address, () => this.#identify(credential, query));
+  }
+
+  async #identify(
+    credential: Credential,
+    query: PlantQuery | undefined,
+  ): Promise<GrantAndPage | undefined> {
+    if (query !== undefined) return this.#storage.identifyWithPage(credential, query);
+    const grant = await this.#storage.identify(credential);
+    return grant && { grant };
   }
 }
 

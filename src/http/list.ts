@@ -49,6 +49,8 @@ export interface ListResponse {
 export interface ListContext {
   storage: PlantStorage;
   caller: Caller;
+  /** What a short list reads, if it was read with the caller. */
+  page: PlantPage | undefined;
   budget: Reservation;
   /** Returns true after the client has disconnected. Reading then stops. */
   isAborted: () => boolean;
@@ -57,10 +59,22 @@ export interface ListContext {
 type Range = Pick<PlantQuery, 'after' | 'upTo' | 'limit'>;
 type Read = (range: Range, fields?: readonly PlantField[]) => Promise<PlantPage>;
 
+/** The page that is all that a list reads; undefined for a list that is not short. */
+export function shortPageOf({
+  limit,
+  after = 0,
+  tag,
+  fields = defaultFields,
+}: ListQuery): PlantQuery | undefined {
+  if (limit === undefined || limit > maxShortPagePlants) return undefined;
+  return { limit, after, tag, fields };
+}
+
 export async function listPlants(
-  { storage, caller, budget, isAborted }: ListContext,
-  { limit, after = 0, tag, fields = defaultFields }: ListQuery,
+  { storage, caller, page, budget, isAborted }: ListContext,
+  query: ListQuery,
 ): Promise<ListResponse> {
+  const { limit, after = 0, tag, fields = defaultFields } = query;
   const read: Read = (range, requestedFields = fields) =>
     storage.listPlants(caller, {
       ...range,
@@ -69,8 +83,9 @@ export async function listPlants(
       isAborted,
     });
   const reserve = (json: string) => budget.reserve(Buffer.byteLength(json));
-  if (limit !== undefined && limit <= maxShortPagePlants) {
-    const { json, next } = await read({ after, limit });
+  const shortPage = shortPageOf(query);
+  if (shortPage !== undefined) {
+    const { json, next } = page ?? (await storage.listPlants(caller, { ...shortPage, isAborted }));
     budget.reserveText(json);
     return { body: `[${json}]`, next };
   }

@@ -8,7 +8,7 @@ import { plantJson } from '../plant.ts';
 import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import type { Authentication } from './auth.ts';
-import { listPlants, type ListQuery } from './list.ts';
+import { listPlants, shortPageOf, type ListQuery } from './list.ts';
 import * as operations from './operations.ts';
 import { sendText } from './send.ts';
 import type { ResponseBudget } from './response-budget.ts';
@@ -44,13 +44,18 @@ export function plantRoutes(
 
   routes.get(
     '/plants',
-    { ...readOptions, schema: operations.listPlants },
+    {
+      // The schema of the route has made the query one of this type.
+      onRequest: authentication.requireScopeToList(({ query }) => shortPageOf(query as ListQuery)),
+      schema: operations.listPlants,
+    },
     async (request, reply) => {
-      const { query } = request;
+      const { query, page } = request;
       const { caller } = request.grant;
       const context = {
         storage,
         caller,
+        page,
         budget: budgets.reservationFor(caller, reply.raw),
         isAborted: () => reply.raw.destroyed,
       };

@@ -6,12 +6,19 @@
  */
 import type { TObject } from '@sinclair/typebox';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { parseTimestamp } from '../timestamp.ts';
 import { OptionalKind } from '../typebox.ts';
 import { invalidRequest, type Fault, type FaultPlace } from '../problem.ts';
 import { pointerTo, readJson } from './json.ts';
 import { readQuery, parseParameter } from './query.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set only on routes whose schema has a query. If there are some, `query` is not valid. */
+    queryFaults: readonly Fault[];
+  }
+}
 
 interface Input {
   value: unknown;
@@ -29,8 +36,12 @@ const ajv = new Ajv({
   validateSchema: false, // a test does it, because compiling the meta-schema slows down startup
 });
 
-/** Validates the requests of every route that is added to `app` later and has schemas. */
+/**
+ * Validates the requests of every route that is added to `app` later and has schemas. The query is read before the
+ * caller is known, so that a storage can read both at once (auth.ts). Its faults are reported afterwards.
+ */
 export function validateRequests(app: FastifyInstance): void {
+  app.decorateRequest('queryFaults');
   app.addHook('onRoute', (route) => {
     // Fastify does not type schemas; those of our routes are TypeBox objects.
     const { params, querystring, body } = (route.schema ?? {}) as Record<string, TObject>;
@@ -38,14 +49,21 @@ export function validateRequests(app: FastifyInstance): void {
     const checkQuery = querystring && compile(querystring, toParameter);
     const checkBody = body && compile(body, toMember);
 
+    if (querystring && checkQuery) {
+      const readQueryOf: onRequestHookHandler = (request, _reply, done) => {
+        const faults: Fault[] = [];
+        request.query = checkQuery(readQuery(querystring, request.raw.url ?? ''), faults);
+        request.queryFaults = faults;
+        done();
+      };
+      route.onRequest = [readQueryOf, ...[route.onRequest ?? []].flat()];
+    }
     route.preValidation = (request, _reply, done) => {
       const faults: Fault[] = [];
       if (params && checkParams) {
         request.params = checkParams(readParams(params, request.params), faults);
       }
-      if (querystring && checkQuery) {
-        request.query = checkQuery(readQuery(querystring, request.raw.url ?? ''), faults);
-      }
+      if (checkQuery) faults.push(...request.queryFaults);
       if (checkBody) request.body = checkBody(readBody(body, request.body), faults);
       done(faults.length > 0 ? invalidRequest(faults) : undefined);
     };

@@ -136,8 +136,8 @@ export class Freshness {
   }
 }
 
-type VersionsRow = readonly [version: number, writer: string, grants: number];
+export type VersionsRow = readonly [version: number, writer: string, grants: number];
 
-function versionsOf([version, writer, grants]: VersionsRow): Versions {
+export function versionsOf([version, writer, grants]: VersionsRow): Versions {
   return { plants: `${version} ${writer}`, grants };
 }

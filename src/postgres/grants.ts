@@ -1,5 +1,6 @@
 /**
- * What the sender of a request may do, in PostgreSQL: read in full only if no current grant is cached.
+ * What the sender of a request may do, in PostgreSQL: read in full only if no current grant is cached. A list gets its
+ * page in the same round trip.
  */
 import { randomInt } from 'node:crypto';
 import {
@@ -7,6 +8,7 @@ import {
   familyOfUser,
   maxOwnersInReach,
   parseScopes,
+  stateOf,
   type Claims,
   type Credential,
   type Grant,
@@ -16,16 +18,20 @@ import {
   type Scope,
 } from '../access.ts';
 import { Cache } from '../cache.ts';
+import type { GrantAndPage } from '../identity-storage.ts';
+import type { PlantRow } from '../lists.ts';
+import type { PlantQuery } from '../plant-storage.ts';
 import { tokenId } from '../token.ts';
-import { prepared } from './connection.ts';
-import type { Freshness } from './freshness.ts';
+import { prepared, type Row, type Statement } from './connection.ts';
+import { versionsOf, type Freshness, type VersionsRow } from './freshness.ts';
 import type { Names } from './names.ts';
 import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
+import type { Reader } from './reader.ts';
 import { settled } from './settled.ts';
 import type { UnroutedTokens } from './unrouted-tokens.ts';
 
-/** A user, and the version of the grants of their store. */
+/** A user, the versions of their store, and a page of it, if one was asked for: that of a manager or of one owner. */
 type UserRow = readonly [
   user: number,
   storeName: string,
@@ -33,16 +39,17 @@ type UserRow = readonly [
   role: Role,
   removedAt: number | null,
   received: readonly ReceivedShare[],
-  grantsVersion: number,
+  ...VersionsRow,
+  page?: readonly PlantRow[],
 ];
 
-type TokenRow = readonly [
+type TermsRow = readonly [
   scopes: string,
   expiresAt: number | null,
   revokedAt: number | null,
   family: string | null,
-  ...UserRow,
 ];
+type TokenRow = readonly [...TermsRow, ...UserRow];
 
 /** The shares in effect, as JSON: a list of lists is no type of SQL. */
 const userColumns = `
@@ -55,25 +62,44 @@ const userColumns = `
       ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
     ) AS received
   ),
-  stores.grants`;
+  stores.version, stores.writer, stores.grants`;
+
+/** One subquery runs, for the role. A page of both would read no range of an index. */
+const pageColumn = (role: string) =>
+  `CASE ${role} WHEN 'manager' THEN ${pageJson('')} ELSE ${pageJson('AND owner = users.id')} END`;
+
+const pageJson = (condition: string) => `(
+  SELECT coalesce(json_agg(json_build_array(page.id, page.name, page.tag)), '[]')
+  FROM (
+    SELECT id, name, tag FROM plant_store.plants
+    WHERE store = $1 ${condition} AND plants.id > $3 ORDER BY plants.id LIMIT $4::bigint + 1
+  ) AS page
+)`;
+
+const selectByToken = (columns: readonly string[]) => `
+  SELECT store_tokens.scopes, store_tokens.expires_at, store_tokens.revoked_at, store_tokens.family,
+         ${columns.join()}
+  FROM plant_store.store_tokens
+  JOIN plant_store.stores ON stores.store = store_tokens.store
+  JOIN plant_store.users ON users.store = store_tokens.store AND users.id = store_tokens.user_id
+  WHERE store_tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND store_tokens.hash = $2`;
+
+const selectByUser = (columns: readonly string[]) => `
+  SELECT ${columns.join()}
+  FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
+  WHERE stores.store = $1 AND users.store = $1 AND users.name = $2`;
 
 export const grantSql = {
-  findByToken: prepared<TokenRow>(
-    'find_grant_by_token',
-    `
-      SELECT store_tokens.scopes, store_tokens.expires_at, store_tokens.revoked_at, store_tokens.family,
-             ${userColumns}
-      FROM plant_store.store_tokens
-      JOIN plant_store.stores ON stores.store = store_tokens.store
-      JOIN plant_store.users ON users.store = store_tokens.store AND users.id = store_tokens.user_id
-      WHERE store_tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND store_tokens.hash = $2`,
+  findByToken: prepared<TokenRow>('find_grant_by_token', selectByToken([userColumns])),
+  findByTokenWithPage: prepared<TokenRow>(
+    'find_grant_and_page_by_token',
+    selectByToken([userColumns, pageColumn('users.role')]),
   ),
-  findByUser: prepared<UserRow>(
-    'find_grant_by_user',
-    `
-      SELECT ${userColumns}
-      FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
-      WHERE stores.store = $1 AND users.store = $1 AND users.id = $2`,
+  findByUser: prepared<UserRow>('find_grant_by_user', selectByUser([userColumns])),
+  // The provider can name another role than the one that is stored.
+  findByUserWithPage: prepared<UserRow>(
+    'find_grant_and_page_by_user',
+    selectByUser([userColumns, pageColumn('coalesce($5, users.role)')]),
   ),
   reviveUser: prepared(
     'revive_user',
@@ -100,7 +126,7 @@ interface Terms extends Pick<Grant, 'isStored' | 'family' | 'expiresAtMs' | 'rev
   role: Role | undefined;
 }
 
-function termsOfToken([scopes, expiresAt, revokedAt, family]: TokenRow, id: string): Terms {
+function termsOfToken([scopes, expiresAt, revokedAt, family]: TermsRow, id: string): Terms {
   return {
     isStored: true,
     family: family ?? id,
@@ -153,6 +179,7 @@ export function reviveUser({ store, user }: Identity, role: Role): BoundStatemen
 export class Grants {
   readonly #cluster: Cluster;
   readonly #freshness: Freshness;
+  readonly #reader: Reader;
   readonly #names: Names;
   /**
    * The stores of identity providers' users, by name, so that the node of the name is not asked each time. A restore can
@@ -161,9 +188,16 @@ export class Grants {
   readonly #stores = new Cache<{ store: number }>(maxKnownStores);
   readonly #unrouted: UnroutedTokens;
 
-  constructor(cluster: Cluster, freshness: Freshness, names: Names, unrouted: UnroutedTokens) {
+  constructor(
+    cluster: Cluster,
+    freshness: Freshness,
+    reader: Reader,
+    names: Names,
+    unrouted: UnroutedTokens,
+  ) {
     this.#cluster = cluster;
     this.#freshness = freshness;
+    this.#reader = reader;
     this.#names = names;
     this.#unrouted = unrouted;
   }
@@ -177,25 +211,33 @@ export class Grants {
     return this.#unrouted.serverOf(tokenId(tokenHash, undefined));
   }
 
-  async identify(credential: Credential): Promise<Grant | undefined> {
+  /** With a query, also reads its page, unless that takes another round trip or the page is probably cached. */
+  async identify(credential: Credential, query?: PlantQuery): Promise<GrantAndPage | undefined> {
     const { tokenHash, store: route, claims } = credential;
     const bytes = Buffer.from(tokenHash);
     const key = bytes.toString('latin1');
     const cached = this.#freshness.getGrant(key);
     if (cached !== undefined) {
-      const versions = await this.#freshness.refresh(cached.grant.caller.store);
-      if (versions?.grants === cached.version) return cached.grant;
+      const { grant, version } = cached;
+      const [versions, page] = await settled([
+        this.#freshness.refresh(grant.caller.store),
+        query !== undefined && canList(grant)
+          ? this.#reader.listAhead(grant.caller, query)
+          : Promise.resolve(undefined),
+      ]);
+      if (versions?.grants === version) return { grant, page };
     }
+    const range = isRange(query) ? query : undefined;
     const found = await (claims === undefined
-      ? this.#findToken(credential)
-      : this.#findUser(claims));
+      ? this.#findToken(credential, range)
+      : this.#findUser(claims, range));
     if (found === undefined) return undefined;
     const { store, terms, row } = found;
-    const [user, storeName, userName, userRole, removedAt, received, grantsVersion] = row;
+    const [user, storeName, userName, userRole, removedAt, received, ...versionsRow] = row;
     if (claims !== undefined && removedAt !== null && removedAt < claims.issuedAtMs) {
       const revive = [changeGrantsVersion(store), reviveUserOfClaims({ store, user }, claims)];
       await this.#cluster.ofStore(store).transact(revive);
-      return this.identify(credential);
+      return this.identify(credential, query);
     }
     const { scopes, role = userRole, revokedAtMs = removedAt ?? undefined, ...rest } = terms;
     const grant = {
@@ -208,47 +250,86 @@ export class Grants {
       role,
       revokedAtMs,
     };
+    const [version, writer, grantsVersion, page] = versionsRow;
     this.#freshness.setGrant(key, grant, grantsVersion);
-    return grant;
+    const isPageOfCaller = grant.caller.read === 'all' || grant.caller.read.length === 1;
+    if (range === undefined || page === undefined || !isPageOfCaller || !canList(grant)) {
+      return { grant };
+    }
+    const { plants } = versionsOf([version, writer, grantsVersion]);
+    return { grant, page: this.#reader.keepPage(grant.caller, range, page, plants) };
   }
 
-  async #findToken({ tokenHash, store: route }: Credential): Promise<Found | undefined> {
+  async #findToken(
+    { tokenHash, store: route }: Credential,
+    range: PlantQuery | undefined,
+  ): Promise<Found | undefined> {
     const id = tokenId(tokenHash, route);
     const stores = route === undefined ? await this.#unrouted.findStores(id) : [route];
     for (const store of stores) {
       const values = [store, Buffer.from(tokenHash)];
-      const [[row]] = await settled([
-        this.#cluster.ofStore(store).read(grantSql.findByToken, values),
-        this.#freshness.refreshCached(store),
-      ]);
+      const row = await this.#findIn<TokenRow>(
+        store,
+        range === undefined
+          ? [grantSql.findByToken, values]
+          : [grantSql.findByTokenWithPage, [...values, range.after, range.limit]],
+      );
       if (row === undefined) continue;
-      const [, , , , ...userRow] = row;
-      return { store, terms: termsOfToken(row, id), row: userRow };
+      const [scopes, expiresAt, revokedAt, family, ...userRow] = row;
+      const terms = termsOfToken([scopes, expiresAt, revokedAt, family], id);
+      return { store, terms, row: userRow };
     }
     if (route === undefined) this.#unrouted.forget(id); // a restore can give its store another number
     return undefined;
   }
 
-  async #findUser(claims: Claims, isRetry = false): Promise<Found | undefined> {
+  async #findUser(claims: Claims, range: PlantQuery | undefined): Promise<Found | undefined> {
     const { storeName, userName } = claims;
-    const { store, user } =
-      (await this.#findKnownUser(claims)) ??
-      (await this.#names.findOrCreateUser(storeName, userName, 'member'));
-    const [[row]] = await settled([
-      this.#cluster.ofStore(store).read(grantSql.findByUser, [store, user]),
-      this.#freshness.refreshCached(store),
-    ]);
-    if (row?.[1] !== storeName) {
-      this.#stores.delete(storeName);
-      return isRetry ? undefined : this.#findUser(claims, true);
-    }
-    this.#stores.set(storeName, { store });
+    const known = this.#stores.get(storeName)?.store;
+    const found = known === undefined ? undefined : await this.#findUserIn(known, claims, range);
+    if (found !== undefined) return found;
+    this.#stores.delete(storeName);
+    const { store } = await this.#names.findOrCreateUser(storeName, userName, 'member');
+    const created = await this.#findUserIn(store, claims, range);
+    if (created !== undefined) this.#stores.set(storeName, { store });
+    return created;
+  }
+
+  async #findUserIn(
+    store: number,
+    claims: Claims,
+    range: PlantQuery | undefined,
+  ): Promise<Found | undefined> {
+    const values = [store, claims.userName];
+    const row = await this.#findIn<UserRow>(
+      store,
+      range === undefined
+        ? [grantSql.findByUser, values]
+        : [grantSql.findByUserWithPage, [...values, range.after, range.limit, claims.role]],
+    );
+    if (row?.[1] !== claims.storeName) return undefined;
+    const [user] = row;
     return { store, terms: termsOfClaims(claims, { store, user }), row };
   }
 
-  async #findKnownUser({ storeName, userName }: Claims): Promise<Identity | undefined> {
-    const store = this.#stores.get(storeName)?.store;
-    const named = store === undefined ? undefined : await this.#names.findUser(store, userName);
-    return store === undefined || named === undefined ? undefined : { store, user: named.user };
+  async #findIn<R extends Row>(
+    store: number,
+    [statement, values]: readonly [Statement<R>, readonly unknown[]],
+  ): Promise<R | undefined> {
+    const [[row]] = await settled([
+      this.#cluster.ofStore(store).read(statement, values),
+      this.#freshness.refreshCached(store),
+    ]);
+    return row;
   }
+}
+
+/** Whether a request with it can list plants now. */
+function canList(grant: Grant): boolean {
+  return grant.caller.scopes.has('plants:read') && stateOf(grant, Date.now()) === 'active';
+}
+
+/** Whether the page is one range of an index, for a manager and for a member. */
+function isRange(query: PlantQuery | undefined): query is PlantQuery {
+  return query !== undefined && query.tag === undefined && query.upTo === undefined;
 }

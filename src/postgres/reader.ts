@@ -3,7 +3,7 @@
  */
 import { reaches, soleOwner, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { firstPageKey, listKind, pageOf } from '../lists.ts';
+import { firstPageKey, listKind, pageOf, type PlantRow } from '../lists.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import type { Plant } from '../plant.ts';
 import { isSparse, Probe } from '../probe.ts';
@@ -67,6 +67,27 @@ export class Reader {
       if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
       return page;
     });
+  }
+
+  /** A page for a caller whose grant is being checked. Undefined if it is probably cached, or takes many steps. */
+  async listAhead(caller: ReadAccess, query: PlantQuery): Promise<PlantPage | undefined> {
+    const key = firstPageKey(caller, query);
+    const isCached = key !== undefined && this.#freshness.getPage(caller.store, key) !== undefined;
+    if (isCached || listKind(caller.read, query) === 'scan') return undefined;
+    return this.list(caller, query);
+  }
+
+  /** The page of rows that were read together with this version of the plants. */
+  keepPage(
+    caller: ReadAccess,
+    query: PlantQuery,
+    rows: readonly PlantRow[],
+    version: string | undefined,
+  ): PlantPage {
+    const key = firstPageKey(caller, query);
+    const page = pageOf(rows, query);
+    if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
+    return page;
   }
 
   #read<T>(store: number, read: () => Promise<T>): Promise<T> {

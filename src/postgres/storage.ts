@@ -14,6 +14,7 @@ import { createdPlant, creationOf } from '../changes.ts';
 import type {
   CreatedToken,
   FoundNames,
+  GrantAndPage,
   NewToken,
   TokenQuery,
   TokenRecord,
@@ -77,7 +78,7 @@ export class PostgresStorage implements Storage {
     this.#quotas = options.quotas;
     const names = new Names(this.#cluster);
     const unrouted = new UnroutedTokens(this.#cluster);
-    this.#grants = new Grants(this.#cluster, this.#freshness, names, unrouted);
+    this.#grants = new Grants(this.#cluster, this.#freshness, this.#reader, names, unrouted);
     this.#tokens = new Tokens(this.#cluster, names, unrouted);
     this.#ownTokens = new OwnTokens(this.#cluster);
     this.#users = new Users(this.#cluster, this.#freshness, names);
@@ -152,7 +153,11 @@ export class PostgresStorage implements Storage {
   }
 
   async identify(credential: Credential): Promise<Grant | undefined> {
-    return this.#readiness.read(this.placeOf(credential), () => this.#grants.identify(credential));
+    return (await this.#identify(credential))?.grant;
+  }
+
+  identifyWithPage(credential: Credential, query: PlantQuery): Promise<GrantAndPage | undefined> {
+    return this.#identify(credential, query);
   }
 
   async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
@@ -243,6 +248,11 @@ export class PostgresStorage implements Storage {
     await this.#readiness.close();
     await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
     await this.#cluster.close();
+  }
+
+  #identify(credential: Credential, query?: PlantQuery): Promise<GrantAndPage | undefined> {
+    const server = this.placeOf(credential);
+    return this.#readiness.read(server, () => this.#grants.identify(credential, query));
   }
 
   #writerOf(store: number): Writer {

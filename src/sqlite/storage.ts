@@ -7,6 +7,7 @@ import { createdPlant, creationOf } from '../changes.ts';
 import type {
   CreatedToken,
   FoundNames,
+  GrantAndPage,
   NewToken,
   TokenQuery,
   TokenRecord,
@@ -131,6 +132,12 @@ export class SqliteStorage implements Storage {
         freshness.grants.getOrLoad(key, () => tokens.findGrant(credential)),
       );
     return claims === undefined ? find() : this.#findOrCreate(claims, find);
+  }
+
+  /** Without the page: reading it later takes no wait. */
+  async identifyWithPage(credential: Credential): Promise<GrantAndPage | undefined> {
+    const grant = await this.identify(credential);
+    return grant && { grant };
   }
 
   async #findOrCreate(

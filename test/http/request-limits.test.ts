@@ -139,6 +139,27 @@ describe('the limit on the rate of requests', () => {
     assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
   });
 
+  it('reads no pages for a client that ignores it', async (t) => {
+    let pages = 0;
+    const { call, token } = await startApp(t, {
+      limits: limitedTo(perHour(2)),
+      wrap: (storage) =>
+        override(storage, {
+          identifyWithPage: (credential, query) => {
+            pages++;
+            return storage.identifyWithPage(credential, query);
+          },
+        }),
+    });
+    const alice = await token('alice');
+    const statuses: number[] = [];
+    for (let at = 0; at < 6; at++) {
+      statuses.push((await call('GET', '/plants?limit=20', { token: alice })).status);
+    }
+    assert.deepEqual(statuses, [200, 200, 429, 429, 429, 429]);
+    assert.equal(pages, 3);
+  });
+
   it('adds no fields if it is off', async (t) => {
     const { call, token } = await startApp(t, {
       limits: { authFailures: perHour(1), maxRequestsInProgress: 1 },

@@ -15,8 +15,11 @@ export class Proxy implements AsyncDisposable {
   bytesLeft = Infinity;
   /** If true, the proxy silently drops all data. */
   isStuck = false;
+  /** How often data arrived from the client after data from the server. */
+  turns = 0;
   /** Connections that the proxy has cut after a number of bytes. */
   cuts = 0;
+  #isServerLast = false;
   readonly #server: Server;
   readonly #targetPort: number;
   readonly #sockets = new Set<Socket>();
@@ -72,6 +75,8 @@ export class Proxy implements AsyncDisposable {
       from.on('error', () => {}); // `close` follows
       from.on('data', (bytes: Buffer) => {
         if (this.isStuck || left <= 0) return;
+        if (from === client && this.#isServerLast) this.turns++;
+        this.#isServerLast = from === server;
         const room = Math.min(left, this.bytesLeft);
         delayed(() => to.write(bytes.subarray(0, Math.max(0, room))));
         left -= bytes.length;
