@@ -10,19 +10,29 @@ export interface Question {
   action: string;
 }
 
+/** Answers the last question. */
+let answer = () => {};
+
+/** The event comes a frame after the dialog has closed. The dialog can be open for the next question by then. */
+function onClose(this: HTMLDialogElement): void {
+  if (!this.open) answer();
+}
+
 /** Resolves to false if the user closes the dialog in another way than with that button, or if `signal` aborts. */
 export async function confirm(question: Question, signal: AbortSignal): Promise<boolean> {
   const dialog = byId('confirm', HTMLDialogElement);
+  answer(); // the event of the last question can be pending
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  answer = () => resolve(dialog.returnValue === 'yes');
+  dialog.addEventListener('close', onClose); // only the first time adds it
   setText('confirm-title', question.title);
   setText('confirm-text', question.text);
   setText('confirm-yes', question.action);
   dialog.returnValue = '';
   dialog.showModal();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  dialog.addEventListener('close', () => resolve(), { once: true });
   const cancel = () => dialog.close('');
   signal.addEventListener('abort', cancel);
-  await promise;
+  const isYes = await promise;
   signal.removeEventListener('abort', cancel);
-  return dialog.returnValue === 'yes' && !signal.aborted;
+  return isYes && !signal.aborted;
 }

@@ -4,7 +4,16 @@ import type { Page } from 'playwright-core';
 import { scopes } from '../../src/access.ts';
 import type { TestApp } from '../support/app.ts';
 import { withoutBrowser } from '../support/browser.ts';
-import { assertNames, browserOfFile, openStore, press, shelf, tabTo, toast } from './store.ts';
+import {
+  assertNames,
+  browserOfFile,
+  openStore,
+  press,
+  pressAtOnce,
+  shelf,
+  tabTo,
+  toast,
+} from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -68,6 +77,26 @@ it(
     assert.deepEqual(unexpected, []);
   },
 );
+
+it('an answer is for its own question, however soon the next one follows', { skip }, async (t) => {
+  const { page, app, token } = await openStore(t, browser(), { access: { scopes } });
+  for (const user of ['bob', 'carol', 'dave']) {
+    await app.call('PUT', `/shares/${user}`, { token, json: { access: 'read' } });
+  }
+  await openSharing(page);
+  await page.getByRole('button', { name: 'End sharing with bob' }).waitFor();
+  const end = (user: string) => `[aria-label="End sharing with ${user}"]`;
+  const no = '#confirm button';
+  const yes = '#confirm-yes';
+
+  await pressAtOnce(page, end('bob'), no, end('carol'));
+  await page.getByRole('button', { name: 'End sharing', exact: true }).click();
+  await page.getByText('You and “carol” share nothing now.').waitFor();
+  await pressAtOnce(page, end('bob'), no, end('dave'), yes);
+  await page.getByText('You and “dave” share nothing now.').waitFor();
+  const given = [{ user: 'bob', access: 'read' }];
+  assert.deepEqual(await sharesOf(app, token), { given, received: [] });
+});
 
 it('plants of others can be seen, not deleted, and leave with their share', { skip }, async (t) => {
   const { page, app } = await openStore(t, browser(), { access: { scopes, role: 'member' } });

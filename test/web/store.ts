@@ -98,6 +98,14 @@ export async function press(page: Page, ...keys: string[]): Promise<void> {
   for (const key of keys) await page.keyboard.press(key);
 }
 
+/** Presses the buttons with these selectors within one frame, and waits until it is drawn. */
+export async function pressAtOnce(page: Page, ...selectors: string[]): Promise<void> {
+  await page.evaluate(`new Promise((drawn) => {
+    for (const each of ${JSON.stringify(selectors)}) document.querySelector(each).click();
+    requestAnimationFrame(() => setTimeout(drawn));
+  })`);
+}
+
 /** Presses Tab until the focus is on the element with this id. */
 export async function tabTo(page: Page, id: string): Promise<void> {
   const passed: unknown[] = [];
