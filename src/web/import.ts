@@ -207,7 +207,9 @@ export class ImportDialog {
 
   /** Shows the progress while the dialog is closed. */
   #showMessage(): void {
-    if (this.#stop === undefined) return;
+    // The event that calls this comes a frame after the dialog has closed. It can be open again.
+    if (this.#stop === undefined || this.#dialog.open) return;
+    this.#message?.close();
     const button = element('button', { type: 'button' }, 'Show');
     button.addEventListener('click', () => this.open());
     this.#message = toast(this.#messageText(), button);

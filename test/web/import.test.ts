@@ -8,7 +8,7 @@ import { violations } from '../support/accessibility.ts';
 import { withoutBrowser } from '../support/browser.ts';
 import { idOf } from '../support/tokens.ts';
 import { choose, done, importInterrupted, submit, untilAdded } from './import.ts';
-import { browserOfFile, namesOf, openStore, toast } from './store.ts';
+import { browserOfFile, namesOf, openStore, pressAtOnce, toast } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -133,6 +133,23 @@ it('works by keyboard alone, on a telephone in the dark', { skip }, async (t) =>
   await page.keyboard.press('Enter');
   await page.locator('#import').waitFor({ state: 'hidden' });
 });
+
+it(
+  'shows the progress in the dialog or in one message, however fast both change',
+  { skip },
+  async (t) => {
+    const { page } = await openStore(t, browser());
+    await page.route('**/plants?*', (route) => route.abort());
+    await choose(page, 'plants.csv', 'name\nAloe');
+    await submit(page).click();
+    await page.locator('#import-stop').waitFor();
+    const messages = toast(page, 'Importing plants.csv');
+    await pressAtOnce(page, '#import-hide', '#import-open');
+    assert.equal(await messages.count(), 0);
+    await pressAtOnce(page, '#import-hide', '#import-open', '#import-hide');
+    assert.equal(await messages.count(), 1);
+  },
+);
 
 it('signing out deletes what the browser stores of this user only', { skip }, async (t) => {
   const store = await openStore(t, browser(), { plants: [] });
