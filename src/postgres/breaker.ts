@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { codeOf } from './errors.ts';
 import { withTimeout } from './timeout.ts';
 
-/** How long a server that stopped responding has to accept a new connection. */
+/** How long a server that stopped responding has to accept a new connection, and to read a table. */
 const suspectTimeoutMs = 1_500;
 /** A server that responds slowly is probed at most this often. */
 const suspectIntervalMs = 2_000;
@@ -63,7 +63,7 @@ export class Breaker {
     void this.#probeUntilBack(this.#fault);
   }
 
-  /** The server did not respond in time. If it does not accept a connection either, it is unavailable. */
+  /** The server did not respond in time. If it does not respond to a probe either, it is unavailable. */
   suspect(error: unknown): void {
     const nowMs = performance.now();
     if (this.isOpen || nowMs < this.#suspectedAtMs + suspectIntervalMs) return;

@@ -20,6 +20,8 @@ const locateIntervalMs = 5_000;
 const reachTimeoutMs = 500;
 /** The `groupid` of the coordinator, which is the only node that can change the schema. */
 const coordinatorNumber = 0;
+/** The number of a store that need not exist, where one server has all stores. */
+const anyStore = 0;
 
 type NodeRow = readonly [node: number, host: string, port: number];
 
@@ -82,6 +84,7 @@ export class Cluster {
       name: hosts.name,
       onLost: () => events.onLost(this.#seed),
       onFault: (fault) => events.onFault(hosts.name, fault),
+      readTable: (connection) => checkNode(connection, anyStore),
     });
   }
 
@@ -120,7 +123,7 @@ export class Cluster {
   /** Checks a server. One whose commits are not durable is not available until they are. */
   async check(pool: Pool): Promise<NodeState> {
     const node = [...this.#nodes.values()].find((each) => each.pool === pool);
-    const store = pool === this.#seed ? 0 : node?.store;
+    const store = pool === this.#seed ? anyStore : node?.store;
     return pool
       .check((connection) => checkNode(connection, store))
       .catch((error: unknown) => {
@@ -198,6 +201,7 @@ export class Cluster {
       onLost: () => this.#events.onLost(node.pool),
       onFault: (fault) => this.#events.onFault(nameOf(node), fault),
       verify,
+      readTable: (connection) => checkNode(connection, node.store),
     });
     const node: Node = { number, named, pool, isDirect: false, store: undefined };
     return node;

@@ -30,8 +30,11 @@ export function prepared<R extends Row = Row>(name: string, text: string): State
   return { name, text };
 }
 
-/** After this time without any response, the server is checked. An overloaded one takes a second. */
-const silentMs = 2_000;
+/**
+ * After this time without any response, the server is checked. An overloaded one takes a second. A locked table
+ * lets statements fail after two seconds (`lock_timeout`), which are responses.
+ */
+const silentMs = 1_500;
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;
 
@@ -127,9 +130,9 @@ export class Connection {
     return this.#inFlight;
   }
 
-  /** Whether the server has responded to nothing for two seconds. */
+  /** Whether the server has not responded for so long that something is wrong. */
   get isSilent(): boolean {
-    return this.#inFlight > 0 && performance.now() - this.#lastResponseMs >= silentMs;
+    return this.#inFlight > 0 && this.#untilSilentMs() <= 0;
   }
 
   /** `onSettled` is called when the statement ends, even if that is after the timeout of the caller. */
@@ -225,7 +228,12 @@ export class Connection {
     this.#silence = undefined;
     if (this.#inFlight === 0 || this.#isLost) return;
     if (this.isSilent) this.onSilent();
-    this.#silence = setTimeout(() => this.#checkSilence(), silentMs / 2);
+    const nextMs = this.isSilent ? silentMs / 2 : this.#untilSilentMs();
+    this.#silence = setTimeout(() => this.#checkSilence(), nextMs);
+  }
+
+  #untilSilentMs(): number {
+    return this.#lastResponseMs + silentMs - performance.now();
   }
 
   #markLost(): void {

@@ -9,6 +9,7 @@ import { Refusal } from '../refusal.ts';
 import { Breaker } from './breaker.ts';
 import type { Connection, Row, Statement } from './connection.ts';
 import {
+  codeOf,
   ConnectionError,
   isStatementError,
   isConnectionLost,
@@ -19,7 +20,7 @@ import type { Hosts } from './hosts.ts';
 import { withRetries } from './retries.ts';
 import { Semaphore } from './semaphore.ts';
 import { settled } from './settled.ts';
-import { responseTimeoutMs } from './timeout.ts';
+import { responseTimeoutMs, withTimeout } from './timeout.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
 const maxShared = 4;
@@ -34,6 +35,10 @@ const maxReads = 2_048;
  */
 const maxSentReads = 128;
 const maxReadWaitMs = 2_000;
+/** How long a server that is probed has to read a table. */
+const probeReadTimeoutMs = 1_500;
+/** There is no schema yet, or it was dropped: the server responds. */
+const schemaErrors = /^(?:42|3F)/;
 
 const begin: Statement = { name: 'begin', text: 'BEGIN' };
 const commit: Statement = { name: 'commit', text: 'COMMIT' };
@@ -60,6 +65,8 @@ export interface PoolOptions {
   onFault: (fault: unknown) => void;
   /** Refuses a new connection if what it is for cannot be used through it. */
   verify?: (connection: Connection) => Promise<void>;
+  /** Reads a table, for a probe. */
+  readTable: (connection: Connection) => Promise<unknown>;
 }
 
 export class Pool {
@@ -83,7 +90,7 @@ export class Pool {
     this.#exclusive = new ExclusiveConnections(name, 'transactions', maxExclusive);
     this.#checks = new ExclusiveConnections(name, 'checks', 1);
     this.#breaker = new Breaker({
-      probe: () => this.#openShared(),
+      probe: () => this.#probe(),
       // Reads that wait for it can fail now. The outcome of a transaction can still arrive.
       onTrip: () => {
         for (const connection of [...this.#shared, ...this.#exclusive.free]) connection.destroy();
@@ -287,7 +294,22 @@ export class Pool {
   }
 
   async #openShared(): Promise<void> {
+    this.#share(await this.#connect());
+  }
+
+  /** A server whose disk hangs, or whose tables are locked, accepts connections. So a probe also reads a table. */
+  async #probe(): Promise<void> {
     const connection = await this.#connect();
+    const read = this.#options.readTable(connection);
+    await withTimeout(read, undefined, probeReadTimeoutMs).catch((error: unknown) => {
+      if (schemaErrors.test(codeOf(error) ?? '')) return;
+      connection.destroy();
+      throw error;
+    });
+    this.#share(connection);
+  }
+
+  #share(connection: Connection): void {
     if (this.#shared.length >= maxShared) void connection.close();
     else if (!connection.isLost) this.#shared.push(connection);
   }

@@ -123,6 +123,55 @@ describe('PostgreSQL: the service', () => {
     ]);
   });
 
+  it('refuses requests immediately while reads hang, although connections can be opened', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    const faults: unknown[] = [];
+    const onServerFault = (_server: string, fault: unknown) => faults.push(fault === undefined);
+    const open = () => openPostgres(database.url, { create: true, onServerFault });
+    const app = await startApp(t, { open });
+    const token = await app.token('alice');
+    const list = async () => (await app.call('GET', '/plants', { token })).status;
+    assert.equal(await list(), 200);
+
+    const locking = new Client({ connectionString: database.url });
+    await locking.connect();
+    await locking.query('BEGIN; LOCK TABLE plant_store.stores');
+    const isReported = async () => (await list()) === 503 && faults.length > 0;
+    await until('the fault is reported', isReported);
+    const startedMs = performance.now();
+    for (let at = 0; at < 50; at++) assert.equal(await list(), 503);
+    assert.ok(performance.now() - startedMs < 3_000); // together, not each
+
+    await locking.end();
+    await until('it responds again', async () => (await list()) === 200);
+    assert.deepEqual(faults, [false, true]);
+  });
+
+  it('serves other stores while the row of one store is locked', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    const faults: unknown[] = [];
+    const onServerFault = (_server: string, fault: unknown) => faults.push(fault);
+    const open = () => openPostgres(database.url, { create: true, onServerFault });
+    const app = await startApp(t, { open });
+    const [locked, other] = [await app.token('a', { store: 'locked' }), await app.token('b')];
+    const create = async (token: string) =>
+      (await app.call('POST', '/plants', { token, json: { name: 'Fern' } })).status;
+    assert.deepEqual([await create(locked), await create(other)], [201, 201]);
+
+    const locking = new Client({ connectionString: database.url });
+    await locking.connect();
+    await locking.query(
+      `BEGIN; UPDATE plant_store.stores SET version = version WHERE name = 'locked'`,
+    );
+    const waiting = create(locked);
+    const ended = Symbol('ended');
+    const isWaiting = async () => (await Promise.race([waiting, Promise.resolve(ended)])) === ended;
+    while (await isWaiting()) assert.equal(await create(other), 201);
+    assert.equal(await waiting, 503);
+    await locking.end();
+    assert.deepEqual(faults, []);
+  });
+
   it('stops in time while the database hangs', async (t) => {
     const { url, proxy } = await databaseBehindProxy(t);
     const storage = new PostgresStorage(url);
