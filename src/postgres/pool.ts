@@ -8,14 +8,7 @@ import { outcomeUnknown, Problem } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import { Breaker } from './breaker.ts';
 import type { Connection, Row, Statement } from './connection.ts';
-import {
-  codeOf,
-  ConnectionError,
-  isStatementError,
-  isConnectionLost,
-  problemOf,
-  TimeoutError,
-} from './errors.ts';
+import { codeOf, isStatementError, isConnectionLost, problemOf, TimeoutError } from './errors.ts';
 import type { Hosts } from './hosts.ts';
 import { withRetries } from './retries.ts';
 import { Semaphore } from './semaphore.ts';
@@ -316,10 +309,13 @@ export class Pool {
 
   async #connect(): Promise<Connection> {
     const hosts = this.#hosts;
-    const connection = await hosts.open();
-    if (hosts !== this.#hosts) {
-      connection.destroy();
-      throw new ConnectionError(new Error('the server has moved'));
+    const connection = await hosts.open().catch((error: unknown) => {
+      if (hosts === this.#hosts) throw error;
+      return undefined;
+    });
+    if (connection === undefined || hosts !== this.#hosts) {
+      connection?.destroy();
+      return this.#connect(); // the server has moved, which is no fault of it
     }
     this.#all.add(connection);
     void connection.closed.then(() => this.#remove(connection));
