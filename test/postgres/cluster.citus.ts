@@ -6,15 +6,23 @@ import { it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
 import { credentialOf } from '../../src/token.ts';
-import { run, runOk } from '../support/command.ts';
-import { addToken } from '../support/app.ts';
-import { isCitus, joinCluster, leaveCluster, onWorkers } from '../support/citus.ts';
+import { scopes } from '../../src/access.ts';
+import { PostgresStorage } from '../../src/postgres/storage.ts';
+import { run, runOk, serve } from '../support/command.ts';
+import { addToken, call } from '../support/app.ts';
+import { isCitus, joinCluster, leaveCluster, onWorkers, peers } from '../support/citus.ts';
 import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 import { ofCommands, ofRequests } from './statements.ts';
 
 assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
+
+/** How often a request of each kind is counted, with a new token each time. */
+const rounds = 10;
+const requestsEach = 10;
+/** Among so many stores, some are on each worker. */
+const storesToFind = 30;
 
 const spread = [
   { name: 'plant_store.migrations', by: '<none>' },
@@ -116,6 +124,82 @@ it('Citus: runs every statement about one store as one task on one machine', asy
     await client.end();
   }
 });
+
+it('Citus: a request uses the machine of its store, and no other', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  const machines = [url, ...onWorkers(url)];
+  const database = new URL(url).pathname.slice(1);
+  await query(url, `ALTER DATABASE ${database} SET citus.enable_stat_counters = on`); // on all
+  await using storage = new PostgresStorage(peers(url));
+  await storage.open();
+  const { address } = await serve(t, [], { env: { PLANT_STORE_DATABASE: peers(url) } });
+  /** Statements on each machine, and what the machines sent to each other. */
+  const counted = async () => {
+    const rows = await Promise.all(
+      machines.map((machine) =>
+        query(
+          machine,
+          `SELECT query_execution_single_shard AS local, query_execution_multi_shard AS several,
+                  connection_establishment_succeeded + connection_establishment_failed
+                    + connection_reused AS remote
+           FROM citus_stat_counters WHERE name = '${database}'`,
+        ),
+      ),
+    );
+    // The selected columns, which are numbers as text.
+    return rows.map(([row]) => {
+      const { local, several, remote } = row as Record<'local' | 'several' | 'remote', string>;
+      return { local: Number(local), crossing: Number(several) + Number(remote) };
+    });
+  };
+  const used = new Set<number>();
+  for (let at = 0; at < storesToFind && used.size < machines.length - 1; at++) {
+    const tokens = await Promise.all(
+      Array.from({ length: rounds }, () =>
+        addToken(storage, 'alice', { store: `store ${at}`, scopes }),
+      ),
+    );
+    const before = await counted();
+    for (const token of tokens) await sendEach(address, token);
+    const after = await counted();
+    const statements = after.map(({ local }, index) => local - (before[index]?.local ?? 0));
+    const most = Math.max(...statements);
+    t.diagnostic(`store ${at}: ${statements.join()} statements`);
+    const others = statements.toSpliced(statements.indexOf(most), 1);
+    // The service checks each machine about once a second.
+    assert.ok(Math.max(...others) < most / 4, 'the others only got checks');
+    assert.ok(most >= rounds * requestsEach, 'every request was counted');
+    assert.deepEqual(
+      after.map(({ crossing }) => crossing),
+      before.map(({ crossing }) => crossing),
+    );
+    used.add(statements.indexOf(most));
+  }
+  assert.equal(used.size, machines.length - 1, 'stores of every worker were used');
+});
+
+/** Sends a request of every kind. */
+async function sendEach(address: string, token: string): Promise<void> {
+  const send = async (method: string, target: string, status: number, json?: unknown) => {
+    const answer = await call(address + target, method, {
+      token,
+      ...(json !== undefined && { json }),
+    });
+    assert.equal(answer.status, status, `${method} ${target}: ${answer.text}`);
+    return answer;
+  };
+  await send('GET', '/plants?limit=20', 200);
+  await send('GET', '/plants', 200);
+  const { headers } = await send('POST', '/plants', 201, { name: 'Fern' });
+  const plant = headers.get('location') ?? '';
+  await send('GET', plant, 200);
+  await send('DELETE', plant, 204);
+  await send('PUT', '/shares/bob', 201, { access: 'read' });
+  await send('GET', '/shares', 200);
+  await send('DELETE', '/shares/bob', 204);
+  await send('GET', '/tokens', 200);
+  await send('DELETE', '/token', 204);
+}
 
 /** A sample value of a type, in SQL. */
 function sampleOf(type: string): string {
