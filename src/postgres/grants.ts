@@ -19,12 +19,14 @@ import {
 } from '../access.ts';
 import { Cache } from '../cache.ts';
 import type { GrantAndPage } from '../identity-storage.ts';
+import { maxId } from '../ids.ts';
 import type { PlantRow } from '../lists.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { tokenId } from '../token.ts';
 import { prepared, type Row, type Statement } from './connection.ts';
 import { versionsOf, type Freshness, type VersionsRow } from './freshness.ts';
 import type { Names } from './names.ts';
+import { rangeOf } from './plants.ts';
 import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
 import type { Reader } from './reader.ts';
@@ -66,13 +68,14 @@ const userColumns = `
 
 /** One subquery runs, for the role. A page of both would read no range of an index. */
 const pageColumn = (role: string) =>
-  `CASE ${role} WHEN 'manager' THEN ${pageJson('')} ELSE ${pageJson('AND owner = users.id')} END`;
+  `CASE ${role} WHEN 'manager' THEN ${pageJson('store = $1 AND id > $3 ORDER BY id')}
+   ELSE ${pageJson(rangeOf('owner', 'users.id', '$3', String(maxId)))} END`;
 
-const pageJson = (condition: string) => `(
+const pageJson = (range: string) => `(
   SELECT coalesce(json_agg(json_build_array(page.id, page.name, page.tag)), '[]')
   FROM (
     SELECT id, name, tag FROM plant_store.plants
-    WHERE store = $1 ${condition} AND plants.id > $3 ORDER BY plants.id LIMIT $4::bigint + 1
+    WHERE ${range} LIMIT $4::bigint + 1
   ) AS page
 )`;
 

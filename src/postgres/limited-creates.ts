@@ -8,6 +8,7 @@ import { idsExhausted, idTaken, type Problem } from '../problem.ts';
 import { quotaProblem, type Quotas } from '../quota.ts';
 import { changeStatements } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
+import { rangeOf } from './plants.ts';
 import { settled } from './settled.ts';
 
 export const limitSql = {
@@ -18,7 +19,7 @@ export const limitSql = {
       FROM unnest($2::bigint[]) AS owners (owner) CROSS JOIN LATERAL (
         SELECT count(*) AS plants FROM (
           SELECT id FROM plant_store.plants
-          WHERE store = $1 AND plants.owner = owners.owner LIMIT $3
+          WHERE ${rangeOf('owner', 'owners.owner', '0', String(maxId))} LIMIT $3
         ) AS limited
       ) AS counted`,
   ),

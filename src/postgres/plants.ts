@@ -7,11 +7,20 @@ import type { OwnedPlantRow, PlantRow } from '../lists.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { prepared, type Statement } from './connection.ts';
 
-// Each condition has the columns of an index in their order, so a list is one range of it.
+/**
+ * The plants of a store with one value in a column, in the order of their ids: `after` and `upTo` bound them. Rows are
+ * compared, and sorted by both columns, because only the index of the column has that order. If all plants have the same
+ * owner or tag, `column = value ORDER BY id` reads the whole store by its primary key.
+ */
+export const rangeOf = (column: 'owner' | 'tag', value: string, after: string, upTo: string) => `
+  store = $1 AND (plants.${column}, plants.id) > (${value}, ${after})
+    AND (plants.${column}, plants.id) <= (${value}, ${upTo})
+  ORDER BY plants.${column}, plants.id`;
+
 const ranges = {
-  store: 'store = $1',
-  storeTag: 'store = $1 AND tag = $5',
-  owner: 'store = $1 AND owner = $5',
+  store: 'store = $1 AND id > $2 AND id <= $3 ORDER BY id',
+  storeTag: rangeOf('tag', '$5', '$2', '$3'),
+  owner: rangeOf('owner', '$5', '$2', '$3'),
 };
 type RangeKind = keyof typeof ranges;
 
@@ -53,14 +62,12 @@ export const mergeSql = prepared<MergedRow>(
         SELECT reach.owner, next.id
         FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
           SELECT id FROM plant_store.plants
-          WHERE store = $1 AND plants.owner = reach.owner AND id > $2 AND id <= $3
-          ORDER BY id LIMIT 1
+          WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT 1
         ) AS next
         ORDER BY next.id LIMIT $4
       ) AS nearest CROSS JOIN LATERAL (
-        SELECT id, row_number() OVER (ORDER BY id) AS nth FROM plant_store.plants
-        WHERE store = $1 AND plants.owner = nearest.owner AND id >= nearest.id AND id <= $3
-        ORDER BY id LIMIT $6
+        SELECT id, row_number() OVER (ORDER BY plants.owner, id) AS nth FROM plant_store.plants
+        WHERE ${rangeOf('owner', 'nearest.owner', 'nearest.id - 1', '$3')} LIMIT $6
       ) AS ids
       ORDER BY ids.id LIMIT $4
     ) AS merged JOIN plant_store.plants ON plants.store = $1 AND plants.id = merged.id
@@ -72,7 +79,7 @@ function rangeSql(kind: RangeKind): Statement<PlantRow> {
     `list_${kind}`,
     `
       SELECT id, name, tag FROM plant_store.plants
-      WHERE ${ranges[kind]} AND id > $2 AND id <= $3 ORDER BY id LIMIT $4::bigint + 1`,
+      WHERE ${ranges[kind]} LIMIT $4::bigint + 1`,
   );
 }
 
@@ -88,8 +95,7 @@ export const scanStepEndSql = {
     'end_of_step',
     `
       SELECT id FROM plant_store.plants
-      WHERE store = $1 AND owner = $2 AND id > $3 AND id <= $4
-      ORDER BY id LIMIT 1 OFFSET ${scanStepPlants - 1}`,
+      WHERE ${rangeOf('owner', '$2', '$3', '$4')} LIMIT 1 OFFSET ${scanStepPlants - 1}`,
   ),
   owners: prepared<readonly [id: number | null]>(
     'end_of_step_of_owners',
@@ -97,8 +103,8 @@ export const scanStepEndSql = {
       SELECT min(share.id)
       FROM unnest($2::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
         SELECT id FROM plant_store.plants
-        WHERE store = $1 AND plants.owner = reach.owner AND id > $3 AND id <= $4
-        ORDER BY id LIMIT 1 OFFSET ${scanStepPlants} / greatest(cardinality($2::bigint[]), 1)
+        WHERE ${rangeOf('owner', 'reach.owner', '$3', '$4')}
+        LIMIT 1 OFFSET ${scanStepPlants} / greatest(cardinality($2::bigint[]), 1)
       ) AS share`,
   ),
 };
@@ -112,10 +118,10 @@ export const scanStepSql: Record<'owner' | 'owners', Statement<PlantRow>> = {
     'step',
     `
       SELECT id, name, tag FROM (
-        SELECT id, name, tag FROM plant_store.plants
-        WHERE store = $1 AND owner = $5 AND id > $2 AND id <= $3 ORDER BY id LIMIT ${scanStepPlants}
+        SELECT owner, id, name, tag FROM plant_store.plants
+        WHERE ${rangeOf('owner', '$5', '$2', '$3')} LIMIT ${scanStepPlants}
       ) AS scanned
-      WHERE tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
+      WHERE tag = $6 ORDER BY owner, id LIMIT $4::bigint + 1`,
   ),
   owners: prepared(
     'step_of_owners',
@@ -123,8 +129,7 @@ export const scanStepSql: Record<'owner' | 'owners', Statement<PlantRow>> = {
       SELECT scanned.id, scanned.name, scanned.tag
       FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
         SELECT id, name, tag FROM plant_store.plants
-        WHERE store = $1 AND plants.owner = reach.owner AND id > $2 AND id <= $3
-        ORDER BY id LIMIT ${scanStepPlants}
+        WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT ${scanStepPlants}
       ) AS scanned
       WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
   ),

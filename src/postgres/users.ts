@@ -9,7 +9,10 @@ import { prepared } from './connection.ts';
 import type { Freshness } from './freshness.ts';
 import { changeGrantsVersion } from './grants.ts';
 import type { Names } from './names.ts';
+import { rangeOf } from './plants.ts';
 import type { Cluster } from './cluster.ts';
+
+const plantsOfUser = rangeOf('owner', '$2', '0', String(maxId));
 
 export const userSql = {
   listStores: prepared<readonly [name: string, store: number]>(
@@ -40,7 +43,7 @@ export const userSql = {
     'count_plants',
     `
       SELECT count(*) FROM (
-        SELECT 1 FROM plant_store.plants WHERE store = $1 AND owner = $2 LIMIT $3) AS counted`,
+        SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser} LIMIT $3) AS counted`,
   ),
   revokeTokens: prepared(
     'revoke_tokens',
@@ -72,9 +75,9 @@ export const userSql = {
     'move_plants',
     `
       UPDATE plant_store.plants SET owner = $3
-      WHERE store = $1 AND owner = $2 AND id <= coalesce((
-        SELECT id FROM plant_store.plants WHERE store = $1 AND owner = $2
-        ORDER BY id LIMIT 1 OFFSET $4::bigint - 1), ${maxId})
+      WHERE store = $1 AND (owner, id) > ($2, 0) AND (owner, id) <= ($2, coalesce((
+        SELECT id FROM plant_store.plants WHERE ${plantsOfUser}
+        LIMIT 1 OFFSET $4::bigint - 1), ${maxId}))
         AND EXISTS (
           SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $3 AND removed_at IS NULL)
       RETURNING id`,
@@ -85,7 +88,7 @@ export const userSql = {
       UPDATE plant_store.users SET removed_at = coalesce(removed_at, $3)
       WHERE store = $1 AND id = $2
         AND NOT EXISTS (SELECT 1 FROM plant_store.shares WHERE store = $1 AND owner = $2)
-        AND NOT EXISTS (SELECT 1 FROM plant_store.plants WHERE store = $1 AND owner = $2)
+        AND NOT EXISTS (SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser})
       RETURNING id`,
   ),
 };
