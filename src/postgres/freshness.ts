@@ -63,7 +63,7 @@ export class Freshness {
     return state.versions;
   }
 
-  /** The same, but only if versions are cached. Otherwise no page is, so a list reads its own. */
+  /** The same, but only if versions are cached. Without them, no cached page is used, so a list reads its own. */
   async refreshCached(store: number): Promise<void> {
     if (this.#stores.get(String(store)) !== undefined) await this.refresh(store);
   }
@@ -87,7 +87,7 @@ export class Freshness {
     return this.#stateOf(store).versions?.plants;
   }
 
-  /** `version` was known before the page was read. */
+  /** `version` is that of the page, or was current just before the page was read. */
   setPage(key: string, page: PlantPage, version: string): void {
     this.#pages.set(key, { page, version, untilMs: performance.now() + maxAgeMs });
   }
@@ -97,7 +97,7 @@ export class Freshness {
     return cached !== undefined && performance.now() < cached.untilMs ? cached : undefined;
   }
 
-  /** The grant was read after refresh() returned this version of the grants. */
+  /** The grant was read together with this version of the grants. */
   setGrant(key: string, grant: Grant, version: number): void {
     this.#grants.set(key, { grant, version, untilMs: performance.now() + maxAgeMs });
   }

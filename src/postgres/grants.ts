@@ -222,10 +222,11 @@ export class Grants {
     const cached = this.#freshness.getGrant(key);
     if (cached !== undefined) {
       const { grant, version } = cached;
+      const refreshed = this.#freshness.refresh(grant.caller.store);
       const [versions, page] = await settled([
-        this.#freshness.refresh(grant.caller.store),
+        refreshed,
         query !== undefined && canList(grant)
-          ? this.#reader.listAhead(grant.caller, query)
+          ? this.#reader.listAhead(grant.caller, query, refreshed)
           : Promise.resolve(undefined),
       ]);
       if (versions?.grants === version) return { grant, page };
@@ -260,7 +261,7 @@ export class Grants {
       return { grant };
     }
     const { plants } = versionsOf([version, writer, grantsVersion]);
-    return { grant, page: this.#reader.keepPage(grant.caller, range, page, plants) };
+    return { grant, page: this.#reader.pageOfRows(grant.caller, range, page, plants) };
   }
 
   async #findToken(

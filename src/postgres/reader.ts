@@ -3,12 +3,12 @@
  */
 import { reaches, soleOwner, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { firstPageKey, listKind, pageOf, type PlantRow } from '../lists.ts';
+import { firstPageKey, listKind, pageOf, type ListKind, type PlantRow } from '../lists.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import type { Plant } from '../plant.ts';
 import { isSparse, Probe } from '../probe.ts';
 import { scan, stepOf, type ScanStep } from '../scan.ts';
-import type { Freshness } from './freshness.ts';
+import type { Freshness, Versions } from './freshness.ts';
 import {
   findSql,
   listSql,
@@ -55,39 +55,61 @@ export class Reader {
     if (cached !== undefined) return cached;
     return this.#read(store, async () => {
       const version = this.#freshness.getVersion(store); // before the page is read
-      const page =
-        kind === 'owners'
-          ? await this.#listOwners(caller, query)
-          : pageOf(
-              await this.#cluster
-                .ofStore(store)
-                .read(listSql[kind], listValues(kind, caller, query)),
-              query,
-            );
-      if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
+      const page = await this.#readPage(kind, caller, query);
+      this.#cachePage(key, page, version);
       return page;
     });
   }
 
-  /** A page for a caller whose grant is being checked. Undefined if it is probably cached, or takes many steps. */
-  async listAhead(caller: ReadAccess, query: PlantQuery): Promise<PlantPage | undefined> {
+  /**
+   * A page for a caller whose grant is being checked. Undefined if it is probably cached, or takes many steps.
+   *
+   * The version that is known before `refreshed` can be much older than the page, and a restored backup can have it
+   * again. Such a page is not cached.
+   */
+  async listAhead(
+    caller: ReadAccess,
+    query: PlantQuery,
+    refreshed: Promise<Versions | undefined>,
+  ): Promise<PlantPage | undefined> {
+    const { store } = caller;
+    const kind = listKind(caller.read, query);
     const key = firstPageKey(caller, query);
-    const isCached = key !== undefined && this.#freshness.getPage(caller.store, key) !== undefined;
-    if (isCached || listKind(caller.read, query) === 'scan') return undefined;
-    return this.list(caller, query);
+    const isCached = key !== undefined && this.#freshness.getPage(store, key) !== undefined;
+    if (isCached || kind === 'scan') return undefined;
+    return this.#read(store, async () => {
+      const version = this.#freshness.getVersion(store);
+      const page = await this.#readPage(kind, caller, query);
+      const versions = await refreshed;
+      if (versions?.plants === version) this.#cachePage(key, page, version);
+      return page;
+    });
   }
 
   /** The page of rows that were read together with this version of the plants. */
-  keepPage(
+  pageOfRows(
     caller: ReadAccess,
     query: PlantQuery,
     rows: readonly PlantRow[],
     version: string | undefined,
   ): PlantPage {
-    const key = firstPageKey(caller, query);
     const page = pageOf(rows, query);
-    if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
+    this.#cachePage(firstPageKey(caller, query), page, version);
     return page;
+  }
+
+  #cachePage(key: string | undefined, page: PlantPage, version: string | undefined): void {
+    if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
+  }
+
+  async #readPage(
+    kind: Exclude<ListKind, 'scan'>,
+    caller: ReadAccess,
+    query: PlantQuery,
+  ): Promise<PlantPage> {
+    if (kind === 'owners') return this.#listOwners(caller, query);
+    const server = this.#cluster.ofStore(caller.store);
+    return pageOf(await server.read(listSql[kind], listValues(kind, caller, query)), query);
   }
 
   #read<T>(store: number, read: () => Promise<T>): Promise<T> {

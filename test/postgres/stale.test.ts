@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { startApp } from '../support/app.ts';
+import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
 
 it('PostgreSQL: a token that a replica has not seen before gets no page of an earlier request', async (t) => {
@@ -21,4 +22,31 @@ it('PostgreSQL: a token that a replica has not seen before gets no page of an ea
     plants.push({ name, tag: '' });
     assert.deepEqual(await list(await here.token('alice')), plants);
   }
+});
+
+it('PostgreSQL: after a restore, no list has a plant that was created after the backup', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  const open = () => database.open();
+  const [here, elsewhere] = [await startApp(t, { open }), await startApp(t, { open })];
+  const token = await here.token('alice');
+  const list = async (limit: number) =>
+    (await here.call('GET', `/plants?limit=${limit}`, { token })).json;
+  for (let at = 0; at < 2; at++) assert.deepEqual(await list(20), []); // also caches the version
+  const [backup] = await query(
+    database.url,
+    'SELECT to_json(stores) AS row FROM plant_store.stores',
+  );
+
+  await elsewhere.call('POST', '/plants', { token, json: { name: 'Fern' } });
+  assert.deepEqual(await list(21), [{ name: 'Fern', tag: '' }]);
+  const { row } = backup as { row: unknown }; // the only column
+  await query(
+    database.url,
+    `BEGIN;
+     DELETE FROM plant_store.plants;
+     UPDATE plant_store.stores SET version = old.version, writer = old.writer
+     FROM json_populate_record(NULL::plant_store.stores, '${JSON.stringify(row)}') AS old;
+     COMMIT`,
+  );
+  for (const limit of [20, 21]) assert.deepEqual(await list(limit), []);
 });
