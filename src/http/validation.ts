@@ -15,8 +15,8 @@ import { readQuery, parseParameter } from './query.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set only on routes whose schema has a query. If there are some, `query` is not valid. */
-    queryFaults: readonly Fault[];
+    /** Validates `query` at the first call. If it returns faults, `query` is not valid. Only on routes with a schema for it. */
+    readQuery: () => readonly Fault[];
   }
 }
 
@@ -37,11 +37,11 @@ const ajv = new Ajv({
 });
 
 /**
- * Validates the requests of every route that is added to `app` later and has schemas. The query is read before the
+ * Validates the requests of every route that is added to `app` later and has schemas. A query can be read before the
  * caller is known, so that a storage can read both at once (auth.ts). Its faults are reported afterwards.
  */
 export function validateRequests(app: FastifyInstance): void {
-  app.decorateRequest('queryFaults');
+  app.decorateRequest('readQuery');
   app.addHook('onRoute', (route) => {
     // Fastify does not type schemas; those of our routes are TypeBox objects.
     const { params, querystring, body } = (route.schema ?? {}) as Record<string, TObject>;
@@ -50,20 +50,25 @@ export function validateRequests(app: FastifyInstance): void {
     const checkBody = body && compile(body, toMember);
 
     if (querystring && checkQuery) {
-      const readQueryOf: onRequestHookHandler = (request, _reply, done) => {
-        const faults: Fault[] = [];
-        request.query = checkQuery(readQuery(querystring, request.raw.url ?? ''), faults);
-        request.queryFaults = faults;
+      const addReadQuery: onRequestHookHandler = (request, _reply, done) => {
+        let faults: Fault[] | undefined;
+        request.readQuery = () => {
+          if (faults === undefined) {
+            faults = [];
+            request.query = checkQuery(readQuery(querystring, request.raw.url ?? ''), faults);
+          }
+          return faults;
+        };
         done();
       };
-      route.onRequest = [readQueryOf, ...[route.onRequest ?? []].flat()];
+      route.onRequest = [addReadQuery, ...[route.onRequest ?? []].flat()];
     }
     route.preValidation = (request, _reply, done) => {
       const faults: Fault[] = [];
       if (params && checkParams) {
         request.params = checkParams(readParams(params, request.params), faults);
       }
-      if (checkQuery) faults.push(...request.queryFaults);
+      if (checkQuery) faults.push(...request.readQuery());
       if (checkBody) request.body = checkBody(readBody(body, request.body), faults);
       done(faults.length > 0 ? invalidRequest(faults) : undefined);
     };

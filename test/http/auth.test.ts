@@ -95,6 +95,21 @@ describe('authentication', () => {
     assert.match(answer, /^HTTP\/1\.1 401 /);
   });
 
+  it('does not read the query of a request whose token needs no lookup', async (t) => {
+    const limits: unknown[] = [];
+    const { call, token } = await startApp(t, {
+      addRoutes: (app) =>
+        app.addHook('onSend', async ({ query }) => {
+          limits.push((query as { limit: unknown }).limit); // the test sends it
+        }),
+    });
+    const list = (options = {}) => call('GET', '/plants?limit=5', options);
+    await list();
+    await list({ token: 'plant_x' });
+    await list({ token: await token('alice') });
+    assert.deepEqual(limits, ['5', '5', 5]);
+  });
+
   it('checks the token before the body', async (t) => {
     const { call } = await startApp(t);
     const { status } = await call('POST', '/plants', { body: 'x'.repeat(100_000) });

@@ -158,6 +158,12 @@ describe('the limit on the rate of requests', () => {
     }
     assert.deepEqual(statuses, [200, 200, 429, 429, 429, 429]);
     assert.equal(pages, 3);
+    const authorization = `Bearer ${' '.repeat(100)}${alice}`; // too long for the cache
+    for (let at = 0; at < 3; at++) {
+      const { status } = await call('GET', '/plants?limit=20', { headers: { authorization } });
+      assert.equal(status, 429);
+    }
+    assert.equal(pages, 3);
   });
 
   it('adds no fields if it is off', async (t) => {
