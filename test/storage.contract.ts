@@ -2,8 +2,9 @@
  * What src/storage.ts promises, as tests that every storage runs.
  */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { describe, it, type TestContext } from 'node:test';
-import type { Caller, Grant, Role } from '../src/access.ts';
+import type { Caller, Credential, Grant, Role } from '../src/access.ts';
 import { scopes, stateOf } from '../src/access.ts';
 import { maxId } from '../src/ids.ts';
 import { defaultFields, plantJson, type Plant, type PlantField } from '../src/plant.ts';
@@ -11,7 +12,7 @@ import type { PlantQuery } from '../src/plant-storage.ts';
 import type { Archive } from '../src/archive.ts';
 import type { TokenPosition } from '../src/identity-storage.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf, hashToken, makeToken, routeOf } from '../src/token.ts';
+import { credentialOf, hashToken, makeToken, routeOf, tokenHashBytes } from '../src/token.ts';
 import { addOldToken, makeOldToken } from './support/tokens.ts';
 
 export interface StorageUnderTest {
@@ -528,7 +529,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       await storage.share(store.caller.store, { owner: 'bob', user: 'robin', access: 'read' }, 0);
 
       /** What every process gets, with nothing cached at first. */
-      const assertPages = async ({ token }: { token: string }) => {
+      const assertPages = async (credential: Credential) => {
         const [again, other] = [await openAgain(t), await openAgain(t)];
         for (const each of [again, again, storage]) {
           for (const range of [{}, { after: 2 }, { tag: 'tag' }, { limit: 100, upTo: 3 }]) {
@@ -538,9 +539,9 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
               fields: ['id', ...defaultFields],
               ...range,
             } as const;
-            const { grant, page } = (await each.identifyWithPage(credentialOf(token), query)) ?? {};
+            const { grant, page } = (await each.identifyWithPage(credential, query)) ?? {};
             assert.ok(grant);
-            assert.deepEqual(grant, await other.identify(credentialOf(token)));
+            assert.deepEqual(grant, await other.identify(credential));
             const listed = await other.listPlants(grant.caller, query);
             if (page !== undefined) assert.deepEqual(page, listed);
             const canList = grant.caller.scopes.has('plants:read');
@@ -548,15 +549,21 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
           }
         }
       };
-      const all = [alice, bob, eve, reader, writer, ...ended];
-      for (const token of all) await assertPages(token);
+      const tokens = [alice, bob, eve, reader, writer, ...ended];
+      const all = [
+        ...tokens.map(({ token }) => credentialOf(token)),
+        jwtOf('alice', 'manager'),
+        jwtOf('eve', 'member'), // stored as a manager
+        jwtOf('robin', undefined),
+      ];
+      for (const credential of all) await assertPages(credential);
       for (const [at, token] of [alice, bob, eve, reader, alice, bob].entries()) {
         const grant = await storage.identify(credentialOf(token.token));
         assert.ok(grant);
         const text = at === 0 ? '"\\/\u2028\u0001𝒳' : `plant ${at}`;
         await storage.createPlant(grant.caller, { name: text, tag: 'tag' });
       }
-      for (const token of all) await assertPages(token);
+      for (const credential of all) await assertPages(credential);
       assert.equal(
         await storage.identifyWithPage(credentialOf(makeToken(1)), {
           after: 0,
@@ -771,6 +778,14 @@ function roleOf(who: Caller | undefined): Role {
   if (who.read === 'all') return 'manager';
   assert.deepEqual(who.read, [who.user]);
   return 'member';
+}
+
+/** What a JWT of an identity provider says about a user of the store `main`. */
+function jwtOf(userName: string, role: Role | undefined): Credential {
+  const nowMs = Date.now();
+  const times = { issuedAtMs: nowMs, expiresAtMs: nowMs + 60_000 };
+  const claims = { storeName: 'main', userName, role, scopes: ['plants:read'], ...times } as const;
+  return { tokenHash: randomBytes(tokenHashBytes), store: undefined, claims };
 }
 
 /** A caller who reaches what all these own. */
