@@ -8,9 +8,9 @@ import type { PlantQuery } from '../plant-storage.ts';
 import { prepared, type Statement } from './connection.ts';
 
 /**
- * The plants of a store with one value in a column, in the order of their ids: `after` and `upTo` bound them. Rows are
- * compared, and sorted by both columns, because only the index of the column has that order. If all plants have the same
- * owner or tag, `column = value ORDER BY id` reads the whole store by its primary key.
+ * The plants of a store with one value in a column and ids above `after` and up to `upTo`, in ascending order. Only the
+ * index of the column can find and sort these rows. For `column = value ORDER BY id`, PostgreSQL can choose the primary
+ * key and read the whole store (decision 7).
  */
 export const rangeOf = (column: 'owner' | 'tag', value: string, after: string, upTo: string) => `
   store = $1 AND (plants.${column}, plants.id) > (${value}, ${after})

@@ -164,8 +164,9 @@ describe('PostgreSQL: the service', () => {
       `BEGIN; UPDATE plant_store.stores SET version = version WHERE name = 'locked'`,
     );
     const waiting = create(locked);
-    const ended = Symbol('ended');
-    const isWaiting = async () => (await Promise.race([waiting, Promise.resolve(ended)])) === ended;
+    const pending = Symbol('pending');
+    const isWaiting = async () =>
+      (await Promise.race([waiting, Promise.resolve(pending)])) === pending;
     while (await isWaiting()) assert.equal(await create(other), 201);
     assert.equal(await waiting, 503);
     await locking.end();
