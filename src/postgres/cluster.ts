@@ -73,6 +73,8 @@ export class Cluster {
   #map: ShardMap | undefined;
   /** What all nodes have in the row of the migrations; undefined if there is none yet. */
   #identity: string | undefined;
+  /** Whether the engine is known not to be Citus. */
+  #isOneServer = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -101,6 +103,12 @@ export class Cluster {
   /** Where the store of a token with this id is, if its text does not name it. */
   ofTokenId(id: string): Pool {
     return this.#poolOf(this.#map?.nodeOfTokenId(id));
+  }
+
+  /** Whether a transaction of several stores of a server needs that server only. */
+  isDirect(pool: Pool): boolean {
+    if (pool === this.#seed) return this.#isOneServer;
+    return this.#nodes.values().some((node) => node.pool === pool && node.isDirect);
   }
 
   /** A server that works: for what every node has, and for statements about all stores. */
@@ -149,6 +157,7 @@ export class Cluster {
         shards.length === 0 ? [] : await connection.query(identitySql, []);
       return { nodes, shards, identity };
     });
+    this.#isOneServer = found === undefined;
     if (found === undefined || this.#isClosed) return false;
     const { nodes, shards, identity } = found;
     this.#identity = identity ?? undefined;

@@ -1,9 +1,9 @@
 /**
- * One transaction of changes to the plants of a store, and the outcome of each change.
+ * The changes to the plants of one store in a transaction, and the outcome of each change.
  */
 import type { Change, ChangeKind, ChangeOf, ChangeResults } from '../changes.ts';
 import { maxId } from '../ids.ts';
-import { defect, type Problem } from '../problem.ts';
+import { defect, outcomeUnknown, type Problem } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { changeStatements, type ChangeStatement, type GroupedChange } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
@@ -11,7 +11,7 @@ import { LimitedCreates } from './limited-creates.ts';
 import { settled } from './settled.ts';
 
 export const groupSql = {
-  // Sent first, because it locks the row of the store: groups of several replicas are serialized.
+  // Sent before the changes, because it locks the row of the store: groups of several replicas are serialized.
   begin: prepared<readonly [lastId: number, version: number]>(
     'begin_group',
     `
@@ -32,75 +32,117 @@ export const groupSql = {
 /** The result of a change, or why it was refused. */
 export type Outcome = ChangeResults[ChangeKind] | Problem;
 
+export interface QueuedChange {
+  /** The sequence number of the write (pending.ts). */
+  number: number;
+  change: Change;
+  /** When it was queued. */
+  sinceMs: number;
+}
+
 export class Group {
   readonly store: number;
-  /** When the first of its changes was queued. */
-  readonly sinceMs: number;
-  readonly numbers: readonly number[];
+  /** In the order of arrival. */
+  readonly queued: readonly QueuedChange[];
   /** Number of changes for which the store assigns the id. */
   readonly assignedCount: number;
   /** Assigned ids are above `lastId`; `version` is that of this group. Undefined until the server returns them. */
   begun: { lastId: number; version: number } | undefined;
-  /** Until COMMIT is sent, the server rolls back the group if the connection is lost. */
-  isCommitSent = false;
+  #isStoreMissing = false;
   readonly #largestId: number;
   readonly #parts: readonly Part<ChangeKind>[];
   /** Undefined without quotas: the creates are among `#parts`. */
   readonly #limited: LimitedCreates | undefined;
 
-  /** Changes by sequence number, in the order of arrival. No two of them have the same id. */
-  constructor(
-    store: number,
-    changes: ReadonlyMap<number, Change>,
-    sinceMs: number,
-    quotas: Quotas | undefined,
-  ) {
+  /** In the order of arrival, at least one. No two of them have the same id. */
+  constructor(store: number, queued: readonly QueuedChange[], quotas: Quotas | undefined) {
     this.store = store;
-    this.sinceMs = sinceMs;
-    this.numbers = [...changes.keys()];
+    this.queued = queued;
+    let changes = queued;
     if (quotas !== undefined) {
-      const creates = new Map([...changes].filter(isCreate));
+      const creates = new Map(
+        queued.flatMap(({ number, change }) => (isCreate(change) ? [[number, change]] : [])),
+      );
       // The number of plants in the store is carried over by groups that only delete, too.
       if (creates.size > 0 || quotas.perStore !== undefined)
         this.#limited = new LimitedCreates(store, creates, quotas);
-      changes = new Map([...changes].filter((change) => !isCreate(change)));
+      changes = queued.filter(({ change }) => !isCreate(change));
     }
-    const all = [...changes.values()];
     const isAssigned = ([, , , id]: Change) => id === undefined;
-    this.assignedCount = all.filter(isAssigned).length;
-    this.#largestId = Math.max(0, ...all.map(([kind, , , id = 0]) => (kind === 'create' ? id : 0)));
+    this.assignedCount = changes.filter(({ change }) => isAssigned(change)).length;
+    const ids = changes.map(({ change: [kind, , , id = 0] }) => (kind === 'create' ? id : 0));
+    this.#largestId = Math.max(0, ...ids);
     let idsLeft = this.assignedCount;
-    const grouped = [...changes].map(([number, change]) => {
+    const grouped = changes.map(({ number, change }) => {
       return { number, change, idsAfter: isAssigned(change) ? --idsLeft : 0 };
     });
     const kindNames = Object.keys(changeStatements) as ChangeKind[]; // it has no other keys
     this.#parts = kindNames.map((kind) => partOf(kind, grouped));
   }
 
-  /**
-   * Takes one round trip, or two with quotas. Rejects with the error of the server. `attemptId` is stored with the version
-   * and must be unique: if it is found there, the group was committed.
-   */
-  async commit(connection: Connection, attemptId: string): Promise<void> {
-    this.begun = undefined;
-    this.isCommitSent = false;
-    const begun = connection.command('BEGIN');
-    const changed =
-      this.#limited === undefined
-        ? [this.#begin(connection, attemptId, this.#largestId), ...this.#sendParts(connection)]
-        : await this.#sendLimited(this.#limited, connection, attemptId, begun);
-    this.isCommitSent = true;
-    const committed = connection.command('COMMIT');
-    await settled([begun, ...changed, committed]);
-    const tag = await committed;
-    if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
+  /** When the first of its changes was queued. */
+  get sinceMs(): number {
+    return this.queued[0]?.sinceMs ?? Number.NaN;
   }
 
-  /** The outcome of each change, by its sequence number, if the group was committed. */
+  /** Whether lock() must have succeeded before change(). */
+  get isLimited(): boolean {
+    return this.#limited !== undefined;
+  }
+
+  /** For another attempt. */
+  reset(): void {
+    this.begun = undefined;
+    this.#isStoreMissing = false;
+  }
+
+  /** With quotas: locks the store, deletes, and counts its plants. */
+  async lock(connection: Connection): Promise<void> {
+    const limited = this.#limited;
+    if (limited === undefined) return;
+    const locked = connection.query(groupSql.lastGroup, [this.store, 0]);
+    const changed = this.#sendParts(connection);
+    const [[row]] = await settled([locked, limited.countOwners(connection), ...changed]);
+    if (row === undefined) return;
+    const [lastId, version, lastWriter] = row;
+    this.begun = { lastId, version: version + 1 };
+    const before = plantsIn(lastWriter);
+    const deleted = this.#parts.reduce((sum, part) => sum + part.changedCount, 0);
+    await limited.countStore(connection, before === undefined ? undefined : before - deleted);
+  }
+
+  /**
+   * Sends the changes, or with quotas the creates that there is room for, without waiting for a response in between.
+   * `attemptId` is stored with the version and must be unique: if it is found there, the transaction was committed.
+   */
+  async change(connection: Connection, attemptId: string): Promise<void> {
+    const limited = this.#limited;
+    if (limited === undefined) {
+      const begun = this.#begin(connection, attemptId, this.#largestId);
+      await settled([begun, ...this.#sendParts(connection)]);
+      return;
+    }
+    if (this.begun === undefined) {
+      this.#isStoreMissing = true;
+      return;
+    }
+    const largestId = limited.decide(Math.min(this.begun.lastId, maxId));
+    const writer = writerOf(attemptId, limited.storePlants);
+    await settled([this.#begin(connection, writer, largestId), limited.send(connection)]);
+  }
+
+  /** The outcome of each change, by its sequence number, if the transaction was committed. */
   *outcomes(): Iterable<readonly [number: number, Outcome]> {
-    const before = this.begun?.lastId ?? Number.NaN;
+    if (this.begun === undefined) {
+      const problem = this.#isStoreMissing
+        ? defect(new Error(`there is no store ${this.store}`))
+        : outcomeUnknown(new Error('another group followed after the response was lost'));
+      for (const { number } of this.queued) yield [number, problem];
+      return;
+    }
+    const { lastId } = this.begun;
     // In parentheses, because sums above the largest id are not exact.
-    const assignedId = (idsAfter: number) => before + (this.assignedCount - idsAfter);
+    const assignedId = (idsAfter: number) => lastId + (this.assignedCount - idsAfter);
     for (const part of this.#parts) yield* part.outcomes(assignedId);
     if (this.#limited !== undefined) yield* this.#limited.outcomes();
   }
@@ -109,44 +151,12 @@ export class Group {
     return this.#parts.map((part) => part.send(connection, this.store));
   }
 
-  /** Locks the store, counts its plants, and sends the creates that there is room for. */
-  async #sendLimited(
-    limited: LimitedCreates,
-    connection: Connection,
-    attemptId: string,
-    begun: Promise<string>,
-  ): Promise<Promise<void>[]> {
-    try {
-      const locked = connection.query(groupSql.lastGroup, [this.store, 0]);
-      const changed = this.#sendParts(connection);
-      await settled([begun, locked, ...changed, limited.countOwners(connection)]);
-      const [[lastId, version, lastWriter] = noStore(this.store)] = await locked;
-      this.begun = { lastId, version: version + 1 };
-      const before = plantsIn(lastWriter);
-      const deleted = this.#parts.reduce((sum, part) => sum + part.changedCount, 0);
-      await limited.countStore(connection, before === undefined ? undefined : before - deleted);
-      const largestId = limited.decide(Math.min(lastId, maxId));
-      const writer = writerOf(attemptId, limited.storePlants);
-      return [this.#begin(connection, writer, largestId), limited.send(connection)];
-    } catch (error) {
-      // Not awaited: what is sent next on the connection runs after it.
-      connection.command('ROLLBACK').catch(() => {});
-      throw error;
-    }
-  }
-
   async #begin(connection: Connection, writer: string, largestId: number): Promise<void> {
     const values = [this.store, largestId, this.assignedCount, writer];
-    const [[lastId, version] = noStore(this.store)] = await connection.query(
-      groupSql.begin,
-      values,
-    );
-    this.begun = { lastId, version };
+    const [row] = await connection.query(groupSql.begin, values);
+    this.#isStoreMissing = row === undefined;
+    this.begun = row && { lastId: row[0], version: row[1] };
   }
-}
-
-function noStore(store: number): never {
-  throw defect(new Error(`there is no store ${store}`));
 }
 
 /**
@@ -169,8 +179,8 @@ export function isWriter(writer: string, attemptId: string): boolean {
   return writer.split(plantsMark)[0] === attemptId;
 }
 
-function isCreate(change: [number, Change]): change is [number, ChangeOf<'create'>] {
-  return change[1][0] === 'create';
+function isCreate(change: Change): change is ChangeOf<'create'> {
+  return change[0] === 'create';
 }
 
 /** The changes of one kind. */

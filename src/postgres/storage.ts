@@ -257,7 +257,13 @@ export class PostgresStorage implements Storage {
 
   #writerOf(store: number): Writer {
     const server = this.#cluster.ofStore(store);
-    const writer = this.#writers.get(server) ?? new Writer(server, this.#freshness, this.#quotas);
+    const known = this.#writers.get(server);
+    if (known !== undefined) return known;
+    const writer = new Writer(server, {
+      freshness: this.#freshness,
+      quotas: this.#quotas,
+      canShare: () => this.#cluster.isDirect(server),
+    });
     this.#writers.set(server, writer);
     return writer;
   }

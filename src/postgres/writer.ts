@@ -1,6 +1,6 @@
 /**
- * Writes changes to plants in groups: the changes of a store that arrive while a group is in progress form the
- * next transaction. Each change has its own outcome.
+ * Writes changes to plants in transactions: the changes that arrive while others are in progress form the next one,
+ * whatever their stores. A store is in one transaction at a time. Each change has its own outcome.
  */
 import { randomBytes } from 'node:crypto';
 import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
@@ -8,159 +8,191 @@ import { commitChannel } from '../channels.ts';
 import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
-import { isConnectionLost, isRetryable, problemOf, TimeoutError } from './errors.ts';
-import { Group, groupSql, isWriter } from './group.ts';
+import { isCommitted } from './commit-check.ts';
+import {
+  isConnectionLost,
+  isRetryable,
+  isStatementError,
+  problemOf,
+  TimeoutError,
+} from './errors.ts';
+import type { Freshness } from './freshness.ts';
+import { Group } from './group.ts';
 import type { Pool } from './pool.ts';
 import { jitter } from './retries.ts';
-import type { Freshness } from './freshness.ts';
+import { Transaction } from './transaction.ts';
+import { WaitingChanges } from './waiting-changes.ts';
 
-/** Maximum number of changes in a group. */
-const maxGroupChanges = 512;
-/** Changes that have been queued for longer are refused, and groups are not retried. */
+/** Maximum number of transactions in progress, and of those among them with a store that failed before. */
+const maxTransactions = 4;
+const maxAlone = 2;
+/**
+ * How long a transaction waits for the lock of a store: first, and after another of its stores has failed. After that,
+ * the store is alone in its next transaction, and waits longer.
+ */
+const lockTimeoutMs = 300;
+const nextLockTimeoutMs = 10;
+/** Changes that have been queued for longer are refused, and their transactions are not retried. */
 const queueTimeoutMs = 4_000;
-/** Changes in a group that takes longer are rejected with `outcome-unknown`. */
+/** Changes in a transaction that takes longer are rejected with `outcome-unknown`. */
 const outcomeTimeoutMs = 5_500;
 /** How often both timeouts are checked. */
 const timeoutPollMs = 200;
-/** Maximum number of attempts to commit a group that conflicts with others or loses its connection. */
+/** Maximum number of attempts to commit a transaction that conflicts with others or loses its connection. */
 const maxCommitAttempts = 5;
-/** How long to keep checking whether a commit succeeded after its response was lost. */
-const commitCheckTimeoutMs = 3_000;
 
-interface QueuedChange {
-  number: number;
-  change: Change;
-  sinceMs: number;
-}
-
-/** The changes of one store. */
-interface Queue {
-  store: number;
-  waiting: QueuedChange[];
-  /** The group in progress. */
-  group: Group | undefined;
-  /** Resolves when the queue is empty. */
-  done: Promise<void>;
+export interface WriterOptions {
+  freshness: Freshness;
+  quotas: Quotas | undefined;
+  /** Whether a transaction can have several stores: not if that needs several machines. */
+  canShare: () => boolean;
 }
 
 /** The changes of one server. */
 export class Writer {
   readonly #server: Pool;
-  readonly #freshness: Freshness;
-  readonly #quotas: Quotas | undefined;
-  /** By store. A queue is removed when it is empty. */
-  readonly #queues = new Map<number, Queue>();
-  /** Distinguishes the groups of this process from those of others. */
+  readonly #options: WriterOptions;
+  readonly #waiting = new WaitingChanges();
+  /** By store. */
+  readonly #inFlight = new Map<number, Group>();
+  /** Stores whose last transaction failed: until one succeeds, they share none. */
+  readonly #failed = new Set<number>();
+  #transactions = 0;
+  #alone = 0;
+  #isScheduled = false;
+  /** Until all changes have an outcome. */
+  #busy: { timer: NodeJS.Timeout; done: PromiseWithResolvers<void> } | undefined;
+  /** Distinguishes the transactions of this process from those of others. */
   readonly #processId = randomBytes(9).toString('base64url');
   readonly #pending = new Pending<ChangeResults[ChangeKind]>();
   #attempts = 0;
 
-  constructor(server: Pool, freshness: Freshness, quotas: Quotas | undefined) {
+  constructor(server: Pool, options: WriterOptions) {
     this.#server = server;
-    this.#freshness = freshness;
-    this.#quotas = quotas;
+    this.#options = options;
   }
 
   /** Resolves once the change is committed. Otherwise rejects with a Problem that describes its outcome. */
   async write<C extends Change>(change: C): Promise<ChangeResults[C[0]]> {
     const [number, result] = this.#pending.add();
-    this.#enqueue({ number, change, sinceMs: performance.now() });
+    this.#waiting.add({ number, change, sinceMs: performance.now() });
+    this.#busy ??= {
+      timer: setInterval(() => this.#rejectTimedOut(), timeoutPollMs),
+      done: Promise.withResolvers(),
+    };
+    if (!this.#isScheduled && this.#transactions < maxTransactions) {
+      this.#isScheduled = true;
+      setImmediate(() => {
+        // Other changes of this event loop iteration have joined it.
+        this.#isScheduled = false;
+        this.#startTransactions();
+      });
+    }
     return (await result) as ChangeResults[C[0]]; // its number belongs to this change
   }
 
-  /** Waits for all writes in the queues. */
+  /** Waits for all writes. */
   async close(): Promise<void> {
-    await Promise.all([...this.#queues.values()].map(({ done }) => done));
+    await this.#busy?.done.promise;
   }
 
-  #enqueue(queued: QueuedChange): void {
-    const [, store] = queued.change;
-    const queue = this.#queues.get(store);
-    if (queue !== undefined) {
-      queue.waiting.push(queued);
-      return;
+  #startTransactions(): void {
+    while (this.#transactions < maxTransactions) {
+      const taken = this.#waiting.takeNext({
+        canTake: (store) =>
+          !this.#inFlight.has(store) && !(this.#failed.has(store) && this.#alone >= maxAlone),
+        isAlone: (store) => this.#failed.has(store) || !this.#options.canShare(),
+      });
+      if (taken.size === 0) break;
+      const groups = [...taken].map(([store, queued]) => {
+        return new Group(store, queued, this.#options.quotas);
+      });
+      for (const group of groups) this.#inFlight.set(group.store, group);
+      void this.#run(groups);
     }
-    const done = Promise.withResolvers<void>();
-    const added = { store, waiting: [queued], group: undefined, done: done.promise };
-    this.#queues.set(store, added);
-    // Other changes of this event loop iteration join the group.
-    setImmediate(() => void this.#processQueue(added).then(done.resolve));
+    if (this.#busy === undefined || this.#transactions > 0 || !this.#waiting.isEmpty) return;
+    clearInterval(this.#busy.timer);
+    this.#busy.done.resolve();
+    this.#busy = undefined;
   }
 
   /** Never rejects: each change gets its own outcome. */
-  async #processQueue(queue: Queue): Promise<void> {
-    const timer = setInterval(() => this.#rejectTimedOut(queue), timeoutPollMs);
-    while (queue.waiting.length > 0) {
-      queue.group = nextGroup(queue, this.#quotas);
-      await this.#commit(queue.group);
-      queue.group = undefined;
-      this.#rejectTimedOut(queue);
-    }
-    clearInterval(timer);
-    this.#queues.delete(queue.store);
+  async #run(groups: readonly Group[]): Promise<void> {
+    const isAlone = groups.some(({ store }) => this.#failed.has(store));
+    this.#transactions++;
+    if (isAlone) this.#alone++;
+    await this.#commit(groups, isAlone);
+    this.#transactions--;
+    if (isAlone) this.#alone--;
+    this.#rejectTimedOut();
+    this.#startTransactions();
   }
 
-  /** Retries until the outcome is known, or cannot be found out. */
-  async #commit(group: Group): Promise<void> {
-    const deadlineMs = group.sinceMs + queueTimeoutMs;
-    for (let attempt = 1; ; attempt++) {
+  /** Retries until the outcome of each group is known, or cannot be found out. */
+  async #commit(groups: readonly Group[], isAlone: boolean): Promise<void> {
+    let lockLimitMs = isAlone ? undefined : lockTimeoutMs;
+    for (let attempt = 1; groups.length > 0;) {
+      const transaction = new Transaction(groups);
       const attemptId = `${this.#processId} ${++this.#attempts}`;
-      group.isCommitSent = false;
       try {
+        const maxWaitMs = Math.min(...groups.map(deadlineOf)) - performance.now();
         await this.#server.withConnection(
-          (connection) => group.commit(connection, attemptId),
-          Math.max(0, deadlineMs - performance.now()),
+          (connection) => transaction.commit(connection, attemptId, lockLimitMs),
+          Math.max(0, maxWaitMs),
         );
+        return this.#onCommitted(groups);
       } catch (error) {
-        const isCommitted =
-          group.isCommitSent && isConnectionLost(error)
-            ? await this.#isCommitted(group, attemptId)
-            : false;
-        if (isCommitted === undefined) return this.#reject(group, outcomeUnknown(error));
-        if (!isCommitted) {
-          const isTransient = isRetryable(error) || isConnectionLost(error);
-          const isLastAttempt = attempt === maxCommitAttempts || performance.now() > deadlineMs;
-          if (!isTransient || isLastAttempt) return this.#reject(group, problemOf(error));
-          await jitter();
+        const isRolledBack = !transaction.isCommitSent || isStatementError(error);
+        const outcome = isRolledBack ? false : await isCommitted(this.#server, groups, attemptId);
+        const { failed } = transaction;
+        if (failed !== undefined && !(isAlone && isRetryable(error))) {
+          groups = groups.filter((group) => group !== failed);
+          if (isAlone || outcome !== false) this.#reject(failed, problemOf(error));
+          else this.#queueAlone(failed);
+        }
+        if (outcome === true) return this.#onCommitted(groups);
+        if (outcome === undefined) return this.#rejectAll(groups, outcomeUnknown(error));
+        if (failed !== undefined && !isAlone) {
+          lockLimitMs = nextLockTimeoutMs;
           continue;
         }
+        const isTransient = isRetryable(error) || isConnectionLost(error);
+        if (!isTransient || attempt++ === maxCommitAttempts)
+          return this.#rejectAll(groups, problemOf(error));
+        await jitter();
+        const nowMs = performance.now();
+        this.#rejectAll(
+          groups.filter((group) => deadlineOf(group) < nowMs),
+          problemOf(error),
+        );
+        groups = groups.filter((group) => deadlineOf(group) >= nowMs);
       }
-      this.#freshness.invalidatePlants(group.store);
-      if (commitChannel.hasSubscribers) {
-        const { numbers, sinceMs } = group;
-        commitChannel.publish({ writes: numbers.length, durationMs: performance.now() - sinceMs });
-      }
-      // Later, so that the next group is sent before the responses to this one.
-      setImmediate(() => this.#reportOutcomes(group));
-      return;
     }
   }
 
-  /** Whether an attempt was committed after its response was lost; undefined if that cannot be found out. */
-  async #isCommitted(group: Group, attemptId: string): Promise<boolean | undefined> {
-    for (
-      const deadlineMs = performance.now() + commitCheckTimeoutMs;
-      performance.now() < deadlineMs;
-      await jitter()
-    ) {
-      try {
-        const [row] = await this.#server.withConnection((connection) =>
-          connection.query(groupSql.lastGroup, [group.store, group.assignedCount]),
-        );
-        if (row === undefined) continue;
-        const [lastId, version, writer] = row;
-        if (isWriter(writer, attemptId)) {
-          group.begun = { lastId, version };
-          return true;
-        }
-        // This query waits for the row's lock, so an attempt that had begun has ended. If the version is not newer, it
-        // was rolled back. Otherwise the outcome is unknown: a later group has written the row, or the attempt can still begin.
-        return group.begun !== undefined && version <= group.begun.version ? false : undefined;
-      } catch {
-        // The server is not back yet, or another group has locked the row.
-      }
+  #onCommitted(groups: readonly Group[]): void {
+    for (const { store } of groups) {
+      this.#inFlight.delete(store);
+      this.#failed.delete(store);
+      this.#options.freshness.invalidatePlants(store);
     }
-    return undefined;
+    if (commitChannel.hasSubscribers) {
+      const writes = groups.reduce((sum, { queued }) => sum + queued.length, 0);
+      const sinceMs = Math.min(...groups.map((group) => group.sinceMs));
+      commitChannel.publish({ writes, durationMs: performance.now() - sinceMs });
+    }
+    // Later, so that the next transaction is sent before the responses to this one.
+    setImmediate(() => {
+      for (const group of groups) this.#reportOutcomes(group);
+    });
+  }
+
+  /** The group was rolled back, and is going to be in a transaction of its own. */
+  #queueAlone({ store, queued }: Group): void {
+    this.#failed.add(store);
+    this.#inFlight.delete(store);
+    this.#waiting.addAgain(queued);
+    this.#startTransactions();
   }
 
   #reportOutcomes(group: Group): void {
@@ -170,35 +202,30 @@ export class Writer {
     }
   }
 
-  #reject({ numbers }: Group, error: unknown): void {
-    for (const number of numbers) this.#pending.reject(number, error);
+  #rejectAll(groups: readonly Group[], error: unknown): void {
+    for (const group of groups) this.#reject(group, error);
   }
 
-  /** Enforces both timeouts, even if a group never ends. */
-  #rejectTimedOut({ waiting, group }: Queue): void {
+  #reject({ store, queued }: Group, error: unknown): void {
+    this.#inFlight.delete(store);
+    for (const { number } of queued) this.#pending.reject(number, error);
+  }
+
+  /** Enforces both timeouts, even if a transaction never ends. */
+  #rejectTimedOut(): void {
     const nowMs = performance.now();
-    for (let [first] = waiting; first !== undefined; [first] = waiting) {
-      if (first.sinceMs >= nowMs - queueTimeoutMs) break;
-      waiting.shift();
-      this.#pending.reject(first.number, problemOf(new TimeoutError()));
+    for (const { number } of this.#waiting.takeBefore(nowMs - queueTimeoutMs)) {
+      this.#pending.reject(number, problemOf(new TimeoutError()));
     }
-    if (group !== undefined && group.sinceMs < nowMs - outcomeTimeoutMs) {
-      this.#reject(group, outcomeUnknown(new TimeoutError()));
+    for (const { sinceMs, queued } of this.#inFlight.values()) {
+      if (sinceMs >= nowMs - outcomeTimeoutMs) continue;
+      for (const { number } of queued) {
+        this.#pending.reject(number, outcomeUnknown(new TimeoutError()));
+      }
     }
   }
 }
 
-/** Removes a group from the queue. No two of its changes have the same id, because a group runs them by kind. */
-function nextGroup({ store, waiting }: Queue, quotas: Quotas | undefined): Group {
-  const ids = new Set<number>();
-  const changes = new Map<number, Change>();
-  const sinceMs = waiting[0]?.sinceMs ?? 0;
-  for (const { number, change } of waiting) {
-    const [, , , id] = change;
-    if (changes.size === maxGroupChanges || (id !== undefined && ids.has(id))) break;
-    if (id !== undefined) ids.add(id);
-    changes.set(number, change);
-  }
-  waiting.splice(0, changes.size);
-  return new Group(store, changes, sinceMs, quotas);
+function deadlineOf({ sinceMs }: Group): number {
+  return sinceMs + queueTimeoutMs;
 }

@@ -1,0 +1,67 @@
+/**
+ * One transaction of the groups of several stores, which are all on the same machine.
+ */
+import { defect } from '../problem.ts';
+import type { Connection } from './connection.ts';
+import { isConnectionLost } from './errors.ts';
+import type { Group } from './group.ts';
+import { settled } from './settled.ts';
+
+export class Transaction {
+  /** In ascending order of store, so that transactions of several replicas do not deadlock. */
+  readonly groups: readonly Group[];
+  /** Until COMMIT is sent, the server rolls back the transaction if the connection is lost. */
+  isCommitSent = false;
+  /** The group whose statement failed in the last attempt; undefined if something else did, such as the connection. */
+  failed: Group | undefined;
+
+  /** Each group has another store. */
+  constructor(groups: readonly Group[]) {
+    this.groups = groups.toSorted((a, b) => a.store - b.store);
+  }
+
+  /**
+   * Takes one round trip, or two with quotas. Rejects with the error of the server. Without `lockTimeoutMs`, the limit
+   * of the session applies. If a store does not exist, only its group fails (`outcomes`).
+   */
+  async commit(connection: Connection, attemptId: string, lockTimeoutMs?: number): Promise<void> {
+    this.isCommitSent = false;
+    this.failed = undefined;
+    for (const group of this.groups) group.reset();
+    const settings =
+      lockTimeoutMs === undefined ? '' : `; SET LOCAL lock_timeout = ${lockTimeoutMs}`;
+    const begun = connection.command(`BEGIN${settings}`);
+    if (this.groups.some(({ isLimited }) => isLimited)) await this.#lock(connection, begun);
+    const changed = this.groups.map((group) => group.change(connection, attemptId));
+    this.isCommitSent = true;
+    const committed = connection.command('COMMIT');
+    await this.#settled(changed, begun, committed);
+    const tag = await committed;
+    if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
+  }
+
+  async #lock(connection: Connection, begun: Promise<unknown>): Promise<void> {
+    const locked = this.groups.map((group) => group.lock(connection));
+    await this.#settled(locked, begun).catch((error: unknown) => {
+      // Not awaited: what is sent next on the connection runs after it.
+      connection.command('ROLLBACK').catch(() => {});
+      throw error;
+    });
+  }
+
+  /** `responses` are in the order of the groups. */
+  async #settled(
+    responses: readonly Promise<void>[],
+    ...others: Promise<unknown>[]
+  ): Promise<void> {
+    try {
+      await settled([...responses, ...others]);
+    } catch (error) {
+      if (isConnectionLost(error)) throw error;
+      const results = await Promise.allSettled(responses);
+      const at = results.findIndex((result) => 'reason' in result && result.reason === error);
+      this.failed = this.groups[at];
+      throw error;
+    }
+  }
+}
