@@ -1,0 +1,196 @@
+/**
+ * Changes to many stores at the same time share transactions, and one store in trouble does not harm the others.
+ */
+import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { describe, it, type TestContext } from 'node:test';
+import { Client } from 'pg';
+import type { Caller } from '../../src/access.ts';
+import type { CommitMessage } from '../../src/channels.ts';
+import type { Plant } from '../../src/plant.ts';
+import { Problem } from '../../src/problem.ts';
+import type { Storage } from '../../src/storage.ts';
+import { credentialOf } from '../../src/token.ts';
+import { addToken } from '../support/app.ts';
+import { query } from '../support/postgres.ts';
+import { databaseBehindProxy } from '../support/proxy.ts';
+import { openPostgres, testDatabase } from '../support/storages.ts';
+import { until } from '../support/until.ts';
+
+const stores = 50;
+/** Locks of several stores: more than there are transactions at a time. */
+const lockedStores = 6;
+/** A lock is waited for 2 seconds. A store that is not locked waits for a small part of that. */
+const lockWaitMs = 1_900;
+/** More bytes than the changes of the cut stores send and receive. */
+const cutStores = 10;
+const changeBytes = 20_000;
+const cuts = 40;
+
+/** A user in each of so many stores. */
+async function callersIn(storage: Storage, count: number): Promise<Caller[]> {
+  const numbers = Array.from({ length: count }, (_, at) => at + 1);
+  return Promise.all(
+    numbers.map(async (number) => {
+      const token = await addToken(storage, 'alice', { store: `store ${number}` });
+      const grant = await storage.identify(credentialOf(token));
+      assert.ok(grant);
+      return grant.caller;
+    }),
+  );
+}
+
+/** The id of the plant, or the kind of problem. */
+async function create(storage: Storage, caller: Caller): Promise<number | string> {
+  try {
+    return (await storage.createPlant(caller, { name: 'Fern' })).id;
+  } catch (error) {
+    assert.ok(error instanceof Problem, String(error));
+    return error.kind;
+  }
+}
+
+async function idsOf(storage: Storage, { store, read }: Caller): Promise<number[]> {
+  const page = { after: 0, limit: 1_000, fields: ['id'] } as const;
+  const { json } = await storage.listPlants({ store, read }, page);
+  const plants: Plant[] = JSON.parse(`[${json}]`);
+  return plants.map(({ id }) => id);
+}
+
+/** The commits until the test ends. */
+function commitsOf(t: TestContext): CommitMessage[] {
+  const commits: CommitMessage[] = [];
+  const add = (message: unknown) => void commits.push(message as CommitMessage); // of that channel
+  subscribe('plant-store:commit', add);
+  t.after(() => unsubscribe('plant-store:commit', add));
+  return commits;
+}
+
+/** Locks the rows of stores until it is released. */
+async function lock(url: string, callers: readonly Caller[]) {
+  const client = new Client({ connectionString: url });
+  client.on('error', () => {}); // a failed test drops the database meanwhile
+  await client.connect();
+  const numbers = callers.map(({ store }) => store).join();
+  await client.query(
+    `BEGIN; SELECT 1 FROM plant_store.stores WHERE store IN (${numbers}) FOR UPDATE`,
+  );
+  return { release: () => client.end() };
+}
+
+describe('PostgreSQL: changes to many stores', () => {
+  it('that arrive together are in a few transactions', async (t) => {
+    await using storage = await (await testDatabase(t, 'PostgreSQL')).open();
+    const callers = await callersIn(storage, stores);
+    const commits = commitsOf(t);
+    for (const id of [1, 2]) {
+      const ids = await Promise.all(callers.map((caller) => create(storage, caller)));
+      assert.deepEqual(new Set(ids), new Set([id]));
+    }
+    const writes = commits.map((commit) => commit.writes);
+    assert.equal(
+      writes.reduce((sum, count) => sum + count, 0),
+      2 * stores,
+    );
+    assert.ok(commits.length <= 4, writes.join());
+  });
+
+  it('do not wait for stores that another session has locked', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    await using storage = await database.open();
+    const callers = await callersIn(storage, stores);
+    const [locked, others] = [callers.slice(0, lockedStores), callers.slice(lockedStores)];
+    const { release } = await lock(database.url, locked);
+
+    const startedMs = performance.now();
+    const waiting = locked.map((caller) => create(storage, caller));
+    const ids = await Promise.all(others.map((caller) => create(storage, caller)));
+    const tookMs = performance.now() - startedMs;
+    assert.deepEqual(new Set(ids), new Set([1]));
+    assert.ok(tookMs < lockWaitMs, `${tookMs} ms`);
+
+    await release();
+    assert.deepEqual(new Set(await Promise.all(waiting)), new Set([1]));
+    const commits = commitsOf(t);
+    await Promise.all(callers.map((caller) => create(storage, caller)));
+    assert.ok(commits.length <= 2, 'stores that were locked share transactions again');
+  });
+
+  it('get 503 if their store stays locked, and nothing is stored', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    await using storage = await database.open();
+    const [locked, other] = await callersIn(storage, 2);
+    assert.ok(locked && other);
+    const { release } = await lock(database.url, [locked]);
+    const outcomes = [create(storage, locked), create(storage, other)];
+    assert.deepEqual(await Promise.all(outcomes), ['storage-unavailable', 1]);
+    await release();
+    assert.deepEqual(await idsOf(storage, locked), []);
+    assert.equal(await create(storage, locked), 1);
+  });
+
+  it('succeed if one of the stores does not exist', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    const quotas = { perUser: 1_000, perStore: 1_000 };
+    for (const options of [{}, { quotas }]) {
+      await using storage = await database.open(options);
+      const callers = await callersIn(storage, 3);
+      const missing: Caller = { ...(callers[0] as Caller), store: 1 };
+      const before = await Promise.all(callers.map((caller) => idsOf(storage, caller)));
+      const outcomes = [...callers, missing].map((caller) => create(storage, caller));
+      assert.deepEqual(await Promise.all(outcomes), [
+        ...before.map(({ length }) => length + 1),
+        'internal-error',
+      ]);
+    }
+  });
+
+  it('fill the quota of each store exactly', async (t) => {
+    const quotas = { perUser: 2, perStore: 3 };
+    await using storage = await (await testDatabase(t, 'PostgreSQL')).open({ quotas });
+    const callers = await callersIn(storage, stores);
+    const commits = commitsOf(t);
+    for (const expected of [
+      [1, 2, 'quota-exceeded'],
+      ['quota-exceeded', 'quota-exceeded', 'quota-exceeded'],
+    ]) {
+      const outcomes = callers.map((caller) =>
+        Promise.all(expected.map(() => create(storage, caller))),
+      );
+      for (const outcome of await Promise.all(outcomes)) assert.deepEqual(outcome, expected);
+    }
+    assert.ok(commits.length <= 4, `${commits.length} transactions`);
+  });
+
+  it('get the right outcome for each store if the connection is lost', async (t) => {
+    const { url, proxy, direct } = await databaseBehindProxy(t);
+    await using sound = await openPostgres(direct);
+    const callers = await callersIn(sound, cutStores);
+    const outcomes = new Set<string>();
+    for (let cut = 0; cut < cuts; cut++) {
+      await query(direct, 'DELETE FROM plant_store.plants');
+      await using storage = await openPostgres(url);
+      const before = proxy.cuts;
+      proxy.bytesLeft = Math.ceil((cut / cuts) * changeBytes);
+      const created = Promise.all(callers.map((caller) => create(storage, caller)));
+      let isDone = false;
+      void created.finally(() => (isDone = true));
+      await until('the connection is cut', () => proxy.cuts > before || isDone);
+      proxy.bytesLeft = Infinity;
+      for (const [at, outcome] of (await created).entries()) {
+        const ids = await idsOf(sound, callers[at] as Caller);
+        const isStored = typeof outcome === 'number' ? ids.includes(outcome) : ids.length > 0;
+        assert.ok(ids.length <= 1, 'nothing is stored twice');
+        const isCut = proxy.cuts > before ? 'cut' : 'whole';
+        outcomes.add(`${isCut}: ${typeof outcome === 'number' ? 'created' : outcome}: ${isStored}`);
+      }
+    }
+    t.diagnostic([...outcomes].join('; '));
+    for (const lie of ['created: false', 'storage-unavailable: true']) {
+      assert.ok(![...outcomes].some((outcome) => outcome.includes(lie)), lie);
+    }
+    for (const seen of ['cut: created: true', 'cut: outcome-unknown: true']) {
+      assert.ok(outcomes.has(seen), `cuts happened before and after the commit: ${seen}`);
+    }
+  });
+});
