@@ -105,6 +105,11 @@ export class Cluster {
     return this.#poolOf(this.#map?.nodeOfTokenId(id));
   }
 
+  /** Whether the tables are distributed over nodes. */
+  get isCitus(): boolean {
+    return this.#map !== undefined;
+  }
+
   /** Whether a transaction of several stores of a server needs that server only. */
   isDirect(pool: Pool): boolean {
     if (pool === this.#seed) return this.#isOneServer;

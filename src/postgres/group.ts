@@ -7,7 +7,7 @@ import { defect, outcomeUnknown, type Problem } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { changeStatements, type ChangeStatement, type GroupedChange } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
-import { LimitedCreates } from './limited-creates.ts';
+import { NumberedCreates } from './numbered-creates.ts';
 import { settled } from './settled.ts';
 
 export const groupSql = {
@@ -40,6 +40,12 @@ export interface QueuedChange {
   sinceMs: number;
 }
 
+export interface GroupOptions {
+  /** Undefined if there are none. */
+  quotas: Quotas | undefined;
+  isCitus: boolean;
+}
+
 export class Group {
   readonly store: number;
   /** In the order of arrival. */
@@ -51,21 +57,21 @@ export class Group {
   #isStoreMissing = false;
   readonly #largestId: number;
   readonly #parts: readonly Part<ChangeKind>[];
-  /** Undefined without quotas: the creates are among `#parts`. */
-  readonly #limited: LimitedCreates | undefined;
+  /** Undefined if the server assigns the ids: the creates are among `#parts`. */
+  readonly #numbered: NumberedCreates | undefined;
 
-  /** In the order of arrival, at least one. No two of them have the same id. */
-  constructor(store: number, queued: readonly QueuedChange[], quotas: Quotas | undefined) {
+  /** The changes are in the order of arrival, at least one. No two of them have the same id. */
+  constructor(store: number, queued: readonly QueuedChange[], { quotas, isCitus }: GroupOptions) {
     this.store = store;
     this.queued = queued;
     let changes = queued;
-    if (quotas !== undefined) {
+    if (quotas !== undefined || isCitus) {
       const creates = new Map(
         queued.flatMap(({ number, change }) => (isCreate(change) ? [[number, change]] : [])),
       );
       // The number of plants in the store is carried over by groups that only delete, too.
-      if (creates.size > 0 || quotas.perStore !== undefined)
-        this.#limited = new LimitedCreates(store, creates, quotas);
+      if (creates.size > 0 || quotas?.perStore !== undefined)
+        this.#numbered = new NumberedCreates(store, creates, { quotas, isCitus });
       changes = queued.filter(({ change }) => !isCreate(change));
     }
     const isAssigned = ([, , , id]: Change) => id === undefined;
@@ -85,9 +91,9 @@ export class Group {
     return this.queued[0]?.sinceMs ?? Number.NaN;
   }
 
-  /** Whether lock() must have succeeded before change(). */
-  get isLimited(): boolean {
-    return this.#limited !== undefined;
+  /** Whether lock() must succeed before change(). */
+  get isInTwoSteps(): boolean {
+    return this.#numbered !== undefined;
   }
 
   /** For another attempt. */
@@ -96,28 +102,31 @@ export class Group {
     this.#isStoreMissing = false;
   }
 
-  /** With quotas: locks the store, deletes, and counts its plants. */
-  async lock(connection: Connection): Promise<void> {
-    const limited = this.#limited;
-    if (limited === undefined) return;
-    const locked = connection.query(groupSql.lastGroup, [this.store, 0]);
+  /**
+   * The first of two steps: locks the store, deletes, and finds out what the ids and quotas depend on. `attemptId` is
+   * stored with the version and must be unique: if it is found there, the transaction was committed.
+   */
+  async lock(connection: Connection, attemptId: string): Promise<void> {
+    const numbered = this.#numbered;
+    if (numbered === undefined) return;
+    const { hasQuotas, largestId, assignedCount } = numbered;
+    const locked = hasQuotas
+      ? connection.query(groupSql.lastGroup, [this.store, 0])
+      : connection.query(groupSql.begin, [this.store, largestId, assignedCount, attemptId]);
     const changed = this.#sendParts(connection);
-    const [[row]] = await settled([locked, limited.countOwners(connection), ...changed]);
+    const [[row]] = await settled([locked, numbered.check(connection), ...changed]);
     if (row === undefined) return;
-    const [lastId, version, lastWriter] = row;
-    this.begun = { lastId, version: version + 1 };
+    const [lastId, version, lastWriter = ''] = row;
+    this.begun = { lastId, version: hasQuotas ? version + 1 : version };
     const before = plantsIn(lastWriter);
     const deleted = this.#parts.reduce((sum, part) => sum + part.changedCount, 0);
-    await limited.countStore(connection, before === undefined ? undefined : before - deleted);
+    await numbered.countStore(connection, before === undefined ? undefined : before - deleted);
   }
 
-  /**
-   * Sends the changes, or with quotas the creates that there is room for, without waiting for a response in between.
-   * `attemptId` is stored with the version and must be unique: if it is found there, the transaction was committed.
-   */
+  /** The second step, or the only one. It waits for no response before everything is sent. */
   async change(connection: Connection, attemptId: string): Promise<void> {
-    const limited = this.#limited;
-    if (limited === undefined) {
+    const numbered = this.#numbered;
+    if (numbered === undefined) {
       const begun = this.#begin(connection, attemptId, this.#largestId);
       await settled([begun, ...this.#sendParts(connection)]);
       return;
@@ -126,9 +135,10 @@ export class Group {
       this.#isStoreMissing = true;
       return;
     }
-    const largestId = limited.decide(Math.min(this.begun.lastId, maxId));
-    const writer = writerOf(attemptId, limited.storePlants);
-    await settled([this.#begin(connection, writer, largestId), limited.send(connection)]);
+    const largestId = numbered.decide(Math.min(this.begun.lastId, maxId));
+    const writer = writerOf(attemptId, numbered.storePlants);
+    const begun = numbered.hasQuotas ? this.#begin(connection, writer, largestId) : undefined;
+    await settled([begun ?? Promise.resolve(), numbered.send(connection)]);
   }
 
   /** The outcome of each change, by its sequence number, if the transaction was committed. */
@@ -144,7 +154,7 @@ export class Group {
     // In parentheses, because sums above the largest id are not exact.
     const assignedId = (idsAfter: number) => lastId + (this.assignedCount - idsAfter);
     for (const part of this.#parts) yield* part.outcomes(assignedId);
-    if (this.#limited !== undefined) yield* this.#limited.outcomes();
+    if (this.#numbered !== undefined) yield* this.#numbered.outcomes();
   }
 
   #sendParts(connection: Connection): Promise<void>[] {

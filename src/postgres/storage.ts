@@ -262,6 +262,7 @@ export class PostgresStorage implements Storage {
     const writer = new Writer(server, {
       freshness: this.#freshness,
       quotas: this.#quotas,
+      isCitus: () => this.#cluster.isCitus,
       canShare: () => this.#cluster.isDirect(server),
     });
     this.#writers.set(server, writer);

@@ -21,7 +21,7 @@ export class Transaction {
   }
 
   /**
-   * Takes one round trip, or two with quotas. Rejects with the error of the server. Without `lockTimeoutMs`, the limit
+   * Takes one round trip, or two with quotas and on Citus. Rejects with the error of the server. Without `lockTimeoutMs`, the limit
    * of the session applies. If a store does not exist, only its group fails (`outcomes`).
    */
   async commit(connection: Connection, attemptId: string, lockTimeoutMs?: number): Promise<void> {
@@ -31,7 +31,8 @@ export class Transaction {
     const settings =
       lockTimeoutMs === undefined ? '' : `; SET LOCAL lock_timeout = ${lockTimeoutMs}`;
     const begun = connection.command(`BEGIN${settings}`);
-    if (this.groups.some(({ isLimited }) => isLimited)) await this.#lock(connection, begun);
+    if (this.groups.some(({ isInTwoSteps }) => isInTwoSteps))
+      await this.#lock(connection, attemptId, begun);
     const changed = this.groups.map((group) => group.change(connection, attemptId));
     this.isCommitSent = true;
     const committed = connection.command('COMMIT');
@@ -40,8 +41,8 @@ export class Transaction {
     if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
   }
 
-  async #lock(connection: Connection, begun: Promise<unknown>): Promise<void> {
-    const locked = this.groups.map((group) => group.lock(connection));
+  async #lock(connection: Connection, attemptId: string, begun: Promise<unknown>): Promise<void> {
+    const locked = this.groups.map((group) => group.lock(connection, attemptId));
     await this.#settled(locked, begun).catch((error: unknown) => {
       // Not awaited: what is sent next on the connection runs after it.
       connection.command('ROLLBACK').catch(() => {});

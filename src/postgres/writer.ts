@@ -44,6 +44,7 @@ const maxCommitAttempts = 5;
 export interface WriterOptions {
   freshness: Freshness;
   quotas: Quotas | undefined;
+  isCitus: () => boolean;
   /** Whether a transaction can have several stores: not if that needs several machines. */
   canShare: () => boolean;
 }
@@ -97,15 +98,16 @@ export class Writer {
   }
 
   #startTransactions(): void {
+    const { quotas, isCitus, canShare } = this.#options;
     while (this.#transactions < maxTransactions) {
       const taken = this.#waiting.takeNext({
         canTake: (store) =>
           !this.#inFlight.has(store) && !(this.#failed.has(store) && this.#alone >= maxAlone),
-        isAlone: (store) => this.#failed.has(store) || !this.#options.canShare(),
+        isAlone: (store) => this.#failed.has(store) || !canShare(),
       });
       if (taken.size === 0) break;
       const groups = [...taken].map(([store, queued]) => {
-        return new Group(store, queued, this.#options.quotas);
+        return new Group(store, queued, { quotas, isCitus: isCitus() });
       });
       for (const group of groups) this.#inFlight.set(group.store, group);
       void this.#run(groups);

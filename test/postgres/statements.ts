@@ -1,7 +1,7 @@
-import { changeStatements } from '../../src/postgres/change-statements.ts';
+import { changeStatements, createWithIdsSql } from '../../src/postgres/change-statements.ts';
 import type { Statement } from '../../src/postgres/connection.ts';
 import { groupSql } from '../../src/postgres/group.ts';
-import { limitSql } from '../../src/postgres/limited-creates.ts';
+import { limitSql } from '../../src/postgres/numbered-creates.ts';
 import {
   findOwnerSql,
   findSql,
@@ -36,6 +36,7 @@ export const ofRequests: readonly Statement[] = [
   ...Object.values(groupSql),
   ...Object.values(limitSql),
   ...Object.values(changeStatements).map(({ statement }) => statement),
+  createWithIdsSql,
   ...Object.values(grantSql),
   ...Object.values(nameSql),
   listUser,

@@ -1,13 +1,14 @@
 /**
- * The creates of a group with quotas. The group locks the row of the store and counts plants in a round trip of its own.
- * Then it creates the plants that there is room for. Without quotas, nothing of this runs (decision 36).
+ * The creates of a group that assigns their ids itself: with quotas, and on Citus (decisions 15 and 36). The group locks
+ * the row of the store and counts plants in a round trip of its own. Then it creates the plants that there is room for.
  */
 import type { ChangeOf } from '../changes.ts';
 import { maxId } from '../ids.ts';
 import { idsExhausted, idTaken, type Problem } from '../problem.ts';
 import { quotaProblem, type Quotas } from '../quota.ts';
-import { changeStatements } from './change-statements.ts';
+import { changeStatements, createWithIds } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
+import type { GroupOptions } from './group.ts';
 import { rangeOf } from './plants.ts';
 import { settled } from './settled.ts';
 
@@ -42,11 +43,12 @@ type Create = ChangeOf<'create'>;
 
 const none = Promise.resolve([]);
 
-export class LimitedCreates {
+export class NumberedCreates {
   readonly #store: number;
   /** By sequence number, in the order of arrival. */
   readonly #creates: ReadonlyMap<number, Create>;
-  readonly #quotas: Quotas;
+  readonly #quotas: Quotas | undefined;
+  readonly #isCitus: boolean;
   readonly #userPlants = new Map<number, number>();
   #storePlants = 0;
   #takenIds = new Set<number>();
@@ -55,21 +57,40 @@ export class LimitedCreates {
   /** The ids that the server returned; undefined before its response. */
   #created: ReadonlySet<number> | undefined;
 
-  constructor(store: number, creates: ReadonlyMap<number, Create>, quotas: Quotas) {
+  constructor(
+    store: number,
+    creates: ReadonlyMap<number, Create>,
+    { quotas, isCitus }: GroupOptions,
+  ) {
     this.#store = store;
     this.#creates = creates;
     this.#quotas = quotas;
+    this.#isCitus = isCitus;
+  }
+
+  get hasQuotas(): boolean {
+    return this.#quotas !== undefined;
+  }
+
+  /** The largest id that a create requests; 0 if none does. */
+  get largestId(): number {
+    return Math.max(0, ...this.#creates.values().map(([, , , id = 0]) => id));
+  }
+
+  /** Number of creates for which the store assigns the id. */
+  get assignedCount(): number {
+    return [...this.#creates.values()].filter(([, , , id]) => id === undefined).length;
   }
 
   /** The plants of the store after this group; undefined if they are not known exactly. */
   get storePlants(): number | undefined {
-    const { perStore } = this.#quotas;
+    const perStore = this.#quotas?.perStore;
     return perStore === undefined || this.#storePlants > perStore ? undefined : this.#storePlants;
   }
 
   /** Call it after the store was locked and the deletes were sent. */
-  async countOwners(connection: Connection): Promise<void> {
-    const { perUser } = this.#quotas;
+  async check(connection: Connection): Promise<void> {
+    const perUser = this.#quotas?.perUser;
     const creates = [...this.#creates.values()];
     const owners = [...new Set(creates.map(([, , owner]) => owner))];
     const ids = creates.flatMap(([, , , id]) => id ?? []);
@@ -86,7 +107,7 @@ export class LimitedCreates {
 
   /** `known` is how many plants the store has; undefined if they must be counted. */
   async countStore(connection: Connection, known: number | undefined): Promise<void> {
-    const { perStore } = this.#quotas;
+    const perStore = this.#quotas?.perStore;
     if (perStore === undefined) return;
     this.#storePlants = known ?? (await this.#countStore(connection, perStore + 1));
   }
@@ -103,13 +124,18 @@ export class LimitedCreates {
 
   async send(connection: Connection): Promise<void> {
     this.#created = undefined;
-    const { statement, values } = changeStatements.create;
     const changes = [...this.#creates].flatMap(([number, [kind, store, owner, , name, tag]]) => {
       const id = this.#decisions.get(number);
       if (typeof id !== 'number') return [];
       return { number, change: [kind, store, owner, id, name, tag] as const, idsAfter: 0 };
     });
+    if (this.#isCitus) {
+      const creates = changes.map(({ change }) => change);
+      this.#created = await createWithIds(connection, this.#store, creates);
+      return;
+    }
     if (changes.length === 0) return;
+    const { statement, values } = changeStatements.create;
     const rows = await connection.query(statement, values(this.#store, changes));
     this.#created = new Set(rows.map(([id]) => id));
   }
@@ -133,9 +159,9 @@ export class LimitedCreates {
     if (id > maxId) return idsExhausted();
     if (this.#takenIds.has(id)) return idTaken(id);
     const plants = this.#userPlants.get(owner) ?? 0;
-    const problem = quotaProblem(this.#quotas, (scope) =>
-      scope === 'user' ? plants : this.#storePlants,
-    );
+    const problem =
+      this.#quotas &&
+      quotaProblem(this.#quotas, (scope) => (scope === 'user' ? plants : this.#storePlants));
     if (problem !== undefined) return problem;
     this.#takenIds.add(id);
     this.#userPlants.set(owner, plants + 1);
