@@ -30,7 +30,8 @@ export async function isCommitted(
             const values = [group.store, group.assignedCount];
             const [row] = await connection.query(groupSql.lastGroup, values);
             checked.add(group);
-            outcome ??= row && isCommittedBy(row, group, attemptId);
+            const ofGroup = row && isCommittedBy(row, group, attemptId);
+            outcome ??= ofGroup;
           }),
         ),
       );

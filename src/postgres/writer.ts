@@ -23,15 +23,14 @@ import { jitter } from './retries.ts';
 import { Transaction } from './transaction.ts';
 import { WaitingChanges } from './waiting-changes.ts';
 
-/** Maximum number of transactions in progress, and of those among them with a store that failed before. */
+/** Maximum number of transactions in progress, and of those among them that wait for locks as long as a session does. */
 const maxTransactions = 4;
-const maxAlone = 2;
-/**
- * How long a transaction waits for the lock of a store: first, and after another of its stores has failed. After that,
- * the store is alone in its next transaction, and waits longer.
- */
+const maxPatient = 2;
+/** How long other transactions wait for the lock of a store: first, and after another of their stores has failed. */
 const lockTimeoutMs = 300;
 const nextLockTimeoutMs = 10;
+/** Maximum number of stores whose failures are known. */
+const maxFailed = 1_000;
 /** Changes that have been queued for longer are refused, and their transactions are not retried. */
 const queueTimeoutMs = 4_000;
 /** Changes in a transaction that takes longer are rejected with `outcome-unknown`. */
@@ -56,10 +55,10 @@ export class Writer {
   readonly #waiting = new WaitingChanges();
   /** By store. */
   readonly #inFlight = new Map<number, Group>();
-  /** Stores whose last transaction failed: until one succeeds, they share none. */
+  /** Stores that made their last transaction fail. Until one succeeds, each is alone in its transactions. */
   readonly #failed = new Set<number>();
   #transactions = 0;
-  #alone = 0;
+  #patient = 0;
   #isScheduled = false;
   /** Until all changes have an outcome. */
   #busy: { timer: NodeJS.Timeout; done: PromiseWithResolvers<void> } | undefined;
@@ -102,7 +101,7 @@ export class Writer {
     while (this.#transactions < maxTransactions) {
       const taken = this.#waiting.takeNext({
         canTake: (store) =>
-          !this.#inFlight.has(store) && !(this.#failed.has(store) && this.#alone >= maxAlone),
+          !this.#inFlight.has(store) && !(this.#failed.has(store) && this.#patient >= maxPatient),
         isAlone: (store) => this.#failed.has(store) || !canShare(),
       });
       if (taken.size === 0) break;
@@ -120,19 +119,21 @@ export class Writer {
 
   /** Never rejects: each change gets its own outcome. */
   async #run(groups: readonly Group[]): Promise<void> {
-    const isAlone = groups.some(({ store }) => this.#failed.has(store));
+    // A store that delays no other needs no shorter time limit, which would cost another statement.
+    const isOnly = groups.length === 1 && this.#transactions === 0;
+    const isPatient = isOnly || groups.some(({ store }) => this.#failed.has(store));
     this.#transactions++;
-    if (isAlone) this.#alone++;
-    await this.#commit(groups, isAlone);
+    if (isPatient) this.#patient++;
+    await this.#commit(groups, isPatient);
     this.#transactions--;
-    if (isAlone) this.#alone--;
+    if (isPatient) this.#patient--;
     this.#rejectTimedOut();
     this.#startTransactions();
   }
 
   /** Retries until the outcome of each group is known, or cannot be found out. */
-  async #commit(groups: readonly Group[], isAlone: boolean): Promise<void> {
-    let lockLimitMs = isAlone ? undefined : lockTimeoutMs;
+  async #commit(groups: readonly Group[], isPatient: boolean): Promise<void> {
+    let lockLimitMs = isPatient ? undefined : lockTimeoutMs;
     for (let attempt = 1; groups.length > 0;) {
       const transaction = new Transaction(groups);
       const attemptId = `${this.#processId} ${++this.#attempts}`;
@@ -147,14 +148,16 @@ export class Writer {
         const isRolledBack = !transaction.isCommitSent || isStatementError(error);
         const outcome = isRolledBack ? false : await isCommitted(this.#server, groups, attemptId);
         const { failed } = transaction;
-        if (failed !== undefined && !(isAlone && isRetryable(error))) {
+        if (failed !== undefined && !(isPatient && isRetryable(error))) {
           groups = groups.filter((group) => group !== failed);
-          if (isAlone || outcome !== false) this.#reject(failed, problemOf(error));
-          else this.#queueAlone(failed);
+          this.#markFailed(failed);
+          if (isPatient || outcome !== false) this.#reject(failed, problemOf(error));
+          else this.#queueAgain(failed);
+          if (groups.length === 0) return;
         }
         if (outcome === true) return this.#onCommitted(groups);
         if (outcome === undefined) return this.#rejectAll(groups, outcomeUnknown(error));
-        if (failed !== undefined && !isAlone) {
+        if (failed !== undefined && !isPatient) {
           lockLimitMs = nextLockTimeoutMs;
           continue;
         }
@@ -189,9 +192,14 @@ export class Writer {
     });
   }
 
-  /** The group was rolled back, and is going to be in a transaction of its own. */
-  #queueAlone({ store, queued }: Group): void {
+  #markFailed({ store }: Group): void {
     this.#failed.add(store);
+    const [oldest = store] = this.#failed;
+    if (this.#failed.size > maxFailed) this.#failed.delete(oldest);
+  }
+
+  /** The group was rolled back. Its changes are going to be in another transaction, without other stores. */
+  #queueAgain({ store, queued }: Group): void {
     this.#inFlight.delete(store);
     this.#waiting.addAgain(queued);
     this.#startTransactions();
