@@ -2,9 +2,11 @@
  * What is specific to a Citus cluster: `npm run test:citus`, with the variables of test/support/citus.ts.
  */
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
+import type { Problem } from '../../src/problem.ts';
 import { credentialOf } from '../../src/token.ts';
 import { scopes } from '../../src/access.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
@@ -199,6 +201,54 @@ async function sendEach(address: string, token: string): Promise<void> {
   await send('DELETE', '/shares/bob', 204);
   await send('GET', '/tokens', 200);
   await send('DELETE', '/token', 204);
+}
+
+it('Citus: commits changes to many stores with one transaction a node, without two phases', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  const { url } = database;
+  await using storage = await database.open();
+  const callers = await Promise.all(
+    Array.from({ length: 60 }, async (_, at) => {
+      const token = await addToken(storage, 'alice', { store: `store ${at}` });
+      const grant = await storage.identify(credentialOf(token));
+      assert.ok(grant);
+      return grant.caller;
+    }),
+  );
+  /** The ids, or the kinds of problems. */
+  const create = async (id?: number) => {
+    const plant = { name: 'Fern', ...(id && { id }) };
+    const created = callers.map((caller) =>
+      storage.createPlant(caller, plant).then(
+        (one) => one.id,
+        ({ kind }: Problem) => kind,
+      ),
+    );
+    return new Set(await Promise.all(created));
+  };
+  await create(); // so that the connections are open
+
+  const before = await preparedOn(url);
+  let commits = 0;
+  const count = () => void commits++;
+  subscribe('plant-store:commit', count);
+  t.after(() => unsubscribe('plant-store:commit', count));
+  assert.deepEqual(await create(), new Set([2]));
+  assert.deepEqual(await create(7), new Set([7]));
+  assert.deepEqual(await create(), new Set([8]));
+  assert.deepEqual(await create(7), new Set(['id-taken']));
+  assert.ok(commits <= 4 * 2 * onWorkers(url).length, `${commits} transactions`);
+  const since = [...(await preparedOn(url))].filter((gid) => !before.has(gid));
+  assert.deepEqual(since, []);
+});
+
+/** The two-phase commits of all nodes that are not cleaned up yet. Each stays for a minute. */
+async function preparedOn(url: string): Promise<Set<string>> {
+  const nodes = [url, ...onWorkers(url)];
+  const rows = await Promise.all(
+    nodes.map((node) => query(node, 'SELECT gid FROM pg_dist_transaction')),
+  );
+  return new Set((rows.flat() as { gid: string }[]).map(({ gid }) => gid));
 }
 
 /** A sample value of a type, in SQL. */
