@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import type { Plant } from '../../src/plant.ts';
+import { codeOf } from '../../src/postgres/errors.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import type { Quotas } from '../../src/quota.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
@@ -14,6 +15,11 @@ import { joinCluster, onWorkers } from './citus.ts';
 import { query } from './postgres.ts';
 import { postgresUrl } from './postgres-for-all.ts';
 import { tempFolder } from './temp.ts';
+import { until } from './until.ts';
+
+/** SQLSTATE of a database that has sessions. */
+const objectInUse = '55006';
+const dropTimeoutMs = 60_000;
 
 export const storageNames = ['SQLite', 'PostgreSQL'] as const;
 export type StorageName = (typeof storageNames)[number];
@@ -80,7 +86,7 @@ async function postgresDatabase(t: Scope): Promise<TestDatabase> {
   const servers = [server, ...onWorkers(server)];
   const onAll = (sql: string) => Promise.all(servers.map((address) => query(address, sql)));
   await onAll(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`);
-  t.after(async () => void (await onAll(`DROP DATABASE ${name} WITH (FORCE)`)));
+  t.after(() => Promise.all(servers.map((address) => drop(address, name))));
   const url = new URL(server);
   url.pathname = `/${name}`;
   await joinCluster(url.href);
@@ -100,6 +106,19 @@ async function postgresDatabase(t: Scope): Promise<TestDatabase> {
       );
     },
   };
+}
+
+/** A daemon of Citus that connects to a node which was cut off ends its own session up to 30 seconds later. */
+async function drop(address: string, name: string): Promise<void> {
+  const isDropped = () =>
+    query(address, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`).then(
+      () => true,
+      (error: unknown) => {
+        if (codeOf(error) !== objectInUse) throw error;
+        return false;
+      },
+    );
+  await until(`${name} is dropped`, isDropped, dropTimeoutMs);
 }
 
 /** With its schema, however long creating it takes: a service would answer 503 meanwhile. */
