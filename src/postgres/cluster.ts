@@ -76,7 +76,7 @@ export class Cluster {
   /** Whether the engine is known not to be Citus. */
   #isOneServer = false;
   #timer: NodeJS.Timeout | undefined;
-  #isClosed = false;
+  readonly #stop = new AbortController();
 
   constructor(address: Address, events: ClusterEvents) {
     this.#address = address;
@@ -163,7 +163,7 @@ export class Cluster {
       return { nodes, shards, identity };
     });
     this.#isOneServer = found === undefined;
-    if (found === undefined || this.#isClosed) return false;
+    if (found === undefined || this.#stop.signal.aborted) return false;
     const { nodes, shards, identity } = found;
     this.#identity = identity ?? undefined;
     const map = new ShardMap(shards);
@@ -176,7 +176,7 @@ export class Cluster {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#stop.abort();
     clearInterval(this.#timer);
     const pools = [this.#seed, ...[...this.#nodes.values()].map(({ pool }) => pool)];
     await Promise.all(pools.map((pool) => pool.close()));
@@ -228,38 +228,36 @@ export class Cluster {
     if (node.isDirect || identity === undefined) return;
     const isOther = ({ host, port }: Host) => host !== named.host || port !== named.port;
     for (const host of [named, ...this.#address.hosts.filter(isOther)]) {
-      if (this.#isClosed) return;
+      if (this.#stop.signal.aborted) return;
       const hosts = new Hosts({ ...this.#address, hosts: [host] });
-      if (!(await isAt(hosts, node, identity))) continue;
+      if (!(await this.#isAt(hosts, node, identity))) continue;
       if (node.named !== named || node.isDirect) return; // meanwhile
       node.isDirect = true;
       node.pool.moveTo(hosts);
       return;
     }
   }
-}
 
-function nameOf({ named: { host, port } }: Pick<Node, 'named'>): string {
-  return `${host}:${port}`;
-}
-
-/** False also if the server does not respond. */
-async function isAt(hosts: Hosts, { number, named }: Node, identity: string): Promise<boolean> {
-  try {
-    const connection = await hosts.open();
-    try {
+  /** False also if the server does not respond. */
+  async #isAt(hosts: Hosts, { number, named }: Node, identity: string): Promise<boolean> {
+    const verify = async (connection: Connection) => {
       const [[node], [cluster]] = await settled([
         connection.query(localNodeSql, []),
         connection.query(identitySql, []),
       ]);
-      return (
-        isDeepStrictEqual(node, [number, named.host, named.port]) &&
-        isDeepStrictEqual(cluster, [identity])
-      );
-    } finally {
-      await connection.close();
+      const expected = [[number, named.host, named.port], [identity]];
+      if (!isDeepStrictEqual([node, cluster], expected)) throw new Error('it is another node');
+    };
+    try {
+      const connection = await hosts.open({ stop: this.#stop.signal, verify });
+      void connection.close();
+      return true;
+    } catch {
+      return false;
     }
-  } catch {
-    return false;
   }
+}
+
+function nameOf({ named: { host, port } }: Pick<Node, 'named'>): string {
+  return `${host}:${port}`;
 }

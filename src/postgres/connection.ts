@@ -64,6 +64,13 @@ const columnTypes = {
     oid === int8 ? Number : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
 };
 
+export interface OpenOptions {
+  /** Ends the attempt. */
+  stop: AbortSignal;
+  /** Rejects if what the connection is for cannot be used through it. */
+  verify?: ((connection: Connection) => Promise<void>) | undefined;
+}
+
 export class Connection {
   readonly #client: Client;
   readonly #closed = Promise.withResolvers<void>();
@@ -84,7 +91,12 @@ export class Connection {
    * Connects to one address of the host and configures the session. Throws Refusal if the settings of the server
    * are not safe.
    */
-  static async open(address: Address, host: Host, hostAddress: string): Promise<Connection> {
+  static async open(
+    address: Address,
+    host: Host,
+    hostAddress: string,
+    { stop, verify = async () => {} }: OpenOptions,
+  ): Promise<Connection> {
     const { user, password, database, tls } = address;
     const client = new Client({
       ...host,
@@ -101,6 +113,8 @@ export class Connection {
       pipeline: true,
     });
     const connection = new Connection(client);
+    const onStop = () => connection.destroy();
+    stop.addEventListener('abort', onStop);
     try {
       await client.connect().catch((error: unknown) => {
         throw codeOf(error) === undefined ? new ConnectionError(error) : error;
@@ -109,10 +123,13 @@ export class Connection {
       const [server = []] = await connection.query(serverInfoSql, []);
       refuseUnsafe(server);
       if (isPostgres(server)) await connection.#simpleQuery(plannerSettings);
+      await verify(connection);
       return connection;
     } catch (error) {
       connection.destroy();
       throw error;
+    } finally {
+      stop.removeEventListener('abort', onStop);
     }
   }
 

@@ -2,8 +2,8 @@
  * The hosts of a server: the one that was used last, and others that can take over from it.
  */
 import { resolveHost, type Address, type Host } from './address.ts';
-import { Connection } from './connection.ts';
-import { ReadOnlyServer } from './errors.ts';
+import { Connection, type OpenOptions } from './connection.ts';
+import { ConnectionError, ReadOnlyServer } from './errors.ts';
 
 export class Hosts {
   readonly #address: Address;
@@ -20,16 +20,17 @@ export class Hosts {
     return this.#hosts.map(({ host, port }) => `${host}:${port}`).join();
   }
 
-  /** Connects to the host that was used last, or else to the first one that accepts writes. */
-  async open(): Promise<Connection> {
+  /** Connects to the host that was used last, or else to the first one that can be verified and accepts writes. */
+  async open(options: OpenOptions): Promise<Connection> {
     let failure: unknown;
     const failed = (error: unknown) => {
       if (failure === undefined || failure instanceof ReadOnlyServer) failure = error;
     };
     for (const host of this.#hosts) {
       for (const address of (await this.#resolve(host).catch(failed)) ?? []) {
+        if (options.stop.aborted) throw new ConnectionError(options.stop.reason);
         try {
-          const connection = await Connection.open(this.#address, host, address);
+          const connection = await Connection.open(this.#address, host, address, options);
           // Stay with this host while it serves: another one can be a former primary.
           this.#hosts = [host, ...this.#hosts.filter((other) => other !== host)];
           this.#lastAddress = address;

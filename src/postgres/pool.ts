@@ -7,7 +7,7 @@ import type { PoolLane } from '../channels.ts';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import { Breaker } from './breaker.ts';
-import type { Connection, Row, Statement } from './connection.ts';
+import type { Connection, OpenOptions, Row, Statement } from './connection.ts';
 import { codeOf, isStatementError, isConnectionLost, problemOf, TimeoutError } from './errors.ts';
 import type { Hosts } from './hosts.ts';
 import { withRetries } from './retries.ts';
@@ -56,8 +56,7 @@ export interface PoolOptions {
   onLost: () => void;
   /** The server is unavailable, or available again if `fault` is undefined. */
   onFault: (fault: unknown) => void;
-  /** Refuses a new connection if what it is for cannot be used through it. */
-  verify?: (connection: Connection) => Promise<void>;
+  verify?: OpenOptions['verify'];
   /** Reads a table, for a probe. */
   readTable: (connection: Connection) => Promise<unknown>;
 }
@@ -73,7 +72,7 @@ export class Pool {
   readonly #exclusive: ExclusiveConnections;
   readonly #checks: ExclusiveConnections;
   readonly #breaker: Breaker;
-  #isClosed = false;
+  readonly #stop = new AbortController();
 
   constructor(hosts: Hosts, options: PoolOptions) {
     const { name, onFault } = options;
@@ -238,9 +237,9 @@ export class Pool {
     }
   }
 
-  /** Waits for everything in flight and closes all connections. */
+  /** Waits for all statements in flight and closes all connections. Attempts to connect end. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#stop.abort();
     this.#breaker.close();
     await Promise.all([...this.#all].map((connection) => connection.close()));
   }
@@ -309,7 +308,9 @@ export class Pool {
 
   async #connect(): Promise<Connection> {
     const hosts = this.#hosts;
-    const connection = await hosts.open().catch((error: unknown) => {
+    const { signal: stop } = this.#stop;
+    const { verify } = this.#options;
+    const connection = await hosts.open({ stop, verify }).catch((error: unknown) => {
       if (hosts === this.#hosts) throw error;
       return undefined;
     });
@@ -320,11 +321,7 @@ export class Pool {
     this.#all.add(connection);
     void connection.closed.then(() => this.#remove(connection));
     connection.onSilent = () => this.#breaker.suspect(new TimeoutError());
-    if (this.#isClosed) connection.destroy();
-    await this.#options.verify?.(connection).catch((error: unknown) => {
-      connection.destroy();
-      throw error;
-    });
+    if (stop.aborted) connection.destroy();
     return connection;
   }
 

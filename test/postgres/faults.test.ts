@@ -183,6 +183,20 @@ describe('PostgreSQL: the service', () => {
     assert.ok(performance.now() - startedMs < responseTimeoutMs);
   });
 
+  it('does not wait for a server that does not respond when it is closed', async (t) => {
+    const { url, proxy } = await databaseBehindProxy(t);
+    const storage = new PostgresStorage(url);
+    await storage.open();
+    proxy.isStuck = true;
+    proxy.cutAll();
+    await until('all connections are cut', () => !proxy.hasConnections);
+    const checked = assert.rejects(storage.check());
+    await until('it connects again', () => proxy.hasConnections);
+    await storage[Symbol.asyncDispose]();
+    await until('it has no connection', () => !proxy.hasConnections, 500);
+    await checked;
+  });
+
   it('returns 503 while a table is locked or missing', async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
     const app = await startApp(t, { open: () => database.open() });

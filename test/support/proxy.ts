@@ -41,6 +41,10 @@ export class Proxy implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port; // it listens on a port
   }
 
+  get hasConnections(): boolean {
+    return this.#sockets.size > 0;
+  }
+
   cutAll(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
