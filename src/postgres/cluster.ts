@@ -7,6 +7,7 @@ import { Refusal } from '../refusal.ts';
 import type { Address, Host } from './address.ts';
 import { isCitus } from './citus.ts';
 import { prepared, type Connection } from './connection.ts';
+import { CoordinatorUnavailable } from './errors.ts';
 import { Hosts } from './hosts.ts';
 import { checkNode, type NodeState } from './node-check.ts';
 import { Pool } from './pool.ts';
@@ -18,6 +19,8 @@ import { withTimeout } from './timeout.ts';
 const locateIntervalMs = 5_000;
 /** How long to wait for nodes that do not respond, the first time. */
 const reachTimeoutMs = 500;
+/** How long a host has to pass a statement on, before the next one is tried. */
+const passOnTimeoutMs = 1_500;
 /** The `groupid` of the coordinator, which is the only node that can change the schema. */
 const coordinatorNumber = 0;
 /** The number of a store that need not exist, where one server has all stores. */
@@ -122,9 +125,13 @@ export class Cluster {
     return this.#seed;
   }
 
-  /** The server that can change the schema. */
-  get coordinator(): Pool {
-    return this.#poolOf(coordinatorNumber);
+  /** The server that can change the schema. Throws CoordinatorUnavailable if it cannot be reached. */
+  async reachCoordinator(): Promise<Pool> {
+    const node = this.#nodes.get(coordinatorNumber);
+    if (node === undefined) return this.any;
+    await this.#reach(node);
+    if (!node.isDirect) throw new CoordinatorUnavailable(nameOf(node));
+    return node.pool;
   }
 
   /** The servers that have stores. */
@@ -195,9 +202,10 @@ export class Cluster {
         node.store = stores.get(number);
         if (node.named.host !== host || node.named.port !== port) {
           node.named = { host, port };
-          node.isDirect = false;
-          node.pool.moveTo(new Hosts(this.#address));
+          this.#passOn(node);
         }
+        // Other nodes may be able to reach it.
+        if (node.isDirect && node.store !== undefined && !node.pool.isAvailable) this.#passOn(node);
         return [number, node];
       }),
     );
@@ -208,7 +216,9 @@ export class Cluster {
 
   #addNode(number: number, named: Host): Node {
     const verify = async (connection: Connection) => {
-      if (!node.isDirect && node.store !== undefined) await checkNode(connection, node.store);
+      if (node.isDirect || node.store === undefined) return;
+      const checks = [this.#checkPasser(connection), checkNode(connection, node.store)];
+      await withTimeout(settled(checks), undefined, passOnTimeoutMs);
     };
     const pool = new Pool(new Hosts(this.#address), {
       name: nameOf({ named }),
@@ -221,13 +231,31 @@ export class Cluster {
     return node;
   }
 
+  /** A former primary could pass statements on to another one. */
+  async #checkPasser(connection: Connection): Promise<void> {
+    const [[number, host, port] = []] = await connection.query(localNodeSql, []);
+    const named = number === undefined ? undefined : this.#nodes.get(number)?.named;
+    if (!isDeepStrictEqual(named, { host, port })) throw new OtherNode();
+  }
+
+  /** The hosts of the address pass the statements on from now on, until the node is reached. */
+  #passOn(node: Node): void {
+    node.isDirect = false;
+    node.pool.moveTo(new Hosts(this.#address));
+  }
+
   /** Connects to the node itself, under the name that the cluster has for it, or as one of the address. */
   async #reach(node: Node): Promise<void> {
-    const { named } = node;
+    const { named, number } = node;
     const identity = this.#identity;
-    if (node.isDirect || identity === undefined) return;
+    // Before the schema has one, a name such as `localhost` could be a node of another cluster.
+    if (node.isDirect || (identity === undefined && number !== coordinatorNumber)) return;
     const isOther = ({ host, port }: Host) => host !== named.host || port !== named.port;
-    for (const host of [named, ...this.#address.hosts.filter(isOther)]) {
+    const inOrder =
+      identity === undefined
+        ? [...this.#address.hosts, named]
+        : [named, ...this.#address.hosts.filter(isOther)];
+    for (const host of inOrder) {
       if (this.#stop.signal.aborted) return;
       const hosts = new Hosts({ ...this.#address, hosts: [host] });
       if (!(await this.#isAt(hosts, node, identity))) continue;
@@ -239,14 +267,17 @@ export class Cluster {
   }
 
   /** False also if the server does not respond. */
-  async #isAt(hosts: Hosts, { number, named }: Node, identity: string): Promise<boolean> {
+  async #isAt(
+    hosts: Hosts,
+    { number, named }: Node,
+    identity: string | undefined,
+  ): Promise<boolean> {
     const verify = async (connection: Connection) => {
-      const [[node], [cluster]] = await settled([
-        connection.query(localNodeSql, []),
-        connection.query(identitySql, []),
-      ]);
-      const expected = [[number, named.host, named.port], [identity]];
-      if (!isDeepStrictEqual([node, cluster], expected)) throw new Error('it is another node');
+      const [node] = await connection.query(localNodeSql, []);
+      const [[cluster] = []] =
+        identity === undefined ? [] : await connection.query(identitySql, []);
+      const expected = [number, named.host, named.port];
+      if (!isDeepStrictEqual(node, expected) || cluster !== identity) throw new OtherNode();
     };
     try {
       const connection = await hosts.open({ stop: this.#stop.signal, verify });
@@ -257,6 +288,8 @@ export class Cluster {
     }
   }
 }
+
+class OtherNode extends Error {}
 
 function nameOf({ named: { host, port } }: Pick<Node, 'named'>): string {
   return `${host}:${port}`;

@@ -30,6 +30,17 @@ export class MigrationInProgress extends Unavailable {
   override readonly message = 'the database is being upgraded to a newer schema';
 }
 
+/** Other nodes of the cluster respond, but they cannot change the schema. */
+export class CoordinatorUnavailable extends Unavailable {
+  override readonly name = 'CoordinatorUnavailable';
+
+  constructor(server: string) {
+    super(
+      `the coordinator of the cluster, ${server}, does not respond, and only it can change the schema`,
+    );
+  }
+}
+
 /** The server responds but accepts no writes: it is a standby, or has become one. */
 export class ReadOnlyServer extends Unavailable {
   override readonly name = 'ReadOnlyServer';

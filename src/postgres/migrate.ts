@@ -17,7 +17,14 @@ import {
 import { Refusal } from '../refusal.ts';
 import { distribute, isCitus, runUnlimited } from './citus.ts';
 import { prepared, type Connection, type Statement } from './connection.ts';
-import { codeOf, isStatementError, isConnectionLost, isRetryable, sqlState } from './errors.ts';
+import {
+  codeOf,
+  CoordinatorUnavailable,
+  isStatementError,
+  isConnectionLost,
+  isRetryable,
+  sqlState,
+} from './errors.ts';
 import { Lease, LeaseLost } from './lease.ts';
 import type { Cluster } from './cluster.ts';
 import { parseSteps, type MigrationStep } from './migration-steps.ts';
@@ -89,13 +96,13 @@ export interface MigrateOptions {
 
 /**
  * Resolves once the schema is the newest, or a newer one that can be used, whichever process migrated it. Throws
- * Refusal if the schema cannot be used, or if there is none and `create` is false.
+ * Refusal if the schema cannot be used, or if there is none and `create` is false, and CoordinatorUnavailable.
  */
 export async function migrate(
   cluster: Cluster,
   { create, onMigrate = () => {}, stop = new AbortController().signal }: MigrateOptions,
 ): Promise<void> {
-  const lease = new Lease(cluster.coordinator, randomUUID());
+  const holder = randomUUID();
   let hasResponded = false;
   /** Since when the server has not responded. */
   let unavailableSinceMs: number | undefined;
@@ -104,7 +111,6 @@ export async function migrate(
     try {
       const schema = await cluster.any.withConnection(readSchema);
       hasResponded = true;
-      unavailableSinceMs = undefined;
       if (schema === undefined && !create) {
         throw new Refusal('There is no Plant Store in this database.', { kind: 'missing-schema' });
       }
@@ -113,10 +119,12 @@ export async function migrate(
         if (schema.version >= newestVersion) return;
       }
       onMigrate();
-      if (schema === undefined) await cluster.coordinator.withConnection(createMigrationsTable);
+      const coordinator = await cluster.reachCoordinator();
+      const lease = new Lease(coordinator, holder);
+      if (schema === undefined) await coordinator.withConnection(createMigrationsTable);
       const isHeld =
-        (await cluster.coordinator.withConnection((connection) => lease.acquire(connection))) !==
-        undefined;
+        (await coordinator.withConnection((connection) => lease.acquire(connection))) !== undefined;
+      unavailableSinceMs = undefined;
       if (isHeld) await runMigrations(lease, stop);
       else await pause(pollMs, undefined, { signal: stop });
     } catch (error) {
@@ -124,7 +132,10 @@ export async function migrate(
       const isUnavailable =
         !hasResponded || performance.now() > unavailableSinceMs + maxUnavailableMs;
       if (codeOf(error)?.startsWith('XX') === true) internalErrors++;
-      const isLasting = isUnavailable || internalErrors > maxInternalErrors;
+      const isLasting =
+        isUnavailable ||
+        internalErrors > maxInternalErrors ||
+        error instanceof CoordinatorUnavailable;
       if (stop.aborted || isLasting || !isTransient(error)) throw error;
       await pause(pollMs, undefined, { signal: stop });
     }

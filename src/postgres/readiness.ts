@@ -120,7 +120,8 @@ export class Readiness {
 
   /** Also checks all nodes. A service starts without those that cannot be used. */
   async #distribute(): Promise<void> {
-    await this.#cluster.coordinator.withConnection(distribute);
+    const coordinator = await this.#cluster.reachCoordinator();
+    await coordinator.withConnection(distribute);
     await this.#cluster.locate();
     await settled(this.#cluster.withStores.map((server) => this.#cluster.check(server)));
   }

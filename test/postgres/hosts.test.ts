@@ -3,27 +3,16 @@
  * command, which needs its own mount namespace.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { run } from '../support/command.ts';
+import { cannotHaveHosts, withHosts } from '../support/own-hosts.ts';
 import { PostgresServer } from '../support/postgres.ts';
 import { Proxy } from '../support/proxy.ts';
-import { tempFolder } from '../support/temp.ts';
 
 const name = 'two.test';
 const addresses = ['127.0.0.1', '127.0.0.2'] as const;
 
-/** Runs what follows with this file as /etc/hosts. */
-const withHosts = (file: string) =>
-  ['unshare', '-m', 'sh', '-c', `mount --bind '${file}' /etc/hosts && exec "$@"`, 'sh'] as const;
-
-const [command, ...args] = withHosts('/etc/hosts');
-const canMount = spawnSync(command, [...args, 'true']).status === 0;
-const skip = canMount ? false : 'needs unshare and the right to mount';
-
-describe('PostgreSQL: a host name with two addresses', { skip }, () => {
+describe('PostgreSQL: a host name with two addresses', { skip: cannotHaveHosts() }, () => {
   let primary: PostgresServer;
   let readOnly: PostgresServer;
   before(async () => {
@@ -42,12 +31,13 @@ describe('PostgreSQL: a host name with two addresses', { skip }, () => {
         await using wrong = await Proxy.to(readOnly.port, useless);
         wrong.isStuck = isStuck;
         await using right = await Proxy.to(primary.port, good, wrong.port);
-        const hosts = join(tempFolder(t), 'hosts');
-        writeFileSync(hosts, addresses.map((address) => `${address} ${name}\n`).join(''));
         const url = `${primary.url('postgres', right.port).replace('127.0.0.1', name)}?sslmode=disable`;
         const { status, stdout, stderr } = await run(['token', 'create', 'alice'], {
           env: { PLANT_STORE_DATABASE: url },
-          under: withHosts(hosts),
+          under: withHosts(
+            t,
+            addresses.map((address) => `${address} ${name}`),
+          ),
         });
         assert.equal(status, 0, stderr);
         assert.match(stdout, /^plant_/);

@@ -24,6 +24,21 @@ export function peers(url: string): string {
   return url.replace(new URL(url).host, hosts.join());
 }
 
+/** HOST:PORT of the machine that has the store of this name, as the cluster names it. */
+export async function machineOfStore(url: string, name: string): Promise<string> {
+  const [found] = await query(
+    url,
+    `SELECT store FROM plant_store.named_stores WHERE name = '${name}'`,
+  );
+  const { store } = found as { store: string }; // the selected column
+  const [placed] = await query(
+    url,
+    `SELECT nodename || ':' || nodeport AS machine FROM pg_dist_shard_placement
+     WHERE shardid = get_shard_id_for_distribution_column('plant_store.plants', ${store})`,
+  );
+  return (placed as { machine: string }).machine; // the selected column
+}
+
 /** Makes a cluster of the existing databases on the coordinator and the workers. */
 export async function joinCluster(url: string): Promise<void> {
   if (!isCitus) return;

@@ -6,8 +6,8 @@ import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { addToken, call } from './app.ts';
-import { isCitus, onWorkers, peers } from './citus.ts';
-import { serve } from './command.ts';
+import { isCitus, machineOfStore, onWorkers, peers } from './citus.ts';
+import { serve, type Service } from './command.ts';
 import { machineOf, type Machine } from './machine.ts';
 import { PacedLoad, quantile, type LoadedStore, type Sample } from './paced-load.ts';
 import { query } from './postgres.ts';
@@ -74,6 +74,7 @@ export class ClusterUnderLoad implements AsyncDisposable {
   /** The replicas. */
   readonly addresses: string[] = [];
   readonly #t: TestContext;
+  readonly #replicas: Service[] = [];
   readonly #readiness: Record<string, number> = {};
   #stores: readonly LoadedStore[] = [];
   #load: PacedLoad | undefined;
@@ -112,7 +113,9 @@ export class ClusterUnderLoad implements AsyncDisposable {
   /** Starts another replica, which gets no load. Returns the milliseconds until it is ready; Infinity if it is not. */
   async addReplica(timeoutMs = 10_000): Promise<number> {
     const startedMs = performance.now();
-    const { address } = await serve(this.#t, [], { env: this.env });
+    const replica = await serve(this.#t, [], { env: this.env });
+    this.#replicas.push(replica);
+    const { address } = replica;
     this.addresses.push(address);
     const isReady = async () => (await statusOf(`${address}/readyz`)) === 200;
     return until('a replica is ready', isReady, timeoutMs).then(
@@ -195,6 +198,8 @@ export class ClusterUnderLoad implements AsyncDisposable {
     for (const machine of [this.coordinator, ...this.workers]) await machine.restore();
     await this.#stop();
     await this.storage[Symbol.asyncDispose]();
+    // They would connect again while the database is dropped.
+    await Promise.all(this.#replicas.map((replica) => replica.stop('SIGKILL')));
     // The database cannot be dropped while it has prepared transactions.
     await query(this.coordinator.url, 'SELECT recover_prepared_transactions()');
   }
@@ -215,28 +220,12 @@ export class ClusterUnderLoad implements AsyncDisposable {
         return { name: user, token, isManager: true };
       };
       const users = [await make('user 1')];
-      const machine = await this.#machineOf(name);
+      const machine = await machineOfStore(this.coordinator.url, name);
       if (isFull(machine)) continue;
       for (let user = 2; user <= usersPerStore; user++) users.push(await make(`user ${user}`));
       stores.push({ name, machine, users });
     }
     return stores;
-  }
-
-  /** The machine that has the store of this name, as the cluster says. */
-  async #machineOf(name: string): Promise<string> {
-    const { url } = this.coordinator;
-    const [found] = await query(
-      url,
-      `SELECT store FROM plant_store.named_stores WHERE name = '${name}'`,
-    );
-    const { store } = found as { store: string }; // the selected column
-    const [placed] = await query(
-      url,
-      `SELECT nodename || ':' || nodeport AS machine FROM pg_dist_shard_placement
-       WHERE shardid = get_shard_id_for_distribution_column('plant_store.plants', ${store})`,
-    );
-    return (placed as { machine: string }).machine; // the selected column
   }
 
   async #watchReadiness(addresses: readonly string[]): Promise<void> {

@@ -108,7 +108,7 @@ async function postgresDatabase(t: Scope): Promise<TestDatabase> {
   };
 }
 
-/** A daemon of Citus that connects to a node which was cut off ends its own session up to 30 seconds later. */
+/** A daemon of Citus that connects to a node which was cut off ends its session only after up to 30 seconds. */
 async function drop(address: string, name: string): Promise<void> {
   const isDropped = () =>
     query(address, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`).then(
