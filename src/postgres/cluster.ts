@@ -1,6 +1,6 @@
 /**
  * The servers of a database: one, or the nodes of a Citus cluster. Each statement about a store goes straight to the
- * node that has it. Until the service has reached that node, the hosts of the address pass the statement on.
+ * node that has it. While the service cannot connect to that node, the hosts of the address pass the statement on.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Refusal } from '../refusal.ts';
