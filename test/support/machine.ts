@@ -26,6 +26,7 @@ export class Machine {
   readonly #binaries: string;
   /** The file to which it logs. */
   readonly #log: string;
+  readonly #environment: NodeJS.ProcessEnv;
   /** Processes that are stopped by pause(). */
   #paused: readonly number[] = [];
   /** The setting that configure() has changed. */
@@ -40,6 +41,7 @@ export class Machine {
     if (port !== expected) throw new Error(`${folder} is of port ${port}, not ${expected}`);
     process.kill(pid, 0);
     this.#binaries = dirname(readlinkSync(`/proc/${pid}/exe`));
+    this.#environment = environmentOf(pid);
     const log = readlinkSync(`/proc/${pid}/fd/2`);
     this.#log = log.startsWith('/') ? log : '/dev/null'; // otherwise it is a pipe or a terminal
   }
@@ -68,7 +70,7 @@ export class Machine {
     await until(`${this.host} is dead`, () => !pids.some(isAlive));
   }
 
-  /** Starts it as its owner after kill(), with the options that it had. Resolves when it accepts connections. */
+  /** Starts it as its owner after kill(), with the options and the environment that it had. Resolves when it accepts connections. */
   async start(): Promise<void> {
     const { uid, gid } = statSync(this.folder);
     const options = ['-w', '-D', this.folder, '-l', this.#log];
@@ -76,6 +78,7 @@ export class Machine {
       uid,
       gid,
       cwd: this.folder,
+      env: this.#environment, // with the HOME of root, it could not read certificates
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let printed = '';
@@ -153,6 +156,11 @@ export function cannotDropPackets(): string | false {
   const { error, status } = spawnSync('iptables', ['--list', 'INPUT']);
   if (error !== undefined) return 'iptables is not installed';
   return status === 0 ? false : 'needs the right to use iptables';
+}
+
+function environmentOf(pid: number): NodeJS.ProcessEnv {
+  const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean);
+  return Object.fromEntries(variables.map((variable) => variable.split(/=(.*)/s, 2)));
 }
 
 /** PostgreSQL starts all its processes from the main thread of the postmaster. */
