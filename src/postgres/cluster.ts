@@ -202,14 +202,14 @@ export class Cluster {
         node.store = stores.get(number);
         if (node.named.host !== host || node.named.port !== port) {
           node.named = { host, port };
-          this.#passOn(node);
+          node.isDirect = false;
+          node.pool.moveTo(new Hosts(this.#address));
         }
-        // Other nodes may be able to reach it.
-        if (node.isDirect && node.store !== undefined && !node.pool.isAvailable) this.#passOn(node);
         return [number, node];
       }),
     );
     for (const [number, { pool }] of before) if (!this.#nodes.has(number)) void pool.close();
+    for (const node of this.#nodes.values()) void this.#passOn(node);
     const reached = Promise.all([...this.#nodes.values()].map((node) => this.#reach(node)));
     await withTimeout(reached, () => {}, reachTimeoutMs).catch(() => {}); // continues
   }
@@ -217,8 +217,7 @@ export class Cluster {
   #addNode(number: number, named: Host): Node {
     const verify = async (connection: Connection) => {
       if (node.isDirect || node.store === undefined) return;
-      const checks = [this.#checkPasser(connection), checkNode(connection, node.store)];
-      await withTimeout(settled(checks), undefined, passOnTimeoutMs);
+      await this.#checkPassing(connection, node.store);
     };
     const pool = new Pool(new Hosts(this.#address), {
       name: nameOf({ named }),
@@ -231,17 +230,30 @@ export class Cluster {
     return node;
   }
 
-  /** A former primary could pass statements on to another one. */
-  async #checkPasser(connection: Connection): Promise<void> {
-    const [[number, host, port] = []] = await connection.query(localNodeSql, []);
-    const named = number === undefined ? undefined : this.#nodes.get(number)?.named;
-    if (!isDeepStrictEqual(named, { host, port })) throw new OtherNode();
+  /** If the service cannot connect to the node itself any more, but others can, they pass statements on. */
+  async #passOn(node: Node): Promise<void> {
+    const { named, pool, store } = node;
+    const isCutOff = () => node.isDirect && node.named === named && !pool.isAvailable;
+    if (store === undefined || !isCutOff()) return;
+    const hosts = new Hosts(this.#address);
+    const verify = (connection: Connection) => this.#checkPassing(connection, store);
+    const canPass = await this.#canOpen(hosts, verify);
+    if (!canPass || !isCutOff()) return;
+    node.isDirect = false;
+    pool.moveTo(hosts);
   }
 
-  /** The hosts of the address pass the statements on from now on, until the node is reached. */
-  #passOn(node: Node): void {
-    node.isDirect = false;
-    node.pool.moveTo(new Hosts(this.#address));
+  /** Checks the node that has this store through another one. A former primary could ask another one. */
+  async #checkPassing(connection: Connection, store: number): Promise<void> {
+    const check = async () => {
+      const [[[number, host, port] = []]] = await settled([
+        connection.query(localNodeSql, []),
+        checkNode(connection, store),
+      ]);
+      const named = number === undefined ? undefined : this.#nodes.get(number)?.named;
+      if (!isDeepStrictEqual(named, { host, port })) throw new OtherNode();
+    };
+    await withTimeout(check(), undefined, passOnTimeoutMs);
   }
 
   /** Connects to the node itself, under the name that the cluster has for it, or as one of the address. */
@@ -258,7 +270,8 @@ export class Cluster {
     for (const host of inOrder) {
       if (this.#stop.signal.aborted) return;
       const hosts = new Hosts({ ...this.#address, hosts: [host] });
-      if (!(await this.#isAt(hosts, node, identity))) continue;
+      const verify = (connection: Connection) => this.#checkIdentity(connection, node, identity);
+      if (!(await this.#canOpen(hosts, verify))) continue;
       if (node.named !== named || node.isDirect) return; // meanwhile
       node.isDirect = true;
       node.pool.moveTo(hosts);
@@ -266,19 +279,21 @@ export class Cluster {
     }
   }
 
-  /** False also if the server does not respond. */
-  async #isAt(
-    hosts: Hosts,
+  async #checkIdentity(
+    connection: Connection,
     { number, named }: Node,
     identity: string | undefined,
+  ): Promise<void> {
+    const [node] = await connection.query(localNodeSql, []);
+    const [[cluster] = []] = identity === undefined ? [] : await connection.query(identitySql, []);
+    const expected = [number, named.host, named.port];
+    if (!isDeepStrictEqual(node, expected) || cluster !== identity) throw new OtherNode();
+  }
+
+  async #canOpen(
+    hosts: Hosts,
+    verify: (connection: Connection) => Promise<void>,
   ): Promise<boolean> {
-    const verify = async (connection: Connection) => {
-      const [node] = await connection.query(localNodeSql, []);
-      const [[cluster] = []] =
-        identity === undefined ? [] : await connection.query(identitySql, []);
-      const expected = [number, named.host, named.port];
-      if (!isDeepStrictEqual(node, expected) || cluster !== identity) throw new OtherNode();
-    };
     try {
       const connection = await hosts.open({ stop: this.#stop.signal, verify });
       void connection.close();
