@@ -21,8 +21,8 @@ export class Transaction {
   }
 
   /**
-   * Takes one round trip, or two with quotas and on Citus. Rejects with the error of the server. Without `lockTimeoutMs`, the limit
-   * of the session applies. If a store does not exist, only its group fails (`outcomes`).
+   * Takes one round trip, or two with quotas and on Citus. Rejects with the error of the server. Without `lockTimeoutMs`,
+   * the limit of the session applies. If a store does not exist, only its group fails (`outcomes`).
    */
   async commit(connection: Connection, attemptId: string, lockTimeoutMs?: number): Promise<void> {
     this.isCommitSent = false;
@@ -31,27 +31,38 @@ export class Transaction {
     const settings =
       lockTimeoutMs === undefined ? '' : `; SET LOCAL lock_timeout = ${lockTimeoutMs}`;
     const begun = connection.command(`BEGIN${settings}`);
-    if (this.groups.some(({ isInTwoSteps }) => isInTwoSteps))
-      await this.#lock(connection, attemptId, begun);
-    const changed = this.groups.map((group) => group.change(connection, attemptId));
+    let left = this.groups;
+    if (left.some(({ isInTwoSteps }) => isInTwoSteps)) {
+      await this.#firstStep(connection, attemptId, begun);
+      left = left.filter(({ isInTwoSteps }) => isInTwoSteps);
+    }
+    const changed = left.map((group) => group.change(connection, attemptId));
     this.isCommitSent = true;
     const committed = connection.command('COMMIT');
-    await this.#settled(changed, begun, committed);
+    await this.#settled(left, changed, begun, committed);
     const tag = await committed;
     if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
   }
 
-  async #lock(connection: Connection, attemptId: string, begun: Promise<unknown>): Promise<void> {
-    const locked = this.groups.map((group) => group.lock(connection, attemptId));
-    await this.#settled(locked, begun).catch((error: unknown) => {
+  /** Locks all stores in their order. */
+  async #firstStep(
+    connection: Connection,
+    attemptId: string,
+    begun: Promise<unknown>,
+  ): Promise<void> {
+    const locked = this.groups.map((group) =>
+      group.isInTwoSteps ? group.lock(connection, attemptId) : group.change(connection, attemptId),
+    );
+    await this.#settled(this.groups, locked, begun).catch((error: unknown) => {
       // Not awaited: what is sent next on the connection runs after it.
       connection.command('ROLLBACK').catch(() => {});
       throw error;
     });
   }
 
-  /** `responses` are in the order of the groups. */
+  /** `responses` are those of `groups`. */
   async #settled(
+    groups: readonly Group[],
     responses: readonly Promise<void>[],
     ...others: Promise<unknown>[]
   ): Promise<void> {
@@ -61,7 +72,7 @@ export class Transaction {
       if (isConnectionLost(error)) throw error;
       const results = await Promise.allSettled(responses);
       const at = results.findIndex((result) => 'reason' in result && result.reason === error);
-      this.failed = this.groups[at];
+      this.failed = groups[at];
       throw error;
     }
   }

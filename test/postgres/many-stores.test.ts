@@ -162,6 +162,24 @@ describe('PostgreSQL: changes to many stores', () => {
     assert.ok(commits.length <= 4, `${commits.length} transactions`);
   });
 
+  it('share a transaction even if some only delete and others count for a quota', async (t) => {
+    const quotas = { perUser: 2, perStore: undefined };
+    await using storage = await (await testDatabase(t, 'PostgreSQL')).open({ quotas });
+    const callers = await callersIn(storage, stores);
+    await Promise.all(callers.map((caller) => create(storage, caller)));
+    const commits = commitsOf(t);
+    const outcomes = await Promise.all(
+      callers.map((caller, at) =>
+        at % 2 === 0 ? storage.deletePlant(caller, 1) : create(storage, caller),
+      ),
+    );
+    assert.deepEqual(
+      outcomes,
+      callers.map((_, at) => (at % 2 === 0 ? true : 2)),
+    );
+    assert.ok(commits.length <= 2, `${commits.length} transactions`);
+  });
+
   it('get the right outcome for each store if the connection is lost', async (t) => {
     const { url, proxy, direct } = await databaseBehindProxy(t);
     await using sound = await openPostgres(direct);
