@@ -6,13 +6,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { Refusal } from '../refusal.ts';
 import type { Address, Host } from './address.ts';
 import { isCitus } from './citus.ts';
-import { prepared, type Connection } from './connection.ts';
+import { prepared, type Connection, type Row, type Statement } from './connection.ts';
 import { CoordinatorUnavailable } from './errors.ts';
 import { Hosts } from './hosts.ts';
 import { checkNode, type NodeState } from './node-check.ts';
 import { Pool } from './pool.ts';
 import { settled } from './settled.ts';
 import { ShardMap, shardSql } from './shard-map.ts';
+import { isElsewhere, onShard } from './shard-reads.ts';
 import { withTimeout } from './timeout.ts';
 
 /** How often to check which nodes there are and what they have. */
@@ -95,7 +96,28 @@ export class Cluster {
 
   /** Where everything about a store is. The keys of names are numbers of stores, too (names.ts). */
   ofStore(store: number): Pool {
-    return this.#poolOf(this.#map?.nodeOfStore(store));
+    return this.#poolOf(this.#map?.shardOfStore(store)?.node);
+  }
+
+  /** Reads rows of a store, if possible from the tables of its shard. Rejects like `Pool.read`. */
+  async read<R extends Row>(
+    store: number,
+    statement: Statement<R>,
+    values: readonly unknown[],
+  ): Promise<R[]> {
+    const server = this.ofStore(store);
+    const shard = this.#map?.shardOfStore(store);
+    const ofShard =
+      shard !== undefined && this.#nodes.get(shard.node)?.isDirect === true
+        ? onShard(statement, shard)
+        : undefined;
+    if (ofShard === undefined) return server.read(statement, values);
+    try {
+      return await server.read(ofShard, values);
+    } catch (error) {
+      if (!isElsewhere(error)) throw error;
+      return server.read(statement, values); // the map is outdated
+    }
   }
 
   /** Whether two stores are in one shard, which is always on one node. */

@@ -127,7 +127,7 @@ export class Freshness {
   async #query(store: number, state: StoreState): Promise<void> {
     try {
       const { writes } = state;
-      const [row] = await this.#cluster.ofStore(store).read(refreshSql, [store]);
+      const [row] = await this.#cluster.read(store, refreshSql, [store]);
       state.versions = row && versionsOf(row);
       if (state.versions !== undefined && state.writes > writes) state.versions.plants = undefined;
     } finally {

@@ -321,7 +321,7 @@ export class Grants {
     [statement, values]: readonly [Statement<R>, readonly unknown[]],
   ): Promise<R | undefined> {
     const [[row]] = await settled([
-      this.#cluster.ofStore(store).read(statement, values),
+      this.#cluster.read(store, statement, values),
       this.#freshness.refreshCached(store),
     ]);
     return row;

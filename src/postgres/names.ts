@@ -99,14 +99,14 @@ export class Names {
   }
 
   async findUser(store: number, name: string): Promise<NamedUser | undefined> {
-    const [row] = await this.#cluster.ofStore(store).read(nameSql.findUser, [store, name]);
+    const [row] = await this.#cluster.read(store, nameSql.findUser, [store, name]);
     if (row === undefined) return undefined;
     const [user, role, isRemoved] = row;
     return { user, role, isRemoved };
   }
 
   async describe({ store, user }: Identity): Promise<UserNames | undefined> {
-    const [row] = await this.#cluster.ofStore(store).read(nameSql.describeUser, [store, user]);
+    const [row] = await this.#cluster.read(store, nameSql.describeUser, [store, user]);
     if (row === undefined) return undefined;
     const [storeName, userName, role, removedAtMs] = row;
     return { store: storeName, user: userName, role, removedAtMs: removedAtMs ?? undefined };
@@ -135,7 +135,7 @@ export class Names {
     }
     if (store === undefined) throw defect(new Error(`no store is called ${name}`));
     await this.#cluster.ofStore(store).write(nameSql.addStore, [store, name]);
-    const [row] = await this.#cluster.ofStore(store).read(nameSql.findStoreName, [store]);
+    const [row] = await this.#cluster.read(store, nameSql.findStoreName, [store]);
     // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
     if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
     return store;
@@ -146,7 +146,7 @@ export class Names {
     for (let attempt = 1; ; attempt++) {
       const drawn = randomInt(1, maxStoreNumber);
       if (attempt < maxDraws && !this.#cluster.areTogether(drawn, key)) continue;
-      const taken = await this.#cluster.ofStore(drawn).read(nameSql.findStoreName, [drawn]);
+      const taken = await this.#cluster.read(drawn, nameSql.findStoreName, [drawn]);
       if (taken.length === 0) return drawn;
     }
   }

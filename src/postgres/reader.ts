@@ -35,7 +35,7 @@ export class Reader {
 
   async find({ store, read }: ReadAccess, id: number): Promise<Plant | undefined> {
     return this.#read(store, async () => {
-      const [row] = await this.#cluster.ofStore(store).read(findSql, [store, id]);
+      const [row] = await this.#cluster.read(store, findSql, [store, id]);
       if (row === undefined) return undefined;
       const [name, tag, owner] = row;
       return reaches(read, owner) ? { id, name, tag } : undefined;
@@ -108,8 +108,8 @@ export class Reader {
     query: PlantQuery,
   ): Promise<PlantPage> {
     if (kind === 'owners') return this.#listOwners(caller, query);
-    const server = this.#cluster.ofStore(caller.store);
-    return pageOf(await server.read(listSql[kind], listValues(kind, caller, query)), query);
+    const values = listValues(kind, caller, query);
+    return pageOf(await this.#cluster.read(caller.store, listSql[kind], values), query);
   }
 
   #read<T>(store: number, read: () => Promise<T>): Promise<T> {
@@ -128,7 +128,7 @@ export class Reader {
       const wanted = Math.min(probe.missing, maxMergedPlants);
       if (wanted === 0) return stepOf(probe.found, step, undefined);
       const values = [store, probe.after, upTo, wanted, read, Math.min(plantsEach, wanted)];
-      const rows = await this.#cluster.ofStore(store).read(mergeSql, values);
+      const rows = await this.#cluster.read(store, mergeSql, values);
       const completeTo = rows[0]?.[3] ?? upTo;
       const merged = rows.filter(([id]) => id <= completeTo);
       if (merged.length < wanted / 2) plantsEach *= 2;
@@ -142,9 +142,7 @@ export class Reader {
 
   async #fill(probe: Probe, store: number, upTo: number): Promise<void> {
     while (probe.limit > 0 && probe.after !== undefined)
-      probe.add(
-        await this.#cluster.ofStore(store).read(ownedSql, [store, probe.after, upTo, probe.limit]),
-      );
+      probe.add(await this.#cluster.read(store, ownedSql, [store, probe.after, upTo, probe.limit]));
   }
 
   async #scanStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
@@ -152,15 +150,14 @@ export class Reader {
     const owner = soleOwner(read);
     const kind = owner === undefined ? 'owners' : 'owner';
     const owners = owner ?? read;
-    const [end] = await this.#cluster
-      .ofStore(store)
-      .read(scanStepEndSql[kind], [store, owners, after, upTo]);
+    const [end] = await this.#cluster.read(store, scanStepEndSql[kind], [
+      store,
+      owners,
+      after,
+      upTo,
+    ]);
     const scannedTo = end?.[0] ?? undefined;
     const range = [store, after, scannedTo ?? upTo, limit, owners, tag];
-    return stepOf(
-      await this.#cluster.ofStore(store).read(scanStepSql[kind], range),
-      query,
-      scannedTo,
-    );
+    return stepOf(await this.#cluster.read(store, scanStepSql[kind], range), query, scannedTo);
   }
 }

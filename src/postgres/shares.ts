@@ -108,8 +108,8 @@ export class Shares {
   async of(store: number, user: string): Promise<SharesOfUser> {
     const owner = (await this.#names.findUser(store, user))?.user ?? 0;
     const [given, received] = await Promise.all([
-      this.#cluster.ofStore(store).read(shareSql.given, [store, owner]),
-      this.#cluster.ofStore(store).read(shareSql.received, [store, user]),
+      this.#cluster.read(store, shareSql.given, [store, owner]),
+      this.#cluster.read(store, shareSql.received, [store, user]),
     ]);
     return {
       given: given.map(([other, access]) => ({ owner: user, user: other, access })),
@@ -119,9 +119,12 @@ export class Shares {
 
   async list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
     const owner = after && (await this.#names.findUser(store, after.owner));
-    const rows = await this.#cluster
-      .ofStore(store)
-      .read(shareSql.list, [store, owner?.user ?? 0, after?.user ?? '', limit]);
+    const rows = await this.#cluster.read(store, shareSql.list, [
+      store,
+      owner?.user ?? 0,
+      after?.user ?? '',
+      limit,
+    ]);
     return rows.map(([name, user, access]) => ({ owner: name, user, access }));
   }
 }

@@ -119,8 +119,7 @@ export class PostgresStorage implements Storage {
       return this.#writerOf(store).write(['delete', store, write, id]);
     }
     // A group of changes would compare each plant with every owner in reach, so the owner is looked up first.
-    const findOwner = async () =>
-      (await this.#cluster.ofStore(store).read(findSql, [store, id]))[0]?.[2];
+    const findOwner = async () => (await this.#cluster.read(store, findSql, [store, id]))[0]?.[2];
     for (let owner = await findOwner(); owner !== undefined && reaches(write, owner);) {
       if (await this.#writerOf(store).write(['delete', store, [owner], id])) return true;
       const current = await findOwner();
@@ -134,7 +133,7 @@ export class PostgresStorage implements Storage {
     const server = this.#cluster.ofStore(store);
     return this.#readiness.read(
       server,
-      async () => (await server.read(findOwnerSql, [store, id]))[0]?.[0],
+      async () => (await this.#cluster.read(store, findOwnerSql, [store, id]))[0]?.[0],
     );
   }
 

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { it } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
 import type { Problem } from '../../src/problem.ts';
@@ -25,13 +26,19 @@ import { query } from '../support/postgres.ts';
 import { Proxy } from '../support/proxy.ts';
 import { openPostgres, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
-import { ofCommands, ofRequests } from './statements.ts';
+import { ofCommands, ofRequests, ofShards } from './statements.ts';
+import type { Row, Statement } from '../../src/postgres/connection.ts';
+import { sqlState } from '../../src/postgres/errors.ts';
+import { ShardMap, shardSql } from '../../src/postgres/shard-map.ts';
+import { onShard } from '../../src/postgres/shard-reads.ts';
 
 assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
 
 /** How often a request of each kind is counted, with a new token each time. */
-const rounds = 10;
+const rounds = 40;
 const requestsEach = 10;
+/** A connection reports after at most this time what it has done. */
+const reportMs = 11_000;
 /** Among so many stores, some are on each worker. */
 const storesToFind = 30;
 
@@ -194,18 +201,86 @@ it('Citus: runs every statement about one store as one task on one machine', asy
   await client.connect();
   try {
     const others: string[] = [];
-    for (const { name, text } of [...ofRequests, ...ofCommands]) {
-      await client.query(`PREPARE ${name} AS ${text}`);
-      const { rows } = await client.query<{ types: string[] }>(
-        `SELECT parameter_types::text[] AS types FROM pg_prepared_statements WHERE name = lower('${name}')`,
-      );
-      const values = rows[0]?.types.map(sampleOf).join();
-      const explained = await client.query(`EXPLAIN (FORMAT JSON) EXECUTE ${name}(${values})`);
-      const plan = JSON.stringify(explained.rows[0]['QUERY PLAN'][0]);
+    for (const statement of [...ofRequests, ...ofCommands]) {
+      const plan = await explain(client, statement);
       const tasks = [...plan.matchAll(/"Task Count":(\d+)/g)].map(([, count]) => count);
-      if (!isDeepStrictEqual(tasks, ['1'])) others.push(name);
+      if (!isDeepStrictEqual(tasks, ['1'])) others.push(statement.name);
     }
     assert.deepEqual(others, []);
+  } finally {
+    await client.end();
+  }
+});
+
+it('Citus: a shard that has moved is not read where it was, even if its tables remain there', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  await using before = new PostgresStorage(peers(url));
+  await before.open();
+  const token = await addToken(before, 'alice');
+  const { caller } = (await before.identify(credentialOf(token))) ?? {};
+  assert.ok(caller);
+  const query20 = { after: 0, limit: 20, fields: ['name'] } as const;
+  await before.createPlant(caller, { name: 'first' });
+  await before.listPlants(caller, query20);
+
+  const [placed] = await query(
+    url,
+    `SELECT shardid AS id, nodename AS host, nodeport AS port FROM pg_dist_shard_placement
+     WHERE shardid = get_shard_id_for_distribution_column('plant_store.plants', ${caller.store})`,
+  );
+  const { id, host, port } = placed as { id: string; host: string; port: number }; // the selected columns
+  const [from, to] = onWorkers(url).toSorted((worker) =>
+    new URL(worker).port === `${port}` ? -1 : 1,
+  );
+  assert.ok(from && to);
+  const reader = new Client({ connectionString: from });
+  await reader.connect();
+  try {
+    // Citus cannot delete a table that somebody reads.
+    await reader.query(`BEGIN; SELECT 1 FROM plant_store.plants_${id}`);
+    const { hostname, port: otherPort } = new URL(to);
+    await query(
+      url,
+      `SELECT citus_move_shard_placement(${id}, '${host}', ${port}, '${hostname}', ${otherPort}, 'block_writes')`,
+    );
+    await using after = new PostgresStorage(peers(url));
+    await after.open();
+    await after.createPlant(caller, { name: 'second' });
+    const { json } = await before.listPlants(caller, query20);
+    assert.equal(json, '{"name":"first"},{"name":"second"}');
+    const { rows } = await reader.query(`SELECT name FROM plant_store.plants_${id}`);
+    assert.deepEqual(rows, [{ name: 'first' }], 'the old table was there to be read');
+  } finally {
+    await reader.end();
+  }
+});
+
+it('Citus: every read of a store can be sent to its shard', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  await runOk(['migrate', '--database', url]);
+  const client = new Client({ connectionString: onWorkers(url)[0] });
+  await client.connect();
+  try {
+    const { rows } = await client.query({ text: shardSql.text, rowMode: 'array' });
+    const map = new ShardMap(
+      rows.map((row: unknown[]) => [row[0], ...row.slice(1).map(Number)] as never),
+    );
+    const { rows: local } = await client.query<{ groupid: number }>(
+      'SELECT groupid FROM pg_dist_local_group',
+    );
+    const stores = Array.from({ length: storesToFind * 10 }, (_, at) => at);
+    const shards = stores.map((store) => map.shardOfStore(store));
+    const here = shards.find((shard) => shard?.node === local[0]?.groupid);
+    const elsewhere = shards.find((shard) => shard?.node !== local[0]?.groupid);
+    assert.ok(here && elsewhere);
+    for (const read of ofShards) {
+      const statement: Statement | undefined = onShard<Row>(read, here);
+      assert.ok(statement);
+      assert.doesNotMatch(await explain(client, statement), /Citus|Task Count/, statement.name);
+      const other: Statement | undefined = onShard<Row>(read, elsewhere);
+      assert.ok(other);
+      await assert.rejects(explain(client, other), { code: sqlState.undefinedTable });
+    }
   } finally {
     await client.end();
   }
@@ -219,25 +294,26 @@ it('Citus: a request uses the machine of its store, and no other', async (t) => 
   await using storage = new PostgresStorage(peers(url));
   await storage.open();
   const { address } = await serve(t, [], { env: { PLANT_STORE_DATABASE: peers(url) } });
-  /** Statements on each machine, and what the machines sent to each other. */
-  const counted = async () => {
-    const rows = await Promise.all(
-      machines.map((machine) =>
-        query(
-          machine,
-          `SELECT query_execution_single_shard AS local, query_execution_multi_shard AS several,
-                  connection_establishment_succeeded + connection_establishment_failed
-                    + connection_reused AS remote
-           FROM citus_stat_counters WHERE name = '${database}'`,
-        ),
-      ),
+  const onEach = async (sql: string, inDatabase = database) =>
+    Promise.all(
+      machines.map(async (machine) => {
+        const counted = new URL(machine);
+        counted.pathname = `/${inDatabase}`;
+        const [row] = await query(counted.href, sql);
+        return Number((row as { count: string }).count); // the selected column
+      }),
     );
-    // The selected columns, which are numbers as text.
-    return rows.map(([row]) => {
-      const { local, several, remote } = row as Record<'local' | 'several' | 'remote', string>;
-      return { local: Number(local), crossing: Number(several) + Number(remote) };
-    });
-  };
+  // Counted from another database, because counting is a transaction, too.
+  const transactions = () =>
+    onEach(
+      `SELECT xact_commit AS count FROM pg_stat_database WHERE datname = '${database}'`,
+      'postgres',
+    );
+  /** What the machines sent to each other. */
+  const sent = () =>
+    onEach(`SELECT query_execution_multi_shard + connection_establishment_succeeded
+              + connection_establishment_failed + connection_reused AS count
+            FROM citus_stat_counters WHERE name = '${database}'`);
   const used = new Set<number>();
   for (let at = 0; at < storesToFind && used.size < machines.length - 1; at++) {
     const tokens = await Promise.all(
@@ -245,21 +321,21 @@ it('Citus: a request uses the machine of its store, and no other', async (t) => 
         addToken(storage, 'alice', { store: `store ${at}`, scopes }),
       ),
     );
-    const before = await counted();
+    await pause(reportMs);
+    const [before, sentBefore] = [await transactions(), await sent()];
     for (const token of tokens) await sendEach(address, token);
-    const after = await counted();
-    const statements = after.map(({ local }, index) => local - (before[index]?.local ?? 0));
-    const most = Math.max(...statements);
-    t.diagnostic(`store ${at}: ${statements.join()} statements`);
-    const others = statements.toSpliced(statements.indexOf(most), 1);
-    // The service checks each machine about once a second.
-    assert.ok(Math.max(...others) < most / 4, 'the others only got checks');
-    assert.ok(most >= rounds * requestsEach, 'every request was counted');
-    assert.deepEqual(
-      after.map(({ crossing }) => crossing),
-      before.map(({ crossing }) => crossing),
-    );
-    used.add(statements.indexOf(most));
+    let counts: number[] = [];
+    const most = () => Math.max(...counts);
+    await until('every request is counted', async () => {
+      counts = (await transactions()).map((count, index) => count - (before[index] ?? 0));
+      return most() >= rounds * requestsEach;
+    });
+    t.diagnostic(`store ${at}: ${counts.join()} transactions`);
+    const others = counts.toSpliced(counts.indexOf(most()), 1);
+    // The service and Citus check each machine, a few times a second.
+    assert.ok(Math.max(...others) < most() / 4, 'the others only got checks');
+    assert.deepEqual(await sent(), sentBefore);
+    used.add(counts.indexOf(most()));
   }
   assert.equal(used.size, machines.length - 1, 'stores of every worker were used');
 });
@@ -333,6 +409,17 @@ async function preparedOn(url: string): Promise<Set<string>> {
     nodes.map((node) => query(node, 'SELECT gid FROM pg_dist_transaction')),
   );
   return new Set((rows.flat() as { gid: string }[]).map(({ gid }) => gid));
+}
+
+/** The plan of a statement, as JSON. */
+async function explain(client: Client, { name, text }: Statement): Promise<string> {
+  await client.query(`PREPARE ${name} AS ${text}`);
+  const { rows } = await client.query<{ types: string[] }>(
+    `SELECT parameter_types::text[] AS types FROM pg_prepared_statements WHERE name = lower('${name}')`,
+  );
+  const values = rows[0]?.types.map(sampleOf).join();
+  const explained = await client.query(`EXPLAIN (FORMAT JSON) EXECUTE ${name}(${values})`);
+  return JSON.stringify(explained.rows[0]['QUERY PLAN'][0]);
 }
 
 /** A sample value of a type, in SQL. */

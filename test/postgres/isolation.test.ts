@@ -75,9 +75,9 @@ it('a connection that was being opened during a move is not used afterwards', as
 it('a shard of one store, alone on its node, does not block the process', () => {
   const [isolated, one] = [hashBigint(123_456_789_012), hashBigint(1)];
   const map = new ShardMap([
-    ['stores', -(2 ** 31), isolated - 1, 1, one],
-    ['stores', isolated, isolated, 3, one],
-    ['stores', isolated + 1, 2 ** 31 - 1, 2, one],
+    ['stores', -(2 ** 31), isolated - 1, 1, one, 1],
+    ['stores', isolated, isolated, 3, one, 2],
+    ['stores', isolated + 1, 2 ** 31 - 1, 2, one, 3],
   ]);
   const found = [...map.nodesOfStores()].map(([node]) => node);
   assert.deepEqual(new Set(found), new Set([1, 2])); // and not for ever in search of a store on node 3

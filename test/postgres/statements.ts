@@ -23,6 +23,28 @@ import { refreshSql } from '../../src/postgres/freshness.ts';
 const { listAll: _all, listUser, findById, revoke, addToken, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;
 
+/** What is read from the tables of a shard, on a cluster. */
+export const ofShards: readonly Statement[] = [
+  ...Object.values(listSql),
+  ownedSql,
+  mergeSql,
+  ...Object.values(scanStepEndSql),
+  ...Object.values(scanStepSql),
+  findSql,
+  findOwnerSql,
+  refreshSql,
+  grantSql.findByToken,
+  grantSql.findByTokenWithPage,
+  grantSql.findByUser,
+  grantSql.findByUserWithPage,
+  nameSql.findUser,
+  nameSql.describeUser,
+  nameSql.findStoreName,
+  shareSql.given,
+  shareSql.received,
+  shareSql.list,
+];
+
 /** All that requests send. */
 export const ofRequests: readonly Statement[] = [
   ...Object.values(listSql),
