@@ -50,6 +50,7 @@ export class ReadOnlyServer extends Unavailable {
 export const sqlState = {
   serializationFailure: '40001',
   deadlockDetected: '40P01',
+  inFailedTransaction: '25P02',
   uniqueViolation: '23505',
   invalidStatementName: '26000',
   duplicateSchema: '42P06',

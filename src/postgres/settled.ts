@@ -1,17 +1,19 @@
-import { isDefect } from './errors.ts';
+import { codeOf, isDefect, sqlState } from './errors.ts';
 
 /**
  * Waits for all responses, so that the connection is free, then rejects with the first error. A defect comes
- * first, because it closes the connection and so fails the other statements.
+ * first, because it closes the connection and so fails the other statements. A statement that was refused because
+ * another one in its transaction failed comes last.
  */
 export async function settled<const T extends readonly Promise<unknown>[]>(
   responses: T,
 ): Promise<{ -readonly [at in keyof T]: Awaited<T[at]> }> {
-  let failed: PromiseRejectedResult | undefined;
-  for (const result of await Promise.allSettled(responses)) {
-    if (result.status === 'fulfilled') continue;
-    if (failed === undefined || isDefect(result.reason)) failed = result;
-  }
-  if (failed !== undefined) throw failed.reason;
+  const results = await Promise.allSettled(responses);
+  const failures = results.filter((result) => result.status === 'rejected');
+  const failure =
+    failures.find(({ reason }) => isDefect(reason)) ??
+    failures.find(({ reason }) => codeOf(reason) !== sqlState.inFailedTransaction) ??
+    failures[0];
+  if (failure !== undefined) throw failure.reason;
   return Promise.all(responses);
 }
