@@ -38,9 +38,11 @@ const silentMs = 1_500;
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;
 
+/** How long a statement takes, unless its transaction sets another time. */
+export const sessionStatementTimeoutMs = 3_000;
 /** The server cancels a statement after these times. An abandoned one would keep the row of a store locked. */
 const timeoutSettings = `
-  SET statement_timeout = 3000;
+  SET statement_timeout = ${sessionStatementTimeoutMs};
   SET lock_timeout = 2000;
   SET idle_in_transaction_session_timeout = 4000`;
 

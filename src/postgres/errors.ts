@@ -98,6 +98,14 @@ export function isDefect(error: unknown): boolean {
   return !isStatementError(error) && !isConnectionLost(error);
 }
 
+/**
+ * Whether the server reported an internal error. On one server, it is in the data of the statement. On Citus, it can also
+ * be the connection to another node.
+ */
+export function isInternalError(error: unknown): boolean {
+  return codeOf(error)?.startsWith('XX') === true;
+}
+
 /** The connection ended, the server stopped or became read-only, or the outcome is unknown. */
 const connectionLostCodes = /^(?:08|25006|25P03|40003|57P|XX)/;
 

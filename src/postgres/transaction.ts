@@ -3,15 +3,23 @@
  */
 import { defect } from '../problem.ts';
 import type { Connection } from './connection.ts';
-import { isConnectionLost } from './errors.ts';
+import { isConnectionLost, isInternalError } from './errors.ts';
 import type { Group } from './group.ts';
 import { settled } from './settled.ts';
+
+/** Where one is undefined, that of the session applies. */
+export interface StatementTimeouts {
+  /** How long each statement waits for each lock. */
+  lock?: number | undefined;
+  /** How long each statement takes, with all the locks that it waits for. */
+  statement?: number | undefined;
+}
 
 export class Transaction {
   /** In ascending order of store, so that transactions of several replicas do not deadlock. */
   readonly groups: readonly Group[];
-  /** Until COMMIT is sent, the server rolls back the transaction if the connection is lost. */
-  isCommitSent = false;
+  /** Whether it has certainly changed nothing: COMMIT was not sent, or the server responded to it with ROLLBACK. */
+  isRolledBack = true;
   /** The group whose statement failed in the last attempt; undefined if something else did, such as the connection. */
   failed: Group | undefined;
 
@@ -21,27 +29,38 @@ export class Transaction {
   }
 
   /**
-   * Takes one round trip, or two with quotas and on Citus. Rejects with the error of the server. Without `lockTimeoutMs`,
-   * the limit of the session applies. If a store does not exist, only its group fails (`outcomes`).
+   * Takes one round trip, or two with quotas and on Citus. Rejects with the error of the server. If a store does not exist,
+   * only its group fails (`outcomes`).
    */
-  async commit(connection: Connection, attemptId: string, lockTimeoutMs?: number): Promise<void> {
-    this.isCommitSent = false;
+  async commit(
+    connection: Connection,
+    attemptId: string,
+    timeoutsMs: StatementTimeouts,
+  ): Promise<void> {
+    this.isRolledBack = true;
     this.failed = undefined;
     for (const group of this.groups) group.reset();
-    const settings =
-      lockTimeoutMs === undefined ? '' : `; SET LOCAL lock_timeout = ${lockTimeoutMs}`;
-    const begun = connection.command(`BEGIN${settings}`);
+    const settings = Object.entries(timeoutsMs)
+      .filter(([, ms]) => ms !== undefined)
+      .map(([name, ms]) => `; SET LOCAL ${name}_timeout = ${ms}`);
+    const begun = connection.command(`BEGIN${settings.join('')}`);
     let left = this.groups;
     if (left.some(({ isInTwoSteps }) => isInTwoSteps)) {
       await this.#firstStep(connection, attemptId, begun);
       left = left.filter(({ isInTwoSteps }) => isInTwoSteps);
     }
     const changed = left.map((group) => group.change(connection, attemptId));
-    this.isCommitSent = true;
-    const committed = connection.command('COMMIT');
-    await this.#settled(left, changed, begun, committed);
-    const tag = await committed;
+    const ended = this.#end(connection);
+    await this.#settled(left, changed, begun, ended);
+    const tag = await ended;
     if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
+  }
+
+  async #end(connection: Connection): Promise<string> {
+    this.isRolledBack = false;
+    const tag = await connection.command('COMMIT');
+    this.isRolledBack = tag === 'ROLLBACK';
+    return tag;
   }
 
   /** Locks all stores in their order. */
@@ -69,7 +88,7 @@ export class Transaction {
     try {
       await settled([...responses, ...others]);
     } catch (error) {
-      if (isConnectionLost(error)) throw error;
+      if (isConnectionLost(error) && !isInternalError(error)) throw error;
       const results = await Promise.allSettled(responses);
       const at = results.findIndex((result) => 'reason' in result && result.reason === error);
       this.failed = groups[at];

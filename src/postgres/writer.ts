@@ -6,35 +6,36 @@ import { randomBytes } from 'node:crypto';
 import type { Change, ChangeKind, ChangeResults } from '../changes.ts';
 import { commitChannel } from '../channels.ts';
 import { Pending } from '../pending.ts';
-import { outcomeUnknown, Problem } from '../problem.ts';
+import { outcomeUnknown, Problem, storageUnavailable } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { isCommitted } from './commit-check.ts';
+import { sessionStatementTimeoutMs } from './connection.ts';
 import {
+  codeOf,
   isConnectionLost,
   isRetryable,
   isStatementError,
   problemOf,
+  sqlState,
   TimeoutError,
 } from './errors.ts';
 import type { Freshness } from './freshness.ts';
 import { Group } from './group.ts';
+import { Lanes, maxTransactions, type Lane } from './lanes.ts';
 import type { Pool } from './pool.ts';
 import { jitter } from './retries.ts';
 import { Transaction } from './transaction.ts';
 import { WaitingChanges } from './waiting-changes.ts';
 
-/** Maximum number of transactions in progress, and of those among them that wait for locks as long as a session does. */
-const maxTransactions = 4;
-const maxPatient = 2;
-/** How long other transactions wait for the lock of a store: first, and after another of their stores has failed. */
-const lockTimeoutMs = 300;
+/** How long a transaction waits for the lock of a store: in each lane, and after another of its stores has failed. */
+const lockTimeoutsMs = { shared: 300, suspect: 100, patient: undefined } as const;
 const nextLockTimeoutMs = 10;
-/** Maximum number of stores whose failures are known. */
-const maxFailed = 1_000;
 /** Changes that have been queued for longer are refused, and their transactions are not retried. */
 const queueTimeoutMs = 4_000;
 /** Changes in a transaction that takes longer are rejected with `outcome-unknown`. */
 const outcomeTimeoutMs = 5_500;
+/** A store that is locked is waited for until this time, so that the response comes before that. */
+const lockDeadlineMs = 5_000;
 /** How often both timeouts are checked. */
 const timeoutPollMs = 200;
 /** Maximum number of attempts to commit a transaction that conflicts with others or loses its connection. */
@@ -55,10 +56,7 @@ export class Writer {
   readonly #waiting = new WaitingChanges();
   /** By store. */
   readonly #inFlight = new Map<number, Group>();
-  /** Stores that made their last transaction fail. Until one succeeds, each is alone in its transactions. */
-  readonly #failed = new Set<number>();
-  #transactions = 0;
-  #patient = 0;
+  readonly #lanes = new Lanes();
   #isScheduled = false;
   /** Until all changes have an outcome. */
   #busy: { timer: NodeJS.Timeout; done: PromiseWithResolvers<void> } | undefined;
@@ -80,7 +78,7 @@ export class Writer {
       timer: setInterval(() => this.#rejectTimedOut(), timeoutPollMs),
       done: Promise.withResolvers(),
     };
-    if (!this.#isScheduled && this.#transactions < maxTransactions) {
+    if (!this.#isScheduled && this.#lanes.inProgress < maxTransactions) {
       this.#isScheduled = true;
       setImmediate(() => {
         // Other changes of this event loop iteration have joined it.
@@ -98,11 +96,10 @@ export class Writer {
 
   #startTransactions(): void {
     const { quotas, isCitus, canShare } = this.#options;
-    while (this.#transactions < maxTransactions) {
+    while (this.#lanes.inProgress < maxTransactions) {
       const taken = this.#waiting.takeNext({
-        canTake: (store) =>
-          !this.#inFlight.has(store) && !(this.#failed.has(store) && this.#patient >= maxPatient),
-        isAlone: (store) => this.#failed.has(store) || !canShare(),
+        canTake: (store) => !this.#inFlight.has(store) && this.#lanes.hasRoomFor(store),
+        isAlone: (store) => this.#lanes.of(store) !== 'shared' || !canShare(),
       });
       if (taken.size === 0) break;
       const groups = [...taken].map(([store, queued]) => {
@@ -111,7 +108,7 @@ export class Writer {
       for (const group of groups) this.#inFlight.set(group.store, group);
       void this.#run(groups);
     }
-    if (this.#busy === undefined || this.#transactions > 0 || !this.#waiting.isEmpty) return;
+    if (this.#busy === undefined || this.#lanes.inProgress > 0 || !this.#waiting.isEmpty) return;
     clearInterval(this.#busy.timer);
     this.#busy.done.resolve();
     this.#busy = undefined;
@@ -119,66 +116,72 @@ export class Writer {
 
   /** Never rejects: each change gets its own outcome. */
   async #run(groups: readonly Group[]): Promise<void> {
+    const [{ store } = { store: 0 }] = groups; // at least one
     // A store that delays no other needs no shorter time limit, which would cost another statement.
-    const isOnly = groups.length === 1 && this.#transactions === 0;
-    const isPatient = isOnly || groups.some(({ store }) => this.#failed.has(store));
-    this.#transactions++;
-    if (isPatient) this.#patient++;
-    await this.#commit(groups, isPatient);
-    this.#transactions--;
-    if (isPatient) this.#patient--;
+    const isOnly = groups.length === 1 && this.#lanes.inProgress === 0;
+    const lane = isOnly ? 'patient' : this.#lanes.of(store);
+    this.#lanes.begin(lane);
+    await this.#commit(groups, lane);
+    this.#lanes.end(lane);
     this.#rejectTimedOut();
     this.#startTransactions();
   }
 
   /** Retries until the outcome of each group is known, or cannot be found out. */
-  async #commit(groups: readonly Group[], isPatient: boolean): Promise<void> {
-    let lockLimitMs = isPatient ? undefined : lockTimeoutMs;
+  async #commit(groups: readonly Group[], lane: Lane): Promise<void> {
+    const isAlone = groups.length === 1;
+    let lock: number | undefined = lockTimeoutsMs[lane];
     for (let attempt = 1; groups.length > 0;) {
       const transaction = new Transaction(groups);
       const attemptId = `${this.#processId} ${++this.#attempts}`;
       try {
         const maxWaitMs = Math.min(...groups.map(deadlineOf)) - performance.now();
         await this.#server.withConnection(
-          (connection) => transaction.commit(connection, attemptId, lockLimitMs),
+          (connection) => {
+            const statement = lane === 'patient' ? statementTimeoutOf(groups) : undefined;
+            return transaction.commit(connection, attemptId, { lock, statement });
+          },
           Math.max(0, maxWaitMs),
         );
         return this.#onCommitted(groups);
       } catch (error) {
-        const isRolledBack = !transaction.isCommitSent || isStatementError(error);
+        const isTransient = isRetryable(error) || isConnectionLost(error);
+        const isRolledBack = transaction.isRolledBack || isStatementError(error);
         const outcome = isRolledBack ? false : await isCommitted(this.#server, groups, attemptId);
-        const { failed } = transaction;
-        if (failed !== undefined && !(isPatient && isRetryable(error))) {
+        const failed = isAlone && isTransient ? undefined : transaction.failed;
+        if (failed !== undefined) {
           groups = groups.filter((group) => group !== failed);
-          this.#markFailed(failed);
-          if (isPatient || outcome !== false) this.#reject(failed, problemOf(error));
-          else this.#queueAgain(failed);
+          this.#lanes.onFailed(failed.store, isAlone);
+          const canWaitLonger = lane !== 'patient' && codeOf(error) === sqlState.lockNotAvailable;
+          if (outcome === false && (!isAlone || canWaitLonger)) this.#queueAgain(failed);
+          else this.#reject(failed, problemOf(error));
           if (groups.length === 0) return;
+          lock = nextLockTimeoutMs;
         }
         if (outcome === true) return this.#onCommitted(groups);
         if (outcome === undefined) return this.#rejectAll(groups, outcomeUnknown(error));
-        if (failed !== undefined && !isPatient) {
-          lockLimitMs = nextLockTimeoutMs;
-          continue;
+        if (failed === undefined) {
+          if (!isTransient || attempt++ === maxCommitAttempts)
+            return this.#rejectAll(groups, problemOf(error));
+          await jitter();
         }
-        const isTransient = isRetryable(error) || isConnectionLost(error);
-        if (!isTransient || attempt++ === maxCommitAttempts)
-          return this.#rejectAll(groups, problemOf(error));
-        await jitter();
-        const nowMs = performance.now();
-        this.#rejectAll(
-          groups.filter((group) => deadlineOf(group) < nowMs),
-          problemOf(error),
-        );
-        groups = groups.filter((group) => deadlineOf(group) >= nowMs);
+        groups = this.#withoutLate(groups, error);
       }
     }
+  }
+
+  /** Rejects groups that were rolled back and are queued for too long. Returns the others. */
+  #withoutLate(groups: readonly Group[], error: unknown): readonly Group[] {
+    const nowMs = performance.now();
+    const isLate = (group: Group) => deadlineOf(group) < nowMs;
+    this.#rejectAll(groups.filter(isLate), storageUnavailable(error));
+    return groups.filter((group) => !isLate(group));
   }
 
   #onCommitted(groups: readonly Group[]): void {
     for (const { store } of groups) {
       this.#inFlight.delete(store);
-      this.#failed.delete(store);
+      this.#lanes.onCommitted(store);
       this.#options.freshness.invalidatePlants(store);
     }
     if (commitChannel.hasSubscribers) {
@@ -192,13 +195,7 @@ export class Writer {
     });
   }
 
-  #markFailed({ store }: Group): void {
-    this.#failed.add(store);
-    const [oldest = store] = this.#failed;
-    if (this.#failed.size > maxFailed) this.#failed.delete(oldest);
-  }
-
-  /** The group was rolled back. Its changes are going to be in another transaction, without other stores. */
+  /** The group was rolled back. Its changes are going to be in another lane. */
   #queueAgain({ store, queued }: Group): void {
     this.#inFlight.delete(store);
     this.#waiting.addAgain(queued);
@@ -238,4 +235,11 @@ export class Writer {
 
 function deadlineOf({ sinceMs }: Group): number {
   return sinceMs + queueTimeoutMs;
+}
+
+/** Undefined if the session has a shorter one. Several others that wait for the same lock add up their times. */
+function statementTimeoutOf(groups: readonly Group[]): number | undefined {
+  const oldestMs = Math.min(...groups.map(({ sinceMs }) => sinceMs));
+  const leftMs = Math.floor(oldestMs + lockDeadlineMs - performance.now());
+  return leftMs < sessionStatementTimeoutMs ? Math.max(1, leftMs) : undefined;
 }

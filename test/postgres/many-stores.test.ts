@@ -66,16 +66,33 @@ function commitsOf(t: TestContext): CommitMessage[] {
   return commits;
 }
 
-/** Locks the rows of stores until it is released. */
-async function lock(url: string, callers: readonly Caller[]) {
+/** A session in a transaction. */
+async function transactionOn(url: string): Promise<Client> {
   const client = new Client({ connectionString: url });
   client.on('error', () => {}); // a failed test drops the database meanwhile
   await client.connect();
+  await client.query('BEGIN');
+  return client;
+}
+
+/** Locks the rows of stores until it is released. */
+async function lock(url: string, callers: readonly Caller[]) {
+  const client = await transactionOn(url);
   const numbers = callers.map(({ store }) => store).join();
-  await client.query(
-    `BEGIN; SELECT 1 FROM plant_store.stores WHERE store IN (${numbers}) FOR UPDATE`,
-  );
+  await client.query(`SELECT 1 FROM plant_store.stores WHERE store IN (${numbers}) FOR UPDATE`);
   return { release: () => client.end() };
+}
+
+/** Lets statements about a store fail with this SQLSTATE. */
+async function failWith(url: string, code: string, on: string, { store }: Caller): Promise<void> {
+  await query(
+    url,
+    `
+      CREATE FUNCTION plant_store.fail() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'failure' USING ERRCODE = '${code}'; END $$;
+      CREATE TRIGGER fail BEFORE ${on} FOR EACH ROW
+        WHEN (NEW.store = ${store}) EXECUTE FUNCTION plant_store.fail()`,
+  );
 }
 
 describe('PostgreSQL: changes to many stores', () => {
@@ -114,6 +131,69 @@ describe('PostgreSQL: changes to many stores', () => {
     const commits = commitsOf(t);
     await Promise.all(callers.map((caller) => create(storage, caller)));
     assert.ok(commits.length <= 2, 'stores that were locked share transactions again');
+  });
+
+  it('of several replicas do not wait for locked stores, whose changes get 503', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    // With quotas, other statements follow those that lock the stores.
+    const options = { quotas: { perUser: 1_000, perStore: 1_000 } };
+    await using first = await database.open(options);
+    await using second = await database.open(options);
+    const callers = await callersIn(first, stores);
+    const isLocked = (_: Caller, at: number) => at % 8 === 7;
+    const locked = callers.filter(isLocked);
+    const others = callers.filter((caller, at) => !isLocked(caller, at));
+    const { release } = await lock(database.url, locked);
+
+    const startedMs = performance.now();
+    const createIn = (some: readonly Caller[]) =>
+      Promise.all(
+        [first, second].flatMap((storage) => some.map((caller) => create(storage, caller))),
+      );
+    const waiting = createIn(locked);
+    const ids = await createIn(others);
+    const tookMs = performance.now() - startedMs;
+    assert.deepEqual(new Set(ids), new Set([1, 2]));
+    assert.ok(tookMs < 2 * lockWaitMs, `${tookMs} ms`);
+
+    assert.deepEqual(new Set(await waiting), new Set(['storage-unavailable']));
+    await release();
+    for (const caller of locked) assert.deepEqual(await idsOf(first, caller), []);
+  });
+
+  it('get 503 if a plant stays locked', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    await using storage = await database.open({ quotas: { perUser: 2, perStore: undefined } });
+    const [caller] = await callersIn(storage, 1);
+    assert.ok(caller);
+    assert.equal(await create(storage, caller), 1);
+    const client = await transactionOn(database.url);
+    t.after(() => client.end());
+    await client.query('SELECT 1 FROM plant_store.plants FOR UPDATE');
+    const outcomes = [storage.deletePlant(caller, 1), storage.createPlant(caller, { name: 'b' })];
+    for (const outcome of outcomes) await assert.rejects(outcome, { kind: 'storage-unavailable' });
+  });
+
+  it('succeed if the data of one of the stores is corrupted', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    await using storage = await database.open();
+    const callers = await callersIn(storage, stores);
+    const [corrupted, ...others] = callers;
+    assert.ok(corrupted);
+    await failWith(database.url, 'XX002', 'INSERT ON plant_store.plants', corrupted);
+    const failed = assert.rejects(storage.createPlant(corrupted, { name: 'a' }), { code: 'XX002' });
+    const ids = await Promise.all(others.map((caller) => create(storage, caller)));
+    assert.deepEqual(new Set(ids), new Set([1]));
+    await failed;
+  });
+
+  it('get 503 if the server has become read-only, because it rolls them back', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    await using storage = await database.open();
+    const [caller] = await callersIn(storage, 1);
+    assert.ok(caller);
+    await failWith(database.url, '25006', 'UPDATE ON plant_store.stores', caller);
+    assert.equal(await create(storage, caller), 'storage-unavailable');
   });
 
   it('get 503 if their store stays locked, and nothing is stored', async (t) => {

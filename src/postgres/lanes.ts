@@ -1,0 +1,60 @@
+/**
+ * The transactions of a server run in lanes, so that stores in trouble, whose rows are locked for example, harm no
+ * others (decision 15). A store that makes a transaction fail changes lane until one of its transactions succeeds.
+ */
+
+/**
+ * - `shared`: stores that are not in trouble, many in a transaction
+ * - `suspect`: stores that failed in a transaction with others, each alone: most of them succeed at once
+ * - `patient`: stores that failed alone, each alone and with a long time limit
+ */
+export type Lane = 'shared' | 'suspect' | 'patient';
+
+/** Maximum number of transactions in progress, and of those in each lane. */
+export const maxTransactions = 4;
+const maxInLane: Readonly<Record<Lane, number>> = {
+  shared: maxTransactions,
+  suspect: 1,
+  patient: 2,
+};
+/** Maximum number of stores in trouble that are known. */
+const maxTroubled = 1_000;
+
+export class Lanes {
+  /** The lane of each store in trouble. */
+  readonly #troubled = new Map<number, Lane>();
+  readonly #inProgress: Record<Lane, number> = { shared: 0, suspect: 0, patient: 0 };
+
+  get inProgress(): number {
+    const { shared, suspect, patient } = this.#inProgress;
+    return shared + suspect + patient;
+  }
+
+  of(store: number): Lane {
+    return this.#troubled.get(store) ?? 'shared';
+  }
+
+  hasRoomFor(store: number): boolean {
+    const lane = this.of(store);
+    return this.#inProgress[lane] < maxInLane[lane];
+  }
+
+  begin(lane: Lane): void {
+    this.#inProgress[lane]++;
+  }
+
+  end(lane: Lane): void {
+    this.#inProgress[lane]--;
+  }
+
+  /** `wasAlone` if its transaction began without other stores. */
+  onFailed(store: number, wasAlone: boolean): void {
+    this.#troubled.set(store, wasAlone ? 'patient' : 'suspect');
+    const [oldest = store] = this.#troubled.keys();
+    if (this.#troubled.size > maxTroubled) this.#troubled.delete(oldest);
+  }
+
+  onCommitted(store: number): void {
+    this.#troubled.delete(store);
+  }
+}
