@@ -15,14 +15,20 @@ export const maxTransactions = 4;
 const maxInLane: Readonly<Record<Lane, number>> = {
   shared: maxTransactions,
   suspect: 1,
-  patient: 2,
+  patient: 1,
 };
+/** How long a transaction waits for the lock of a store. Without a limit of the lane, that of the session applies. */
+const lockTimeoutsMs = { shared: 300, suspect: 100, patient: undefined } as const;
+/** The same in the shared lane for some time after a failure: more stores can be in trouble. */
+const troubledLockTimeoutMs = 50;
+const troubleMs = 5_000;
 /** Maximum number of stores in trouble that are known. */
 const maxTroubled = 1_000;
 
 export class Lanes {
   /** The lane of each store in trouble. */
   readonly #troubled = new Map<number, Lane>();
+  #lastFailureMs = -Infinity;
   readonly #inProgress: Record<Lane, number> = { shared: 0, suspect: 0, patient: 0 };
 
   get inProgress(): number {
@@ -39,6 +45,11 @@ export class Lanes {
     return this.#inProgress[lane] < maxInLane[lane];
   }
 
+  lockTimeoutMs(lane: Lane): number | undefined {
+    const isTroubled = performance.now() < this.#lastFailureMs + troubleMs;
+    return isTroubled && lane === 'shared' ? troubledLockTimeoutMs : lockTimeoutsMs[lane];
+  }
+
   begin(lane: Lane): void {
     this.#inProgress[lane]++;
   }
@@ -49,6 +60,7 @@ export class Lanes {
 
   /** `wasAlone` if its transaction began without other stores. */
   onFailed(store: number, wasAlone: boolean): void {
+    this.#lastFailureMs = performance.now();
     this.#troubled.set(store, wasAlone ? 'patient' : 'suspect');
     const [oldest = store] = this.#troubled.keys();
     if (this.#troubled.size > maxTroubled) this.#troubled.delete(oldest);

@@ -27,8 +27,7 @@ import { jitter } from './retries.ts';
 import { Transaction } from './transaction.ts';
 import { WaitingChanges } from './waiting-changes.ts';
 
-/** How long a transaction waits for the lock of a store: in each lane, and after another of its stores has failed. */
-const lockTimeoutsMs = { shared: 300, suspect: 100, patient: undefined } as const;
+/** How long a transaction waits for the lock of a store after another of its stores has failed. */
 const nextLockTimeoutMs = 10;
 /** Changes that have been queued for longer are refused, and their transactions are not retried. */
 const queueTimeoutMs = 4_000;
@@ -116,10 +115,10 @@ export class Writer {
 
   /** Never rejects: each change gets its own outcome. */
   async #run(groups: readonly Group[]): Promise<void> {
-    const [{ store } = { store: 0 }] = groups; // at least one
+    const [commonLane = 'shared'] = groups.map(({ store }) => this.#lanes.of(store));
     // A store that delays no other needs no shorter time limit, which would cost another statement.
     const isOnly = groups.length === 1 && this.#lanes.inProgress === 0;
-    const lane = isOnly ? 'patient' : this.#lanes.of(store);
+    const lane = isOnly ? 'patient' : commonLane;
     this.#lanes.begin(lane);
     await this.#commit(groups, lane);
     this.#lanes.end(lane);
@@ -130,7 +129,7 @@ export class Writer {
   /** Retries until the outcome of each group is known, or cannot be found out. */
   async #commit(groups: readonly Group[], lane: Lane): Promise<void> {
     const isAlone = groups.length === 1;
-    let lock: number | undefined = lockTimeoutsMs[lane];
+    let lock = this.#lanes.lockTimeoutMs(lane);
     for (let attempt = 1; groups.length > 0;) {
       const transaction = new Transaction(groups);
       const attemptId = `${this.#processId} ${++this.#attempts}`;

@@ -18,6 +18,8 @@ import { openPostgres, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 const stores = 50;
+/** As many changes as can be pending. */
+const manyStores = 4_096;
 /** Locks of several stores: more than there are transactions at a time. */
 const lockedStores = 6;
 /** A lock is waited for 2 seconds. A store that is not locked waits for a small part of that. */
@@ -159,6 +161,29 @@ describe('PostgreSQL: changes to many stores', () => {
     assert.deepEqual(new Set(await waiting), new Set(['storage-unavailable']));
     await release();
     for (const caller of locked) assert.deepEqual(await idsOf(first, caller), []);
+  });
+
+  it('to thousands of stores do not wait long if some are locked', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    await using storage = await database.open();
+    const [caller] = await callersIn(storage, 1);
+    assert.ok(caller);
+    await query(
+      database.url,
+      `INSERT INTO plant_store.stores (store, name)
+       SELECT at, 'store ' || at FROM generate_series(2, ${manyStores}) AS at`,
+    );
+    const callers = Array.from({ length: manyStores - 1 }, (_, at) => ({
+      ...caller,
+      store: at + 2,
+    }));
+    const isLocked = ({ store }: Caller) => store % 100 === 0;
+    const { release } = await lock(database.url, callers.filter(isLocked));
+    const outcomes = callers.map((each) => create(storage, each));
+    const others = outcomes.filter((_, at) => !isLocked(callers[at] as Caller));
+    assert.deepEqual(new Set(await Promise.all(others)), new Set([1]));
+    await release();
+    await Promise.all(outcomes);
   });
 
   it('get 503 if a plant stays locked', async (t) => {
