@@ -61,7 +61,6 @@ export const sqlState = {
   diskFull: '53100',
   lockNotAvailable: '55P03',
   divisionByZero: '22012',
-  insufficientPrivilege: '42501',
 } as const;
 
 /** The SQLSTATE of an error from the server; undefined for any other error. */

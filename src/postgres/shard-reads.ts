@@ -43,13 +43,11 @@ function guarded(text: string, id: number, { ids }: Shard): string {
     ) = 1`;
 }
 
-/** Whether the shard is not on this node, or cannot be read there. */
+/** Whether the shard is not on this node, or cannot be read there by this name or this user. */
 export function isElsewhere(error: unknown): boolean {
-  return elsewhereCodes.has(codeOf(error instanceof Problem ? error.cause : error));
+  const code = codeOf(error instanceof Problem ? error.cause : error) ?? '';
+  return code === sqlState.divisionByZero || code.startsWith(accessClass);
 }
 
-const elsewhereCodes = new Set<string | undefined>([
-  sqlState.divisionByZero,
-  sqlState.undefinedTable,
-  sqlState.insufficientPrivilege,
-]);
+/** Syntax errors and violations of access rules: missing tables and privileges. */
+const accessClass = '42';
