@@ -41,6 +41,7 @@ export const shardSql = prepared<ShardRow>(
 const maxProbedStores = 10_000;
 
 export interface Shard {
+  firstHash: number;
   lastHash: number;
   node: number;
   /** The shards of all tables with the same range, by table. Only for `stores`. */
@@ -57,9 +58,13 @@ export class ShardMap {
     this.#shards = new Map(
       placing.map((table) => {
         const ranges = usable.filter(([name]) => name === table);
-        const shards = ranges.map(([, , lastHash, node]) => {
-          const same = usable.filter(([name, , last]) => name !== placing[1] && last === lastHash);
-          return { lastHash, node, ids: new Map(same.map(([name, , , , , id]) => [name, id])) };
+        const shards = ranges.map(([, firstHash, lastHash, node]) => {
+          const same = usable.filter(
+            ([name, first, last]) =>
+              name !== placing[1] && first === firstHash && last === lastHash,
+          );
+          const ids = new Map(same.map(([name, , , , , id]) => [name, id]));
+          return { firstHash, lastHash, node, ids };
         });
         return [table, shards];
       }),

@@ -2,6 +2,7 @@
  * Reads of a store from the tables of its shard. On its own node, they cost little more than on a server without Citus,
  * which would plan each read anew (decision 38).
  */
+import { createHash } from 'node:crypto';
 import { prepared, type Row, type Statement } from './connection.ts';
 import { codeOf, sqlState } from './errors.ts';
 import { Problem } from '../problem.ts';
@@ -9,37 +10,48 @@ import { tablesOfStore, type Shard } from './shard-map.ts';
 
 const tableNames = new RegExp(`plant_store\\.(${tablesOfStore.join('|')})\\b`, 'g');
 
+/** PostgreSQL has names of up to 63 bytes. */
+const digestChars = 16;
+
 const statements = new WeakMap<Shard, Map<string, Statement>>();
 
 /**
- * The same read of the tables of one shard; undefined if it has not all of them. It fails on a node that the shard has
- * left, whose tables can remain for a while.
+ * The same read of the tables of one shard; undefined if it has not all of them. It fails on a node that one of them has
+ * left, whose tables can remain for a while, and in a cluster that has others by the same numbers.
  */
 export function onShard<R extends Row>(
   { name, text }: Statement<R>,
   shard: Shard,
 ): Statement<R> | undefined {
-  const id = shard.ids.get('stores');
-  if (id === undefined || shard.ids.size < tablesOfStore.length) return undefined;
+  if (shard.ids.size < tablesOfStore.length) return undefined;
   const cached = statements.get(shard) ?? new Map<string, Statement>();
   statements.set(shard, cached);
-  const statement = cached.get(name) ?? prepared(`${name}_${id}`, guarded(text, id, shard));
+  const statement = cached.get(name) ?? named(name, guarded(text, shard));
   cached.set(name, statement);
   return statement as Statement<R>; // it has the same columns
 }
 
+/** A table of a shard can be replaced alone, and a name has one text per connection. */
+function named(name: string, text: string): Statement {
+  const digest = createHash('sha256').update(text).digest('hex');
+  return prepared(`${name}_${digest.slice(0, digestChars)}`, text);
+}
+
 /** The condition is evaluated once, before any row is read. */
-function guarded(text: string, id: number, { ids }: Shard): string {
-  const ofShard = text.replaceAll(
-    tableNames,
-    (table: string, name: string) => `${table}_${ids.get(name)} AS ${name}`,
-  );
+function guarded(text: string, { firstHash, lastHash, ids }: Shard): string {
+  const read = new Set<number | undefined>();
+  const ofShard = text.replaceAll(tableNames, (table: string, name: string) => {
+    read.add(ids.get(name));
+    return `${table}_${ids.get(name)} AS ${name}`;
+  });
   return `
     SELECT * FROM (${ofShard}) AS rows
     WHERE (
-      SELECT 1 / count(*) FROM pg_catalog.pg_dist_placement
+      SELECT 1 / (count(*) / ${read.size}) FROM pg_catalog.pg_dist_shard
+      JOIN pg_catalog.pg_dist_placement USING (shardid)
       JOIN pg_catalog.pg_dist_local_group USING (groupid)
-      WHERE shardid = ${id}
+      WHERE shardid IN (${[...read].join()})
+        AND shardminvalue = '${firstHash}' AND shardmaxvalue = '${lastHash}'
     ) = 1`;
 }
 

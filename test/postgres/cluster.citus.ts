@@ -6,10 +6,10 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { Client } from 'pg';
+import { Client, type QueryResult } from 'pg';
 import type { Problem } from '../../src/problem.ts';
 import { credentialOf } from '../../src/token.ts';
-import { scopes } from '../../src/access.ts';
+import { scopes, type Caller } from '../../src/access.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { addToken, call } from '../support/app.ts';
 import {
@@ -39,6 +39,8 @@ const rounds = 40;
 const requestsEach = 10;
 /** A connection reports after at most this time what it has done. */
 const reportMs = 11_000;
+/** The service has noticed after this time how the tables are divided. */
+const locateMs = 6_000;
 /** Among so many stores, some are on each worker. */
 const storesToFind = 30;
 
@@ -255,11 +257,15 @@ it('Citus: a shard that has moved is not read where it was, even if its tables r
   }
 });
 
-it('Citus: every read of a store can be sent to its shard', async (t) => {
+it('Citus: every read of a store can be sent to its shard, and is refused where a table of it is not', async (t) => {
   const { url } = await testDatabase(t, 'PostgreSQL');
   await runOk(['migrate', '--database', url]);
-  const client = new Client({ connectionString: onWorkers(url)[0] });
+  const [from, to] = onWorkers(url);
+  assert.ok(from && to);
+  const client = new Client({ connectionString: from });
   await client.connect();
+  const reader = new Client({ connectionString: from });
+  await reader.connect();
   try {
     const { rows } = await client.query({ text: shardSql.text, rowMode: 'array' });
     const map = new ShardMap(
@@ -273,17 +279,76 @@ it('Citus: every read of a store can be sent to its shard', async (t) => {
     const here = shards.find((shard) => shard?.node === local[0]?.groupid);
     const elsewhere = shards.find((shard) => shard?.node !== local[0]?.groupid);
     assert.ok(here && elsewhere);
+    // Another cluster can have a shard with this number and other rows.
+    const ofOther = { ...here, firstHash: here.firstHash - 1 };
+    const isElsewhere = { code: sqlState.divisionByZero };
     for (const read of ofShards) {
       const statement: Statement | undefined = onShard<Row>(read, here);
       assert.ok(statement);
-      assert.doesNotMatch(await explain(client, statement), /Citus|Task Count/, statement.name);
-      const other: Statement | undefined = onShard<Row>(read, elsewhere);
+      for (const mode of ['custom', 'generic']) {
+        await client.query(`SET plan_cache_mode = force_${mode}_plan`);
+        const plan = await explain(client, statement);
+        assert.doesNotMatch(plan, /Citus|Task Count/, statement.name);
+        // Nothing is read, and no statement without rows succeeds, before the condition is checked.
+        assert.match(
+          plan,
+          /^\{"Plan":\{"Node Type":"Result",[^{]*"One-Time Filter":/,
+          statement.name,
+        );
+        await execute(client, statement);
+      }
+      const other: Statement | undefined = onShard<Row>(read, ofOther);
       assert.ok(other);
-      await assert.rejects(explain(client, other), { code: sqlState.undefinedTable });
+      await assert.rejects(execute(client, other), isElsewhere, statement.name);
+      const remote: Statement | undefined = onShard<Row>(read, elsewhere);
+      assert.ok(remote);
+      await assert.rejects(execute(client, remote), { code: sqlState.undefinedTable });
+    }
+
+    const plants = here.ids.get('plants');
+    await reader.query(`BEGIN; SELECT 1 FROM plant_store.plants_${plants}`);
+    await query(url, `SELECT update_distributed_table_colocation('plant_store.plants', 'none')`);
+    const [source, target] = [new URL(from), new URL(to)];
+    await query(
+      url,
+      `SELECT citus_move_shard_placement(
+         ${plants}, '${source.hostname}', ${source.port}, '${target.hostname}', ${target.port}, 'block_writes')`,
+    );
+    for (const read of ofShards) {
+      const statement: Statement | undefined = onShard<Row>(read, here);
+      assert.ok(statement);
+      if (!read.text.includes('plant_store.plants')) await execute(client, statement);
+      else await assert.rejects(execute(client, statement), isElsewhere, statement.name);
     }
   } finally {
+    await reader.end();
     await client.end();
   }
+});
+
+it('Citus: plants are found even if their table is divided otherwise than the others', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  await using storage = new PostgresStorage(peers(url));
+  await storage.open();
+  const plants: [caller: Caller, id: number][] = [];
+  for (let at = 0; at < storesToFind / 3; at++) {
+    const token = await addToken(storage, 'alice', { store: `store ${at}` });
+    const { caller } = (await storage.identify(credentialOf(token))) ?? {};
+    assert.ok(caller);
+    const { id } = await storage.createPlant(caller, { name: 'kept' });
+    plants.push([caller, id]);
+  }
+  const found = async () =>
+    Promise.all(plants.map(async ([caller, id]) => (await storage.findPlant(caller, id))?.name));
+  const kept = plants.map(() => 'kept');
+  assert.deepEqual(await found(), kept);
+  await query(
+    url,
+    `SELECT alter_distributed_table('plant_store.plants', shard_count := 64, cascade_to_colocated := false)`,
+  );
+  assert.deepEqual(await found(), kept);
+  await pause(locateMs);
+  assert.deepEqual(await found(), kept);
 });
 
 it('Citus: a request uses the machine of its store, and no other', async (t) => {
@@ -412,14 +477,22 @@ async function preparedOn(url: string): Promise<Set<string>> {
 }
 
 /** The plan of a statement, as JSON. */
-async function explain(client: Client, { name, text }: Statement): Promise<string> {
-  await client.query(`PREPARE ${name} AS ${text}`);
-  const { rows } = await client.query<{ types: string[] }>(
-    `SELECT parameter_types::text[] AS types FROM pg_prepared_statements WHERE name = lower('${name}')`,
-  );
-  const values = rows[0]?.types.map(sampleOf).join();
-  const explained = await client.query(`EXPLAIN (FORMAT JSON) EXECUTE ${name}(${values})`);
-  return JSON.stringify(explained.rows[0]['QUERY PLAN'][0]);
+async function explain(client: Client, statement: Statement): Promise<string> {
+  const { rows } = await execute(client, statement, 'EXPLAIN (FORMAT JSON)');
+  return JSON.stringify(rows[0]['QUERY PLAN'][0]);
+}
+
+/** Prepares a statement if necessary, and runs it with sample values. */
+async function execute(
+  client: Client,
+  { name, text }: Statement,
+  command = '',
+): Promise<QueryResult> {
+  const typesSql = `SELECT parameter_types::text[] AS types FROM pg_prepared_statements WHERE name = lower('${name}')`;
+  const find = async () => (await client.query<{ types: string[] }>(typesSql)).rows[0];
+  if ((await find()) === undefined) await client.query(`PREPARE ${name} AS ${text}`);
+  const values = (await find())?.types.map(sampleOf).join();
+  return client.query(`${command} EXECUTE ${name}(${values})`);
 }
 
 /** A sample value of a type, in SQL. */
