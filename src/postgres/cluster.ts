@@ -113,7 +113,7 @@ export class Cluster {
         : undefined;
     if (ofShard === undefined) return server.read(statement, values);
     try {
-      return await server.read(ofShard, values);
+      return await server.read(ofShard, values, isElsewhere);
     } catch (error) {
       if (!isElsewhere(error)) throw error;
       return server.read(statement, values); // the map is outdated

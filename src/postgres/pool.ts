@@ -117,8 +117,15 @@ export class Pool {
     for (const connection of this.#all) void connection.close();
   }
 
-  /** Runs a statement that only reads. Rejects with a Problem if the database does not respond. */
-  async read<R extends Row>(statement: Statement<R>, values: readonly unknown[]): Promise<R[]> {
+  /**
+   * Runs a statement that only reads. Rejects with a Problem if the database does not respond. An error that `isFinal` is
+   * not retried.
+   */
+  async read<R extends Row>(
+    statement: Statement<R>,
+    values: readonly unknown[],
+    isFinal?: (error: unknown) => boolean,
+  ): Promise<R[]> {
     if (this.#reads >= maxReads) throw tooManyReads();
     this.#reads++;
     try {
@@ -130,7 +137,7 @@ export class Pool {
           throw error;
         });
         return connection.query(statement, values, release);
-      });
+      }, isFinal);
     } catch (error) {
       throw problemOf(error);
     } finally {

@@ -12,8 +12,11 @@ const maxRetryMs = 1_000;
 const maxLostAttempts = 4;
 const maxPauseMs = 50;
 
-/** Retries transient failures: a lost connection or a conflict with another transaction. */
-export async function withRetries<T>(work: () => Promise<T>): Promise<T> {
+/** Retries transient failures, unless they are final: a lost connection or a conflict with another transaction. */
+export async function withRetries<T>(
+  work: () => Promise<T>,
+  isFinal: (error: unknown) => boolean = () => false,
+): Promise<T> {
   const deadlineMs = performance.now() + maxRetryMs;
   for (let attempt = 1; ; attempt++) {
     try {
@@ -23,7 +26,9 @@ export async function withRetries<T>(work: () => Promise<T>): Promise<T> {
       const isTransient = isConflict || isConnectionLost(error);
       const isLastAttempt =
         performance.now() > deadlineMs || (!isConflict && attempt >= maxLostAttempts);
-      if (!isTransient || isLastAttempt || error instanceof TimeoutError) throw error;
+      if (!isTransient || isLastAttempt || error instanceof TimeoutError || isFinal(error)) {
+        throw error;
+      }
       await jitter();
     }
   }

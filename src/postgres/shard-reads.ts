@@ -58,8 +58,14 @@ function guarded(text: string, { firstHash, lastHash, ids }: Shard): string {
 /** Whether the shard is not on this node, or cannot be read there by this name or this user. */
 export function isElsewhere(error: unknown): boolean {
   const code = codeOf(error instanceof Problem ? error.cause : error) ?? '';
-  return code === sqlState.divisionByZero || code.startsWith(accessClass);
+  return elsewhereCodes.has(code) || code.startsWith(accessClass);
 }
+
+const elsewhereCodes = new Set<string>([
+  sqlState.divisionByZero,
+  // Reads that were sent together: a missing table fails the first one, and so prepares nothing for the others.
+  sqlState.invalidStatementName,
+]);
 
 /** Syntax errors and violations of access rules: missing tables and privileges. */
 const accessClass = '42';

@@ -41,6 +41,8 @@ const requestsEach = 10;
 const reportMs = 11_000;
 /** The service has noticed after this time how the tables are divided. */
 const locateMs = 6_000;
+/** So many reads that each connection has several in flight. */
+const burst = 1_000;
 /** Among so many stores, some are on each worker. */
 const storesToFind = 30;
 
@@ -324,6 +326,33 @@ it('Citus: every read of a store can be sent to its shard, and is refused where 
     await reader.end();
     await client.end();
   }
+});
+
+it('Citus: many reads together find a shard that has moved, and whose old tables are gone', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  await using before = new PostgresStorage(peers(url));
+  await before.open();
+  const { caller } = (await before.identify(credentialOf(await addToken(before, 'alice')))) ?? {};
+  assert.ok(caller);
+  const { id } = await before.createPlant(caller, { name: 'kept' });
+  await using storage = new PostgresStorage(peers(url));
+  await storage.open();
+  const [placed] = await query(
+    url,
+    `SELECT shardid, nodename AS host, nodeport AS port FROM pg_dist_shard_placement
+     WHERE shardid = get_shard_id_for_distribution_column('plant_store.plants', ${caller.store})`,
+  );
+  const { shardid, host, port } = placed as { shardid: string; host: string; port: number }; // the selected columns
+  const to = onWorkers(url)
+    .map((worker) => new URL(worker))
+    .find((worker) => worker.port !== `${port}`);
+  await query(
+    url,
+    `SELECT citus_move_shard_placement(${shardid}, '${host}', ${port}, '${to?.hostname}', ${to?.port}, 'block_writes')`,
+  );
+  await query(url, 'CALL citus_cleanup_orphaned_resources()');
+  const reads = Array.from({ length: burst }, async () => storage.findPlant(caller, id));
+  assert.ok((await Promise.all(reads)).every((plant) => plant?.name === 'kept'));
 });
 
 it('Citus: plants are found even if their table is divided otherwise than the others', async (t) => {
