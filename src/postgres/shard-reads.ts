@@ -47,7 +47,7 @@ function guarded(text: string, { firstHash, lastHash, ids }: Shard): string {
   return `
     SELECT * FROM (${ofShard}) AS rows
     WHERE (
-      SELECT 1 / (count(*) / ${read.size}) FROM pg_catalog.pg_dist_shard
+      SELECT 1 / (count(*) = ${read.size})::integer FROM pg_catalog.pg_dist_shard
       JOIN pg_catalog.pg_dist_placement USING (shardid)
       JOIN pg_catalog.pg_dist_local_group USING (groupid)
       WHERE shardid IN (${[...read].join()})
