@@ -3,7 +3,7 @@
  * (src/postgres/shard-reads.ts). The variables are those of test/support/citus.ts; the servers must be on this computer.
  *
  *   PLANT_STORE_TEST_DATABASE=... PLANT_STORE_TEST_CITUS_WORKERS=... \
- *     node bench/citus-reads.ts --binaries /usr/lib/postgresql/15/bin
+ *     node_modules/.bin/node bench/citus-reads.ts --binaries /usr/lib/postgresql/15/bin
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -4,7 +4,7 @@
  * else on the cluster meanwhile.
  *
  *   PLANT_STORE_TEST_DATABASE=... PLANT_STORE_TEST_CITUS_WORKERS=... \
- *     node bench/cluster.ts --binaries /usr/lib/postgresql/15/bin --rounds 5 --seconds 4
+ *     node_modules/.bin/node bench/cluster.ts --binaries /usr/lib/postgresql/15/bin --rounds 5 --seconds 4
  */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';

@@ -3,13 +3,14 @@
  * which the sums of that page are calculated. The database must be empty, and its servers must be on this computer.
  * If it is a Citus cluster, its machines are measured one by one. Run nothing else on the servers meanwhile.
  *
- *   node bench/day.ts --database postgres://plants@127.0.0.1/day --minutes 10
+ *   node_modules/.bin/node bench/day.ts --database postgres://postgres@127.0.0.1/day --minutes 10
  *
  * The day takes as long as `--minutes` says. In less time, more requests follow within the 10 seconds in which the
  * service caches a grant, so the day looks cheaper than it is: with 10 minutes, that is one request of six.
  */
 import { parseArgs } from 'node:util';
 import { serve } from '../test/support/command.ts';
+import { query } from '../test/support/postgres.ts';
 import { formatNumber, table } from './figures.ts';
 import { fillStores, makeStores, type UserToken } from './many-stores.ts';
 import { Meter, type Reading } from './meter.ts';
@@ -55,6 +56,7 @@ try {
 
 async function main(address: string): Promise<void> {
   const sqlUrl = firstHost(address);
+  await refuseUnusable(sqlUrl);
   const people = await makePeople(address);
   console.error('adding plants');
   await fillStores(sqlUrl, people, users * plantsEach);
@@ -90,6 +92,19 @@ async function main(address: string): Promise<void> {
   }
   const memory = await meter.memory();
   print(rows, meter, diskBytes, memory);
+}
+
+/** Before anything is written. */
+async function refuseUnusable(url: string): Promise<void> {
+  const [row] = await query(
+    url,
+    `SELECT to_regclass('plant_store.stores') IS NULL AS "isEmpty",
+            pg_has_role('pg_read_all_settings', 'MEMBER') AS "canMeasure"`,
+  );
+  const { isEmpty, canMeasure } = row as Record<'isEmpty' | 'canMeasure', boolean>; // the selected columns
+  if (!isEmpty) throw new Error('The database has a Plant Store. Name an empty one.');
+  if (!canMeasure)
+    throw new Error('Name a user with the role pg_read_all_settings, which finds its servers.');
 }
 
 /** Creates stores of one user and of ten, and a token for each user. */

@@ -124,7 +124,7 @@ export async function endure(
         const bytes = bytesFrom(one, tokens);
         for await (const answer of answersTo(target, bytes, one.cuts)) {
           counts[answer.status] = (counts[answer.status] ?? 0) + 1;
-          const wrongs = wrongsOf(answer, { method: 'GET' });
+          const wrongs = wrongsOf(answer, { method: 'GET', sent: bytes });
           if (wrongs.length > 0)
             assert.fail(`${wrongs.join('\n')}\n${JSON.stringify([bytes, answer])}`);
           // A new share has no location.
