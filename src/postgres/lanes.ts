@@ -6,7 +6,7 @@
 /**
  * - `shared`: stores that are not in trouble, many in a transaction
  * - `suspect`: stores that failed in a transaction with others, each alone: most of them succeed at once
- * - `patient`: stores that failed alone, each alone and with a long time limit
+ * - `patient`: stores that failed alone twice, each alone and with a long time limit
  */
 export type Lane = 'shared' | 'suspect' | 'patient';
 
@@ -22,12 +22,14 @@ const lockTimeoutsMs = { shared: 300, suspect: 100, patient: undefined } as cons
 /** The same in the shared lane for some time after a failure: more stores can be in trouble. */
 const troubledLockTimeoutMs = 50;
 const troubleMs = 5_000;
+/** Once is not enough: another replica can have locked the row while it waited for a store that is really in trouble. */
+const failuresUntilPatient = 2;
 /** Maximum number of stores in trouble that are known. */
 const maxTroubled = 1_000;
 
 export class Lanes {
-  /** The lane of each store in trouble. */
-  readonly #troubled = new Map<number, Lane>();
+  /** How often each store in trouble has failed alone. */
+  readonly #troubled = new Map<number, number>();
   #lastFailureMs = -Infinity;
   readonly #inProgress: Record<Lane, number> = { shared: 0, suspect: 0, patient: 0 };
 
@@ -37,7 +39,9 @@ export class Lanes {
   }
 
   of(store: number): Lane {
-    return this.#troubled.get(store) ?? 'shared';
+    const failures = this.#troubled.get(store);
+    if (failures === undefined) return 'shared';
+    return failures < failuresUntilPatient ? 'suspect' : 'patient';
   }
 
   hasRoomFor(store: number): boolean {
@@ -61,7 +65,7 @@ export class Lanes {
   /** `wasAlone` if its transaction began without other stores. */
   onFailed(store: number, wasAlone: boolean): void {
     this.#lastFailureMs = performance.now();
-    this.#troubled.set(store, wasAlone ? 'patient' : 'suspect');
+    this.#troubled.set(store, (this.#troubled.get(store) ?? 0) + (wasAlone ? 1 : 0));
     const [oldest = store] = this.#troubled.keys();
     if (this.#troubled.size > maxTroubled) this.#troubled.delete(oldest);
   }
