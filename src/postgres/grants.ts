@@ -217,8 +217,7 @@ export class Grants {
   /** With a query, also reads its page, unless that takes another round trip or the page is probably cached. */
   async identify(credential: Credential, query?: PlantQuery): Promise<GrantAndPage | undefined> {
     const { tokenHash, store: route, claims } = credential;
-    const bytes = Buffer.from(tokenHash);
-    const key = bytes.toString('latin1');
+    const key = Buffer.from(tokenHash).toString('latin1');
     const cached = this.#freshness.getGrant(key);
     if (cached !== undefined) {
       const { grant, version } = cached;
@@ -237,7 +236,8 @@ export class Grants {
       : this.#findUser(claims, range));
     if (found === undefined) return undefined;
     const { store, terms, row } = found;
-    const [user, storeName, userName, userRole, removedAt, received, ...versionsRow] = row;
+    const [user, storeName, userName, userRole, removedAt, received, ...ofStore] = row;
+    const [version, writer, grantsVersion, page] = ofStore;
     if (claims !== undefined && removedAt !== null && removedAt < claims.issuedAtMs) {
       const revive = [changeGrantsVersion(store), reviveUserOfClaims({ store, user }, claims)];
       await this.#cluster.ofStore(store).transact(revive);
@@ -254,7 +254,6 @@ export class Grants {
       role,
       revokedAtMs,
     };
-    const [version, writer, grantsVersion, page] = versionsRow;
     this.#freshness.setGrant(key, grant, grantsVersion);
     const isPageOfCaller = grant.caller.read === 'all' || grant.caller.read.length === 1;
     if (range === undefined || page === undefined || !isPageOfCaller || !canList(grant)) {

@@ -1,8 +1,8 @@
 /**
  * Reads of a store from the tables of its shard. On its own node, they cost little more than on a server without Citus,
- * which would plan each read anew (decision 38).
+ * which would plan each read anew (decision 39).
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { prepared, type Row, type Statement } from './connection.ts';
 import { codeOf, sqlState } from './errors.ts';
 import { Problem } from '../problem.ts';
@@ -24,17 +24,16 @@ export function onShard<R extends Row>(
   shard: Shard,
 ): Statement<R> | undefined {
   if (shard.ids.size < tablesOfStore.length) return undefined;
-  const cached = statements.get(shard) ?? new Map<string, Statement>();
-  statements.set(shard, cached);
-  const statement = cached.get(name) ?? named(name, guarded(text, shard));
-  cached.set(name, statement);
+  let ofShard = statements.get(shard);
+  if (ofShard === undefined) statements.set(shard, (ofShard = new Map<string, Statement>()));
+  let statement = ofShard.get(name);
+  if (statement === undefined) ofShard.set(name, (statement = named(name, guarded(text, shard))));
   return statement as Statement<R>; // it has the same columns
 }
 
 /** A table of a shard can be replaced alone, and a name has one text per connection. */
 function named(name: string, text: string): Statement {
-  const digest = createHash('sha256').update(text).digest('hex');
-  return prepared(`${name}_${digest.slice(0, digestChars)}`, text);
+  return prepared(`${name}_${hash('sha256', text).slice(0, digestChars)}`, text);
 }
 
 /** The condition is evaluated once, before any row is read. */

@@ -46,15 +46,8 @@ export const ofShards: readonly Statement[] = [
 ];
 
 /** All that requests send. */
-export const ofRequests: readonly Statement[] = [
-  ...Object.values(listSql),
-  ownedSql,
-  mergeSql,
-  ...Object.values(scanStepEndSql),
-  ...Object.values(scanStepSql),
-  findSql,
-  findOwnerSql,
-  refreshSql,
+const sentByRequests: readonly Statement[] = [
+  ...ofShards,
   ...Object.values(groupSql),
   ...Object.values(limitSql),
   ...Object.values(changeStatements).map(({ statement }) => statement),
@@ -69,6 +62,7 @@ export const ofRequests: readonly Statement[] = [
   ...Object.values(ownTokenSql),
   ...Object.values(shareSql),
 ];
+export const ofRequests: readonly Statement[] = [...new Set(sentByRequests)];
 
 /** What commands send about one token, user or store. */
 export const ofCommands: readonly Statement[] = [
