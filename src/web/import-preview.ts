@@ -58,15 +58,25 @@ export class ImportPreview {
     return Object.fromEntries(chosen.filter(([, column]) => column >= 0));
   }
 
+  /** Gives the focus to what is to be done next. */
+  focus(): void {
+    if (this.#hasNames) byId('import-submit', HTMLButtonElement).focus();
+    else this.#selects.name.focus();
+  }
+
+  /** Every plant needs a name, and a guess could import numbers as names. */
+  get #hasNames(): boolean {
+    return this.mapping === undefined || this.mapping.name !== undefined;
+  }
+
   #offer(columns: readonly string[], mapping: Mapping = mappingOf(columns)): void {
     for (const field of fields) {
       const options = columns.map((column, at) =>
         element('option', { value: String(at) }, column === '' ? `Column ${at + 1}` : column),
       );
-      const none = element('option', { value: '-1' }, 'none');
-      this.#selects[field].replaceChildren(...(field === 'name' ? [] : [none]), ...options);
-      // Without a column of that name, the first one is as good a guess as any.
-      this.#selects[field].value = String(mapping[field] ?? (field === 'name' ? 0 : -1));
+      const none = element('option', { value: '-1' }, field === 'name' ? 'choose …' : 'none');
+      this.#selects[field].replaceChildren(none, ...options);
+      this.#selects[field].value = String(mapping[field] ?? -1);
     }
   }
 
@@ -90,6 +100,8 @@ export class ImportPreview {
     const more = rows.length - shownRows;
     setText('import-more', more > 0 ? `and ${formatCount(more)} more` : '');
     setText('import-submit', `Import ${rowCount(rows.length)}`);
+    byId('import-submit', HTMLButtonElement).disabled = !this.#hasNames;
+    show('import-name-hint', !this.#hasNames);
   }
 }
 

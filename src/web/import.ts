@@ -120,7 +120,7 @@ export class ImportDialog {
     setText('import-skip-text', `Skip the rows that an earlier import of “${name}” has added`);
     this.#skip.checked = true;
     this.#showStep('preview');
-    byId('import-submit', HTMLButtonElement).focus();
+    this.#preview.focus();
   }
 
   /** Returns false if another file was loaded meanwhile, or for another user. */
