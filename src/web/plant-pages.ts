@@ -73,6 +73,17 @@ export class PlantPages {
     return found;
   }
 
+  /** The rows between two plants, both included; undefined for those that are not in memory. */
+  between(one: number, other: number): (Plant | undefined)[] {
+    const [first, last] = [Math.min(one, other), Math.max(one, other)];
+    const start = this.#pages.findIndex((page) => first <= page.last);
+    const end = this.#pages.findIndex((page) => last <= page.last);
+    return this.#pages
+      .slice(start, end + 1)
+      .flatMap(({ rows, size }) => rows ?? Array.from({ length: size }, () => undefined))
+      .filter((plant) => plant === undefined || (first <= plant.id && plant.id <= last));
+  }
+
   /** Sets which rows are drawn: reads those that are missing and some more, and drops those far away. */
   see(first: number, last: number): void {
     this.#drawn = { first, last };

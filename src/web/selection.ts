@@ -32,15 +32,21 @@ export class Selection {
     else this.add([plant]);
   }
 
-  add(plants: Iterable<Plant>): void {
-    for (const plant of plants) {
-      if (this.#selected.size === maxSelected && !this.#selected.has(plant.id)) {
-        toast(`You can select up to ${maxSelected} plants at a time.`);
-        break;
-      }
-      this.#selected.set(plant.id, plant);
+  /** Adds all of them, or says why it adds none. Those that are undefined are not in memory. */
+  add(plants: readonly (Plant | undefined)[]): boolean {
+    const known = plants.filter((plant) => plant !== undefined);
+    const added = plants.filter((plant) => !this.has(plant));
+    if (this.#selected.size + added.length > maxSelected) {
+      toast(`Nothing was selected: you can select up to ${maxSelected} plants at a time.`);
+      return false;
     }
+    if (known.length < plants.length) {
+      toast('Nothing was selected: not all rows in between are loaded.');
+      return false;
+    }
+    for (const plant of known) this.#selected.set(plant.id, plant);
     this.#changed();
+    return true;
   }
 
   clear(): void {

@@ -6,7 +6,7 @@ import { byId, setText } from './dom.ts';
 import { formatCount } from './format.ts';
 import type { Plant, PlantPages } from './plant-pages.ts';
 import { Row } from './row.ts';
-import { maxSelected, type Selection } from './selection.ts';
+import type { Selection } from './selection.ts';
 import { VirtualScroll } from './virtual-scroll.ts';
 
 /** Rows that are drawn above and below the visible ones, so that a scroll shows them at once. */
@@ -33,8 +33,8 @@ export class Table {
   #pages: PlantPages | undefined;
   #rowPx = 0;
   #activeIndex = 0;
-  /** Where a range that Shift extends begins. */
-  #anchorIndex = 0;
+  /** Where a range that Shift extends begins, as long as it is selected. It is a plant, because rows move. */
+  #anchor: Plant | undefined;
   #newId: number | undefined;
   #isDrawPlanned = false;
 
@@ -51,7 +51,7 @@ export class Table {
   show(pages: PlantPages): void {
     this.#pages = pages;
     this.#activeIndex = 0;
-    this.#anchorIndex = 0;
+    this.#anchor = undefined;
     this.#newId = undefined;
     this.#grid.scrollTop = 0;
     this.refresh();
@@ -160,12 +160,12 @@ export class Table {
   #pressed(event: MouseEvent): void {
     const { target } = event;
     const row = this.#rows.find((each) => target instanceof Node && each.element.contains(target));
-    const [plant] = row === undefined ? [] : (this.#pages?.slice(row.index, row.index + 1) ?? []);
+    const plant = row && this.#plantAt(row.index);
     if (row === undefined || plant === undefined) return;
     this.#activeIndex = row.index;
     this.#grid.focus({ preventScroll: true }); // the keyboard continues from here
     if (target instanceof Element && target.closest('.check') !== null) {
-      this.#select(row.index, event.shiftKey);
+      this.#select(plant, event.shiftKey);
     } else if (target instanceof HTMLButtonElement) this.#actions.filter(plant.tag);
     else this.#actions.open(plant);
     this.refresh();
@@ -174,10 +174,13 @@ export class Table {
   #keyPressed(event: KeyboardEvent): void {
     const { count } = this.#pages ?? { count: 0 };
     if (count === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
-    const index = this.#destination(event.key, count);
+    let index = this.#destination(event.key, count);
     if (index !== undefined) {
-      if (event.shiftKey && this.#actions.canDelete()) this.#selectRange(index);
-      else this.#anchorIndex = index;
+      if (!event.shiftKey || !this.#actions.canDelete()) this.#anchor = undefined;
+      else {
+        this.#anchor = this.#rangeStart ?? this.#plantAt(this.#activeIndex);
+        if (!this.#selectRange(this.#plantAt(index))) index = this.#activeIndex;
+      }
       this.#activate(index);
     } else if (!this.#acted(event)) return;
     event.preventDefault();
@@ -194,13 +197,13 @@ export class Table {
 
   /** Whether the key did something with the active plant. */
   #acted({ key, shiftKey }: KeyboardEvent): boolean {
-    const [plant] = this.#pages?.slice(this.#activeIndex, this.#activeIndex + 1) ?? [];
+    const plant = this.#plantAt(this.#activeIndex);
     if (plant === undefined) return false;
     if (key === 'Enter') this.#actions.open(plant);
     else if (key === 'c') this.#actions.copy(plant);
     else if (key === 'Escape') this.#selection.clear();
     else if (!this.#actions.canDelete()) return false;
-    else if (key === ' ') this.#select(this.#activeIndex, shiftKey);
+    else if (key === ' ') this.#select(plant, shiftKey);
     else if (key === 'Delete' || key === 'Backspace') {
       const { plants } = this.#selection;
       this.#actions.delete(plants.length > 0 ? plants : [plant]);
@@ -208,20 +211,26 @@ export class Table {
     return true;
   }
 
-  #select(index: number, isRange: boolean): void {
-    const [plant] = this.#pages?.slice(index, index + 1) ?? [];
-    if (plant === undefined) return;
-    if (isRange) this.#selectRange(index);
-    else this.#selection.toggle(plant);
-    this.#anchorIndex = index;
+  #plantAt(index: number): Plant | undefined {
+    return this.#pages?.slice(index, index + 1)[0];
   }
 
-  /** Adds the rows between the last selected one and this one. */
-  #selectRange(index: number): void {
-    const from = Math.max(Math.min(this.#anchorIndex, index), index - maxSelected);
-    const to = Math.min(Math.max(this.#anchorIndex, index), index + maxSelected);
-    const plants = this.#pages?.slice(from, to + 1) ?? [];
-    this.#selection.add(plants.filter((plant) => plant !== undefined));
+  get #rangeStart(): Plant | undefined {
+    return this.#selection.has(this.#anchor) ? this.#anchor : undefined;
+  }
+
+  #select(plant: Plant, isRange: boolean): void {
+    if (isRange && this.#rangeStart !== undefined) this.#selectRange(plant);
+    else {
+      this.#selection.toggle(plant);
+      this.#anchor = plant;
+    }
+  }
+
+  /** Adds the rows between the anchor and this one. Returns false if it could not add all of them. */
+  #selectRange(plant: Plant | undefined): boolean {
+    if (this.#anchor === undefined || plant === undefined) return false;
+    return this.#selection.add(this.#pages?.between(this.#anchor.id, plant.id) ?? []);
   }
 
   #activate(index: number): void {
