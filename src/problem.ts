@@ -62,14 +62,46 @@ export function isProblem(error: unknown, kind: ProblemKind): error is Problem {
   return error instanceof Problem && error.kind === kind;
 }
 
-/** `faults` has at least one entry. */
-export function invalidRequest(faults: readonly Fault[]): Problem {
-  const [first, ...others] = faults;
+/** Maximum number of faults that a problem lists. */
+const maxListedFaults = 20;
+
+/** The faults of a request: at most one for each place, and only the first ones with a detail. */
+export class Faults {
+  readonly listed: Fault[] = [];
+  readonly #places = new Set<string>();
+  /** Faults that were not added, because the list was full. */
+  more = 0;
+
+  get count(): number {
+    return this.#places.size + this.more;
+  }
+
+  get isFull(): boolean {
+    return this.listed.length === maxListedFaults;
+  }
+
+  add(place: FaultPlace, describe: () => string): void {
+    const key = 'pointer' in place ? place.pointer : `?${place.parameter}`; // pointers begin with a slash
+    if (this.#places.has(key)) return;
+    this.#places.add(key);
+    if (!this.isFull) this.listed.push({ ...place, detail: describe() });
+  }
+}
+
+/** `count` is at least 1. Faults that are not listed are only counted. */
+export function invalidRequest({ listed, count }: Pick<Faults, 'listed' | 'count'>): Problem {
+  const more = count - listed.length;
+  const rest = more === 0 ? 'each' : `${listed.length} of them, and there are ${more} more`;
   const detail =
-    first !== undefined && others.length === 0
-      ? first.detail
-      : `The request has ${faults.length} errors; "errors" lists each.`;
-  return new Problem('invalid-request', detail, { faults });
+    count === 1 && listed[0] !== undefined
+      ? listed[0].detail
+      : `The request has ${count} errors; "errors" lists ${rest}.`;
+  return new Problem('invalid-request', detail, { faults: listed });
+}
+
+/** The same for one fault. */
+export function invalidInput(place: FaultPlace, detail: string): Problem {
+  return invalidRequest({ listed: [{ ...place, detail }], count: 1 });
 }
 
 /** An unexpected error, which the client did not cause. */

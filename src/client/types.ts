@@ -103,7 +103,7 @@ export interface Problem {
   status: number;
   /** What went wrong this time and how to fix it, for people. */
   detail: string;
-  /** Every fault of invalid input, one entry for each. */
+  /** The faults of invalid input, up to 20; `detail` counts them all. */
   errors?: Fault[];
 }
 

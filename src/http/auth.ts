@@ -87,7 +87,7 @@ export class Authentication {
   /** The same for lists. `pageOf` returns what a request with a valid query reads, if that is one page. */
   requireScopeToList(pageOf: (request: FastifyRequest) => PlantQuery | undefined) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      const query = () => (request.readQuery().length === 0 ? pageOf(request) : undefined);
+      const query = () => (request.readQuery().count === 0 ? pageOf(request) : undefined);
       const { grant, page } = await this.#authenticate(request, reply, query);
       assertScope(grant, ['plants:read'], reply);
       request.grant = grant;

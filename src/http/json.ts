@@ -3,29 +3,28 @@
  * UTF-8, duplicate fields, and numbers whose decimal value changes when they are parsed.
  */
 import { isUtf8 } from 'node:buffer';
-import type { Fault } from '../problem.ts';
+import type { Faults } from '../problem.ts';
 
-export interface JsonResult {
-  value: unknown;
-  /** Faults of the JSON text; validation.ts checks the value. */
-  faults: Fault[];
-}
-
-/** `example` is a valid body, which a fault shows. */
-export function readJson(bytes: Buffer, example: unknown): JsonResult {
+/** Adds the faults of the JSON text; validation.ts checks the value. `example` is a valid body, which a fault shows. */
+export function readJson(bytes: Buffer, example: unknown, faults: Faults): unknown {
   const text = bytes.toString('utf8');
   try {
     if (isUtf8(bytes)) {
       const value: unknown = JSON.parse(text);
       // If the value serializes to the same text, nothing was lost. This is the common case.
       const isLossless = !isObject(value) || JSON.stringify(value) === text;
-      return { value, faults: isLossless ? [] : findLosses(text) };
+      if (!isLossless) findLosses(text, faults);
+      return value;
     }
   } catch {
     // Not well-formed. The parser's message quotes the body, so it is not returned.
   }
-  const detail = `The body is not well-formed JSON in UTF-8; send an object like ${JSON.stringify(example)}.`;
-  return { value: undefined, faults: [{ pointer: '', detail }] };
+  const sample = JSON.stringify(example);
+  faults.add(
+    { pointer: '' },
+    () => `The body is not well-formed JSON in UTF-8; send an object like ${sample}.`,
+  );
+  return undefined;
 }
 
 /** The JSON Pointer to a member of the body (RFC 6901). */
@@ -36,14 +35,8 @@ export function pointerTo(name: string): string {
 const tokenPattern = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|[-\d][-+.\deE]*/g;
 
 /** Finds members of the outermost object that JSON.parse loses or changes. `text` must be well-formed. */
-function findLosses(text: string): Fault[] {
-  const faults: Fault[] = [];
+function findLosses(text: string, faults: Faults): void {
   const seen = new Set<string>();
-  const reported = new Set<string>();
-  const addFault = (member: string, detail: string) => {
-    if (!reported.has(member)) faults.push({ pointer: pointerTo(member), detail });
-    reported.add(member);
-  };
   let depth = 0;
   let latest = '';
   let name = '';
@@ -54,14 +47,17 @@ function findLosses(text: string): Fault[] {
     else if (token.startsWith('"')) latest = token;
     else if (token === ':') {
       name = JSON.parse(latest) as string; // the token is a quoted string
-      if (seen.has(name)) addFault(name, `"${name}" is sent twice; send it once.`);
+      if (seen.has(name))
+        faults.add({ pointer: pointerTo(name) }, () => `"${name}" is sent twice; send it once.`);
       seen.add(name);
     } else if (!isLosslessNumber(token)) {
-      const detail = `${truncate(token)} cannot be represented exactly; the largest integer that can is ${Number.MAX_SAFE_INTEGER}.`;
-      addFault(name, detail);
+      faults.add(
+        { pointer: pointerTo(name) },
+        () =>
+          `${truncate(token)} cannot be represented exactly; the largest integer that can is ${Number.MAX_SAFE_INTEGER}.`,
+      );
     }
   }
-  return faults;
 }
 
 /** Whether parsing preserves the decimal value of the number, in any notation. */

@@ -4,12 +4,7 @@
  * `a=1&a=2`, which is the default style of most generated clients.
  */
 import type { TObject, TSchema } from '@sinclair/typebox';
-import type { Fault } from '../problem.ts';
-
-export interface QueryResult {
-  value: Record<string, unknown>;
-  faults: Fault[];
-}
+import type { Faults } from '../problem.ts';
 
 /** Without a prototype, so any parameter name is safe. V8 makes such an instance as fast as a literal. */
 class QueryValues {
@@ -17,32 +12,49 @@ class QueryValues {
 }
 Object.setPrototypeOf(QueryValues.prototype, null);
 
-export function readQuery(schema: TObject, url: string): QueryResult {
+/** Unknown parameters are faults, and are not in the result. */
+export function readQuery(schema: TObject, url: string, faults: Faults): Record<string, unknown> {
   const value = new QueryValues();
-  const faults: Fault[] = [];
   const query = queryOf(url);
-  if (query === '') return { value, faults };
-  const reported = new Set<string>();
-  const addFault = (parameter: string, detail: string) => {
-    if (!reported.has(parameter)) faults.push({ parameter, detail });
-    reported.add(parameter);
-  };
+  if (query === '') return value;
+  const known = Object.keys(schema.properties);
   for (const pair of query.split('&')) {
     if (pair === '') continue;
+    if (faults.isFull && !known.some((name) => pair.startsWith(name))) {
+      faults.more++; // a URL has room for thousands
+      continue;
+    }
     const [encodedName, encodedText] = splitOnce(pair, '=');
     const name = decode(encodedName);
     const text = decode(encodedText);
+    const parameter = name ?? encodedName;
     if (name === undefined || text === undefined) {
-      addFault(name ?? encodedName, `"${name ?? encodedName}" is not percent-encoded UTF-8.`);
+      faults.add({ parameter }, () => `"${parameter}" is not percent-encoded UTF-8.`);
+    } else if (!Object.hasOwn(schema.properties, name)) {
+      faults.add({ parameter }, () => `Unknown parameter "${name}"; ${adviceFor(name, schema)}.`);
     } else if (!Object.hasOwn(value, name)) {
       value[name] = parseParameter(schema.properties[name], text);
     } else if (schema.properties[name]?.['type'] === 'array') {
       value[name] = [value[name], text.split(',')].flat();
     } else {
-      addFault(name, `"${name}" is sent twice; send it once.`);
+      faults.add({ parameter }, () => `"${name}" is sent twice; send it once.`);
     }
   }
-  return { value, faults };
+  return value;
+}
+
+function adviceFor(name: string, { properties }: TObject): string {
+  const array = name.replace(/\[\]$/, '');
+  const schema = Object.hasOwn(properties, array) ? properties[array] : undefined;
+  if (schema?.['type'] !== 'array') return allowed(properties);
+  const [first, second] = (schema['items'] as TSchema)['enum'] as string[]; // arrays have names of fields
+  return `write it as ${array}=${first}&${array}=${second}`;
+}
+
+/** Names what can be used instead of an unknown field or parameter. */
+export function allowed(properties: object): string {
+  const known = Object.keys(properties);
+  return known.length > 0 ? `use ${known.join(', ')}` : 'there are none here';
 }
 
 /** The text after the first `?`, or an empty string. */

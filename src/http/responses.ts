@@ -77,7 +77,7 @@ const Problem = Type.Object(
       description: 'What went wrong this time and how to fix it, for people.',
     }),
     errors: Type.Optional(
-      Type.Array(Fault, { description: 'Every fault of invalid input, one entry for each.' }),
+      Type.Array(Fault, { description: 'The faults of invalid input, up to 20; `detail` counts them all.' }),
     ),
   },
   { description: 'Why a request failed (RFC 9457).' },
@@ -212,7 +212,7 @@ function problem(
  */
 export const responses = {
   InvalidRequest: problem(
-    'The request is not valid: its HTTP, a parameter or its body. `errors` lists every fault.',
+    'The request is not valid: its HTTP, a parameter or its body. `errors` lists the faults.',
     ['invalid-request'],
   ),
   InvalidToken: problem(

@@ -3,7 +3,7 @@
  * a user.
  */
 import type { FastifyInstance } from 'fastify';
-import { invalidRequest, isProblem, shareNotFound } from '../problem.ts';
+import { invalidInput, isProblem, shareNotFound } from '../problem.ts';
 import type { Share, ShareStorage } from '../share-storage.ts';
 import { invalidToken, type Authentication } from './auth.ts';
 import * as operations from './operations.ts';
@@ -69,5 +69,5 @@ export function shareRoutes(
 }
 
 function refuseOwnName() {
-  return invalidRequest([{ parameter: 'user', detail: 'You cannot share with yourself.' }]);
+  return invalidInput({ parameter: 'user' }, 'You cannot share with yourself.');
 }

@@ -7,7 +7,7 @@ import type { Static } from '@sinclair/typebox';
 import { scopes as allScopes, stateOf, type Grant, type Scope } from '../access.ts';
 import type { IdentityStorage, TokenRecord } from '../identity-storage.ts';
 import type { OwnToken } from '../own-tokens.ts';
-import { invalidRequest, Problem, tokenNotFound } from '../problem.ts';
+import { invalidInput, Problem, tokenNotFound } from '../problem.ts';
 import { formatTimestamp, parseTimestamp } from '../timestamp.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
 import { insufficientScope, invalidToken, setChallenge, type Authentication } from './auth.ts';
@@ -143,7 +143,7 @@ function ownTokenOf(
 }
 
 function refuseExpiry(detail: string) {
-  return invalidRequest([{ pointer: '/expiresAt', detail }]);
+  return invalidInput({ pointer: '/expiresAt' }, detail);
 }
 
 /** A token as responses show it. Times that do not apply are absent. */

@@ -25,7 +25,7 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.deepEqual([status, stdout], [1, 'Added 1 plant; 2 rows were refused.\n']);
     assert.match(
       stderr,
-      /^line 4: The quotes do not match\. .*\nline 3: "name" is blank or has a character that is not allowed; .*\n$/,
+      /^line 4: The quotes do not match\. .*\nline 3: "name" has a control character \(U\+009B\); .*\n$/,
     );
   });
 

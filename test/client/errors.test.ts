@@ -40,7 +40,7 @@ describe('PlantStoreError', () => {
     assert.match(error.detail, /2 errors/);
     assert.deepEqual(
       error.errors.map(({ pointer }) => pointer),
-      ['/tga', '/name'],
+      ['/name', '/tga'],
     );
     assert.match(error.requestId ?? '', /^[0-9a-f-]{36}$/);
     assert.equal(error.retryAfterSeconds, undefined);

@@ -268,3 +268,73 @@ describe('invalid parameters', () => {
     assert.equal((await call('GET', `/plants/${largest}`, { token: alice })).status, 404);
   });
 });
+
+describe('the faults of a request', () => {
+  const many = Array.from({ length: 700 }, (_, at) => `x${at}`);
+  const requests: Record<string, { query?: string; body?: string; more: number }> = {
+    'of 700 unknown parameters': { query: many.join('&'), more: 681 },
+    'of 700 unknown fields': {
+      body: JSON.stringify(Object.fromEntries(many.map((name) => [name, 1]))),
+      more: 681,
+    },
+    'of 700 fields that are sent twice': {
+      body: `{"name":"a",${[...many, ...many].map((name) => `"${name}":1`).join()}}`,
+      more: 680,
+    },
+    'of both': {
+      query: many.slice(0, 15).join('&'),
+      body: JSON.stringify(Object.fromEntries(many.slice(0, 15).map((name) => [name, 1]))),
+      more: 11,
+    },
+  };
+  for (const [what, { query = '', body = '{}', more }] of Object.entries(requests)) {
+    it(`are listed up to 20, and the others counted, ${what}`, async (t) => {
+      const { call, token } = await startApp(t);
+      const options = { token: await token('alice'), body, headers: json };
+      const answer = await call('POST', `/plants?${query}`, options);
+      assert.equal(answer.status, 400);
+      assert.equal(new Set(placesOf(answer)).size, 20);
+      const { detail } = answer.json as { detail: string };
+      assert.match(detail, new RegExp(`\\b${more} more\\b`));
+      assert.ok(answer.text.length < 4_000, `${answer.text.length}`);
+    });
+  }
+
+  it('name each unknown parameter once, even one that is repeated like an array', async (t) => {
+    const { call, token } = await startApp(t);
+    const alice = await token('alice');
+    const detailOf = async (query: string) => {
+      const answer = await call('GET', `/plants?${query}`, { token: alice });
+      assert.equal(placesOf(answer).length, 1, query);
+      return (answer.json as { detail: string }).detail;
+    };
+    assert.equal(
+      await detailOf('fields[]=id&fields[]=name'),
+      'Unknown parameter "fields[]"; write it as fields=id&fields=name.',
+    );
+    assert.match(await detailOf('fields%5B%5D=id'), /write it as fields=id&fields=name/);
+    assert.match(await detailOf('page=1&page=2'), /^Unknown parameter "page"; use limit, after/);
+    assert.match(await detailOf('tag[]=a'), /^Unknown parameter "tag\[\]"; use limit, after/);
+  });
+
+  it('name the character that is not allowed', async (t) => {
+    const { call, token } = await startApp(t);
+    const alice = await token('alice');
+    const reasons: Record<string, RegExp> = {
+      '{"name":"a","tag":"a\\u0007"}': /^"tag" has a control character \(U\+0007\); it must be /,
+      '{"name":"a","tag":"\\ud83c"}': /^"tag" has a lone surrogate \(U\+D83C\); /,
+      '{"name":"a\\u0085"}': /^"name" has a control character \(U\+0085\); /,
+      '{"name":" \\n"}': /^"name" has a control character \(U\+000A\); /,
+      '{"name":" \\u3000"}': /^"name" is blank; /,
+    };
+    for (const [body, reason] of Object.entries(reasons)) {
+      const answer = await call('POST', '/plants', { token: alice, body, headers: json });
+      assert.match((answer.json as { detail: string }).detail, reason);
+    }
+    const { json: problem } = await call('GET', '/plants?tag=%1F', { token: alice });
+    assert.match(
+      (problem as { detail: string }).detail,
+      /^"tag" has a control character \(U\+001F\); /,
+    );
+  });
+});
