@@ -11,7 +11,7 @@ import { problemResponses, problemType } from '../src/http/problems.ts';
 import { run } from './support/command.ts';
 import { blocksOf, normalise, Page, tableOf, tokenIds, type Example } from '../tools/markdown.ts';
 import { problemTriggers } from './support/problem-triggers.ts';
-import { testDatabase } from './support/storages.ts';
+import { emptyDatabase } from './support/storages.ts';
 import { shownAddress, Terminal } from './support/terminal.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -23,7 +23,7 @@ const all = [...globSync('*.md', { cwd: root }), ...globSync('docs/**/*.md', { c
 for (const file of withExamples) {
   test(`the examples of ${file} print what it shows`, { timeout: 60_000 }, async (t) => {
     let url: string | undefined;
-    const postgres = async () => (url ??= (await testDatabase(t, 'PostgreSQL')).url);
+    const postgres = async () => (url ??= (await emptyDatabase(t, 'PostgreSQL')).url);
     const { examples, blocks } = new Page(join(root, file));
     const terminal = new Terminal(t);
     // Readers come from the README, so the database exists and its creation is not reported.

@@ -13,7 +13,7 @@ import { addToken } from './support/app.ts';
 import { isCitus } from './support/citus.ts';
 import { runOk } from './support/command.ts';
 import { query } from './support/postgres.ts';
-import { testDatabase, type TestDatabase } from './support/storages.ts';
+import { emptyDatabase, type TestDatabase } from './support/storages.ts';
 import { addOldToken, idOf, makeOldToken } from './support/tokens.ts';
 
 /** The last schemas without routes. */
@@ -37,7 +37,7 @@ function oldRows(table: string, user: string, id: string, bytes: (hex: string) =
 }
 
 async function oldSqlite(t: TestContext): Promise<TestDatabase> {
-  const database = await testDatabase(t, 'SQLite');
+  const database = await emptyDatabase(t, 'SQLite');
   using file = new DatabaseSync(database.url.slice('sqlite:'.length));
   createSchema(file, lastOnSqlite);
   file.exec(`PRAGMA application_id = ${applicationId}`);
@@ -48,7 +48,7 @@ async function oldSqlite(t: TestContext): Promise<TestDatabase> {
 
 /** Also runs the first `steps` statements of the upgrade, as a process that was then killed. */
 async function oldPostgres(t: TestContext, steps: number): Promise<TestDatabase> {
-  const database = await testDatabase(t, 'PostgreSQL');
+  const database = await emptyDatabase(t, 'PostgreSQL');
   await (await database.open())[Symbol.asyncDispose]();
   await query(database.url, 'DROP TABLE plant_store.store_tokens, plant_store.unrouted_tokens');
   for (const { sql } of migrationsOf('postgres').slice(0, lastOnPostgres)) {
@@ -117,7 +117,7 @@ describe('tokens of older versions', { concurrency: true }, () => {
   test('are kept by an upgrade on SQLite', async (t) => assertKept(await oldSqlite(t)));
 
   test('keep working in a process if the directory is not available any more', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
+    const database = await emptyDatabase(t, 'PostgreSQL');
     await using storage = await database.open();
     const grant = await storage.identify(credentialOf(await addToken(storage, 'alice')));
     assert.ok(grant);

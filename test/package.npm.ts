@@ -22,7 +22,7 @@ import packageFile from '../package.json' with { type: 'json' };
 import { call } from './support/app.ts';
 import { run, serve } from './support/command.ts';
 import { startRedis } from './support/redis.ts';
-import { testDatabase } from './support/storages.ts';
+import { emptyDatabase } from './support/storages.ts';
 import { tempFolder } from './support/temp.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -92,7 +92,7 @@ test('the package', { timeout: 200_000 }, async (suite) => {
   });
 
   await suite.test('uses PostgreSQL once pg is installed beside it', async (t) => {
-    const { url } = await testDatabase(t, 'PostgreSQL');
+    const { url } = await emptyDatabase(t, 'PostgreSQL');
     const create = ['token', 'create', 'alice', '--database', url] as const;
     await assert.rejects(npx(folder, ...create), /npm install pg/);
     const pg = `pg@${packageFile.devDependencies.pg}`;

@@ -10,7 +10,7 @@ import { call } from './support/app.ts';
 import { runOk, serve } from './support/command.ts';
 import { ledger } from './support/ledger.ts';
 import { query } from './support/postgres.ts';
-import { it, storageOf, testDatabase, type TestDatabase } from './support/storages.ts';
+import { it, storageOf, emptyDatabase, type TestDatabase } from './support/storages.ts';
 import { until } from './support/until.ts';
 import { newerProgram } from './support/versions.ts';
 
@@ -29,7 +29,7 @@ const index = {
 };
 
 it('upgrades a large table while an older version serves, and loses nothing', async (t) => {
-  const database = await testDatabase(t);
+  const database = await emptyDatabase(t);
   const env = { PLANT_STORE_DATABASE: database.url };
   const reader = await runOk(['token', 'create', 'alice'], { env });
   await fillWithMany(database);

@@ -14,7 +14,7 @@ import { call } from './support/app.ts';
 import { run, runOk, serve, start, type Service } from './support/command.ts';
 import { databaseFile, fill } from './support/database.ts';
 import { query } from './support/postgres.ts';
-import { it, storageOf, testDatabase, type TestDatabase } from './support/storages.ts';
+import { it, storageOf, emptyDatabase, type TestDatabase } from './support/storages.ts';
 import { tempFolder } from './support/temp.ts';
 import { until } from './support/until.ts';
 import { newerProgram } from './support/versions.ts';
@@ -42,7 +42,7 @@ const ask = async ({ address }: Service, token: string, method: string, json?: u
   call(`${address}/plants`, method, { token, ...(json !== undefined && { json }) });
 
 it('an older version keeps serving and can start if the newer schema allows it', async (t) => {
-  const database = await testDatabase(t);
+  const database = await emptyDatabase(t);
   const { env, token, service } = await older(t, database);
   for (let id = 1; id <= 5; id++) await ask(service, token, 'POST', { id, name: `${id}` });
   const program = newerProgram(t, {
@@ -74,7 +74,7 @@ it('an older version keeps serving and can start if the newer schema allows it',
 });
 
 it('an older version stops serving before a newer schema that excludes it is created', async (t) => {
-  const database = await testDatabase(t);
+  const database = await emptyDatabase(t);
   const { env, token, service } = await older(t, database);
   const program = newerProgram(t, {
     older: 'refused',
@@ -177,7 +177,7 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
     lock: string,
     olderVersions: 'continue' | 'refused' = 'continue',
   ) {
-    const database = await testDatabase(t, 'PostgreSQL');
+    const database = await emptyDatabase(t, 'PostgreSQL');
     const { env, token, service } = await older(t, database);
     const program = newerProgram(t, { older: olderVersions, postgres });
     const blocker = new Client({ connectionString: database.url });

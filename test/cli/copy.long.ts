@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { testDatabase } from '../support/storages.ts';
+import { emptyDatabase } from '../support/storages.ts';
 import { copyKilled, sourceOf } from './copy.ts';
 
 const plants = 1_000_000;
@@ -11,10 +11,10 @@ const maxMoreMiB = 60;
 
 it('copies 1,000,000 plants to PostgreSQL and back, killed ten times, in the memory for a fifth of them', async (t) => {
   const few = await sourceOf(t, 'SQLite', plants / 5);
-  const { peakMiB } = await copyKilled(few, await testDatabase(t, 'PostgreSQL'), 0, aliveMs);
+  const { peakMiB } = await copyKilled(few, await emptyDatabase(t, 'PostgreSQL'), 0, aliveMs);
 
   const source = await sourceOf(t, 'SQLite', plants);
-  const [middle, end] = [await testDatabase(t, 'PostgreSQL'), await testDatabase(t, 'SQLite')];
+  const [middle, end] = [await emptyDatabase(t, 'PostgreSQL'), await emptyDatabase(t, 'SQLite')];
   const there = await copyKilled(source, middle, kills / 2, aliveMs);
   const back = await copyKilled(middle, end, kills / 2, aliveMs);
   assert.equal(back.digest, there.digest);

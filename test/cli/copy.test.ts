@@ -5,7 +5,7 @@ import { fileOf, openArchive } from '../../src/cli/database.ts';
 import { addToken, call } from '../support/app.ts';
 import { run, runOk, serve } from '../support/command.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
-import { testDatabase } from '../support/storages.ts';
+import { emptyDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 import { copyKilled, sourceOf } from './copy.ts';
 
@@ -15,7 +15,7 @@ const plants = 100_000;
 describe('copy', () => {
   it('copies everything from SQLite to PostgreSQL and back, even if it is killed and resumed', async (t) => {
     const source = await sourceOf(t, 'SQLite', plants);
-    const [middle, end] = [await testDatabase(t, 'PostgreSQL'), await testDatabase(t, 'SQLite')];
+    const [middle, end] = [await emptyDatabase(t, 'PostgreSQL'), await emptyDatabase(t, 'SQLite')];
     const there = await copyKilled(source, middle, 2, 300);
     const back = await copyKilled(middle, end, 1, 200);
     assert.equal(back.digest, there.digest);
@@ -59,7 +59,7 @@ describe('copy', () => {
 
   it('detects a change in the source after it was read', async (t) => {
     const source = await sourceOf(t, 'SQLite', plants);
-    const target = await testDatabase(t, 'PostgreSQL');
+    const target = await emptyDatabase(t, 'PostgreSQL');
     const copy = `${quotedExecutable} copy --from ${source.url} --to '${target.url}'`;
     const terminal = startOnTerminal(t, copy); // which shows the progress
     if (terminal === undefined) return;
@@ -75,7 +75,7 @@ describe('copy', () => {
 
   it('is not ready before it is complete, even on a service that already runs', async (t) => {
     for (const storage of ['SQLite', 'PostgreSQL'] as const) {
-      const { url } = await testDatabase(t, storage);
+      const { url } = await emptyDatabase(t, storage);
       const { address } = await serve(t, [], { env: { PLANT_STORE_DATABASE: url } });
       const readyz = async () => (await call(`${address}/readyz`, 'GET')).status;
       assert.equal(await readyz(), 200);
@@ -90,7 +90,7 @@ describe('copy', () => {
 
   it('copies an empty database, and between two of the same engine', async (t) => {
     for (const storage of ['SQLite', 'PostgreSQL'] as const) {
-      const [from, to] = [await testDatabase(t, storage), await testDatabase(t, storage)];
+      const [from, to] = [await emptyDatabase(t, storage), await emptyDatabase(t, storage)];
       await runOk(['migrate', '--database', from.url]);
       const printed = await runOk(['copy', '--from', from.url, '--to', to.url]);
       assert.match(printed, / \(stores: 0, users: 0, plants: 0, shares: 0, tokens: 0\)\./);

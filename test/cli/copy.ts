@@ -8,7 +8,7 @@ import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openArchive } from '../../src/cli/database.ts';
 import { run, start } from '../support/command.ts';
-import { testDatabase, type StorageName, type TestDatabase } from '../support/storages.ts';
+import { emptyDatabase, type StorageName, type TestDatabase } from '../support/storages.ts';
 import { addToken } from '../support/app.ts';
 import { addOldToken, idOf } from '../support/tokens.ts';
 
@@ -30,7 +30,7 @@ export async function sourceOf(
   storage: StorageName,
   plants: number,
 ): Promise<TestDatabase & { oldToken: string }> {
-  const database = await testDatabase(t, storage);
+  const database = await emptyDatabase(t, storage);
   await using opened = await database.open();
   await addToken(opened, 'alice');
   const plant = (at: number) => ({

@@ -13,7 +13,7 @@ import { call, type Answer } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
 import { databaseFile, fill } from '../support/database.ts';
-import { tempFolder } from '../support/temp.ts';
+import { diskFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
 
 const blockBytes = 512; // what `ulimit -f` of a POSIX shell counts in
@@ -47,7 +47,7 @@ function assertHonest({ status, text, headers }: Answer, kind: string): void {
 it('returns 503 if the disk is full, keeps acknowledged changes, and resumes once there is room', async (t) => {
   let disk = '';
   t.after(() => spawnSync('umount', ['-l', disk])); // before the folder is removed
-  disk = join(tempFolder(t), 'disk');
+  disk = join(diskFolder(t), 'disk');
   mkdirSync(disk);
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', disk]);
   if (mounted.status !== 0) return t.skip('a small disk cannot be mounted here: it takes root');
@@ -83,7 +83,7 @@ it('returns 503 if the disk is full, keeps acknowledged changes, and resumes onc
 });
 
 it('reports an unknown outcome if a commit cannot be written, and keeps serving', async (t) => {
-  const path = join(tempFolder(t), 'plants.db');
+  const path = join(diskFolder(t), 'plants.db');
   const database = ['--database', `sqlite:${path}`];
   const token = await runOk(['token', 'create', 'alice', ...database]);
   const limit = Math.ceil((statSync(path).size + 2_000_000) / blockBytes);
@@ -101,7 +101,7 @@ it('reports an unknown outcome if a commit cannot be written, and keeps serving'
 
 it('exits with its own status if a sync fails, and loses no acknowledged change', async (t) => {
   if (spawnSync('strace', ['-V']).status !== 0) return t.skip('strace is not installed');
-  const path = join(tempFolder(t), 'plants.db');
+  const path = join(diskFolder(t), 'plants.db');
   const database = ['--database', `sqlite:${path}`];
   const token = await runOk(['token', 'create', 'alice', ...database]);
   const service = await serve(t, database, { under: failingSync(8) });
@@ -171,7 +171,7 @@ function failingSync(at: number): string[] {
 }
 
 it('returns 503 if another process locks the database for too long, and recovers', async (t) => {
-  const path = join(tempFolder(t), 'plants.db');
+  const path = join(diskFolder(t), 'plants.db');
   const database = ['--database', `sqlite:${path}`];
   const token = await runOk(['token', 'create', 'alice', ...database]);
   const { address } = await serve(t, [...database, '--log-level', 'silent']);
@@ -201,7 +201,7 @@ it('returns 503 if another process locks the database for too long, and recovers
 });
 
 it('is not ready while its file cannot be read, and shows the reason only in the log', async (t) => {
-  const path = join(tempFolder(t), 'plants.db');
+  const path = join(diskFolder(t), 'plants.db');
   const database = ['--database', `sqlite:${path}`];
   const token = await runOk(['token', 'create', 'alice', ...database]);
   const service = await serve(t, database);

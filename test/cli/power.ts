@@ -15,7 +15,7 @@ import { call } from '../support/app.ts';
 import { run, runOk, serve, type Outcome, type Service } from '../support/command.ts';
 import { Disk, readLog, type DiskEvent } from '../support/disk.ts';
 import { seededRandom } from '../support/random.ts';
-import { tempFolder } from '../support/temp.ts';
+import { diskFolder, tempFolder } from '../support/temp.ts';
 
 const source = fileURLToPath(new URL('../support/power-cut.c', import.meta.url));
 /** A plant that a client sent, and when; undefined for what has not happened. */
@@ -54,7 +54,7 @@ export async function machine(t: TestContext): Promise<Machine | undefined> {
     t.skip('test/support/power-cut.c needs Linux and a C compiler (cc)');
     return undefined;
   }
-  const place = realpathSync(tempFolder(t));
+  const place = realpathSync(diskFolder(t));
   const library = join(place, 'power-cut.so');
   const build = ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl', '-lpthread'];
   const { status, stderr } = spawnSync('cc', build, { encoding: 'utf8' });

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { run, runOk, serve } from '../support/command.ts';
 import { freePort, PostgresServer, query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
-import { testDatabase } from '../support/storages.ts';
+import { emptyDatabase } from '../support/storages.ts';
 import { sourceOf } from '../cli/copy.ts';
 
 /** Its password is unlike any other word of a message. */
@@ -78,8 +78,8 @@ describe('PostgreSQL: the commands', () => {
   });
 
   it('create a schema only if they store something', async (t) => {
-    const { url } = await testDatabase(t, 'PostgreSQL');
-    const target = await testDatabase(t, 'SQLite');
+    const { url } = await emptyDatabase(t, 'PostgreSQL');
+    const target = await emptyDatabase(t, 'SQLite');
     const nothing =
       /There is no Plant Store in this database\. Create its tables with "npx plant-store migrate"\./;
     for (const args of [

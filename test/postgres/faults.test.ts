@@ -9,7 +9,7 @@ import { addToken, call, startApp } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { PostgresServer, query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
-import { openPostgres, testDatabase } from '../support/storages.ts';
+import { emptyDatabase, openPostgres, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 /** The longest response time in any state of the database: 12 seconds in docs/scaling.md. */
@@ -272,7 +272,7 @@ describe('PostgreSQL: the service', () => {
 
 for (const isolation of ['read committed', 'serializable'])
   it(`PostgreSQL: ten replicas that start at once on an empty database create one schema, ${isolation}`, async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
+    const database = await emptyDatabase(t, 'PostgreSQL');
     await setForAll(database.url, 'default_transaction_isolation', isolation);
     const replicas = Array.from({ length: 10 }, () => new PostgresStorage(database.url));
     t.after(() => Promise.all(replicas.map((one) => one[Symbol.asyncDispose]())));

@@ -8,7 +8,7 @@ import { sourceOf } from '../cli/copy.ts';
 import { runOk } from '../support/command.ts';
 import { isCitus, joinCluster, leaveCluster, onWorkers } from '../support/citus.ts';
 import { query } from '../support/postgres.ts';
-import { testDatabase } from '../support/storages.ts';
+import { emptyDatabase } from '../support/storages.ts';
 import { newerProgram } from '../support/versions.ts';
 import {
   assertMigrated,
@@ -24,7 +24,7 @@ assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
 const onAll = (url: string) => [url, ...onWorkers(url)];
 
 it('Citus: migrate distributes many rows, whatever the limits of the role are', async (t) => {
-  const database = await testDatabase(t, 'PostgreSQL');
+  const database = await emptyDatabase(t, 'PostgreSQL');
   const { url } = database;
   await leaveCluster(url);
   const plants = 100_000;
@@ -44,7 +44,7 @@ it('Citus: migrate distributes many rows, whatever the limits of the role are', 
 });
 
 it('Citus: migrate has no time limit on any machine, whatever the limits of the role are', async (t) => {
-  const database = await testDatabase(t, 'PostgreSQL');
+  const database = await emptyDatabase(t, 'PostgreSQL');
   const { url } = database;
   const plants = 30_000;
   await createPlants(database, plants);
@@ -75,10 +75,10 @@ async function abortIndex(url: string): Promise<void> {
 }
 
 it('Citus: copies to a cluster and back, whatever the limits of the role are', async (t) => {
-  const { url } = await testDatabase(t, 'PostgreSQL');
+  const { url } = await emptyDatabase(t, 'PostgreSQL');
   await limitSessions(onAll(url));
   const source = await sourceOf(t, 'SQLite', 10_000);
-  const back = await testDatabase(t, 'SQLite');
+  const back = await emptyDatabase(t, 'SQLite');
   await runOk(['copy', '--from', source.url, '--to', url]); // it compares digests
   await runOk(['copy', '--from', url, '--to', back.url]);
 });

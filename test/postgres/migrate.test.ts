@@ -3,7 +3,7 @@
  */
 import { it } from 'node:test';
 import { runOk } from '../support/command.ts';
-import { testDatabase } from '../support/storages.ts';
+import { emptyDatabase } from '../support/storages.ts';
 import { newerProgram } from '../support/versions.ts';
 import {
   assertMigrated,
@@ -16,7 +16,7 @@ import {
 const plants = 30_000;
 
 it('PostgreSQL: migrate has no time limit, whatever the limits of the role are', async (t) => {
-  const database = await testDatabase(t, 'PostgreSQL');
+  const database = await emptyDatabase(t, 'PostgreSQL');
   await createPlants(database, plants);
   const { url } = database;
   await limitSessions([url]);

@@ -80,7 +80,7 @@ export class PostgresServer implements AsyncDisposable {
       port: String(this.port),
       listen_addresses: '127.0.0.1',
       unix_socket_directories: '',
-      max_connections: '200',
+      max_connections: '400',
       log_min_messages: 'fatal',
       ...settings,
     };

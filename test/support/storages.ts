@@ -13,7 +13,7 @@ import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
 import { joinCluster, onWorkers } from './citus.ts';
 import { query } from './postgres.ts';
-import { postgresUrl } from './postgres-for-all.ts';
+import { postgresTemplate, postgresUrl } from './postgres-for-all.ts';
 import { tempFolder } from './temp.ts';
 import { until } from './until.ts';
 
@@ -52,12 +52,20 @@ export function storageOf(t: Scope): StorageName {
   return storageOfTest.get(t) ?? 'SQLite';
 }
 
-/** An empty database that is deleted after the test. */
+/** A database without plants and stores that is deleted after the test. On PostgreSQL, it can have the schema. */
 export async function testDatabase(
   t: Scope,
   storage: StorageName = storageOf(t),
 ): Promise<TestDatabase> {
-  return storage === 'SQLite' ? sqliteDatabase(t) : postgresDatabase(t);
+  return storage === 'SQLite' ? sqliteDatabase(t) : postgresDatabase(t, true);
+}
+
+/** An empty database without the schema, for tests of what creates or changes it. */
+export async function emptyDatabase(
+  t: Scope,
+  storage: StorageName = storageOf(t),
+): Promise<TestDatabase> {
+  return storage === 'SQLite' ? sqliteDatabase(t) : postgresDatabase(t, false);
 }
 
 function sqliteDatabase(t: Scope): TestDatabase {
@@ -80,16 +88,20 @@ function sqliteDatabase(t: Scope): TestDatabase {
   };
 }
 
-async function postgresDatabase(t: Scope): Promise<TestDatabase> {
+async function postgresDatabase(t: Scope, canHaveSchema: boolean): Promise<TestDatabase> {
   const server = await postgresUrl();
+  const template = canHaveSchema ? postgresTemplate() : undefined;
   const name = `plant_store_test_${randomBytes(8).toString('hex')}`;
   const servers = [server, ...onWorkers(server)];
   const onAll = (sql: string) => Promise.all(servers.map((address) => query(address, sql)));
-  await onAll(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`);
+  await onAll(`CREATE DATABASE ${name} TEMPLATE ${template ?? 'template0'} ENCODING 'UTF8'`);
   t.after(() => Promise.all(servers.map((address) => drop(address, name))));
   const url = new URL(server);
   url.pathname = `/${name}`;
   await joinCluster(url.href);
+  if (template !== undefined) {
+    await query(url.href, 'UPDATE plant_store.migrations SET cluster = md5(random()::text)');
+  }
   return {
     url: url.href,
     open: ({ quotas } = {}) => openPostgres(url.href, { create: true, quotas }),
