@@ -1,7 +1,7 @@
 /**
  * A call: one request, its safe retries, and one deadline for all of them.
  */
-import type { Transport } from './options.ts';
+import { requireTimeout, type CallOptions, type Transport } from './options.ts';
 import {
   failureOf,
   networkFailure,
@@ -9,7 +9,14 @@ import {
   timeoutFailure,
   type Failure,
 } from './problem.ts';
-import { isTemporary, mayHaveChanged, pause, pauseMs, type Effect } from './retry.ts';
+import {
+  isTemporary,
+  mayHaveChanged,
+  pause,
+  pauseMs,
+  unlessAborted,
+  type Effect,
+} from './retry.ts';
 
 const successStatuses = { GET: [200], POST: [201], PUT: [200, 201], DELETE: [204] };
 type Method = keyof typeof successStatuses;
@@ -24,10 +31,14 @@ export interface Reply<T> {
 export class Call {
   /** True after an attempt that failed but can have changed the store. */
   outcomeUnknown = false;
+  /** Whether the call can use another token if the service refuses the first one. */
+  canRenewToken = true;
   readonly #transport: Transport;
   readonly #effect: Effect;
   /** Aborts at the deadline, or with the signal of the caller. */
   readonly #end = new AbortController();
+  #token = '';
+  #isSending = false;
 
   constructor(transport: Transport, effect: Effect) {
     this.#transport = transport;
@@ -35,11 +46,14 @@ export class Call {
   }
 
   /** Runs `attempt` until it succeeds, or until another attempt would be unsafe or too late. */
-  async run<T>(attempt: (call: Call) => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  async run<T>(
+    attempt: (call: Call) => Promise<T>,
+    { signal, timeoutMs = this.#transport.timeoutMs }: CallOptions = {},
+  ): Promise<T> {
+    requireTimeout(timeoutMs);
     signal?.throwIfAborted();
-    const { timeoutMs } = this.#transport;
     const abort = () => this.#end.abort(signal?.reason);
-    const timeout = () => this.#end.abort(this.error(timeoutFailure(timeoutMs)));
+    const timeout = () => this.#end.abort(this.error(timeoutFailure(timeoutMs), this.#isSending));
     const timer = setTimeout(timeout, timeoutMs);
     // AbortSignal.any() and .timeout() would hold memory after the end of the call.
     signal?.addEventListener('abort', abort);
@@ -52,9 +66,10 @@ export class Call {
   }
 
   async #repeat<T>(attempt: (call: Call) => Promise<T>, deadlineMs: number): Promise<T> {
+    this.#token = await this.#askForToken();
     for (let retries = 0; ; retries++) {
       try {
-        return await attempt(this);
+        return await this.#withValidToken(attempt);
       } catch (error) {
         if (!(error instanceof PlantStoreError) || !this.#canRepeatAfter(error)) throw error;
         const waitMs = pauseMs(error, retries);
@@ -64,6 +79,25 @@ export class Call {
         await pause(waitMs, this.#end.signal);
       }
     }
+  }
+
+  /** Repeats the attempt once in the call if the service refuses the token and there is another one. */
+  async #withValidToken<T>(attempt: (call: Call) => Promise<T>): Promise<T> {
+    try {
+      return await attempt(this);
+    } catch (error) {
+      const isRefused = error instanceof PlantStoreError && error.status === 401;
+      if (!isRefused || !this.canRenewToken) throw error;
+      this.canRenewToken = false;
+      const refused = this.#token;
+      this.#token = await this.#askForToken(refused);
+      if (this.#token === refused) throw error;
+      return attempt(this);
+    }
+  }
+
+  #askForToken(refused?: string): Promise<string> {
+    return unlessAborted(this.#transport.token(refused), this.#end.signal);
   }
 
   #canRepeatAfter(error: PlantStoreError): boolean {
@@ -86,26 +120,30 @@ export class Call {
   }
 
   async #exchange(method: string, address: URL, body: object | undefined) {
-    const { fetch, headers } = this.#transport;
+    const { fetch } = this.#transport;
     const { signal } = this.#end;
+    const headers = { ...this.#transport.headers, authorization: `Bearer ${this.#token}` };
     const init: RequestInit = { method, headers, signal, redirect: 'manual' };
     if (body !== undefined) {
       init.headers = { ...headers, 'content-type': 'application/json' };
       init.body = JSON.stringify(body);
     }
+    this.#isSending = true;
     try {
       const response = await fetch(address, init);
       return { response, text: await response.text() };
     } catch (cause) {
       signal.throwIfAborted();
       throw this.error(networkFailure(address, cause));
+    } finally {
+      this.#isSending = false;
     }
   }
 
-  error(failure: Failure): PlantStoreError {
+  error(failure: Failure, mayHaveChangedNow = mayHaveChanged(failure)): PlantStoreError {
     // `id-taken` leaves no doubt: the client has compared the plant with this id, and it is another one.
     const wasUnknown = this.outcomeUnknown && failure.kind !== 'id-taken';
-    const outcomeUnknown = this.#effect !== 'read' && (wasUnknown || mayHaveChanged(failure));
+    const outcomeUnknown = this.#effect !== 'read' && (wasUnknown || mayHaveChangedNow);
     return new PlantStoreError(failure, outcomeUnknown);
   }
 }

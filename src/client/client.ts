@@ -1,8 +1,15 @@
 /**
  * The client of the Plant Store, for Node and browsers. docs/client.md shows how to use it.
  */
+import { addressOf, type Path, type Query } from './address.ts';
 import { Call } from './call.ts';
-import { baseOf, transportOf, type PlantStoreOptions, type Transport } from './options.ts';
+import {
+  baseOf,
+  transportOf,
+  type CallOptions,
+  type PlantStoreOptions,
+  type Transport,
+} from './options.ts';
 import { isProblem } from './problem.ts';
 import { idOf, nextOf, plantsOf } from './reply.ts';
 import type { Effect } from './retry.ts';
@@ -18,7 +25,7 @@ import type {
   Token,
 } from './types.ts';
 
-export type { PlantStoreOptions } from './options.ts';
+export type { CallOptions, PlantStoreOptions, TokenSource } from './options.ts';
 export { PlantStoreError, type AnyProblemKind, type ClientProblemKind } from './problem.ts';
 export type {
   Fault,
@@ -54,12 +61,13 @@ export class PlantStore {
    */
   async create<const F extends Fields = DefaultFields>(
     plant: NewPlant,
-    { fields, signal }: FieldsOptions<F> = {},
+    options: FieldsOptions<F> = {},
   ): Promise<Created<F>> {
+    const { fields } = options;
     const effect = plant.id === undefined ? 'once' : 'repeatable';
-    return this.#call(effect, signal, async (call) => {
+    return this.#call(effect, options, async (call) => {
       try {
-        const address = this.#address('plants', { fields });
+        const address = this.#address(['plants'], { fields });
         const reply = await call.send<PlantWith<F>>('POST', address, plant);
         return { id: plant.id ?? idOf(call, reply), plant: reply.json };
       } catch (error) {
@@ -73,17 +81,17 @@ export class PlantStore {
   /** Gets a plant. */
   async get<const F extends Fields = DefaultFields>(
     id: number,
-    { fields, signal }: FieldsOptions<F> = {},
+    options: FieldsOptions<F> = {},
   ): Promise<PlantWith<F>> {
-    return this.#call('read', signal, async (call) => {
-      const address = this.#address(`plants/${id}`, { fields });
+    const address = this.#address(['plants', id], { fields: options.fields });
+    return this.#call('read', options, async (call) => {
       return (await call.send<PlantWith<F>>('GET', address)).json;
     });
   }
 
   /** Deletes a plant. */
-  async delete(id: number, { signal }: CallOptions = {}): Promise<void> {
-    await this.#delete(`plants/${id}`, 'plant-not-found', signal);
+  async delete(id: number, options?: CallOptions): Promise<void> {
+    await this.#delete(['plants', id], 'plant-not-found', options);
   }
 
   /** Lists plants in ascending order of id. Each request gets `pageSize` plants, by default 1,000. */
@@ -91,6 +99,11 @@ export class PlantStore {
     options: ListOptions<F> & { pageSize?: number | undefined } = {},
   ): AsyncGenerator<PlantWith<F>, void, void> {
     const { pageSize: limit, ...others } = options;
+    if ('limit' in others && others.limit !== undefined) {
+      throw new TypeError(
+        '`list` has no `limit`: it lists all plants. Leave the loop with `break`, or set `pageSize` or use `pages`.',
+      );
+    }
     for await (const page of this.pages({ ...others, limit })) {
       for (const plant of page) {
         options.signal?.throwIfAborted();
@@ -103,11 +116,11 @@ export class PlantStore {
   async *pages<const F extends Fields = DefaultFields>(
     options: ListOptions<F> & { limit?: number | undefined } = {},
   ): AsyncGenerator<PlantWith<F>[], void, void> {
-    const { fields, tag, after, limit = 1_000, signal } = options;
-    let next: URL | undefined = this.#address('plants', { limit, after, tag, fields });
+    const { fields, tag, after, limit = 1_000 } = options;
+    let next: URL | undefined = this.#address(['plants'], { limit, after, tag, fields });
     while (next !== undefined) {
       const address: URL = next;
-      const page = await this.#call('read', signal, async (call) => {
+      const page = await this.#call('read', options, async (call) => {
         const reply = await call.send<PlantWith<F>[]>('GET', address);
         return { plants: plantsOf(call, reply), next: nextOf(call, reply, address) };
       });
@@ -117,9 +130,9 @@ export class PlantStore {
   }
 
   /** Gets what the token grants, to whom, and until when. */
-  async token({ signal }: CallOptions = {}): Promise<Token> {
-    return this.#call('read', signal, async (call) => {
-      return (await call.send<Token>('GET', this.#address('token'))).json;
+  async token(options?: CallOptions): Promise<Token> {
+    return this.#call('read', options, async (call) => {
+      return (await call.send<Token>('GET', this.#address(['token']))).json;
     });
   }
 
@@ -127,61 +140,62 @@ export class PlantStore {
    * Creates another token of the same user, with at most the scopes and the lifetime of this one, which are the
    * default. The request is repeated only if it certainly created nothing.
    */
-  async createToken(token: NewToken = {}, { signal }: CallOptions = {}): Promise<CreatedToken> {
-    return this.#call('once', signal, async (call) => {
-      return (await call.send<CreatedToken>('POST', this.#address('tokens'), token)).json;
+  async createToken(token: NewToken = {}, options?: CallOptions): Promise<CreatedToken> {
+    return this.#call('once', options, async (call) => {
+      return (await call.send<CreatedToken>('POST', this.#address(['tokens']), token)).json;
     });
   }
 
   /** Lists the user's own tokens, the newest first. */
-  async listTokens({ signal }: CallOptions = {}): Promise<OwnToken[]> {
-    return this.#call('read', signal, async (call) => {
-      return (await call.send<OwnToken[]>('GET', this.#address('tokens'))).json;
+  async listTokens(options?: CallOptions): Promise<OwnToken[]> {
+    return this.#call('read', options, async (call) => {
+      return (await call.send<OwnToken[]>('GET', this.#address(['tokens']))).json;
     });
   }
 
   /** Revokes one of the user's own tokens by its id. */
-  async revokeToken(id: string, { signal }: CallOptions = {}): Promise<void> {
-    await this.#call('repeatable', signal, async (call) => {
-      await call.send('DELETE', this.#address(`tokens/${encodeURIComponent(id)}`));
-    });
+  async revokeToken(id: string, options?: CallOptions): Promise<void> {
+    const address = this.#address(['tokens', id]);
+    await this.#call('repeatable', options, (call) => call.send('DELETE', address));
   }
 
-  /** Revokes the token of this client. Every later call fails. */
-  async revokeOwnToken({ signal }: CallOptions = {}): Promise<void> {
-    await this.#delete('token', 'invalid-token', signal);
+  /** Revokes the token of this client. Every later call with it fails. */
+  async revokeOwnToken(options?: CallOptions): Promise<void> {
+    await this.#delete(['token'], 'invalid-token', options);
   }
 
   /** Lists with whom the user shares their plants, and who shares theirs with the user. */
-  async listShares({ signal }: CallOptions = {}): Promise<Shares> {
-    return this.#call('read', signal, async (call) => {
-      return (await call.send<Shares>('GET', this.#address('shares'))).json;
+  async listShares(options?: CallOptions): Promise<Shares> {
+    return this.#call('read', options, async (call) => {
+      return (await call.send<Shares>('GET', this.#address(['shares']))).json;
     });
   }
 
   /** Shares all plants of the user with another one, or changes what that user can do. */
-  async share(user: string, access: ShareAccess, { signal }: CallOptions = {}): Promise<void> {
-    const address = this.#address(`shares/${segmentOf(user)}`);
-    await this.#call('repeatable', signal, (call) => call.send('PUT', address, { access }));
+  async share(user: string, access: ShareAccess, options?: CallOptions): Promise<void> {
+    const address = this.#address(['shares', user]);
+    await this.#call('repeatable', options, (call) => call.send('PUT', address, { access }));
   }
 
   /** Ends what the user shares with another one, and what that user shares with them. */
-  async unshare(user: string, { signal }: CallOptions = {}): Promise<void> {
-    await this.#delete(`shares/${segmentOf(user)}`, 'share-not-found', signal);
+  async unshare(user: string, options?: CallOptions): Promise<void> {
+    await this.#delete(['shares', user], 'share-not-found', options);
   }
 
   #call<T>(
     effect: Effect,
-    signal: AbortSignal | undefined,
+    options: CallOptions | undefined,
     attempt: (call: Call) => Promise<T>,
   ): Promise<T> {
-    return new Call(this.#transport, effect).run(attempt, signal);
+    return new Call(this.#transport, effect).run(attempt, options);
   }
 
-  async #delete(path: string, goneKind: ProblemKind, signal: AbortSignal | undefined) {
-    await this.#call('repeatable', signal, async (call) => {
+  async #delete(path: Path, goneKind: ProblemKind, options: CallOptions | undefined) {
+    const address = this.#address(path);
+    await this.#call('repeatable', options, async (call) => {
+      if (goneKind === 'invalid-token') call.canRenewToken = false; // it is this one that ends
       try {
-        await call.send('DELETE', this.#address(path));
+        await call.send('DELETE', address);
       } catch (error) {
         // An earlier attempt succeeded, and its response was lost.
         if (!call.outcomeUnknown || !isProblem(error, goneKind)) throw error;
@@ -189,18 +203,14 @@ export class PlantStore {
     });
   }
 
-  #address(path: string, query: Record<string, string | number | Fields | undefined> = {}): URL {
-    const address = new URL(path, this.#base);
-    for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) address.searchParams.set(name, String(value));
-    }
-    return address;
+  #address(path: Path, query?: Query): URL {
+    return addressOf(this.#base, path, query);
   }
 
   /** The plant, if an earlier attempt created it and the response was lost. */
   async #findCreated(call: Call, plant: NewPlant): Promise<Plant | undefined> {
-    if (!call.outcomeUnknown) return undefined;
-    const address = this.#address(`plants/${plant.id}`, { fields: ['id', 'name', 'tag'] });
+    if (!call.outcomeUnknown || plant.id === undefined) return undefined;
+    const address = this.#address(['plants', plant.id], { fields: ['id', 'name', 'tag'] });
     try {
       const { json: found } = await call.send<Plant>('GET', address);
       return found.name === plant.name && found.tag === (plant.tag ?? '') ? found : undefined;
@@ -209,13 +219,6 @@ export class PlantStore {
       throw error;
     }
   }
-}
-
-/** The name as a segment of a path. Throws a RangeError if no URL can contain it. */
-function segmentOf(user: string): string {
-  // Every URL parser removes dots as segments, even if they are escaped.
-  if (user !== '.' && user !== '..' && user.isWellFormed()) return encodeURIComponent(user);
-  throw new RangeError(`No URL can contain the user name "${user}".`);
 }
 
 function select<F extends Fields>(plant: Plant, fields: Fields = ['name', 'tag']): PlantWith<F> {
@@ -242,11 +245,6 @@ export type PlantWith<F extends Fields> = number extends F['length']
 export interface Created<F extends Fields> {
   id: number;
   plant: PlantWith<F>;
-}
-
-export interface CallOptions {
-  /** Aborts the call. One that changes something may have changed it. */
-  signal?: AbortSignal | undefined;
 }
 
 export interface FieldsOptions<F extends Fields> extends CallOptions {

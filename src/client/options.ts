@@ -5,8 +5,8 @@
 export interface PlantStoreOptions {
   /** The address of the service, such as `https://plants.example`. It can have a path prefix. */
   url: string | URL;
-  /** What `plant-store token create` printed. It is sent only to `url`. */
-  token: string;
+  /** What `plant-store token create` printed, or a function that returns it. It is sent only to `url`. */
+  token: string | TokenSource;
   /** How long a call can take, retries included. Each page of a list is one call. By default 30,000. */
   timeoutMs?: number | undefined;
   /** Maximum number of retries of a call after temporary problems. By default 4. */
@@ -17,11 +17,26 @@ export interface PlantStoreOptions {
   userAgent?: string | undefined;
 }
 
+/**
+ * Called before each call. If the service refuses the token with 401, it is called once more with that token. If it
+ * then returns another one, the call continues.
+ */
+export type TokenSource = (refused?: string) => string | Promise<string>;
+
 type Fetch = (url: URL, init: RequestInit) => Promise<Response>;
+
+/** The options of every method. */
+export interface CallOptions {
+  /** Aborts the call. One that changes something may have changed it. */
+  signal?: AbortSignal | undefined;
+  /** How long this call can take, retries included. By default the `timeoutMs` of the client. */
+  timeoutMs?: number | undefined;
+}
 
 /** What all calls of a client share. */
 export interface Transport {
   fetch: Fetch;
+  token: (refused?: string) => Promise<string>;
   headers: Readonly<Record<string, string>>;
   timeoutMs: number;
   maxRetries: number;
@@ -38,17 +53,28 @@ export function transportOf({
   fetch = (url, init) => globalThis.fetch(url, init),
   userAgent,
 }: PlantStoreOptions): Transport {
-  // The message does not repeat the token, because messages are logged.
-  if (typeof token !== 'string' || !/^[\x21-\x7E]+$/.test(token)) {
-    throw new TypeError('`token` must be a token that `plant-store token create` printed.');
-  }
-  requireInteger('timeoutMs', timeoutMs, 1, maxTimeoutMs);
+  const source = typeof token === 'function' ? token : () => token;
+  if (source !== token) requireToken(token);
+  requireTimeout(timeoutMs);
   requireInteger('maxRetries', maxRetries, 0, 100);
-  const headers = {
-    authorization: `Bearer ${token}`,
-    ...(userAgent !== undefined && { 'user-agent': userAgent }),
+  const headers = userAgent === undefined ? {} : { 'user-agent': userAgent };
+  return {
+    fetch,
+    token: async (refused) => requireToken(await source(refused)),
+    headers,
+    timeoutMs,
+    maxRetries,
   };
-  return { fetch, headers, timeoutMs, maxRetries };
+}
+
+/** The message does not repeat the token, because messages are logged. */
+function requireToken(token: unknown): string {
+  if (typeof token === 'string' && /^[\x21-\x7E]+$/.test(token)) return token;
+  throw new TypeError('`token` must be a token that `plant-store token create` printed.');
+}
+
+export function requireTimeout(timeoutMs: number): void {
+  requireInteger('timeoutMs', timeoutMs, 1, maxTimeoutMs);
 }
 
 function requireInteger(name: string, value: number, min: number, max: number): void {
@@ -59,9 +85,18 @@ function requireInteger(name: string, value: number, min: number, max: number): 
 
 /** The address that the paths of the service are relative to. */
 export function baseOf(url: string | URL): URL {
-  const { protocol, origin, pathname } = new URL(url);
+  const { protocol, username, password, origin, pathname, search, hash } = new URL(url);
   if (protocol !== 'http:' && protocol !== 'https:') {
     throw new TypeError('`url` must start with http:// or https://.');
+  }
+  // The messages do not repeat `url`, because these parts can be secret.
+  if (username !== '' || password !== '') {
+    throw new TypeError('`url` must not contain a user name or a password. Only `token` is used.');
+  }
+  if (search !== '' || hash !== '') {
+    throw new TypeError(
+      '`url` must not contain a query or a fragment. Remove what follows the path.',
+    );
   }
   return new URL(pathname.endsWith('/') ? pathname : `${pathname}/`, origin);
 }

@@ -23,6 +23,10 @@ export interface Failure extends Problem {
   cause?: unknown;
 }
 
+/** The type of a problem without a document. */
+const noType = 'about:blank';
+const unknownOutcome = 'The change may or may not have been made.';
+
 export class PlantStoreError extends Error {
   override readonly name = 'PlantStoreError';
   /** The kind of problem: the last segment of `type`. If your code does not know it, use `status`. */
@@ -45,8 +49,10 @@ export class PlantStoreError extends Error {
   readonly outcomeUnknown: boolean;
 
   constructor(failure: Failure, outcomeUnknown: boolean) {
+    // The service says it itself.
+    const outcome = outcomeUnknown && failure.type === noType ? ` ${unknownOutcome}` : '';
     super(
-      `${failure.kind}: ${failure.detail}`,
+      `${failure.kind}: ${failure.detail}${outcome}`,
       failure.cause === undefined ? {} : { cause: failure.cause },
     );
     this.kind = failure.kind;
@@ -105,7 +111,7 @@ function clientFailure(
   status: number,
   detail: string,
 ): Failure {
-  return { kind, type: 'about:blank', title, status, detail };
+  return { kind, type: noType, title, status, detail };
 }
 
 /** A type is a path, which can have a prefix: `/problems/id-taken`. */

@@ -27,10 +27,10 @@ export function nextOf(
   { status, headers }: Reply<unknown>,
   address: URL,
 ): URL | undefined {
-  const [, link] = /<([^>]*)>\s*;[^,]*\brel="?next\b/.exec(headers.get('link') ?? '') ?? [];
-  if (link === undefined) return undefined;
+  const link = /<[^?#>]*(\?[^#>]*)?[^>]*>\s*;[^,]*\brel="?next\b/.exec(headers.get('link') ?? '');
+  if (link === null) return undefined;
   const next = new URL(address);
-  next.search = URL.parse(link, address)?.search ?? address.search;
+  next.search = link[1] ?? address.search;
   if (next.href !== address.href) return next;
   throw call.error(unexpectedResponse(status, 'Link does not lead to the next page.'));
 }

@@ -38,15 +38,20 @@ export function pauseMs({ retryAfterSeconds = 0 }: PlantStoreError, retries: num
 
 /** Waits. Throws the reason of the signal if it aborts. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const elapsed = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
+  await unlessAborted(elapsed, signal).finally(() => clearTimeout(timer));
+}
+
+/** The result of the promise. Throws the reason of the signal if it aborts. */
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  const abort = () => reject(signal.reason);
+  let abort = () => {};
+  const aborted = new Promise<never>((_, reject) => (abort = () => reject(signal.reason)));
   signal.addEventListener('abort', abort);
   try {
-    await promise;
+    return await Promise.race([promise, aborted]);
   } finally {
-    clearTimeout(timer);
     signal.removeEventListener('abort', abort);
   }
 }

@@ -119,4 +119,34 @@ describe('the timeout', () => {
       await Promise.all(gateway.requests.map(({ closed }) => closed));
     });
   }
+
+  it('can be set for a call, and goes with a signal', async (t) => {
+    const { gateway, store, abort, signal } = await setUp(t);
+    gateway.plan.push(hang, hang, hang);
+    const late = { kind: 'timeout', detail: /within 50 ms/ };
+    await assert.rejects(store.get(1, { timeoutMs: 50, signal }), late);
+    await assert.rejects(store.list({ timeoutMs: 50 }).next(), late);
+    const aborted = store.get(1, { timeoutMs: 20_000, signal });
+    await gateway.received(3);
+    abort.abort(reason);
+    await assert.rejects(aborted, reason);
+    for (const timeoutMs of [0, 0.5, 2 ** 31]) {
+      await assert.rejects(store.get(1, { timeoutMs }), {
+        name: 'RangeError',
+        message: /timeoutMs/,
+      });
+    }
+  });
+
+  it('says of a change that was sent that its outcome is unknown', async (t) => {
+    const { gateway, store } = await setUp(t);
+    gateway.plan.push(hang, hang, hang, hang);
+    const unknown = { outcomeUnknown: true, message: /The change may or may not have been made\./ };
+    const timeoutMs = 50;
+    await assert.rejects(store.create({ name: 'Ficus' }, { timeoutMs }), unknown);
+    await assert.rejects(store.delete(1, { timeoutMs }), unknown);
+    await assert.rejects(store.share('bob', 'read', { timeoutMs }), unknown);
+    const read = { outcomeUnknown: false, message: /within 50 ms\.$/ };
+    await assert.rejects(store.get(1, { timeoutMs }), read);
+  });
 });

@@ -41,7 +41,7 @@ it(
     await press(page, 'Enter');
     await page.locator('#sharing-user-fault').getByText('Enter the name of a user.').waitFor();
     for (const [name, fault] of [
-      ['..', 'No URL can contain the user name "..".'],
+      ['..', 'No URL can contain the name "..".'],
       ['alice', 'You cannot share with yourself.'],
     ] as const) {
       await page.keyboard.insertText(name);

@@ -1,0 +1,37 @@
+/**
+ * The addresses of requests. An argument of a call is one segment of a path, or is refused: it must not lead to another
+ * resource.
+ */
+
+export type Path =
+  | readonly ['plants' | 'token' | 'tokens' | 'shares']
+  | readonly ['plants', number]
+  | readonly ['tokens' | 'shares', string];
+
+export type Query = Record<string, string | number | readonly string[] | undefined>;
+
+/** Throws a RangeError if an id or a name is not valid. */
+export function addressOf(base: URL, path: Path, query: Query = {}): URL {
+  const [collection, ...members] = path;
+  const segmentOf = collection === 'plants' ? idSegment : nameSegment;
+  const address = new URL([collection, ...members.map(segmentOf)].join('/'), base);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) address.searchParams.set(name, String(value));
+  }
+  return address;
+}
+
+// Plain JavaScript can pass anything.
+
+function idSegment(id: unknown): string {
+  if (Number.isSafeInteger(id) && Number(id) >= 1) return String(id);
+  throw new RangeError(`An id must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}.`);
+}
+
+function nameSegment(name: unknown): string {
+  // Every URL parser removes segments of dots, even if they are escaped. No URL contains lone surrogates.
+  if (typeof name === 'string' && !/^\.{0,2}$|\p{Surrogate}/u.test(name)) {
+    return encodeURIComponent(name);
+  }
+  throw new RangeError(`No URL can contain the name ${JSON.stringify(name)}.`);
+}
