@@ -126,11 +126,6 @@ export class Connection {
     return this.run(read, { signal: options.signal });
   }
 
-  /** The service for a last request, which outlives the page. */
-  get lasting(): PlantStore {
-    return connect(this.#token, (url, init) => fetch(url, { ...init, keepalive: true }));
-  }
-
   async #repeat<T>(task: () => Promise<T>, { signal, once = false }: RunOptions): Promise<T> {
     for (;;) {
       await this.#waiting;
@@ -209,8 +204,8 @@ function showTokenBanner(): void {
   });
 }
 
-function connect(token: string, fetchWith?: typeof fetch): PlantStore {
-  return new PlantStore({ url: serviceUrl, token, timeoutMs, maxRetries: 0, fetch: fetchWith });
+function connect(token: string): PlantStore {
+  return new PlantStore({ url: serviceUrl, token, timeoutMs, maxRetries: 0 });
 }
 
 function isTransient(error: PlantStoreError): boolean {

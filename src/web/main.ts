@@ -12,7 +12,7 @@ import { Fields } from './fields.ts';
 import { formatCount, plantCount, tagText } from './format.ts';
 import { ImportDialog } from './import.ts';
 import { PlantDialog } from './plant-dialog.ts';
-import { pageSize, PlantPages } from './plant-pages.ts';
+import { pageSize, PlantPages, type Plant } from './plant-pages.ts';
 import { Selection } from './selection.ts';
 import { Session } from './session.ts';
 import type { SharingDialog } from './sharing-dialog.ts';
@@ -38,37 +38,25 @@ const connection = new Connection({
 const session = new Session(connection, openStore);
 const selection = new Selection({
   onChange: () => table.refresh(),
-  onDelete: () => deletions.add(selection.plants),
+  onDelete: () => deletions.delete(selection.plants),
 });
 const deletions = new Deletions(connection, {
-  onHide(plants) {
+  onBegin() {
     selection.clear();
-    pages?.remove(plants.map(({ id }) => id));
-    for (const plant of plants) tags.change(plant, -1);
     table.focus();
   },
-  onRestore(plants) {
-    pages?.restore(plants.filter(({ tag }) => filter === undefined || tag === filter));
-    for (const plant of plants) tags.change(plant, 1);
-  },
+  onGone: removePlant,
 });
-const tags = new Tags(connection, {
-  onFilter: toggleFilter,
-  onCount: drawHeading,
-  hidden: deletions.hidden,
-});
+const tags = new Tags(connection, { onFilter: toggleFilter, onCount: drawHeading });
 const plantDialog = new PlantDialog(connection, {
-  onDelete: (plant) => deletions.add([plant]),
-  onGone(plant) {
-    pages?.remove([plant.id]);
-    tags.change(plant, -1);
-  },
+  onDelete: (plant) => deletions.delete([plant]),
+  onGone: removePlant,
 });
 const table = new Table(selection, {
   open: (plant) => void plantDialog.open(plant, { canDelete: canWrite }),
   copy: ({ id }) => void copy(curlOfPlant(id)),
   filter: toggleFilter,
-  delete: (plants) => deletions.add(plants),
+  delete: (plants) => void deletions.delete(plants),
   canDelete: () => canWrite,
 });
 const addDialog = new AddDialog(connection, (plant) => {
@@ -122,7 +110,7 @@ function showPlants(): void {
   const tag = filter;
   const read = (after: number | undefined) =>
     connection.page({ fields: ['id', 'name', 'tag'], limit: pageSize, tag, after, signal });
-  const list = new PlantPages(read, deletions.hidden, () => {
+  const list = new PlantPages(read, () => {
     if (list === pages) drawPlants(list);
   });
   pages = list;
@@ -130,6 +118,11 @@ function showPlants(): void {
   tags.mark(tag);
   drawPlants(list);
   table.show(list);
+}
+
+function removePlant(plant: Plant): void {
+  pages?.remove(plant.id);
+  tags.change(plant, -1);
 }
 
 function drawPlants({ count, isComplete, failure }: PlantPages): void {
@@ -227,10 +220,7 @@ onPress('sharing-open', async () => {
 });
 onPress('tokens-open', async () => {
   const { TokensDialog } = await import('./tokens-dialog.ts').catch(refuseLoading);
-  tokensDialog ??= new TokensDialog(connection, {
-    beforeOwnEnd: () => deletions.send(),
-    onOwnEnd: () => session.signOut(),
-  });
+  tokensDialog ??= new TokensDialog(connection, () => session.signOut());
   await tokensDialog.open();
 });
 

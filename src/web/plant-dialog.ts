@@ -16,7 +16,10 @@ export class PlantDialog {
 
   constructor(
     connection: Connection,
-    { onDelete, onGone }: { onDelete: (plant: Plant) => void; onGone: (plant: Plant) => void },
+    {
+      onDelete,
+      onGone,
+    }: { onDelete: (plant: Plant) => Promise<void>; onGone: (plant: Plant) => void },
   ) {
     this.#connection = connection;
     this.#onGone = onGone;
@@ -25,9 +28,9 @@ export class PlantDialog {
       if (this.#plant === undefined) return;
       setText('plant-copied', await copyCurl(curlOfPlant(this.#plant.id)));
     });
-    onPress('plant-delete', () => {
+    onPress('plant-delete', async () => {
       this.#dialog.close();
-      if (this.#plant !== undefined) onDelete(this.#plant);
+      if (this.#plant !== undefined) await onDelete(this.#plant);
     });
   }
 

@@ -29,8 +29,8 @@ export class PlantPages {
   readonly #read: ReadPage;
   readonly #onChange: () => void;
   readonly #pages: Page[] = [];
-  /** Plants that the user has deleted, but the service has not deleted yet. */
-  readonly #hidden: ReadonlySet<number>;
+  /** Plants that were removed since the last read began: its answer can be older than that. */
+  readonly #removed = new Set<number>();
   #ended = false;
   /** Whether a plant was added beyond the known ones since the last read began. */
   #hasGrown = false;
@@ -38,9 +38,8 @@ export class PlantPages {
   #reading = false;
   #failure: unknown;
 
-  constructor(read: ReadPage, hidden: ReadonlySet<number>, onChange: () => void) {
+  constructor(read: ReadPage, onChange: () => void) {
     this.#read = read;
-    this.#hidden = hidden;
     this.#onChange = onChange;
   }
 
@@ -96,6 +95,7 @@ export class PlantPages {
 
   /** Shows a plant that was added, if its place in the list is known. Returns its row. */
   add(plant: Plant): number | undefined {
+    this.#removed.delete(plant.id);
     const last = this.#pages.at(-1);
     if (last === undefined || plant.id > last.last) {
       if (!this.#ended) {
@@ -113,21 +113,14 @@ export class PlantPages {
     return this.#rowOf(plant.id);
   }
 
-  /** Removes rows at once. */
-  remove(ids: Iterable<number>): void {
-    for (const id of ids) {
-      const page = this.#pageOf(id);
-      const at = page?.rows?.findIndex((plant) => plant.id === id) ?? -1;
-      if (page === undefined || (page.rows !== undefined && at === -1)) continue;
-      page.rows?.splice(at, 1);
-      page.size--;
-    }
-    this.#onChange();
-  }
-
-  /** Shows rows again that were removed. */
-  restore(plants: Iterable<Plant>): void {
-    for (const plant of plants) this.#insert(plant);
+  /** Removes the row of a plant that is gone. */
+  remove(id: number): void {
+    this.#removed.add(id);
+    const page = this.#pageOf(id);
+    const at = page?.rows?.findIndex((plant) => plant.id === id) ?? -1;
+    if (page === undefined || (page.rows !== undefined && at === -1)) return;
+    page.rows?.splice(at, 1);
+    page.size--;
     this.#onChange();
   }
 
@@ -170,8 +163,9 @@ export class PlantPages {
 
   async #readAt(at: number): Promise<void> {
     this.#hasGrown = false;
+    this.#removed.clear();
     const read = await this.#read(this.#pages[at - 1]?.last);
-    const plants = read.filter(({ id }) => !this.#hidden.has(id));
+    const plants = read.filter(({ id }) => !this.#removed.has(id));
     const page = this.#pages[at];
     if (page === undefined) {
       const last = read.at(-1);

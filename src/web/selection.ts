@@ -6,14 +6,14 @@ import { plantCount } from './format.ts';
 import type { Plant } from './plant-pages.ts';
 import { toast } from './toast.ts';
 
-/** When the page is closed, a browser still sends this many requests. */
-export const maxSelected = 200;
+/** No more than this can be deleted by one mistake. */
+const maxSelected = 200;
 
 export class Selection {
   readonly #selected = new Map<number, Plant>();
   readonly #onChange: () => void;
 
-  constructor({ onChange, onDelete }: { onChange: () => void; onDelete: () => void }) {
+  constructor({ onChange, onDelete }: { onChange: () => void; onDelete: () => Promise<void> }) {
     this.#onChange = onChange;
     onPress('selection-clear', () => this.clear());
     onPress('selection-delete', onDelete);

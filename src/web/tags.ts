@@ -18,8 +18,8 @@ export class Tags {
   readonly #connection: Connection;
   readonly #onFilter: (tag: string) => void;
   readonly #onCount: () => void;
-  /** The ids of plants that are not counted, although the service may still have them. */
-  readonly #hidden: ReadonlySet<number>;
+  /** Plants that were deleted since the last read began: its answer can be older than that. */
+  readonly #deleted = new Set<number>();
   readonly #details = byId('tags', HTMLDetailsElement);
   readonly #counts = new Map<string, number>();
   #counted = 0;
@@ -30,20 +30,11 @@ export class Tags {
 
   constructor(
     connection: Connection,
-    {
-      onFilter,
-      onCount,
-      hidden,
-    }: {
-      onFilter: (tag: string) => void;
-      onCount: () => void;
-      hidden: ReadonlySet<number>;
-    },
+    { onFilter, onCount }: { onFilter: (tag: string) => void; onCount: () => void },
   ) {
     this.#connection = connection;
     this.#onFilter = onFilter;
     this.#onCount = onCount;
-    this.#hidden = hidden;
     this.#details.open = isBesideTable();
     onPress('tags-all', () => this.#count(Infinity));
   }
@@ -71,7 +62,10 @@ export class Tags {
 
   /** Counts a plant that was added, or with -1 one that was deleted. */
   change({ id, tag }: Plant, by: 1 | -1): void {
-    if (!this.#isComplete && id > (this.#after ?? 0)) return; // it has not been counted yet
+    if (!this.#isComplete && id > (this.#after ?? 0)) {
+      if (by === -1) this.#deleted.add(id);
+      return; // it has not been counted yet
+    }
     this.#add(tag, by);
     this.#draw();
   }
@@ -88,13 +82,14 @@ export class Tags {
     show('tags-all', false);
     try {
       while (!this.#isComplete && this.#counted < limit) {
+        this.#deleted.clear();
         const plants = await this.#connection.page({
           fields: ['id', 'tag'],
           limit: pageSize,
           after: this.#after,
           signal,
         });
-        for (const { id, tag } of plants) if (!this.#hidden.has(id)) this.#add(tag, 1);
+        for (const { id, tag } of plants) if (!this.#deleted.has(id)) this.#add(tag, 1);
         this.#isComplete = plants.length === 0;
         this.#after = plants.at(-1)?.id;
         this.#draw();

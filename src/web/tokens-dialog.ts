@@ -31,17 +31,11 @@ const lifetimes = [7, 30, 90, 365];
 const lostText =
   'The response was lost. If there is a new token in the list, nobody knows it: revoke it, and create another.';
 
-export interface TokensEvents {
-  /** Finishes what needs the token of the page, before it is revoked. */
-  beforeOwnEnd: () => Promise<void>;
-  /** Called when the token of the page is revoked. */
-  onOwnEnd: () => Promise<void>;
-}
-
 export class TokensDialog {
   readonly #connection: Connection;
   readonly #requests: Requests;
-  readonly #events: TokensEvents;
+  /** Called when the token of the page is revoked. */
+  readonly #onOwnEnd: () => Promise<void>;
   readonly #dialog = byId('tokens', HTMLDialogElement);
   readonly #label = byId('tokens-label', HTMLInputElement);
   readonly #expiry = byId('tokens-expiry', HTMLSelectElement);
@@ -52,10 +46,10 @@ export class TokensDialog {
   /** The number of times the tokens were loaded. Only the last ones are shown. */
   #loads = 0;
 
-  constructor(connection: Connection, events: TokensEvents) {
+  constructor(connection: Connection, onOwnEnd: () => Promise<void>) {
     this.#connection = connection;
     this.#requests = new Requests(connection, this.#dialog);
-    this.#events = events;
+    this.#onOwnEnd = onOwnEnd;
     onPress('tokens-close', () => this.#dialog.close());
     onPress('tokens-copy', () => copySecret());
     onPress('tokens-hide', () => {
@@ -150,14 +144,13 @@ export class TokensDialog {
     entry.fault = '';
     button.ariaBusy = 'true';
     try {
-      if (isOwn) await this.#events.beforeOwnEnd();
       await this.#requests.run(async (store) => {
         await store.revokeToken(token.id).catch((error: unknown) => {
           const isRevoked = error instanceof PlantStoreError && error.status === 401;
           if (!isOwn || !isRevoked) throw error; // an earlier response was lost
         });
       });
-      if (isOwn) return await this.#events.onOwnEnd();
+      if (isOwn) return await this.#onOwnEnd();
       entry.remove();
       const revokedAt = new Date().toISOString();
       this.#ended.prepend(this.#item({ ...token, state: 'revoked', revokedAt }));

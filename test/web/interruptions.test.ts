@@ -6,7 +6,7 @@ import { openPage, withoutBrowser } from '../support/browser.ts';
 import { serve } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { idOf } from '../support/tokens.ts';
-import { browserOfFile, namesOf, openStore, toast, type OpenStore } from './store.ts';
+import { browserOfFile, deleteChosen, namesOf, openStore, toast, type OpenStore } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -248,10 +248,8 @@ it('a plant that somebody else deleted is gone, and no error', { skip }, async (
     .waitFor();
   await page.getByRole('button', { name: 'Close' }).click();
   await page.locator('#rows').getByText('Monstera deliciosa').waitFor({ state: 'detached' });
-  await page.clock.install();
   await page.getByRole('checkbox', { name: 'Select Ficus' }).click();
-  await page.getByRole('button', { name: 'Delete' }).click();
-  await page.clock.runFor(8_000);
+  await deleteChosen(page);
   await toast(page, 'Deleted “Ficus lyrata”.').waitFor();
 });
 

@@ -7,7 +7,7 @@ import { assertNames, browserOfFile, openStore, press, tabTo, toast } from './st
 const browser = browserOfFile();
 const skip = withoutBrowser;
 
-it('the keyboard alone signs in, adds, finds, selects, deletes and undoes', { skip }, async (t) => {
+it('the keyboard alone signs in, adds, finds, selects and deletes', { skip }, async (t) => {
   const app = await startApp(t);
   const { page } = await openPage(browser(), app.address);
   t.after(() => page.context().close());
@@ -28,13 +28,15 @@ it('the keyboard alone signs in, adds, finds, selects, deletes and undoes', { sk
   await page.getByText('2 plants selected').waitFor();
   await page.locator('#grid[aria-activedescendant=row-2]').waitFor();
   await press(page, 'Delete');
-  await toast(page, 'Deleting 2 plants').waitFor();
+  await page.getByRole('dialog', { name: 'Delete 2 plants?' }).waitFor();
+  await press(page, 'Enter'); // nothing is deleted by accident
+  await page.locator('#grid:focus').waitFor();
+  await press(page, 'Delete', 'Tab', 'Enter');
+  await toast(page, 'Deleted 2 plants.').waitFor();
   await assertNames(page, ['Aloe', 'Dill']);
-  await press(page, 'Control+z');
-  await toast(page, '2 plants are back.').waitFor();
-  await assertNames(page, ['Aloe', 'Basil', 'Chives', 'Dill']);
+  await page.locator('#grid:focus').waitFor();
   await press(page, 'End');
-  await page.locator('#grid[aria-activedescendant=row-3]').waitFor();
+  await page.locator('#grid[aria-activedescendant=row-1]').waitFor();
   await press(page, 'Enter');
   await page.getByRole('dialog', { name: 'Dill' }).waitFor();
   await press(page, 'Escape');

@@ -4,8 +4,7 @@ import { it } from 'node:test';
 import { makeToken } from '../../src/token.ts';
 import { startApp } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
-import { until } from '../support/until.ts';
-import { assertNames, browserOfFile, namesOf, openStore, toast } from './store.ts';
+import { assertNames, browserOfFile, deleteChosen, namesOf, openStore, toast } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -149,36 +148,23 @@ it('shows each fault beside its field, and keeps what was typed', { skip }, asyn
   await page.getByText('Added “Salvia” with the id 77.').waitFor();
 });
 
-it('deletes a plant after some seconds, unless one undoes it', { skip }, async (t) => {
+it('deletes one plant or many, if the user agrees', { skip }, async (t) => {
   const store = await openStore(t, browser());
   const { page } = store;
-  await page.clock.install();
   await page.getByText('Ficus lyrata').click();
   await page.getByRole('button', { name: 'Delete' }).click();
-  await toast(page, 'Deleting “Ficus lyrata” in 8 seconds.').waitFor();
-  await page.locator('#rows').getByText('Ficus lyrata').waitFor({ state: 'detached' });
-  await page.getByRole('button', { name: 'Undo' }).click();
-  await page.locator('#rows').getByText('Ficus lyrata').waitFor();
+  await page.getByRole('dialog', { name: 'Delete “Ficus lyrata”?' }).waitFor();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.locator('#confirm').waitFor({ state: 'hidden' });
   assert.equal((await namesOf(store)).length, 4);
 
   await page.getByRole('checkbox', { name: 'Select Monstera' }).click();
   await page.getByRole('checkbox', { name: 'Select Thymus' }).click({ modifiers: ['Shift'] });
   await page.getByText('3 plants selected').waitFor();
-  await page.getByRole('button', { name: 'Delete' }).click();
-  await toast(page, 'Deleting 3 plants in 8 seconds.').waitFor();
-  await assertNames(page, ['Aloe vera']);
-  assert.equal((await namesOf(store)).length, 4);
-  await page.clock.runFor(8_000);
+  await deleteChosen(page);
   await toast(page, 'Deleted 3 plants.').waitFor();
+  await assertNames(page, ['Aloe vera']);
   assert.deepEqual(await namesOf(store), ['Aloe vera']);
-});
-
-it('leaving the page sends the deletions that wait', { skip }, async (t) => {
-  const store = await openStore(t, browser());
-  await store.page.getByRole('checkbox', { name: 'Select Monstera' }).click();
-  await store.page.getByRole('button', { name: 'Delete' }).click();
-  await store.page.goto('about:blank');
-  await until('the plant is deleted', async () => (await namesOf(store)).length === 3);
 });
 
 it('filters by a tag that is typed, in the table or in the chart', { skip }, async (t) => {
@@ -214,7 +200,7 @@ it('the chart counts each tag, also after changes', { skip }, async (t) => {
     ['no tag', '1'],
   ]);
   await page.getByRole('checkbox', { name: 'Select Thymus' }).click();
-  await page.getByRole('button', { name: 'Delete' }).click();
+  await deleteChosen(page);
   await page.getByText('3 plants, by tag').waitFor();
   assert.deepEqual(await counts(), [
     ['indoor', '2'],

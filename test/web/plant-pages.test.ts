@@ -13,7 +13,7 @@ async function listOf(plants: Plant[], beforeReply: (reads: number) => void): Pr
     beforeReply(++reads);
     return page;
   };
-  const pages: PlantPages = new PlantPages(read, new Set(), () => {});
+  const pages: PlantPages = new PlantPages(read, () => {});
   return pages;
 }
 

@@ -6,7 +6,7 @@ import { startApp } from '../support/app.ts';
 import { violations } from '../support/accessibility.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
 import { idOf } from '../support/tokens.ts';
-import { browserOfFile, openStore, toast } from './store.ts';
+import { browserOfFile, openStore } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -50,9 +50,10 @@ it('a store with plants, and its dialogs', { skip }, async (t) => {
   await page.getByRole('checkbox', { name: 'Select Monstera' }).click();
   await assertAccessible(page, 'selection');
   await page.getByRole('button', { name: 'Delete' }).click();
-  await toast(page, 'Deleting').waitFor();
-  await assertAccessible(page, 'undo');
-  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('dialog', { name: 'Delete “Monstera deliciosa”?' }).waitFor();
+  await assertAccessible(page, 'delete');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Clear' }).click();
   await page.getByText('Ficus lyrata').click();
   await assertAccessible(page, 'plant');
   await page.getByRole('button', { name: 'Close' }).click();

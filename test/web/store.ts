@@ -93,6 +93,12 @@ export async function namesOf({ app, token }: OpenStore): Promise<string[]> {
   return (json as { name: string }[]).map(({ name }) => name);
 }
 
+/** Deletes what is selected, or the plant that is open, and agrees. */
+export async function deleteChosen(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.locator('#confirm-yes').click();
+}
+
 /** Presses the keys, one after another. */
 export async function press(page: Page, ...keys: string[]): Promise<void> {
   for (const key of keys) await page.keyboard.press(key);

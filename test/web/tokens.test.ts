@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { withoutBrowser } from '../support/browser.ts';
-import { browserOfFile, namesOf, openStore, press, tabTo, toast } from './store.ts';
+import { browserOfFile, openStore, press, tabTo } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -87,12 +87,8 @@ it('a new token grants no more than the one of the page, and can get lost', { sk
   assert.equal(await page.locator('#tokens-label').inputValue(), 'lost');
 });
 
-it('revoking the token of the page signs out, after pending deletions', { skip }, async (t) => {
-  const store = await openStore(t, browser());
-  const { page, app, token } = store;
-  await page.getByRole('checkbox', { name: 'Select Thymus' }).click();
-  await page.getByRole('button', { name: 'Delete' }).click();
-  await toast(page, 'Deleting').waitFor();
+it('revoking the token of the page signs out', { skip }, async (t) => {
+  const { page, app, token } = await openStore(t, browser());
   await page.locator('#who').click();
   await page.locator('#tokens-open').click();
   const current = page.getByRole('listitem').filter({ hasText: 'this page' });
@@ -102,6 +98,4 @@ it('revoking the token of the page signs out, after pending deletions', { skip }
   await page.getByRole('heading', { name: 'Open your store' }).waitFor();
   assert.equal(await page.evaluate('sessionStorage.length'), 0);
   assert.equal((await app.call('GET', '/token', { token })).status, 401);
-  const names = await namesOf({ ...store, token: await app.token('alice') });
-  assert.ok(!names.includes('Thymus vulgaris'));
 });
