@@ -41,15 +41,10 @@ interface TokenRow {
 type Read = readonly [title: string, statement: Statement, values: (row: TokenRow) => unknown[]];
 
 const reads: readonly Read[] = [
-  ['check of the versions', refreshSql, ({ store }) => [store]],
+  ['check of the version', refreshSql, ({ store }) => [store]],
   ['page of a member', listSql.owner, ({ store, user }) => [store, 0, maxId, pagePlants, user]],
   ['page of a manager', listSql.store, ({ store }) => [store, 0, maxId, pagePlants]],
   ['grant', grantSql.findByToken, ({ store, hash }) => [store, hash]],
-  [
-    'grant and page',
-    grantSql.findByTokenWithPage,
-    ({ store, hash }) => [store, hash, 0, pagePlants],
-  ],
 ];
 
 async function fill(url: string): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * The time of the first page by the number of owners in reach, through HTTP. Before each request another user creates
- * a plant, so the service has no page cached. The last column is for comparison: nothing is created before it.
+ * a plant. The last column is for comparison: nothing is created before it.
  *
  *   node bench/first-page.ts
  */

@@ -44,7 +44,6 @@ export interface Identity {
  * - to choose the index of a list (lists.ts, plants.ts)
  * - after it has found a plant (`findPlant`)
  * - in the statement that deletes a plant (sqlite/plants.ts, postgres/change-statements.ts)
- * - in the key of a cached page (`firstPageKey`)
  */
 export type Reach = 'all' | readonly number[];
 

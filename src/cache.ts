@@ -3,7 +3,7 @@
  * was used since.
  *
  * The service caches
- * - grants and first pages: freshness.ts of each engine, which also detects that they are stale
+ * - grants: freshness.ts of each engine, which also detects that they are stale
  * - stores of tokens whose text does not name them: postgres/unrouted-tokens.ts
  * - stores of identity providers' users, by name: postgres/grants.ts
  * - hashes of tokens by Authorization header, and unknown tokens: http/auth.ts

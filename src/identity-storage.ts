@@ -1,6 +1,5 @@
 import type { Credential, Grant, Identity, Role, Scope } from './access.ts';
 import type { OwnToken } from './own-tokens.ts';
-import type { PlantPage, PlantQuery } from './plant-storage.ts';
 import type { TokenFormat } from './token.ts';
 
 /** The users of a storage (storage.ts), and the tokens that identify them. */
@@ -14,14 +13,11 @@ export interface IdentityStorage {
   /**
    * The grant of this credential, even if it has expired or was revoked; undefined if there is none. It is
    * the only source of a caller: reads for this caller see every change acknowledged before the call.
+   *
+   * If it takes a wait to check whether a cached grant is current, `onCheck` gets that grant meanwhile. What is read for
+   * it is as new as what is read afterwards, and can be used only if the call resolves to the same object.
    */
-  identify(credential: Credential): Promise<Grant | undefined>;
-
-  /**
-   * The same, and a page of the plants that the caller can list, if it can be read at the same time. It is as new as one
-   * that is read afterwards. Without it, call `listPlants`.
-   */
-  identifyWithPage(credential: Credential, query: PlantQuery): Promise<GrantAndPage | undefined>;
+  identify(credential: Credential, onCheck?: (cached: Grant) => void): Promise<Grant | undefined>;
 
   /** The numbers of the store and the user, and the role of the user. */
   findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames>;
@@ -53,12 +49,6 @@ export interface IdentityStorage {
 
   /** Stores when tokens were last used. No cached grant becomes stale. A later time is never replaced. */
   recordUses(uses: readonly TokenUse[]): Promise<void>;
-}
-
-export interface GrantAndPage {
-  grant: Grant;
-  /** Only for a grant that can be used to list plants. */
-  page?: PlantPage | undefined;
 }
 
 /** Times are in milliseconds since the Unix epoch. */

@@ -1,8 +1,7 @@
 /**
- * What both engines share about lists: how each kind is read, which pages are cached, and pages of rows.
+ * What both engines share about lists: how each kind is read, and pages of rows.
  */
-import { hash } from 'node:crypto';
-import type { Reach, ReadAccess } from './access.ts';
+import type { Reach } from './access.ts';
 import { plantJson, type Plant } from './plant.ts';
 import type { PlantPage, PlantQuery } from './plant-storage.ts';
 
@@ -18,31 +17,13 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
   return reach.length === 1 ? 'owner' : 'owners';
 }
 
-/** Larger first pages are not cached. */
-export const maxFirstPagePlants = 100;
+/** Longer pages are read in steps. */
+export const maxShortPagePlants = 100;
 
-/**
- * The cache key of a first page (freshness.ts of each engine), shared by all callers who see the same plants. Undefined for
- * other pages: first pages are requested again and again, later ones once.
- */
-export function firstPageKey({ store, read }: ReadAccess, query: PlantQuery): string | undefined {
-  const { after, upTo, limit, tag, fields } = query;
-  const isFirst = after === 0 && upTo === undefined && tag === undefined;
-  if (!isFirst || limit > maxFirstPagePlants) return undefined;
-  return `${store} ${reachKey(read)} ${limit} ${fields.join()}`;
-}
-
-/** By the array of a cached grant: digesting 1,000 owners takes longer than looking up their page. */
-const reachKeys = new WeakMap<readonly number[], string>();
-
-function reachKey(read: Reach): string {
-  if (read === 'all' || read.length === 1) return String(read);
-  let key = reachKeys.get(read);
-  if (key === undefined) {
-    key = hash('sha256', String(read), 'base64');
-    reachKeys.set(read, key);
-  }
-  return key;
+/** Whether a page takes one short read: few plants, in one range of an index. */
+export function isShort(reach: Reach, query: PlantQuery): boolean {
+  const kind = listKind(reach, query);
+  return query.limit <= maxShortPagePlants && kind !== 'owners' && kind !== 'scan';
 }
 
 /** The columns that the lists of both engines read. */

@@ -34,7 +34,7 @@ export interface PlantStorage {
 }
 
 /**
- * To add a filter, also change `listKind` and `firstPageKey` (lists.ts): otherwise, unfiltered pages are returned.
+ * To add a filter, also change `listKind` (lists.ts): otherwise, unfiltered pages are returned.
  * Then change `nextPageQuery` (http/plants.ts), http/list.ts, http/operations.ts, and plants.ts of each engine.
  */
 export interface PlantQuery {
@@ -45,8 +45,8 @@ export interface PlantQuery {
   tag?: string | undefined;
   /** The fields to return, in this order: at least one, without duplicates. */
   fields: readonly PlantField[];
-  /** Returns true once the client has disconnected, which ends a scan. */
-  isAborted?: (() => boolean) | undefined;
+  /** Called before each step of a scan. What it throws ends the scan, for example once the client has disconnected. */
+  assertWanted?: (() => void) | undefined;
 }
 
 /**

@@ -21,14 +21,14 @@ type Range = Pick<PlantQuery, 'after' | 'limit'>;
 
 /** Runs steps until the page is full and it is known whether another plant follows. */
 export async function scan(
-  { after, limit, isAborted }: PlantQuery,
+  { after, limit, assertWanted = () => {} }: PlantQuery,
   step: (range: Range) => Promise<ScanStep>,
 ): Promise<PlantPage> {
   const found: string[] = [];
   let left = limit;
   let last: number | undefined;
   for (let from: number | undefined = after; from !== undefined;) {
-    if (isAborted?.() === true) break;
+    assertWanted();
     // If the page is full, the scan continues for one more plant, to determine whether others follow.
     const { json, plantCount, ...rest }: ScanStep = await step({
       after: from,

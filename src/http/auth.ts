@@ -6,14 +6,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   scopes as allScopes,
   stateOf,
+  type Caller,
   type Credential,
   type Grant,
   type Scope,
 } from '../access.ts';
-import type { GrantAndPage, IdentityStorage } from '../identity-storage.ts';
+import type { IdentityStorage } from '../identity-storage.ts';
 import { Cache } from '../cache.ts';
 import type { Verifier } from '../oidc/verifier.ts';
-import type { PlantPage, PlantQuery } from '../plant-storage.ts';
+import type { PlantPage } from '../plant-storage.ts';
 import { isProblem, Problem } from '../problem.ts';
 import { credentialOf, isToken } from '../token.ts';
 import { headerCount } from './headers.ts';
@@ -26,8 +27,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What the token grants. Set only on routes that require a token. */
     grant: Grant;
-    /** The page that the request needs, if it was read with the grant. */
-    page?: PlantPage | undefined;
+    /** The page that the request needs, if it is read while the grant is checked. */
+    page?: Promise<PlantPage> | undefined;
   }
 }
 
@@ -42,9 +43,8 @@ const maxCachedHeaderChars = 100;
  */
 const unknownTokenMs = 1_000;
 
-/** Reads the query of a request only if its token needs a lookup: anybody can send long queries. */
-type QueryReader = () => PlantQuery | undefined;
-const noQuery: QueryReader = () => undefined;
+/** Starts to read the page that a request with a valid query needs; undefined if it needs more than one page. */
+type PageReader = (request: FastifyRequest, caller: Caller) => Promise<PlantPage> | undefined;
 
 export class Authentication {
   readonly #storage: IdentityStorage;
@@ -78,20 +78,24 @@ export class Authentication {
   /** Returns an onRequest hook that refuses requests without a valid token that grants one of the scopes. */
   requireScope(...scopes: [Scope, ...Scope[]]) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      const { grant } = await this.#authenticate(request, reply);
+      const grant = await this.#authenticate(request, reply);
       assertScope(grant, scopes, reply);
       request.grant = grant;
     };
   }
 
-  /** The same for lists. `pageOf` returns what a request with a valid query reads, if that is one page. */
-  requireScopeToList(pageOf: (request: FastifyRequest) => PlantQuery | undefined) {
+  /** The same for lists. If the storage has to check a cached grant first, the page is read meanwhile. */
+  requireScopeToList(readPage: PageReader) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      const query = () => (request.readQuery().count === 0 ? pageOf(request) : undefined);
-      const { grant, page } = await this.#authenticate(request, reply, query);
+      let ahead: { grant: Grant; page: Promise<PlantPage> | undefined } | undefined;
+      const grant = await this.#authenticate(request, reply, (cached) => {
+        if (!canList(cached) || request.readQuery().count > 0) return;
+        ahead = { grant: cached, page: readPage(request, cached.caller) };
+        ahead.page?.catch(() => {}); // it may not be needed
+      });
       assertScope(grant, ['plants:read'], reply);
       request.grant = grant;
-      request.page = page;
+      if (ahead?.grant === grant) request.page = ahead.page;
     };
   }
 
@@ -101,7 +105,7 @@ export class Authentication {
    */
   requireToken() {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      const { grant } = await this.#authenticate(request, reply);
+      const grant = await this.#authenticate(request, reply);
       if (!grant.isStored) assertScope(grant, allScopes, reply);
       request.grant = grant;
     };
@@ -110,8 +114,8 @@ export class Authentication {
   async #authenticate(
     request: FastifyRequest,
     reply: FastifyReply,
-    query: QueryReader = noQuery,
-  ): Promise<GrantAndPage> {
+    onCheck?: (cached: Grant) => void,
+  ): Promise<Grant> {
     const { authorization } = request.headers;
     if (authorization === undefined) {
       setChallenge(reply);
@@ -129,12 +133,11 @@ export class Authentication {
       return refuse('There are two Authorization headers; send one.');
     }
     const known = this.#knownTokens.get(authorization) ?? this.#signOn?.get(authorization);
-    const identified = await (known === undefined
-      ? this.#lookUp(authorization, request, reply, query, refuse)
-      : this.#identify(known, this.#refused.has(known) ? noQuery : query));
-    if (identified === undefined)
+    const grant = await (known === undefined
+      ? this.#lookUp(authorization, request, reply, refuse)
+      : this.#storage.identify(known, this.#refused.has(known) ? undefined : onCheck));
+    if (grant === undefined)
       return refuse('There is no such token. Check that it was created for this service.');
-    const { grant } = identified;
     const nowMs = Date.now();
     const state = stateOf(grant, nowMs);
     if (state !== 'active') return refuse(`The token is ${state}; get a new one.`);
@@ -147,16 +150,15 @@ export class Authentication {
     }
     if (known !== undefined) this.#refused.delete(known);
     this.#uses.note(grant, nowMs);
-    return identified;
+    return grant;
   }
 
   async #lookUp(
     authorization: string,
     request: FastifyRequest,
     reply: FastifyReply,
-    query: QueryReader,
     refuse: (detail: string) => never,
-  ): Promise<GrantAndPage | undefined> {
+  ): Promise<Grant | undefined> {
     const unknown = this.#unknownTokens.get(authorization);
     if (unknown !== undefined && performance.now() < unknown.untilMs) return undefined;
     const address = this.#limits.addressOf(request.raw);
@@ -168,41 +170,33 @@ export class Authentication {
         .catch((error: unknown) => {
           throw isProblem(error, 'invalid-token') ? refuse(error.detail) : error;
         });
-      return this.#identifyUnknown(verified, query, address);
+      return this.#identifyUnknown(verified, address);
     }
     if (!isToken(token))
       return refuse('This is not a Plant Store token. Check that you copied all of it.');
     const credential = credentialOf(token);
-    const isCached = authorization.length <= maxCachedHeaderChars;
-    // Without the cache, a client that a limit refuses is not recognized.
-    const identified = await this.#identifyUnknown(credential, isCached ? query : noQuery, address);
-    if (isCached) {
-      if (identified !== undefined) this.#knownTokens.set(authorization, credential);
+    const grant = await this.#identifyUnknown(credential, address);
+    if (authorization.length <= maxCachedHeaderChars) {
+      if (grant !== undefined) this.#knownTokens.set(authorization, credential);
       else this.#unknownTokens.set(authorization, { untilMs: performance.now() + unknownTokenMs });
     }
-    return identified;
+    return grant;
   }
 
   #identifyUnknown(
     credential: Credential,
-    query: QueryReader,
     address: string | undefined,
-  ): Promise<GrantAndPage | undefined> {
+  ): Promise<Grant | undefined> {
     const place = this.#storage.placeOf(credential);
     const lookups = this.#lookups.get(place) ?? new Lookups(this.#storage.maxLookups);
     this.#lookups.set(place, lookups);
-    return lookups.run(address, () => this.#identify(credential, query));
+    return lookups.run(address, () => this.#storage.identify(credential));
   }
+}
 
-  async #identify(
-    credential: Credential,
-    readQuery: QueryReader,
-  ): Promise<GrantAndPage | undefined> {
-    const query = readQuery();
-    if (query !== undefined) return this.#storage.identifyWithPage(credential, query);
-    const grant = await this.#storage.identify(credential);
-    return grant && { grant };
-  }
+/** Whether a request with it can list plants now. */
+function canList(grant: Grant): boolean {
+  return grant.caller.scopes.has('plants:read') && stateOf(grant, Date.now()) === 'active';
 }
 
 /** Throws `insufficient-scope` if the grant has none of the scopes. */

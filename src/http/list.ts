@@ -7,13 +7,11 @@
  */
 import { Readable } from 'node:stream';
 import type { Caller } from '../access.ts';
+import { maxShortPagePlants } from '../lists.ts';
 import { defaultFields, plantFields, plantJson, type Plant, type PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
 import { runInSlice } from '../time-slices.ts';
 import type { Reservation } from './response-budget.ts';
-
-/** Pages of up to this many plants are read at once, without a time slice. */
-const maxShortPagePlants = 100;
 
 /**
  * Minimum length of a chunk of a stream, except the last. Node buffers up to 64 KiB for a socket, and can lose the
@@ -49,11 +47,11 @@ export interface ListResponse {
 export interface ListContext {
   storage: PlantStorage;
   caller: Caller;
-  /** What a short list reads, if it was read with the caller. */
-  page: PlantPage | undefined;
+  /** What a short list reads, if it has been requested already. */
+  page: Promise<PlantPage> | undefined;
   budget: Reservation;
-  /** Returns true after the client has disconnected. Reading then stops. */
-  isAborted: () => boolean;
+  /** Throws once the client has disconnected. */
+  assertWanted: () => void;
 }
 
 type Range = Pick<PlantQuery, 'after' | 'upTo' | 'limit'>;
@@ -71,7 +69,7 @@ export function shortPageOf({
 }
 
 export async function listPlants(
-  { storage, caller, page, budget, isAborted }: ListContext,
+  { storage, caller, page, budget, assertWanted }: ListContext,
   query: ListQuery,
 ): Promise<ListResponse> {
   const { limit, after = 0, tag, fields = defaultFields } = query;
@@ -80,12 +78,13 @@ export async function listPlants(
       ...range,
       tag,
       fields: requestedFields,
-      isAborted,
+      assertWanted,
     });
   const reserve = (json: string) => budget.reserve(Buffer.byteLength(json));
   const shortPage = shortPageOf(query);
   if (shortPage !== undefined) {
-    const { json, next } = page ?? (await storage.listPlants(caller, { ...shortPage, isAborted }));
+    const { json, next } = await (page ??
+      storage.listPlants(caller, { ...shortPage, assertWanted }));
     budget.reserveText(json);
     return { body: `[${json}]`, next };
   }
@@ -97,7 +96,8 @@ export async function listPlants(
   let json = await batches.read(() => budget.check(2 * streamBytes + idsBytes));
   if (batches.isDone) budget.reserveText(json);
   else reserve(json);
-  while (!batches.isDone && json.length < minChunkChars && !isAborted()) {
+  while (!batches.isDone && json.length < minChunkChars) {
+    assertWanted();
     const more = prependComma(await batches.read());
     reserve(more);
     json += more;
@@ -106,7 +106,7 @@ export async function listPlants(
     return { body: `[${json}]`, next: limit === undefined ? undefined : batches.after };
   }
   budget.reserve(streamBytes + idsBytes);
-  const next = limit === undefined ? undefined : await batches.collectPageIds(isAborted);
+  const next = limit === undefined ? undefined : await batches.collectPageIds(assertWanted);
   return { body: createStream(json, batches), next };
 }
 
@@ -164,10 +164,11 @@ class BatchReader {
    * Plants that are created inside the page later are omitted, because they would exceed the limit. A page with more
    * than `maxPageIds` plants ends there, unless it is the last page.
    */
-  async collectPageIds(isAborted: () => boolean): Promise<number | undefined> {
+  async collectPageIds(assertWanted: () => void): Promise<number | undefined> {
     const ids: number[] = [];
     let next = this.after;
-    for (let left = this.#remaining; left > 0 && next !== undefined && !isAborted();) {
+    for (let left = this.#remaining; left > 0 && next !== undefined;) {
+      assertWanted();
       const range: Range = { after: next, limit: Math.min(left, maxBatchPlants) };
       const page: PlantPage = await runInSlice(() => this.#read(range, ['id']));
       const found = JSON.parse(`[${page.json}]`) as Pick<Plant, 'id'>[]; // only ids were requested

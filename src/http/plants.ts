@@ -4,12 +4,14 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import { isShort } from '../lists.ts';
 import { plantJson } from '../plant.ts';
 import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import type { Authentication } from './auth.ts';
 import { listPlants, shortPageOf, type ListQuery } from './list.ts';
 import * as operations from './operations.ts';
+import { connectionClosed } from './problems.ts';
 import { sendText } from './send.ts';
 import type { ResponseBudget } from './response-budget.ts';
 
@@ -45,8 +47,10 @@ export function plantRoutes(
   routes.get(
     '/plants',
     {
-      // The schema of the route has made the query one of this type.
-      onRequest: authentication.requireScopeToList(({ query }) => shortPageOf(query as ListQuery)),
+      onRequest: authentication.requireScopeToList(({ query }, caller) => {
+        const page = shortPageOf(query as ListQuery); // the schema of the route has made it one
+        return page && isShort(caller.read, page) ? storage.listPlants(caller, page) : undefined;
+      }),
       schema: operations.listPlants,
     },
     async (request, reply) => {
@@ -57,7 +61,9 @@ export function plantRoutes(
         caller,
         page,
         budget: budgets.reservationFor(caller, reply.raw),
-        isAborted: () => reply.raw.destroyed,
+        assertWanted: () => {
+          if (reply.raw.destroyed) throw connectionClosed();
+        },
       };
       const { body, next } = await listPlants(context, query);
       if (next !== undefined) {

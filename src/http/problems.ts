@@ -138,6 +138,11 @@ export function requestTimeout(): Problem {
   );
 }
 
+/** Nobody gets the response. */
+export function connectionClosed(): Problem {
+  return new Problem('invalid-request', 'The connection closed before the response was complete.');
+}
+
 export function pathNotFound(): Problem {
   return new Problem('path-not-found', 'There is nothing at this path. /docs lists the paths.');
 }

@@ -1,6 +1,5 @@
 /**
- * What the sender of a request may do, in PostgreSQL: read in full only if no current grant is cached. A list gets its
- * page in the same round trip.
+ * What the sender of a request may do, in PostgreSQL: read in full only if no current grant is cached.
  */
 import { randomInt } from 'node:crypto';
 import {
@@ -8,7 +7,6 @@ import {
   familyOfUser,
   maxOwnersInReach,
   parseScopes,
-  stateOf,
   type Claims,
   type Credential,
   type Grant,
@@ -18,22 +16,15 @@ import {
   type Scope,
 } from '../access.ts';
 import { Cache } from '../cache.ts';
-import type { GrantAndPage } from '../identity-storage.ts';
-import { maxId } from '../ids.ts';
-import type { PlantRow } from '../lists.ts';
-import type { PlantQuery } from '../plant-storage.ts';
 import { tokenId } from '../token.ts';
-import { prepared, type Row, type Statement } from './connection.ts';
-import { versionsOf, type Freshness, type VersionsRow } from './freshness.ts';
+import { prepared } from './connection.ts';
+import type { Freshness } from './freshness.ts';
 import type { Names } from './names.ts';
-import { rangeOf } from './plants.ts';
 import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
-import type { Reader } from './reader.ts';
-import { settled } from './settled.ts';
 import type { UnroutedTokens } from './unrouted-tokens.ts';
 
-/** A user, the versions of their store, and a page of it, if one was asked for: that of a manager or of one owner. */
+/** A user, and the version of the grants of their store. */
 type UserRow = readonly [
   user: number,
   storeName: string,
@@ -41,8 +32,7 @@ type UserRow = readonly [
   role: Role,
   removedAt: number | null,
   received: readonly ReceivedShare[],
-  ...VersionsRow,
-  page?: readonly PlantRow[],
+  grantsVersion: number,
 ];
 
 type TermsRow = readonly [
@@ -64,46 +54,24 @@ const userColumns = `
       ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
     ) AS received
   ),
-  stores.version, stores.writer, stores.grants`;
+  stores.grants`;
 
-/** One subquery runs, for the role. A page of both would read no range of an index. */
-const pageColumn = (role: string) =>
-  `CASE ${role} WHEN 'manager' THEN ${pageJson('store = $1 AND id > $3 ORDER BY id')}
-   ELSE ${pageJson(rangeOf('owner', 'users.id', '$3', String(maxId)))} END`;
-
-const pageJson = (range: string) => `(
-  SELECT coalesce(json_agg(json_build_array(page.id, page.name, page.tag)), '[]')
-  FROM (
-    SELECT id, name, tag FROM plant_store.plants
-    WHERE ${range} LIMIT $4::bigint + 1
-  ) AS page
-)`;
-
-const selectByToken = (columns: readonly string[]) => `
+const selectByToken = `
   SELECT store_tokens.scopes, store_tokens.expires_at, store_tokens.revoked_at, store_tokens.family,
-         ${columns.join()}
+         ${userColumns}
   FROM plant_store.store_tokens
   JOIN plant_store.stores ON stores.store = store_tokens.store
   JOIN plant_store.users ON users.store = store_tokens.store AND users.id = store_tokens.user_id
   WHERE store_tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND store_tokens.hash = $2`;
 
-const selectByUser = (columns: readonly string[]) => `
-  SELECT ${columns.join()}
+const selectByUser = `
+  SELECT ${userColumns}
   FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
   WHERE stores.store = $1 AND users.store = $1 AND users.name = $2`;
 
 export const grantSql = {
-  findByToken: prepared<TokenRow>('find_grant_by_token', selectByToken([userColumns])),
-  findByTokenWithPage: prepared<TokenRow>(
-    'find_grant_and_page_by_token',
-    selectByToken([userColumns, pageColumn('users.role')]),
-  ),
-  findByUser: prepared<UserRow>('find_grant_by_user', selectByUser([userColumns])),
-  // The provider can name another role than the one that is stored.
-  findByUserWithPage: prepared<UserRow>(
-    'find_grant_and_page_by_user',
-    selectByUser([userColumns, pageColumn('coalesce($5, users.role)')]),
-  ),
+  findByToken: prepared<TokenRow>('find_grant_by_token', selectByToken),
+  findByUser: prepared<UserRow>('find_grant_by_user', selectByUser),
   reviveUser: prepared(
     'revive_user',
     `
@@ -182,7 +150,6 @@ export function reviveUser({ store, user }: Identity, role: Role): BoundStatemen
 export class Grants {
   readonly #cluster: Cluster;
   readonly #freshness: Freshness;
-  readonly #reader: Reader;
   readonly #names: Names;
   /**
    * The stores of identity providers' users, by name, so that the node of the name is not asked each time. A restore can
@@ -191,16 +158,9 @@ export class Grants {
   readonly #stores = new Cache<{ store: number }>(maxKnownStores);
   readonly #unrouted: UnroutedTokens;
 
-  constructor(
-    cluster: Cluster,
-    freshness: Freshness,
-    reader: Reader,
-    names: Names,
-    unrouted: UnroutedTokens,
-  ) {
+  constructor(cluster: Cluster, freshness: Freshness, names: Names, unrouted: UnroutedTokens) {
     this.#cluster = cluster;
     this.#freshness = freshness;
-    this.#reader = reader;
     this.#names = names;
     this.#unrouted = unrouted;
   }
@@ -214,34 +174,29 @@ export class Grants {
     return this.#unrouted.serverOf(tokenId(tokenHash, undefined));
   }
 
-  /** With a query, also reads its page, unless that takes another round trip or the page is probably cached. */
-  async identify(credential: Credential, query?: PlantQuery): Promise<GrantAndPage | undefined> {
+  async identify(
+    credential: Credential,
+    onCheck: (cached: Grant) => void = () => {},
+  ): Promise<Grant | undefined> {
     const { tokenHash, store: route, claims } = credential;
     const key = Buffer.from(tokenHash).toString('latin1');
     const cached = this.#freshness.getGrant(key);
     if (cached !== undefined) {
       const { grant, version } = cached;
-      const refreshed = this.#freshness.refresh(grant.caller.store);
-      const [versions, page] = await settled([
-        refreshed,
-        query !== undefined && canList(grant)
-          ? this.#reader.listAhead(grant.caller, query, refreshed)
-          : Promise.resolve(undefined),
-      ]);
-      if (versions?.grants === version) return { grant, page };
+      const current = this.#freshness.grantsVersion(grant.caller.store);
+      onCheck(grant);
+      if ((await current) === version) return grant;
     }
-    const range = isRange(query) ? query : undefined;
     const found = await (claims === undefined
-      ? this.#findToken(credential, range)
-      : this.#findUser(claims, range));
+      ? this.#findToken(credential)
+      : this.#findUser(claims));
     if (found === undefined) return undefined;
     const { store, terms, row } = found;
-    const [user, storeName, userName, userRole, removedAt, received, ...ofStore] = row;
-    const [version, writer, grantsVersion, page] = ofStore;
+    const [user, storeName, userName, userRole, removedAt, received, version] = row;
     if (claims !== undefined && removedAt !== null && removedAt < claims.issuedAtMs) {
       const revive = [changeGrantsVersion(store), reviveUserOfClaims({ store, user }, claims)];
       await this.#cluster.ofStore(store).transact(revive);
-      return this.identify(credential, query);
+      return this.identify(credential);
     }
     const { scopes, role = userRole, revokedAtMs = removedAt ?? undefined, ...rest } = terms;
     const grant = {
@@ -254,29 +209,16 @@ export class Grants {
       role,
       revokedAtMs,
     };
-    this.#freshness.setGrant(key, grant, grantsVersion);
-    const isPageOfCaller = grant.caller.read === 'all' || grant.caller.read.length === 1;
-    if (range === undefined || page === undefined || !isPageOfCaller || !canList(grant)) {
-      return { grant };
-    }
-    const { plants } = versionsOf([version, writer, grantsVersion]);
-    return { grant, page: this.#reader.pageOfRows(grant.caller, range, page, plants) };
+    this.#freshness.setGrant(key, grant, version);
+    return grant;
   }
 
-  async #findToken(
-    { tokenHash, store: route }: Credential,
-    range: PlantQuery | undefined,
-  ): Promise<Found | undefined> {
+  async #findToken({ tokenHash, store: route }: Credential): Promise<Found | undefined> {
     const id = tokenId(tokenHash, route);
     const stores = route === undefined ? await this.#unrouted.findStores(id) : [route];
     for (const store of stores) {
       const values = [store, Buffer.from(tokenHash)];
-      const row = await this.#findIn<TokenRow>(
-        store,
-        range === undefined
-          ? [grantSql.findByToken, values]
-          : [grantSql.findByTokenWithPage, [...values, range.after, range.limit]],
-      );
+      const [row] = await this.#cluster.read(store, grantSql.findByToken, values);
       if (row === undefined) continue;
       const [scopes, expiresAt, revokedAt, family, ...userRow] = row;
       const terms = termsOfToken([scopes, expiresAt, revokedAt, family], id);
@@ -286,53 +228,23 @@ export class Grants {
     return undefined;
   }
 
-  async #findUser(claims: Claims, range: PlantQuery | undefined): Promise<Found | undefined> {
+  async #findUser(claims: Claims): Promise<Found | undefined> {
     const { storeName, userName } = claims;
     const known = this.#stores.get(storeName)?.store;
-    const found = known === undefined ? undefined : await this.#findUserIn(known, claims, range);
+    const found = known === undefined ? undefined : await this.#findUserIn(known, claims);
     if (found !== undefined) return found;
     this.#stores.delete(storeName);
     const { store } = await this.#names.findOrCreateUser(storeName, userName, 'member');
-    const created = await this.#findUserIn(store, claims, range);
+    const created = await this.#findUserIn(store, claims);
     if (created !== undefined) this.#stores.set(storeName, { store });
     return created;
   }
 
-  async #findUserIn(
-    store: number,
-    claims: Claims,
-    range: PlantQuery | undefined,
-  ): Promise<Found | undefined> {
+  async #findUserIn(store: number, claims: Claims): Promise<Found | undefined> {
     const values = [store, claims.userName];
-    const row = await this.#findIn<UserRow>(
-      store,
-      range === undefined
-        ? [grantSql.findByUser, values]
-        : [grantSql.findByUserWithPage, [...values, range.after, range.limit, claims.role]],
-    );
+    const [row] = await this.#cluster.read(store, grantSql.findByUser, values);
     if (row?.[1] !== claims.storeName) return undefined;
     const [user] = row;
     return { store, terms: termsOfClaims(claims, { store, user }), row };
   }
-
-  async #findIn<R extends Row>(
-    store: number,
-    [statement, values]: readonly [Statement<R>, readonly unknown[]],
-  ): Promise<R | undefined> {
-    const [[row]] = await settled([
-      this.#cluster.read(store, statement, values),
-      this.#freshness.refreshCached(store),
-    ]);
-    return row;
-  }
-}
-
-/** Whether a request with it can list plants now. */
-function canList(grant: Grant): boolean {
-  return grant.caller.scopes.has('plants:read') && stateOf(grant, Date.now()) === 'active';
-}
-
-/** Whether the page is one range of an index, for a manager and for a member. */
-function isRange(query: PlantQuery | undefined): query is PlantQuery {
-  return query !== undefined && query.tag === undefined && query.upTo === undefined;
 }

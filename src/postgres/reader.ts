@@ -3,12 +3,11 @@
  */
 import { reaches, soleOwner, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { firstPageKey, listKind, pageOf, type ListKind, type PlantRow } from '../lists.ts';
+import { listKind, pageOf, type ListKind } from '../lists.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import type { Plant } from '../plant.ts';
 import { isSparse, Probe } from '../probe.ts';
 import { scan, stepOf, type ScanStep } from '../scan.ts';
-import type { Freshness, Versions } from './freshness.ts';
 import {
   findSql,
   listSql,
@@ -24,12 +23,10 @@ import type { Readiness } from './readiness.ts';
 
 export class Reader {
   readonly #cluster: Cluster;
-  readonly #freshness: Freshness;
   readonly #readiness: Readiness;
 
-  constructor(cluster: Cluster, freshness: Freshness, readiness: Readiness) {
+  constructor(cluster: Cluster, readiness: Readiness) {
     this.#cluster = cluster;
-    this.#freshness = freshness;
     this.#readiness = readiness;
   }
 
@@ -49,57 +46,7 @@ export class Reader {
         this.#read(caller.store, () => this.#scanStep(caller, { ...query, ...range })),
       );
     }
-    const key = firstPageKey(caller, query);
-    const { store } = caller;
-    const cached = key === undefined ? undefined : this.#freshness.getPage(store, key);
-    if (cached !== undefined) return cached;
-    return this.#read(store, async () => {
-      const version = this.#freshness.getVersion(store); // before the page is read
-      const page = await this.#readPage(kind, caller, query);
-      this.#cachePage(key, page, version);
-      return page;
-    });
-  }
-
-  /**
-   * A page for a caller whose grant is being checked. Undefined if it is probably cached, or takes many steps.
-   *
-   * The version that is known before `refreshed` can be much older than the page, and a restored backup can have it
-   * again. Such a page is not cached.
-   */
-  async listAhead(
-    caller: ReadAccess,
-    query: PlantQuery,
-    refreshed: Promise<Versions | undefined>,
-  ): Promise<PlantPage | undefined> {
-    const { store } = caller;
-    const kind = listKind(caller.read, query);
-    const key = firstPageKey(caller, query);
-    const isCached = key !== undefined && this.#freshness.getPage(store, key) !== undefined;
-    if (isCached || kind === 'scan') return undefined;
-    return this.#read(store, async () => {
-      const version = this.#freshness.getVersion(store);
-      const page = await this.#readPage(kind, caller, query);
-      const versions = await refreshed;
-      if (versions?.plants === version) this.#cachePage(key, page, version);
-      return page;
-    });
-  }
-
-  /** The page of rows that were read together with this version of the plants. */
-  pageOfRows(
-    caller: ReadAccess,
-    query: PlantQuery,
-    rows: readonly PlantRow[],
-    version: string | undefined,
-  ): PlantPage {
-    const page = pageOf(rows, query);
-    this.#cachePage(firstPageKey(caller, query), page, version);
-    return page;
-  }
-
-  #cachePage(key: string | undefined, page: PlantPage, version: string | undefined): void {
-    if (key !== undefined && version !== undefined) this.#freshness.setPage(key, page, version);
+    return this.#read(caller.store, () => this.#readPage(kind, caller, query));
   }
 
   async #readPage(

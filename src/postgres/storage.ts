@@ -1,5 +1,5 @@
 /**
- * The storage on PostgreSQL and compatible engines. Cached values are checked against the database before use,
+ * The storage on PostgreSQL and compatible engines. Cached grants are checked against the database before use,
  * so any number of processes can serve one database.
  */
 import {
@@ -14,7 +14,6 @@ import { createdPlant, creationOf } from '../changes.ts';
 import type {
   CreatedToken,
   FoundNames,
-  GrantAndPage,
   NewToken,
   TokenQuery,
   TokenRecord,
@@ -74,14 +73,14 @@ export class PostgresStorage implements Storage {
     });
     this.#freshness = new Freshness(this.#cluster);
     this.#readiness = new Readiness(this.#cluster, options);
-    this.#reader = new Reader(this.#cluster, this.#freshness, this.#readiness);
+    this.#reader = new Reader(this.#cluster, this.#readiness);
     this.#quotas = options.quotas;
     const names = new Names(this.#cluster);
     const unrouted = new UnroutedTokens(this.#cluster);
-    this.#grants = new Grants(this.#cluster, this.#freshness, this.#reader, names, unrouted);
+    this.#grants = new Grants(this.#cluster, this.#freshness, names, unrouted);
     this.#tokens = new Tokens(this.#cluster, names, unrouted);
     this.#ownTokens = new OwnTokens(this.#cluster);
-    this.#users = new Users(this.#cluster, this.#freshness, names);
+    this.#users = new Users(this.#cluster, names);
     this.#shares = new Shares(this.#cluster, names);
     this.#names = names;
   }
@@ -151,12 +150,9 @@ export class PostgresStorage implements Storage {
     return this.#grants.serverOf(credential);
   }
 
-  async identify(credential: Credential): Promise<Grant | undefined> {
-    return (await this.#identify(credential))?.grant;
-  }
-
-  identifyWithPage(credential: Credential, query: PlantQuery): Promise<GrantAndPage | undefined> {
-    return this.#identify(credential, query);
+  identify(credential: Credential, onCheck?: (cached: Grant) => void): Promise<Grant | undefined> {
+    const server = this.placeOf(credential);
+    return this.#readiness.read(server, () => this.#grants.identify(credential, onCheck));
   }
 
   async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
@@ -249,17 +245,11 @@ export class PostgresStorage implements Storage {
     await this.#cluster.close();
   }
 
-  #identify(credential: Credential, query?: PlantQuery): Promise<GrantAndPage | undefined> {
-    const server = this.placeOf(credential);
-    return this.#readiness.read(server, () => this.#grants.identify(credential, query));
-  }
-
   #writerOf(store: number): Writer {
     const server = this.#cluster.ofStore(store);
     const known = this.#writers.get(server);
     if (known !== undefined) return known;
     const writer = new Writer(server, {
-      freshness: this.#freshness,
       quotas: this.#quotas,
       isCitus: () => this.#cluster.isCitus,
       canShare: () => this.#cluster.isDirect(server),

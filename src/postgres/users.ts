@@ -6,7 +6,6 @@ import type { Identity, Role } from '../access.ts';
 import { maxId } from '../ids.ts';
 import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
 import { prepared } from './connection.ts';
-import type { Freshness } from './freshness.ts';
 import { changeGrantsVersion } from './grants.ts';
 import type { Names } from './names.ts';
 import { rangeOf } from './plants.ts';
@@ -95,12 +94,10 @@ export const userSql = {
 
 export class Users {
   readonly #cluster: Cluster;
-  readonly #freshness: Freshness;
   readonly #names: Names;
 
-  constructor(cluster: Cluster, freshness: Freshness, names: Names) {
+  constructor(cluster: Cluster, names: Names) {
     this.#cluster = cluster;
-    this.#freshness = freshness;
     this.#names = names;
   }
 
@@ -164,7 +161,6 @@ export class Users {
       [userSql.changePlantsVersion, [store, randomBytes(9).toString('base64url')]],
       [userSql.movePlants, [store, from, to, limit]],
     ]);
-    this.#freshness.invalidatePlants(store);
     return moved.length;
   }
 

@@ -19,7 +19,6 @@ import {
   sqlState,
   TimeoutError,
 } from './errors.ts';
-import type { Freshness } from './freshness.ts';
 import { Group } from './group.ts';
 import { Lanes, maxTransactions, type Lane } from './lanes.ts';
 import type { Pool } from './pool.ts';
@@ -41,7 +40,6 @@ const timeoutPollMs = 200;
 const maxCommitAttempts = 5;
 
 export interface WriterOptions {
-  freshness: Freshness;
   quotas: Quotas | undefined;
   isCitus: () => boolean;
   /** Whether a transaction can have several stores: not if that needs several machines. */
@@ -181,7 +179,6 @@ export class Writer {
     for (const { store } of groups) {
       this.#inFlight.delete(store);
       this.#lanes.onCommitted(store);
-      this.#options.freshness.invalidatePlants(store);
     }
     if (commitChannel.hasSubscribers) {
       const writes = groups.reduce((sum, { queued }) => sum + queued.length, 0);

@@ -170,11 +170,6 @@ export class Connection {
     }
   }
 
-  /** Call it after another connection of this process has written. */
-  invalidatePages(): void {
-    this.#open?.freshness.invalidatePages();
-  }
-
   close(): void {
     this.#open?.database.close();
     this.#open = undefined;
@@ -219,7 +214,7 @@ export class Connection {
         users: new Users(database, stores),
         shares,
         schema,
-        freshness: new Freshness(database, stores, schema),
+        freshness: new Freshness(database, schema),
         beginReads: database.prepare('BEGIN'),
         endReads: database.prepare('COMMIT'),
       };

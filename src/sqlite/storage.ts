@@ -7,13 +7,12 @@ import { createdPlant, creationOf } from '../changes.ts';
 import type {
   CreatedToken,
   FoundNames,
-  GrantAndPage,
   NewToken,
   TokenQuery,
   TokenRecord,
   TokenUse,
 } from '../identity-storage.ts';
-import { firstPageKey, listKind, maxFirstPagePlants } from '../lists.ts';
+import { listKind, maxShortPagePlants } from '../lists.ts';
 import type { OwnToken } from '../own-tokens.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
@@ -71,7 +70,6 @@ export class SqliteStorage implements Storage {
     }
     this.#writer = new Writer(path, fileId, {
       quotas,
-      onCommit: () => this.#connection.invalidatePages(),
       onDiskFailure: onDiskFailure ?? (() => {}),
     });
     this.#filePoll = setInterval(() => this.#checkFile(), filePollMs).unref();
@@ -88,17 +86,13 @@ export class SqliteStorage implements Storage {
 
   async listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const kind = listKind(caller.read, query);
-    if (kind === 'scan' || (kind === 'owners' && query.limit > maxFirstPagePlants)) {
+    if (kind === 'scan' || (kind === 'owners' && query.limit > maxShortPagePlants)) {
       const progress: OwnersProgress = { isSparse: false };
       const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
         this.#read(({ plants }) => plants.scanStep(caller, { ...query, ...range }, progress));
       return scan(query, (range) => runInSlice(async () => step(range)));
     }
-    return this.#read(({ freshness, plants }) => {
-      const read = () => plants.list(kind, caller, query);
-      const key = firstPageKey(caller, query);
-      return key === undefined ? read() : freshness.getOrReadPage(caller, key, read);
-    });
+    return this.#read(({ plants }) => plants.list(kind, caller, query));
   }
 
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
@@ -121,7 +115,7 @@ export class SqliteStorage implements Storage {
     return this;
   }
 
-  /** The batch refreshes the caches first. So reads for this caller include every write before this call. */
+  /** The batch refreshes the cache first. So reads for this caller include every write before this call. */
   async identify(credential: Credential): Promise<Grant | undefined> {
     const { tokenHash, claims } = credential;
     const { buffer, byteOffset, byteLength } = tokenHash;
@@ -132,12 +126,6 @@ export class SqliteStorage implements Storage {
         freshness.grants.getOrLoad(key, () => tokens.findGrant(credential)),
       );
     return claims === undefined ? find() : this.#findOrCreate(claims, find);
-  }
-
-  /** Without the page: reading it later takes no wait. */
-  async identifyWithPage(credential: Credential): Promise<GrantAndPage | undefined> {
-    const grant = await this.identify(credential);
-    return grant && { grant };
   }
 
   async #findOrCreate(

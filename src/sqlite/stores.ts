@@ -1,58 +1,35 @@
 /**
- * The row of a store: its largest id, and versions that show whether a cached page is stale. A transaction reads
- * and writes the row once, however many plants it changes.
+ * The row of a store: its largest id, and versions that show whether a cached count of plants is stale. A transaction
+ * reads and writes the row once, however many plants it changes.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { soleOwner, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
 import { idsExhausted } from '../problem.ts';
 import { prepare, type Statement } from './statement.ts';
 
 /**
- * Maximum number of owner versions in a store. With more users, some share a version. Their pages are then read
- * again more often than needed, but are never stale.
+ * Maximum number of owner versions in a store. With more users, some share a version. Their plants are then counted
+ * again more often than needed, but no count is stale.
  */
 const maxOwnerVersions = 256;
 /** The widest integer that Buffer supports. No store reaches 2^48 changes, so no version is used twice. */
 const versionBytes = 6;
 const storeVersionOffset = 0;
-/** If more owners are in reach, the version of the store is compared instead of theirs. */
-const maxComparedOwners = 64;
 
 export const storeSql = {
   read: 'SELECT last_id, versions FROM stores WHERE store = ?',
   write: 'UPDATE stores SET last_id = ?2, versions = ?3 WHERE store = ?1',
-  // Hex text, because creating an object for a BLOB takes longer than the read.
-  version: `SELECT hex(substr(versions, ?2 + 1, ${versionBytes})) FROM stores WHERE store = ?1`,
-  versions: 'SELECT hex(versions) FROM stores WHERE store = ?',
 };
 
 export class Stores {
   readonly #read: Statement<[lastId: number, versions: Uint8Array]>;
   readonly #write: Statement;
-  readonly #version: Statement<[version: string]>;
-  readonly #versions: Statement<[versions: string]>;
   /** The rows that the open transaction has loaded. */
   readonly #rows = new Map<number, StoreRow>();
 
   constructor(database: DatabaseSync) {
     this.#read = prepare(database, storeSql.read);
     this.#write = prepare(database, storeSql.write);
-    this.#version = prepare(database, storeSql.version);
-    this.#versions = prepare(database, storeSql.versions);
-  }
-
-  /** Differs after every change to plants that the caller can see. Compare versions for equality only. */
-  version({ store, read }: ReadAccess): string {
-    const owner = soleOwner(read);
-    if (read === 'all' || owner !== undefined || read.length > maxComparedOwners) {
-      const offset = owner === undefined ? storeVersionOffset : ownerVersionOffset(owner);
-      const [version = ''] = this.#version.get(store, offset) ?? [];
-      return version;
-    }
-    const [versions = ''] = this.#versions.get(store) ?? [];
-    const hexAt = (offset: number) => versions.slice(2 * offset, 2 * (offset + versionBytes));
-    return read.map((user) => hexAt(ownerVersionOffset(user))).join();
   }
 
   /** Call it at the start of a transaction: the previous one can have been rolled back. */

@@ -33,8 +33,6 @@ const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, im
 
 interface WriterOptions {
   quotas: Quotas | undefined;
-  /** Called after each commit, before its writes are acknowledged. */
-  onCommit: () => void;
   /** Called once, if a sync fails: all later writes are refused. */
   onDiskFailure: (cause: unknown) => void;
 }
@@ -43,7 +41,6 @@ export class Writer {
   readonly #path: string;
   readonly #fileId: FileId;
   readonly #quotas: Quotas | undefined;
-  readonly #onCommit: () => void;
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
   #thread: Worker | undefined;
@@ -53,11 +50,10 @@ export class Writer {
   /** The sequence number of the last write that was sent to a thread. */
   #lastSent = 0;
 
-  constructor(path: string, fileId: FileId, { quotas, onCommit, onDiskFailure }: WriterOptions) {
+  constructor(path: string, fileId: FileId, { quotas, onDiskFailure }: WriterOptions) {
     this.#path = path;
     this.#fileId = fileId;
     this.#quotas = quotas;
-    this.#onCommit = onCommit;
     this.#onDiskFailure = onDiskFailure;
   }
 
@@ -120,7 +116,6 @@ export class Writer {
 
   /** Writes that a lost thread had started have an unknown outcome. The others have changed nothing. */
   #rejectLost(lastStarted: number, cause: unknown): void {
-    this.#onCommit();
     for (const number of this.#pending.numbers()) {
       if (number > this.#lastSent) return;
       const problem = number <= lastStarted ? outcomeUnknown(cause) : storageUnavailable(cause);
@@ -136,7 +131,6 @@ export class Writer {
   }
 
   #reportOutcomes(outcomes: Outcomes): void {
-    this.#onCommit();
     if (commitChannel.hasSubscribers) this.#publish(outcomes);
     for (const [number, outcome] of outcomes) {
       if (isFailure(outcome)) this.#pending.reject(number, toProblem(outcome));

@@ -121,6 +121,17 @@ it('accepts repeated fields and fields with commas', async (t) => {
   assert.equal(page.headers.get('link'), link);
 });
 
+it('shows a change by another program at once', async (t) => {
+  const app = await startApp(t);
+  const alice = await app.token('alice');
+  await app.call('POST', '/plants', { token: alice, json: { name: 'before' } });
+  const list = async () => (await app.call('GET', '/plants?limit=20', { token: alice })).text;
+  for (let round = 0; round < 3; round++)
+    assert.equal(await list(), '[{"name":"before","tag":""}]');
+  await app.database.run("UPDATE plants SET name = 'after'");
+  for (let round = 0; round < 3; round++) assert.equal(await list(), '[{"name":"after","tag":""}]');
+});
+
 describe('streamed list', () => {
   it('stops reading when the client goes away, and waits for a slow one', async (t) => {
     const reads: number[] = [];

@@ -29,8 +29,10 @@ export interface TestDatabase {
   url: string;
   /** Opens it as another process would. The caller disposes it. */
   open(options?: { quotas?: Quotas | undefined }): Promise<Storage>;
-  /** Inserts plants of the only user directly, which makes cached pages stale. */
+  /** Inserts plants of the only user directly. */
   fill(plants: readonly Plant[]): Promise<void>;
+  /** Runs a statement as another program would. */
+  run(sql: string): Promise<void>;
 }
 
 type Scope = Pick<TestContext, 'after'>;
@@ -85,6 +87,10 @@ function sqliteDatabase(t: Scope): TestDatabase {
       );
       database.exec('COMMIT');
     },
+    async run(sql) {
+      using database = new DatabaseSync(path);
+      database.exec(sql);
+    },
   };
 }
 
@@ -116,6 +122,9 @@ async function postgresDatabase(t: Scope, canHaveSchema: boolean): Promise<TestD
          UPDATE plant_store.stores
          SET version = version + 1, last_id = (SELECT max(id) FROM plant_store.plants)`,
       );
+    },
+    async run(sql) {
+      await query(url.href, `SET search_path = plant_store; ${sql}`);
     },
   };
 }
