@@ -134,7 +134,12 @@ async function serveInProcess(
 async function startVerifier(oidc: OidcOptions, log: Logger): Promise<Verifier> {
   const { Verifier } = await import('../oidc/verifier.ts'); // loads jose
   let isAvailable: boolean | undefined;
-  const verifier = new Verifier(oidc, (err) => {
+  let reported = '';
+  const verifier = new Verifier(oidc, (err, keys) => {
+    if (keys.length > 0 && reported !== keys.join()) {
+      reported = keys.join();
+      log.warn({ issuer: oidc.issuer, keys }, 'unusable identity provider keys');
+    }
     if (isAvailable === (err === undefined)) return;
     isAvailable = err === undefined;
     if (isAvailable) log.info({ issuer: oidc.issuer }, 'identity provider available');

@@ -26,9 +26,12 @@ export interface ProviderKey {
   readonly alg: string | undefined;
 }
 
+/** Called after each fetch: with the reason if it failed, else with undefined and with what is wrong with some keys. */
+export type OnFetch = (failure: unknown, unusable: readonly string[]) => void;
+
 export class ProviderKeys {
   readonly #issuer: string;
-  readonly #onFetch: (failure: unknown) => void;
+  readonly #onFetch: OnFetch;
   #keys: ReadonlyMap<string, ProviderKey> = new Map();
   #version = 0;
   #fetching: Promise<void> | undefined;
@@ -38,8 +41,7 @@ export class ProviderKeys {
   /** Why the last fetch failed; undefined if it succeeded. */
   #failure: unknown;
 
-  /** `onFetch` is called after each fetch: with undefined, or with the reason if it failed. */
-  constructor(issuer: string, onFetch: (failure: unknown) => void) {
+  constructor(issuer: string, onFetch: OnFetch) {
     this.#issuer = issuer;
     this.#onFetch = onFetch;
   }
@@ -79,8 +81,10 @@ export class ProviderKeys {
     await pause(Math.max(0, this.#nextFetchMs - performance.now()));
     const startedMs = performance.now();
     this.#nextFetchMs = startedMs + fetchIntervalMs;
+    let unusable: readonly string[] = [];
     try {
-      const keys = parseKeys(await fetchKeys(this.#issuer));
+      const { keys, faults } = parseKeys(await fetchKeys(this.#issuer));
+      unusable = faults;
       const isSame = ([id, { key }]: [string, ProviderKey]) => keys.get(id)?.key.equals(key);
       if (![...this.#keys].every(isSame)) this.#version++;
       this.#keys = keys;
@@ -89,7 +93,7 @@ export class ProviderKeys {
     } catch (error) {
       this.#failure = error;
     }
-    this.#onFetch(this.#failure);
+    this.#onFetch(this.#failure, unusable);
     if (this.#failure !== undefined) throw providerUnavailable(this.#failure);
   }
 }
@@ -103,35 +107,42 @@ function providerUnavailable(cause: unknown): Problem {
 }
 
 /**
- * The keys for signatures by their ids. Throws if any of them is malformed: an answer like that must not replace
- * the keys that are in use.
+ * The keys for signatures by their ids. A key that cannot be used is skipped, as RFC 7517 asks. Throws if no key is left:
+ * an answer like that must not replace the keys that are in use.
  */
-function parseKeys(answer: unknown): Map<string, ProviderKey> {
+function parseKeys(answer: unknown): { keys: Map<string, ProviderKey>; faults: string[] } {
   const list = typeof answer === 'object' && answer !== null && 'keys' in answer && answer.keys;
   if (!Array.isArray(list) || list.length > maxKeys) {
     throw new Error(`the response is not a set of at most ${maxKeys} keys`);
   }
   const keys = new Map<string, ProviderKey>();
-  for (const one of list as unknown[]) {
-    const jwk = asJwk(one);
-    const { kid, alg } = jwk;
-    if (typeof kid !== 'string' || !isForSignatures(jwk)) continue;
-    const key = createPublicKey({ key: jwk, format: 'jwk' });
-    const { modulusLength: bits = minRsaBits } = key.asymmetricKeyDetails ?? {};
-    if (bits < minRsaBits || bits > maxRsaBits) throw new Error(`the key ${kid} has ${bits} bits`);
-    keys.set(kid, { key, alg: typeof alg === 'string' ? alg : undefined });
+  const faults: string[] = [];
+  for (const jwk of list as unknown[]) {
+    if (!isForSignatures(jwk)) continue;
+    try {
+      keys.set(jwk.kid, keyOf(jwk));
+    } catch (error) {
+      faults.push(`${jwk.kid}: ${String(error)}`);
+    }
   }
-  if (keys.size === 0) throw new Error('the response has no key for signatures');
-  return keys;
+  if (keys.size === 0) {
+    throw new Error(['the response has no usable key for signatures', ...faults].join('; '));
+  }
+  return { keys, faults };
 }
 
-function asJwk(value: unknown): JWK {
-  if (typeof value !== 'object' || value === null) throw new Error('a key is not an object');
-  return value; // the engine checks its members
+function keyOf(jwk: JWK): ProviderKey {
+  const key = createPublicKey({ key: jwk, format: 'jwk' });
+  const { modulusLength: bits = minRsaBits } = key.asymmetricKeyDetails ?? {};
+  if (bits < minRsaBits || bits > maxRsaBits) throw new Error(`it has ${bits} bits`);
+  return { key, alg: typeof jwk.alg === 'string' ? jwk.alg : undefined };
 }
 
-function isForSignatures({ kty, crv, use, key_ops: operations }: JWK): boolean {
-  if (use !== undefined && use !== 'sig') return false;
+/** The engine checks the other members. */
+function isForSignatures(value: unknown): value is JWK & { kid: string } {
+  if (typeof value !== 'object' || value === null) return false;
+  const { kid, kty, crv, use, key_ops: operations }: JWK = value;
+  if (typeof kid !== 'string' || (use !== undefined && use !== 'sig')) return false;
   if (Array.isArray(operations) && !operations.includes('verify')) return false;
   return usableTypes.includes((kty === 'RSA' ? kty : crv) ?? '');
 }

@@ -12,7 +12,7 @@ import {
 import type { Credential } from '../access.ts';
 import { hashToken } from '../token.ts';
 import { claimsOf, clockSkewSeconds, refused } from './claims.ts';
-import { ProviderKeys, type ProviderKey } from './keys.ts';
+import { ProviderKeys, type OnFetch, type ProviderKey } from './keys.ts';
 import type { OidcOptions, TokenType } from './options.ts';
 
 /** Longer tokens are refused. */
@@ -49,8 +49,7 @@ export class Verifier {
   readonly #checks: JWTVerifyOptions;
   readonly #keys: ProviderKeys;
 
-  /** `onFetch` is called after each fetch of the keys: with undefined, or with the reason if it failed. */
-  constructor(options: OidcOptions, onFetch: (failure: unknown) => void = () => {}) {
+  constructor(options: OidcOptions, onFetch: OnFetch = () => {}) {
     const { issuer, audience, tokenType } = options;
     this.#options = options;
     this.#checks = {

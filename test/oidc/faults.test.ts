@@ -9,8 +9,9 @@ import { describe, it, type TestContext } from 'node:test';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { fetchIntervalMs } from '../../src/oidc/keys.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
-import { startApp } from '../support/app.ts';
-import { makeKey, startProvider, type TestProvider } from '../support/provider.ts';
+import { call, startApp } from '../support/app.ts';
+import { serve } from '../support/command.ts';
+import { audience, makeKey, startProvider, type TestProvider } from '../support/provider.ts';
 import { until } from '../support/until.ts';
 
 /** A request that does not wait for the provider must be answered in this time, also on a slow machine. */
@@ -120,11 +121,13 @@ const withKeys =
     (asked.url?.startsWith('/.well-known') ? metadata : keys)(asked, response);
   };
 
-async function weakKey(): Promise<JWK> {
+async function weakKey(kid = 'first'): Promise<JWK> {
   const { publicKey } = await generateKeyPair('RS256', { modulusLength: 2_048, extractable: true });
   const jwk = await exportJWK(publicKey);
-  return { ...jwk, n: Buffer.alloc(128, 0xc1).toString('base64url'), kid: 'first' };
+  return { ...jwk, n: Buffer.alloc(128, 0xc1).toString('base64url'), kid };
 }
+
+const publicOf = ({ kty, n, e, kid, alg, use }: JWK) => ({ kty, n, e, kid, alg, use });
 
 let sentMegabytes = 0;
 
@@ -235,6 +238,29 @@ describe('a provider', { concurrency }, () => {
       await until('the provider is asked again', async () => (await ask(theirs)).status === 200);
     });
   }
+});
+
+describe('a set of keys with some that cannot be used', () => {
+  it('has all others used, also new ones, and the log names the unusable ones once', async (t) => {
+    const provider = await startProvider(t);
+    const service = await serve(t, ['--oidc-issuer', provider.issuer, '--oidc-audience', audience]);
+    const statusOf = async (kid: string) => {
+      const key = provider.keys.find((one) => one.kid === kid);
+      const token = await provider.sign({}, { kid }, key);
+      return (await call(`${service.address}/plants`, 'GET', { token })).status;
+    };
+    assert.equal(await statusOf('first'), 200);
+    provider.keys = [...provider.keys, await makeKey('second')];
+    const malformed = { kty: 'RSA', kid: 'malformed', n: '!', e: 'AQAB' };
+    const keys = [null, await weakKey('weak'), malformed, ...provider.keys.map(publicOf)];
+    provider.instead = withKeys(provider, sendJson({ keys }));
+    assert.equal(await statusOf('second'), 200);
+    assert.equal(await statusOf('first'), 200);
+    assert.equal(await statusOf('weak'), 401); // after they were fetched again
+    const reports = service.log().match(/^.*unusable identity provider keys.*$/gm) ?? [];
+    assert.equal(reports.length, 1, service.log());
+    assert.match(reports[0] ?? '', /weak.*1024 bits.*malformed/);
+  });
 });
 
 describe('many tokens that must be verified', () => {
