@@ -13,6 +13,7 @@ import { blocksOf, normalise, Page, tableOf, tokenIds, type Example } from '../t
 import { problemTriggers } from './support/problem-triggers.ts';
 import { emptyDatabase } from './support/storages.ts';
 import { shownAddress, Terminal } from './support/terminal.ts';
+import { programs, without, type Program } from './support/programs.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { name, version, scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -21,10 +22,11 @@ const withExamples = ['README.md', ...globSync('docs/*.md', { cwd: root }).toSor
 const all = [...globSync('*.md', { cwd: root }), ...globSync('docs/**/*.md', { cwd: root })];
 
 for (const file of withExamples) {
-  test(`the examples of ${file} print what it shows`, { timeout: 60_000 }, async (t) => {
+  const { examples, blocks } = new Page(join(root, file));
+  const skip = without(...programsOf(examples));
+  test(`the examples of ${file} print what it shows`, { timeout: 60_000, skip }, async (t) => {
     let url: string | undefined;
     const postgres = async () => (url ??= (await emptyDatabase(t, 'PostgreSQL')).url);
-    const { examples, blocks } = new Page(join(root, file));
     const terminal = new Terminal(t);
     // Readers come from the README, so the database exists and its creation is not reported.
     if (file !== 'README.md') await terminal.run('npx plant-store migrate');
@@ -45,6 +47,14 @@ for (const file of withExamples) {
         realIds.set(id, ids[at] ?? id);
       }
     }
+  });
+}
+
+/** A replacement of curl is in support/curl.ts. A service shows its start on a terminal. */
+function programsOf(examples: readonly Example[]): Program[] {
+  return programs.filter((program) => {
+    const pattern = program === 'script' ? /^npm start$/ : new RegExp(`\\b${program}\\b`);
+    return program !== 'curl' && examples.some(({ command }) => pattern.test(command));
   });
 }
 

@@ -4,7 +4,8 @@
  */
 import { it } from 'node:test';
 import { isLinearizable } from './linear.ts';
-import { canKillWorkers, replicasOnPostgres, workersOnSqlite } from './support/fault-injection.ts';
+import { replicasOnPostgres, workersOnSqlite } from './support/fault-injection.ts';
+import { without } from './support/programs.ts';
 
 const seed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31);
 const operations = Number(process.env['PLANT_STORE_TEST_OPERATIONS'] ?? 150_000);
@@ -12,8 +13,7 @@ const operations = Number(process.env['PLANT_STORE_TEST_OPERATIONS'] ?? 150_000)
 const operationsPerFault = Math.min(5_000, operations / 6);
 const title = `${operations} operations are linearizable (PLANT_STORE_TEST_SEED=${seed})`;
 
-it(`SQLite: two workers die, and ${title}`, async (t) => {
-  if (!canKillWorkers()) return t.skip('ps is not installed');
+it(`SQLite: two workers die, and ${title}`, { skip: without('ps') }, async (t) => {
   const deployment = await workersOnSqlite(t, 2);
   await isLinearizable(t, { ...deployment, operations, operationsPerFault, seed });
 });

@@ -1,12 +1,12 @@
 import { it } from 'node:test';
 import { isLinearizable } from './linear.ts';
-import { canKillWorkers, replicasOnPostgres, workersOnSqlite } from './support/fault-injection.ts';
+import { replicasOnPostgres, workersOnSqlite } from './support/fault-injection.ts';
+import { without } from './support/programs.ts';
 
 const operations = 4_000;
 const seed = Date.now() % 2 ** 31;
 
-it('SQLite: every plant is linearizable while workers die', async (t) => {
-  if (!canKillWorkers()) return t.skip('ps is not installed');
+it('SQLite: every plant is linearizable while workers die', { skip: without('ps') }, async (t) => {
   const deployment = await workersOnSqlite(t, 2);
   await isLinearizable(t, { ...deployment, operations, operationsPerFault: 1_200, seed });
 });

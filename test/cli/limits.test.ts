@@ -9,6 +9,7 @@ import { Connection } from '../support/connection.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { makeToken } from '../../src/token.ts';
 import { startRedis } from '../support/redis.ts';
+import { without } from '../support/programs.ts';
 
 async function start(t: TestContext, args: readonly string[], env: Record<string, string> = {}) {
   const { path, url } = databaseFile(t);
@@ -45,7 +46,7 @@ describe('the limits of serve', { concurrency: 2 }, () => {
     }
   });
 
-  it('are set by variables', async (t) => {
+  it('are set by variables', { skip: without('redis-server') }, async (t) => {
     const redis = await startRedis(t);
     const { service, token, ask } = await start(t, [], {
       PLANT_STORE_RATE_LIMIT: '1000/m',

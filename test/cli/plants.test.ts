@@ -13,6 +13,7 @@ import { executable, run, runOk, serve, start } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
+import { without } from '../support/programs.ts';
 
 interface Setup {
   env: Record<string, string>;
@@ -98,27 +99,31 @@ describe('plants', { concurrency: 2 }, () => {
     assert.ok(existsSync(journal));
   });
 
-  it('list prints an aligned table on a terminal, and hides no control character', async (t) => {
-    const { env, add } = await setUp(t);
-    await add(['🪴', '日本語', 'e\u0301', 'a\u202eb', '👩‍🌾 x'], 'T');
-    assert.equal(
-      await onTerminal(['plants', 'list'], env),
-      [
-        'ID  NAME        TAG',
-        '1   🪴          T',
-        '2   日本語      T',
-        '3   e\u0301           T',
-        '4   a<U+202E>b  T',
-        '5   👩‍🌾 x        T',
-        '',
-      ].join('\n'),
-    );
-    assert.equal(await onTerminal(['plants', 'add', 'new'], env), 'Added plant 6: new.\n');
-    assert.match(
-      await onTerminal(['plants', 'list', '--json'], env),
-      /^\{"id":4,"name":"a\\u202eb","tag":"T"\},$/m,
-    );
-  });
+  it(
+    'list prints an aligned table on a terminal, and hides no control character',
+    { skip: without('script') },
+    async (t) => {
+      const { env, add } = await setUp(t);
+      await add(['🪴', '日本語', 'e\u0301', 'a\u202eb', '👩‍🌾 x'], 'T');
+      assert.equal(
+        await onTerminal(['plants', 'list'], env),
+        [
+          'ID  NAME        TAG',
+          '1   🪴          T',
+          '2   日本語      T',
+          '3   e\u0301           T',
+          '4   a<U+202E>b  T',
+          '5   👩‍🌾 x        T',
+          '',
+        ].join('\n'),
+      );
+      assert.equal(await onTerminal(['plants', 'add', 'new'], env), 'Added plant 6: new.\n');
+      assert.match(
+        await onTerminal(['plants', 'list', '--json'], env),
+        /^\{"id":4,"name":"a\\u202eb","tag":"T"\},$/m,
+      );
+    },
+  );
 
   it('list ends quietly if its reader does, and takes what it needs only', async (t) => {
     const { env, add } = await setUp(t);
@@ -129,15 +134,19 @@ describe('plants', { concurrency: 2 }, () => {
     assert.deepEqual(await once(child, 'close'), [1, null]);
   });
 
-  it('import shows a bar on a terminal only, and refusals above it', async (t) => {
-    const { env } = await setUp(t);
-    const file = join(tempFolder(t), 'plants.csv');
-    writeFileSync(file, 'name\nAloe\n" "x\n');
-    const shown = await onTerminal(['plants', 'import', file], env);
-    assert.ok(shown.includes('\r\u001b[Kline 3: The quotes do not match.'), shown);
-    assert.match(shown, / 100% \| 2 of 2 rows/);
-    assert.match(shown, /\nAdded 1 plant; 1 row was refused\.\n$/);
-  });
+  it(
+    'import shows a bar on a terminal only, and refusals above it',
+    { skip: without('script') },
+    async (t) => {
+      const { env } = await setUp(t);
+      const file = join(tempFolder(t), 'plants.csv');
+      writeFileSync(file, 'name\nAloe\n" "x\n');
+      const shown = await onTerminal(['plants', 'import', file], env);
+      assert.ok(shown.includes('\r\u001b[Kline 3: The quotes do not match.'), shown);
+      assert.match(shown, / 100% \| 2 of 2 rows/);
+      assert.match(shown, /\nAdded 1 plant; 1 row was refused\.\n$/);
+    },
+  );
 
   it('export writes a complete file or none, which import reads', async (t) => {
     const { plants, ok, add } = await setUp(t);

@@ -16,6 +16,7 @@ import { run, runOk, serve, type Outcome, type Service } from '../support/comman
 import { Disk, readLog, type DiskEvent } from '../support/disk.ts';
 import { seededRandom } from '../support/random.ts';
 import { diskFolder, tempFolder } from '../support/temp.ts';
+import { without } from '../support/programs.ts';
 
 const source = fileURLToPath(new URL('../support/power-cut.c', import.meta.url));
 /** A plant that a client sent, and when; undefined for what has not happened. */
@@ -50,8 +51,9 @@ export interface Machine {
 
 /** An empty database whose folder is logged from the start; undefined if that cannot be done here. */
 export async function machine(t: TestContext): Promise<Machine | undefined> {
-  if (process.platform !== 'linux' || spawnSync('cc', ['--version']).status !== 0) {
-    t.skip('test/support/power-cut.c needs Linux and a C compiler (cc)');
+  const missing = process.platform === 'linux' ? without('cc') : 'power-cut.c needs Linux';
+  if (missing !== false) {
+    t.skip(missing);
     return undefined;
   }
   const place = realpathSync(diskFolder(t));

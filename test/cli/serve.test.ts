@@ -16,6 +16,7 @@ import { databaseFile, fill } from '../support/database.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
+import { without } from '../support/programs.ts';
 
 const checkout = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -91,7 +92,11 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
 
 it(
   'listens on one address of a name that has several',
-  { skip: spawnSync('unshare', ['--mount', 'true']).status !== 0 && 'needs root and namespaces' },
+  {
+    skip:
+      without('unshare', 'mount') ||
+      (spawnSync('unshare', ['--mount', 'true']).status !== 0 && 'needs root and namespaces'),
+  },
   async (t) => {
     const hosts = join(tempFolder(t), 'hosts');
     writeFileSync(hosts, '127.0.0.1 localhost\n::1 localhost\n');

@@ -15,6 +15,7 @@ import { executable, serve, type Service } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
 import { until } from '../support/until.ts';
+import { without } from '../support/programs.ts';
 
 const manyPlants = 30_000; // 24 MB as JSON: more than the buffers of a connection hold
 
@@ -117,19 +118,23 @@ describe('serve after a signal', { concurrency: 2 }, () => {
     });
   }
 
-  it('stops gracefully if its terminal is closed, even under nohup', async (t) => {
-    const { folder, path, url } = databaseFile(t);
-    const log = join(folder, 'log');
-    const service = `'${process.execPath}' '${executable}' serve --port 0 --database '${url}'`;
-    const command = `trap '' HUP; exec ${service} 2>'${log}'`; // as nohup does it
-    const terminal = spawn('script', ['-qec', command, '/dev/null'], { stdio: 'ignore' });
-    t.after(() => terminal.kill('SIGKILL'));
-    const isLogged = (entry: RegExp) => existsSync(log) && entry.test(readFileSync(log, 'utf8'));
-    await until('it listens', () => isLogged(/"msg":"listening"/));
-    terminal.kill('SIGKILL'); // with it, the other end of the terminal is gone
-    await until('it has stopped', () => isLogged(/"msg":"stopping"[^]*"msg":"stopped"/));
-    await until('the database is closed', () => !existsSync(`${path}-wal`));
-  });
+  it(
+    'stops gracefully if its terminal is closed, even under nohup',
+    { skip: without('script') },
+    async (t) => {
+      const { folder, path, url } = databaseFile(t);
+      const log = join(folder, 'log');
+      const service = `'${process.execPath}' '${executable}' serve --port 0 --database '${url}'`;
+      const command = `trap '' HUP; exec ${service} 2>'${log}'`; // as nohup does it
+      const terminal = spawn('script', ['-qec', command, '/dev/null'], { stdio: 'ignore' });
+      t.after(() => terminal.kill('SIGKILL'));
+      const isLogged = (entry: RegExp) => existsSync(log) && entry.test(readFileSync(log, 'utf8'));
+      await until('it listens', () => isLogged(/"msg":"listening"/));
+      terminal.kill('SIGKILL'); // with it, the other end of the terminal is gone
+      await until('it has stopped', () => isLogged(/"msg":"stopping"[^]*"msg":"stopped"/));
+      await until('the database is closed', () => !existsSync(`${path}-wal`));
+    },
+  );
 
   it('is alive but not ready on an open connection', async (t) => {
     const { service, open } = await start(t);

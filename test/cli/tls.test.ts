@@ -32,6 +32,7 @@ import { exchange, request } from '../support/raw.ts';
 import { tempFolder } from '../support/temp.ts';
 import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
 import { until } from '../support/until.ts';
+import { without } from '../support/programs.ts';
 
 const livez = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n';
 
@@ -88,7 +89,7 @@ function entries(service: Service, pattern: RegExp): string[] {
     .filter((line) => pattern.test(line) && line.endsWith('}'));
 }
 
-describe('serve with a certificate', { concurrency: 2 }, () => {
+describe('serve with a certificate', { concurrency: 2, skip: without('openssl') }, () => {
   it('serves HTTP/1.1 over TLS 1.2 and 1.3, and no older version', async (t) => {
     const { first, token, service, open } = await start(t);
     assert.match(service.address, /^https:\/\/127\.0\.0\.1:\d+$/);
@@ -258,61 +259,68 @@ describe('serve with a certificate', { concurrency: 2 }, () => {
   });
 });
 
-describe('serve with TLS flags that are wrong', { concurrency: 2 }, () => {
-  it('exits with 2 if one of the two is missing', async (t) => {
-    const { folder, url } = databaseFile(t);
-    for (const flag of ['--tls-cert', '--tls-key']) {
-      const { status, stderr } = await run(['serve', '--database', url, flag, 'cert.pem']);
-      assert.deepEqual(
-        [status, stderr],
-        [2, 'error: Set both --tls-cert and --tls-key for HTTPS, or neither for plain HTTP.\n'],
-      );
-    }
-    assert.deepEqual(readdirSync(folder), []);
-  });
-
-  it('exits with 1 and advice if the files cannot be used, and creates no database', async (t) => {
-    const { folder: dataFolder, url } = databaseFile(t);
-    const folder = tempFolder(t);
-    const sound = makeCertificate(folder, 'sound');
-    const { key: otherKey } = makeCertificate(folder, 'other');
-    const missing = join(folder, 'missing');
-    const wrong: [files: TestCertificate, advice: RegExp][] = [
-      [
-        { ...sound, cert: missing },
-        /missing: there is no such file\. Set its path with --tls-cert/,
-      ],
-      [{ ...sound, key: missing }, /missing: there is no such file\. Set its path with --tls-key/],
-      [{ ...sound, key: folder }, /: it is a folder\. Set the path of the file with --tls-key/],
-      [{ ...sound, cert: sound.key }, /is not a certificate in PEM format\. Set .* --tls-cert/],
-      [{ ...sound, key: sound.cert }, /is not a private key in PEM format\. Set .* --tls-key/],
-      [
-        { ...sound, key: otherKey },
-        /other-key\.pem does not belong to the certificate .*sound\.pem/,
-      ],
-      [{ ...sound, key: encryptKey(sound.key) }, /is encrypted\. Remove its passphrase/],
-    ];
-    for (const workers of ['1', '2']) {
-      for (const [files, advice] of wrong) {
-        const flags = ['--database', url, '--workers', workers, ...flagsFor(files)];
-        const { status, stdout, stderr } = await run(['serve', ...flags]);
-        assert.deepEqual([status, stdout], [1, '']);
-        assert.match(stderr, /^error: .*\n$/);
-        assert.match(stderr, advice);
+describe(
+  'serve with TLS flags that are wrong',
+  { concurrency: 2, skip: without('openssl') },
+  () => {
+    it('exits with 2 if one of the two is missing', async (t) => {
+      const { folder, url } = databaseFile(t);
+      for (const flag of ['--tls-cert', '--tls-key']) {
+        const { status, stderr } = await run(['serve', '--database', url, flag, 'cert.pem']);
+        assert.deepEqual(
+          [status, stderr],
+          [2, 'error: Set both --tls-cert and --tls-key for HTTPS, or neither for plain HTTP.\n'],
+        );
       }
-    }
-    assert.deepEqual(readdirSync(dataFolder), []);
-    assert.ok(readFileSync(sound.cert, 'utf8').startsWith('-----BEGIN'));
-  });
+      assert.deepEqual(readdirSync(folder), []);
+    });
 
-  const skip = withoutUnprivileged;
-  it('exits with 1 if the user of the service cannot read the key', { skip }, async (t) => {
-    const { url } = databaseFile(t);
-    const sound = makeCertificate(tempFolder(t), 'sound');
-    chmodSync(sound.key, 0);
-    const args = ['serve', '--database', url, ...flagsFor(sound)];
-    const { status, stderr } = await run(args, unprivileged);
-    assert.equal(status, 1);
-    assert.match(stderr, /: permission denied\. Allow the user of the service to read it\.\n$/);
-  });
-});
+    it('exits with 1 and advice if the files cannot be used, and creates no database', async (t) => {
+      const { folder: dataFolder, url } = databaseFile(t);
+      const folder = tempFolder(t);
+      const sound = makeCertificate(folder, 'sound');
+      const { key: otherKey } = makeCertificate(folder, 'other');
+      const missing = join(folder, 'missing');
+      const wrong: [files: TestCertificate, advice: RegExp][] = [
+        [
+          { ...sound, cert: missing },
+          /missing: there is no such file\. Set its path with --tls-cert/,
+        ],
+        [
+          { ...sound, key: missing },
+          /missing: there is no such file\. Set its path with --tls-key/,
+        ],
+        [{ ...sound, key: folder }, /: it is a folder\. Set the path of the file with --tls-key/],
+        [{ ...sound, cert: sound.key }, /is not a certificate in PEM format\. Set .* --tls-cert/],
+        [{ ...sound, key: sound.cert }, /is not a private key in PEM format\. Set .* --tls-key/],
+        [
+          { ...sound, key: otherKey },
+          /other-key\.pem does not belong to the certificate .*sound\.pem/,
+        ],
+        [{ ...sound, key: encryptKey(sound.key) }, /is encrypted\. Remove its passphrase/],
+      ];
+      for (const workers of ['1', '2']) {
+        for (const [files, advice] of wrong) {
+          const flags = ['--database', url, '--workers', workers, ...flagsFor(files)];
+          const { status, stdout, stderr } = await run(['serve', ...flags]);
+          assert.deepEqual([status, stdout], [1, '']);
+          assert.match(stderr, /^error: .*\n$/);
+          assert.match(stderr, advice);
+        }
+      }
+      assert.deepEqual(readdirSync(dataFolder), []);
+      assert.ok(readFileSync(sound.cert, 'utf8').startsWith('-----BEGIN'));
+    });
+
+    const skip = withoutUnprivileged;
+    it('exits with 1 if the user of the service cannot read the key', { skip }, async (t) => {
+      const { url } = databaseFile(t);
+      const sound = makeCertificate(tempFolder(t), 'sound');
+      chmodSync(sound.key, 0);
+      const args = ['serve', '--database', url, ...flagsFor(sound)];
+      const { status, stderr } = await run(args, unprivileged);
+      assert.equal(status, 1);
+      assert.match(stderr, /: permission denied\. Allow the user of the service to read it\.\n$/);
+    });
+  },
+);

@@ -14,13 +14,12 @@ import { runOk, serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
 import { withoutUnprivileged } from '../support/unprivileged.ts';
+import { without } from '../support/programs.ts';
 
 const unit = readFileSync(new URL('../../deploy/plant-store.service', import.meta.url), 'utf8');
 const nobody = 65_534;
 const noOtherUser = (process.getuid?.() !== 0 && 'needs root') || withoutUnprivileged;
-const noSystemd =
-  spawnSync('systemd-analyze', ['--version']).error !== undefined && 'systemd is not installed';
-const noStrace = spawnSync('strace', ['-V']).error !== undefined && 'strace is not installed';
+const noSystemd = without('systemd-analyze');
 
 it('the unit is valid, and confines the service', { skip: noSystemd }, (t) => {
   const file = join(tempFolder(t), 'plant-store.service');
@@ -41,7 +40,7 @@ it('the unit waits for a graceful stop, and does not restart after a disk failur
 
 it(
   'the unit allows every system call of the service',
-  { skip: noSystemd || noStrace || noOtherUser },
+  { skip: without('systemd-analyze', 'strace') || noOtherUser },
   async (t) => {
     const { folder, url } = databaseFile(t);
     chownSync(folder, nobody, nobody);

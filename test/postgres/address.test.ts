@@ -6,6 +6,7 @@ import { parseAddress, tlsOptions } from '../../src/postgres/address.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { PostgresServer } from '../support/postgres.ts';
 import { tempFolder } from '../support/temp.ts';
+import { without } from '../support/programs.ts';
 
 describe('PostgreSQL: an address', () => {
   it('contains hosts, a user, a password and a database, each percent-decoded', () => {
@@ -64,46 +65,52 @@ describe('PostgreSQL: an address', () => {
   });
 });
 
-it('PostgreSQL: the certificate must match the host and be signed by the given authority', async (t) => {
-  const server = await PostgresServer.make();
-  t.after(() => server[Symbol.asyncDispose]());
-  await server.stop();
-  const folder = tempFolder(t);
-  const [key, certificate] = [join(folder, 'server.key'), join(folder, 'server.crt')];
-  const subject = ['-subj', '/CN=plants', '-addext', 'subjectAltName=IP:127.0.0.1'];
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-      '-nodes',
-      '-days',
-      '2',
-    ].concat(['-keyout', key, '-out', certificate], subject),
-    { stdio: 'ignore' },
-  );
-  for (const file of ['server.key', 'server.crt']) server.adopt(join(folder, file), file);
-  await server.start({ ssl: 'on' });
-
-  const open = async (query: string, host = '127.0.0.1') => {
-    await using storage = new PostgresStorage(server.url().replace('127.0.0.1', host) + query);
-    await storage.open();
-    return await server.query(
-      "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'plant-store'",
+it(
+  'PostgreSQL: the certificate must match the host and be signed by the given authority',
+  { skip: without('openssl') },
+  async (t) => {
+    const server = await PostgresServer.make();
+    t.after(() => server[Symbol.asyncDispose]());
+    await server.stop();
+    const folder = tempFolder(t);
+    const [key, certificate] = [join(folder, 'server.key'), join(folder, 'server.crt')];
+    const subject = ['-subj', '/CN=plants', '-addext', 'subjectAltName=IP:127.0.0.1'];
+    execFileSync(
+      'openssl',
+      [
+        'req',
+        '-x509',
+        '-newkey',
+        'ec',
+        '-pkeyopt',
+        'ec_paramgen_curve:P-256',
+        '-nodes',
+        '-days',
+        '2',
+      ].concat(['-keyout', key, '-out', certificate], subject),
+      { stdio: 'ignore' },
     );
-  };
-  assert.deepEqual(await open(''), [{ ssl: false }]);
-  assert.deepEqual(await open('?sslmode=no-verify'), [{ ssl: true }]);
-  assert.deepEqual(await open(`?sslmode=verify-full&sslrootcert=${certificate}`), [{ ssl: true }]);
-  const refused = { name: 'Refusal', kind: 'unknown-authority' };
-  await assert.rejects(open('?sslmode=verify-full'), refused);
-  await assert.rejects(open(`?sslmode=require`), refused);
-  await assert.rejects(open(`?sslmode=verify-full&sslrootcert=${certificate}`, 'localhost'), {
-    name: 'Refusal',
-    kind: 'certificate-of-other-host',
-  });
-});
+    for (const file of ['server.key', 'server.crt']) server.adopt(join(folder, file), file);
+    await server.start({ ssl: 'on' });
+
+    const open = async (query: string, host = '127.0.0.1') => {
+      await using storage = new PostgresStorage(server.url().replace('127.0.0.1', host) + query);
+      await storage.open();
+      return await server.query(
+        "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'plant-store'",
+      );
+    };
+    assert.deepEqual(await open(''), [{ ssl: false }]);
+    assert.deepEqual(await open('?sslmode=no-verify'), [{ ssl: true }]);
+    assert.deepEqual(await open(`?sslmode=verify-full&sslrootcert=${certificate}`), [
+      { ssl: true },
+    ]);
+    const refused = { name: 'Refusal', kind: 'unknown-authority' };
+    await assert.rejects(open('?sslmode=verify-full'), refused);
+    await assert.rejects(open(`?sslmode=require`), refused);
+    await assert.rejects(open(`?sslmode=verify-full&sslrootcert=${certificate}`, 'localhost'), {
+      name: 'Refusal',
+      kind: 'certificate-of-other-host',
+    });
+  },
+);

@@ -13,6 +13,7 @@ import { databaseFile } from '../support/database.ts';
 import { freePort } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
+import { without } from '../support/programs.ts';
 
 const silent = pino({ level: 'silent' });
 
@@ -32,7 +33,8 @@ const limiters: Record<string, (t: TestContext, rate: Rate) => RateLimiter | Pro
   };
 
 for (const [name, open] of Object.entries(limiters)) {
-  describe(`a token bucket in ${name}`, () => {
+  const skip = name === 'Redis' && without('redis-server');
+  describe(`a token bucket in ${name}`, { skip }, () => {
     it('is full at first, and refuses when it is empty', async (t) => {
       const limiter = await open(t, { requests: 3, windowSeconds: 3_600 });
       for (const [isAllowed, remaining] of [
@@ -65,7 +67,7 @@ for (const [name, open] of Object.entries(limiters)) {
   });
 }
 
-describe('buckets in Redis', () => {
+describe('buckets in Redis', { skip: without('redis-server') }, () => {
   it('expire when they would be full', async (t) => {
     const redis = await startRedis(t);
     const limiter = await connect(t, redis.url, { requests: 5, windowSeconds: 60 });
@@ -107,7 +109,7 @@ describe('buckets in Redis', () => {
   });
 });
 
-describe('commands to Redis', () => {
+describe('commands to Redis', { skip: without('redis-server') }, () => {
   it('are limited in number while Redis does not reply', async (t) => {
     const redis = await startRedis(t);
     const limiter = await connect(t, redis.url, { requests: 1_000_000, windowSeconds: 3_600 });
@@ -124,7 +126,7 @@ describe('commands to Redis', () => {
   });
 });
 
-describe('serve with --rate-limit-redis', () => {
+describe('serve with --rate-limit-redis', { skip: without('redis-server') }, () => {
   const setUp = async (t: TestContext, args: readonly string[]) => {
     const { url } = databaseFile(t);
     const token = await runOk(['token', 'create', 'alice', '--database', url, '--yes']);

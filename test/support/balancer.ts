@@ -1,7 +1,7 @@
 /**
  * HAProxy in front of replicas, with the configuration of docs/scaling.md.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,12 +9,12 @@ import type { TestContext } from 'node:test';
 import { freePort } from './postgres.ts';
 import { tempFolder } from './temp.ts';
 import { until } from './until.ts';
+import { without } from './programs.ts';
 
 const configuration = new URL('../../deploy/haproxy.cfg', import.meta.url);
 
 /** The reason to skip tests that need HAProxy, or false. */
-export const noBalancer =
-  spawnSync('haproxy', ['-v']).error !== undefined && 'haproxy is not installed';
+export const noBalancer = without('haproxy');
 
 /** Starts HAProxy and returns its address. */
 export async function balance(

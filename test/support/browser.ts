@@ -4,13 +4,16 @@
 import { existsSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { skipOutsideCi } from './programs.ts';
 
 const browserFile = process.env['PLANT_STORE_TEST_BROWSER'] ?? '/usr/bin/chromium';
 
 /** The `skip` option of a test that needs the browser: a reason if there is none. */
-export const withoutBrowser = existsSync(browserFile)
-  ? false
-  : `${browserFile} is missing: install chromium, or set PLANT_STORE_TEST_BROWSER`;
+export const withoutBrowser =
+  !existsSync(browserFile) &&
+  skipOutsideCi(
+    `Missing: ${browserFile}. On Debian: apt-get install chromium. Or set PLANT_STORE_TEST_BROWSER to a browser.`,
+  );
 
 /** Starts the browser, and closes it after the test. */
 export async function launchBrowser(t: Pick<TestContext, 'after'>): Promise<Browser> {

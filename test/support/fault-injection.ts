@@ -2,7 +2,7 @@
  * The service as in production, with several processes on one database, and the faults that a test can inject.
  */
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import type { TestContext } from 'node:test';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
@@ -117,11 +117,6 @@ export async function replicasOnPostgres(t: TestContext, replicas: number): Prom
       },
     },
   };
-}
-
-/** Whether `ps` is installed, which finds the processes of the workers. */
-export function canKillWorkers(): boolean {
-  return spawnSync('ps', ['-A', '-o', 'pid=']).status === 0;
 }
 
 /** The processes of running workers. */

@@ -1,11 +1,12 @@
 /**
  * Runs a command on a terminal of its own, as a person would.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import { executable } from './command.ts';
 import { until } from './until.ts';
+import { without } from './programs.ts';
 
 export interface OnTerminal {
   /** Everything that the terminal has shown so far, both output and what was typed. */
@@ -26,9 +27,9 @@ export function startOnTerminal(
   command: string,
   cwd?: string,
 ): OnTerminal | undefined {
-  const isUtilLinux = /util-linux/.test(String(spawnSync('script', ['--version']).stdout));
-  if (!isUtilLinux) {
-    t.skip('script of util-linux is not installed');
+  const missing = process.platform === 'linux' ? without('script') : 'needs script of util-linux';
+  if (missing !== false) {
+    t.skip(missing);
     return undefined;
   }
   const child = spawn('script', ['-qfec', `stty cols 500; ${command}`, '/dev/null'], {

@@ -2,7 +2,7 @@
  * The reverse proxies of docs/deploy.md, with TLS: nginx, Caddy and HAProxy run with the files of deploy/. Only
  * addresses and paths are replaced.
  */
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectTls } from 'node:tls';
@@ -13,6 +13,7 @@ import { balancerConfiguration } from './balancer.ts';
 import { freePort } from './postgres.ts';
 import { tempFolder } from './temp.ts';
 import { until } from './until.ts';
+import { without, type Program } from './programs.ts';
 
 /** A running proxy. */
 export interface ReverseProxy {
@@ -37,7 +38,7 @@ interface Setup {
 }
 
 interface Kind {
-  program: string;
+  program: Program;
   /** Writes the configuration into `folder`. Returns the arguments of the program. */
   configure: (setup: Setup) => readonly string[];
 }
@@ -106,8 +107,7 @@ export const reverseProxyNames = Object.keys(kinds) as ReverseProxyName[]; // th
 
 /** The reason to skip the tests of a proxy, or false. */
 export function missing(name: ReverseProxyName): string | false {
-  const { program } = kinds[name];
-  return spawnSync(program, ['-v']).error !== undefined && `${program} is not installed`;
+  return without(kinds[name].program, 'openssl');
 }
 
 /** Starts a proxy in front of a local port, with a certificate of its own for plants.example. */
