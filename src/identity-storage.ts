@@ -42,10 +42,10 @@ export interface IdentityStorage {
 
   /**
    * Revokes a token: every process refuses it from the next request on (`Freshness.refresh`). Resolves to the
-   * revoked token, or to undefined if there is none. A second call does not change `revokedAtMs`. If `owner` is given,
-   * only a token of this user is revoked.
+   * revoked token, or to undefined if there is none. A second call does not change `revokedAtMs`. If `by` is given,
+   * only a token of the same user is revoked, and the method rejects with `insufficient-scope` unless it `canRevoke` (own-tokens.ts).
    */
-  revokeToken(id: string, revokedAtMs: number, owner?: Identity): Promise<TokenRecord | undefined>;
+  revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined>;
 
   /** Stores when tokens were last used. No cached grant becomes stale. A later time is never replaced. */
   recordUses(uses: readonly TokenUse[]): Promise<void>;

@@ -1,7 +1,7 @@
 /**
  * Tokens that users create for themselves, without an operator: how many they can have, on every storage alike.
  */
-import type { Scope } from './access.ts';
+import type { Grant, Identity, Scope } from './access.ts';
 
 /** Maximum number of active tokens of a user, counted when the user creates another. */
 export const maxActiveTokens = 100;
@@ -48,4 +48,48 @@ export function tokensToDelete(
   if (tokens.length - ended.length >= maxActiveTokens) return undefined;
   const newestFirst = ended.toSorted(([, a], [, b]) => b - a);
   return newestFirst.slice(maxEndedTokens).map(([hash]) => hash);
+}
+
+/** Maximum number of ids in a line: that of the operator's token, and the nearest ones. */
+const maxLine = 16;
+
+/**
+ * The line of a token: the ids of those from which it descends, the operator's first, separated by spaces. Null for the
+ * token of an operator. This is the line of a token that is created with another one.
+ */
+export function lineBelow(line: string | null, id: string): string {
+  const [first = id, ...nearer] = line === null ? [] : [...line.split(' '), id];
+  return [first, ...nearer.slice(1 - maxLine)].join(' ');
+}
+
+/** The id of the operator's token. */
+export function familyOf(line: string | null, id: string): string {
+  return line?.split(' ', 1)[0] ?? id;
+}
+
+/** What of a grant decides which tokens it can revoke. */
+export interface Revoker extends Identity {
+  id: string;
+  /** Whether it was created with another token. */
+  isDescendant: boolean;
+  scopes: readonly Scope[];
+}
+
+export function revokerOf({ caller, tokenId, family, isStored }: Grant): Revoker {
+  const { store, user, scopes } = caller;
+  const isDescendant = isStored && family !== tokenId;
+  return { store, user, id: tokenId, isDescendant, scopes: [...scopes] };
+}
+
+/**
+ * Whether a token can revoke another one of its user. A user creates a token with another one for what they trust less:
+ * it can revoke itself and what descends from it. A token of an operator or an identity provider can revoke all that
+ * have at most its scopes.
+ */
+export function canRevoke(
+  by: Revoker,
+  token: { id: string; line: string | null; scopes: readonly Scope[] },
+): boolean {
+  if (by.isDescendant) return token.id === by.id || token.line?.split(' ').includes(by.id) === true;
+  return token.scopes.every((scope) => by.scopes.includes(scope));
 }

@@ -167,6 +167,13 @@ export function userRemoved(): Problem {
   return new Problem('invalid-token', 'The user of this token was removed. Get a new token.');
 }
 
+export function cannotRevoke(): Problem {
+  return new Problem(
+    'insufficient-scope',
+    'Your token cannot revoke this one. A token that was created with another one can revoke itself and those that descend from it; any other token can revoke those with at most its scopes.',
+  );
+}
+
 /** The same for a token of another user and for one that does not exist. */
 export function tokenNotFound(): Problem {
   return new Problem(

@@ -1,4 +1,4 @@
-import type { ShareAccess } from './access.ts';
+import { maxOwnersInReach, type ShareAccess } from './access.ts';
 
 /** Maximum number of users with whom one owner can share. */
 export const maxGivenShares = 1_000;
@@ -10,11 +10,47 @@ export interface Share {
   access: ShareAccess;
 }
 
-/** The shares of a user, in ascending order of the other user's name. */
-export interface SharesOfUser {
+/** Maximum number of other users in the shares of a user. */
+const maxOtherUsers = maxGivenShares + maxOwnersInReach;
+
+/** All shares, unless one of these is given. */
+export interface SharesQuery {
+  /** Only shares with users whose names come after this one. */
+  after?: string;
+  /** Maximum number of other users. */
+  limit?: number;
+}
+
+/** A page of the shares of a user, in ascending order of the other user's name. */
+export interface SharesPage {
   given: Share[];
   /** Those in effect: the oldest ones, up to `maxOwnersInReach - 1`. */
   received: Share[];
+  /** If more users follow, the name of the last one of this page. */
+  next?: string;
+}
+
+/** The other user, and who shares. */
+export type ShareRow = readonly [name: string, access: ShareAccess, isReceived: boolean | number];
+
+export function rangeOfShares({ after = '', limit = maxOtherUsers }: SharesQuery = {}) {
+  return { after, limit };
+}
+
+/** `rows` are in order of their names, and have the given and the received share of `limit` + 1 names if more follow. */
+export function sharesPageOf(user: string, rows: readonly ShareRow[], limit: number): SharesPage {
+  const page: SharesPage = { given: [], received: [] };
+  let [last, names] = ['', 0];
+  for (const [name, access, isReceived] of rows) {
+    if (name !== last) {
+      if (names === limit) return { ...page, next: last };
+      names++;
+      last = name;
+    }
+    if (isReceived) page.received.push({ owner: name, user, access });
+    else page.given.push({ owner: user, user: name, access });
+  }
+  return page;
 }
 
 /**
@@ -36,7 +72,7 @@ export interface ShareStorage {
   /** Ends shares, all of them in one transaction. Resolves to whether there was any. */
   unshare(store: number, ends: readonly ShareEnds[]): Promise<boolean>;
 
-  sharesOf(store: number, user: string): Promise<SharesOfUser>;
+  sharesOf(store: number, user: string, query?: SharesQuery): Promise<SharesPage>;
 
   /** Shares of a store in the order in which its owners were created, then by user, after the one given. */
   listShares(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]>;

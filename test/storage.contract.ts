@@ -642,7 +642,8 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
     it('accepts, lists and revokes tokens of older versions', async (t) => {
       const storage = await open(t);
       const { caller: alice } = await grantOf(storage, 'alice');
-      const { caller: bob } = await grantOf(storage, 'bob', undefined, 'elsewhere');
+      const bobsGrant = await grantOf(storage, 'bob', undefined, 'elsewhere');
+      const { caller: bob } = bobsGrant;
       await using archive = await openArchive();
       const [old, bobs] = [await addOldToken(archive, alice), await addOldToken(archive, bob)];
       const other = await openAgain(t);
@@ -657,10 +658,10 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       assert.equal(listed.length, 2);
       const routed = listed.find(({ format }) => format === 2)?.id ?? '';
       assert.equal(await storage.revokeToken(routed.slice(0, 10) + id, 5), undefined);
-      assert.equal(await storage.revokeToken(id, 5, bob), undefined);
+      assert.equal(await storage.revokeToken(id, 5, bobsGrant), undefined);
       assert.equal((await storage.revokeToken(id, 6))?.revokedAtMs, 6);
       const bobsId = hashToken(bobs).toString('hex', 0, 8);
-      assert.equal((await other.revokeToken(bobsId, 7, bob))?.id, bobsId);
+      assert.equal((await other.revokeToken(bobsId, 7, bobsGrant))?.id, bobsId);
       assert.equal((await other.identify(credentialOf(old)))?.revokedAtMs, 6);
       assert.equal((await storage.identify(credentialOf(bobs)))?.revokedAtMs, 7);
     });

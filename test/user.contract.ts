@@ -4,7 +4,14 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { defaultScopes, stateOf, type Caller, type Grant, type Role } from '../src/access.ts';
+import {
+  defaultScopes,
+  stateOf,
+  type Caller,
+  type Grant,
+  type Role,
+  type Scope,
+} from '../src/access.ts';
 import { maxActiveTokens, maxEndedTokens, type OwnToken } from '../src/own-tokens.ts';
 import type { TokenRecord } from '../src/identity-storage.ts';
 import type { Storage } from '../src/storage.ts';
@@ -144,16 +151,77 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const storage = await open(t);
       const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
       const namesake = await user(storage, 'alice', { store: 'elsewhere' });
-      const { caller, tokenId: id } = await alice();
+      const own = await alice();
+      const { tokenId: id } = own;
       for (const other of [bob, namesake]) {
         const grant = await other();
-        assert.equal(await storage.revokeToken(id, 1, grant.caller), undefined);
-        assert.equal(await storage.revokeToken(grant.tokenId, 1, caller), undefined);
+        assert.equal(await storage.revokeToken(id, 1, grant), undefined);
+        assert.equal(await storage.revokeToken(grant.tokenId, 1, own), undefined);
         assert.equal((await other()).revokedAtMs, undefined);
       }
-      assert.equal((await storage.revokeToken(id, 7, caller))?.revokedAtMs, 7);
-      assert.equal((await storage.revokeToken(id, 8, caller))?.revokedAtMs, 7);
+      assert.equal((await storage.revokeToken(id, 7, own))?.revokedAtMs, 7);
+      assert.equal((await storage.revokeToken(id, 8, own))?.revokedAtMs, 7);
       assert.equal((await alice()).revokedAtMs, 7);
+    });
+
+    it('revokes with a token that was created with another one only what descends from it', async (t) => {
+      const storage = await open(t);
+      const root = await (await user(storage, 'alice'))();
+      const twin = await (await user(storage, 'alice'))();
+      const below = async (by: Grant, scopes: readonly Scope[] = ['plants:read']) => {
+        const own = { ...newOwn(1), scopes };
+        assert.equal(await storage.createOwnToken(by, own), true);
+        const grant = await storage.identify({ tokenHash: own.hash, store: by.caller.store });
+        assert.equal(grant?.family, root.tokenId);
+        assert.ok(grant);
+        return grant;
+      };
+      const [child, sibling] = [await below(root, defaultScopes), await below(root)];
+      const grandchild = await below(child);
+      let deepest = grandchild;
+      for (let depth = 0; depth < 20; depth++) deepest = await below(deepest);
+      const other = await openAgain(t);
+      const stateAfter = async (by: Grant, { tokenId: id, tokenHash }: Grant) => {
+        const refused = await other.revokeToken(id, 1, by).then(
+          () => false,
+          ({ kind }: { kind: string }) => kind === 'insufficient-scope',
+        );
+        const { store } = by.caller;
+        const { revokedAtMs } = (await storage.identify({ tokenHash, store })) ?? {};
+        assert.equal(revokedAtMs === undefined, refused);
+        return refused ? 'refused' : 'revoked';
+      };
+      for (const [by, token] of [
+        [child, root],
+        [child, sibling],
+        [child, twin],
+        [grandchild, child],
+        [grandchild, root],
+        [deepest, grandchild],
+      ] as const) {
+        assert.equal(await stateAfter(by, token), 'refused');
+      }
+      assert.equal(await stateAfter(child, grandchild), 'revoked');
+      assert.equal(await stateAfter(root, deepest), 'revoked');
+      assert.equal(await stateAfter(sibling, sibling), 'revoked');
+      assert.equal(await stateAfter(twin, child), 'revoked');
+      assert.equal(await stateAfter(twin, root), 'revoked');
+    });
+
+    it('revokes with a token of an operator only those that have at most its scopes', async (t) => {
+      const storage = await open(t);
+      const grantOf = async (scopes: readonly Scope[]) => {
+        const wanted = { store: 'main', user: 'alice', scopes, label: '', createdAtMs: 1 };
+        const { token } = await storage.createToken(wanted);
+        const grant = await storage.identify(credentialOf(token));
+        assert.ok(grant);
+        return grant;
+      };
+      const [reader, writer] = [await grantOf(['plants:read']), await grantOf(defaultScopes)];
+      await assert.rejects(storage.revokeToken(writer.tokenId, 1, reader), {
+        kind: 'insufficient-scope',
+      });
+      assert.equal((await storage.revokeToken(reader.tokenId, 1, writer))?.revokedAtMs, 1);
     });
 
     it('lists the tokens of one user by hash, page by page', async (t) => {

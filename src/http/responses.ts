@@ -77,7 +77,9 @@ const Problem = Type.Object(
       description: 'What went wrong this time and how to fix it, for people.',
     }),
     errors: Type.Optional(
-      Type.Array(Fault, { description: 'The faults of invalid input, up to 20; `detail` counts them all.' }),
+      Type.Array(Fault, {
+        description: 'The faults of invalid input, up to 20; `detail` counts them all.',
+      }),
     ),
   },
   { description: 'Why a request failed (RFC 9457).' },

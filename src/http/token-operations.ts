@@ -73,7 +73,7 @@ export const revokeToken = {
   operationId: 'revokeToken',
   summary: 'Revoke a token',
   description:
-    'Revokes a token of the calling user. From the next request on, every process of the service refuses it. If you repeat the request, the response is the same. It needs no scope.',
+    'Revokes a token of the calling user. From the next request on, every process of the service refuses it. If you repeat the request, the response is the same. A token that was created with another one can revoke itself and those that descend from it; any other token can revoke those with at most its scopes.',
   tags,
   params: Type.Object(
     {
@@ -87,6 +87,7 @@ export const revokeToken = {
   querystring,
   response: {
     204: response('The token is revoked.', []),
+    403: responses.InsufficientScope,
     404: responses.TokenNotFound,
     ...tokenOperation,
   },

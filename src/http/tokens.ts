@@ -7,7 +7,7 @@ import type { Static } from '@sinclair/typebox';
 import { scopes as allScopes, stateOf, type Grant, type Scope } from '../access.ts';
 import type { IdentityStorage, TokenRecord } from '../identity-storage.ts';
 import type { OwnToken } from '../own-tokens.ts';
-import { invalidInput, Problem, tokenNotFound } from '../problem.ts';
+import { invalidInput, isProblem, Problem, tokenNotFound } from '../problem.ts';
 import { formatTimestamp, parseTimestamp } from '../timestamp.ts';
 import { hashToken, makeToken, tokenId } from '../token.ts';
 import { insufficientScope, invalidToken, setChallenge, type Authentication } from './auth.ts';
@@ -46,7 +46,7 @@ export function tokenRoutes(
     { ...options, schema: operations.revokeOwnToken },
     async ({ grant }, reply) => {
       refuseForeign(grant, reply);
-      await storage.revokeToken(grant.tokenId, Date.now(), grant.caller);
+      await storage.revokeToken(grant.tokenId, Date.now(), grant);
       return reply.code(204).send();
     },
   );
@@ -84,7 +84,13 @@ export function tokenRoutes(
     '/tokens/:tokenId',
     { ...options, schema: operations.revokeToken },
     async ({ grant, params }, reply) => {
-      const revoked = await storage.revokeToken(params.tokenId, Date.now(), grant.caller);
+      const revoked = await storage
+        .revokeToken(params.tokenId, Date.now(), grant)
+        .catch((error: unknown) => {
+          if (isProblem(error, 'insufficient-scope'))
+            setChallenge(reply, 'error="insufficient_scope"');
+          throw error;
+        });
       if (revoked === undefined) throw tokenNotFound();
       return reply.code(204).send();
     },

@@ -16,6 +16,7 @@ import {
   type Scope,
 } from '../access.ts';
 import { Cache } from '../cache.ts';
+import { familyOf } from '../own-tokens.ts';
 import { tokenId } from '../token.ts';
 import { prepared } from './connection.ts';
 import type { Freshness } from './freshness.ts';
@@ -100,7 +101,7 @@ interface Terms extends Pick<Grant, 'isStored' | 'family' | 'expiresAtMs' | 'rev
 function termsOfToken([scopes, expiresAt, revokedAt, family]: TermsRow, id: string): Terms {
   return {
     isStored: true,
-    family: family ?? id,
+    family: familyOf(family, id),
     scopes: parseScopes(scopes),
     role: undefined,
     expiresAtMs: expiresAt ?? undefined,

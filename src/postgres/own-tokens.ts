@@ -5,6 +5,7 @@ import { formatScopes, type Grant } from '../access.ts';
 import type { TokenUse } from '../identity-storage.ts';
 import {
   isActive,
+  lineBelow,
   maxCountedTokens,
   tokensToDelete,
   type CountedToken,
@@ -18,13 +19,13 @@ import { settled } from './settled.ts';
 import { changeGrantsVersion } from './grants.ts';
 import { tokenSql } from './tokens.ts';
 
-type StateRow = readonly [expiresAt: number | null, revokedAt: number | null];
+type StateRow = readonly [line: string | null, expiresAt: number | null, revokedAt: number | null];
 
 export const ownTokenSql = {
   find: prepared<StateRow>(
     'find_own_token',
     `
-      SELECT expires_at, revoked_at FROM plant_store.store_tokens
+      SELECT family, expires_at, revoked_at FROM plant_store.store_tokens
       WHERE store = $1 AND hash = $2`,
   ),
   count: prepared<CountedToken>(
@@ -53,12 +54,11 @@ export class OwnTokens {
   }
 
   /** Returns false if the token of the grant is not active. */
-  async create({ tokenHash: by, caller, family }: Grant, token: OwnToken): Promise<boolean> {
+  async create({ tokenHash: by, caller, tokenId }: Grant, token: OwnToken): Promise<boolean> {
     const { store, user } = caller;
     const { scopes, label, createdAtMs, expiresAtMs } = token;
     const hash = Buffer.from(token.hash);
-    const columns = [family, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
-    const add: BoundStatement = [tokenSql.addToken, [store, hash, user, ...columns]];
+    const columns = [formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
     let isRefused = false;
     let isFull = false;
     // The first statement locks the row of the store: what the others read does not change until the commit.
@@ -71,11 +71,15 @@ export class OwnTokens {
       const [asking] = found as unknown as StateRow[]; // the rows of `find`
       const tokens = counted as unknown as CountedToken[]; // the rows of `count`
       if (tokens.some(([each]) => hash.equals(each))) return []; // an earlier attempt was committed
-      isRefused = asking === undefined || !isActive(...asking, createdAtMs);
+      const [line = null, ...times] = asking ?? [];
+      isRefused =
+        asking === undefined || !isActive(times[0] ?? null, times[1] ?? null, createdAtMs);
       if (isRefused) return [];
       const ended = tokensToDelete(tokens, createdAtMs);
       isFull = ended === undefined;
       if (ended === undefined) return [];
+      const values = [store, hash, user, lineBelow(line, tokenId), ...columns];
+      const add: BoundStatement = [tokenSql.addToken, values];
       return ended.length === 0 ? [add] : [[ownTokenSql.delete, [store, ended]], add];
     });
     if (isFull) throw tooManyTokens();

@@ -4,7 +4,16 @@
  */
 import { maxOwnersInReach, type ShareAccess } from '../access.ts';
 import { tooManyShares, userRemoved } from '../problem.ts';
-import { maxGivenShares, type Share, type ShareEnds, type SharesOfUser } from '../share-storage.ts';
+import {
+  maxGivenShares,
+  rangeOfShares,
+  sharesPageOf,
+  type Share,
+  type ShareEnds,
+  type ShareRow,
+  type SharesPage,
+  type SharesQuery,
+} from '../share-storage.ts';
 import { prepared } from './connection.ts';
 import { changeGrantsVersion } from './grants.ts';
 import type { Names } from './names.ts';
@@ -38,24 +47,24 @@ export const shareSql = {
       DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3
       RETURNING owner`,
   ),
-  received: prepared<readonly [owner: string, access: ShareAccess]>(
-    'received_shares',
+  // Parentheses are needed for the order of each part.
+  ofUser: prepared<ShareRow>(
+    'shares_of_user',
     `
-      SELECT name, access
-      FROM (
-        SELECT users.name, shares.access
-        FROM plant_store.shares JOIN plant_store.users
-          ON users.store = shares.store AND users.id = shares.owner
-        WHERE shares.store = $1 AND users.store = $1 AND shares.user_name = $2
-        ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
-      ) AS oldest
-      ORDER BY name`,
-  ),
-  given: prepared<readonly [user: string, access: ShareAccess]>(
-    'given_shares',
-    `
-      SELECT user_name, access FROM plant_store.shares
-      WHERE store = $1 AND owner = $2 ORDER BY user_name`,
+      (
+        SELECT user_name AS name, access, false AS is_received FROM plant_store.shares
+        WHERE store = $1 AND owner = $2 AND user_name > $4 ORDER BY user_name LIMIT $5::bigint + 1
+      ) UNION ALL (
+        SELECT name, access, true
+        FROM (
+          SELECT users.name, shares.access
+          FROM plant_store.shares JOIN plant_store.users
+            ON users.store = shares.store AND users.id = shares.owner
+          WHERE shares.store = $1 AND users.store = $1 AND shares.user_name = $3
+          ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
+        ) AS oldest
+        WHERE name > $4 ORDER BY name LIMIT $5::bigint + 1
+      ) ORDER BY name, is_received`,
   ),
   list: prepared<readonly [owner: string, user: string, access: ShareAccess]>(
     'list_shares',
@@ -105,16 +114,11 @@ export class Shares {
     return ended.some((rows) => rows.length > 0);
   }
 
-  async of(store: number, user: string): Promise<SharesOfUser> {
+  async of(store: number, user: string, query?: SharesQuery): Promise<SharesPage> {
+    const { after, limit } = rangeOfShares(query);
     const owner = (await this.#names.findUser(store, user))?.user ?? 0;
-    const [given, received] = await Promise.all([
-      this.#cluster.read(store, shareSql.given, [store, owner]),
-      this.#cluster.read(store, shareSql.received, [store, user]),
-    ]);
-    return {
-      given: given.map(([other, access]) => ({ owner: user, user: other, access })),
-      received: received.map(([name, access]) => ({ owner: name, user, access })),
-    };
+    const values = [store, owner, user, after, limit];
+    return sharesPageOf(user, await this.#cluster.read(store, shareSql.ofUser, values), limit);
   }
 
   async list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {

@@ -19,11 +19,11 @@ import type {
   TokenRecord,
   TokenUse,
 } from '../identity-storage.ts';
-import type { OwnToken } from '../own-tokens.ts';
+import { revokerOf, type OwnToken } from '../own-tokens.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { Quotas } from '../quota.ts';
-import type { Share, ShareEnds, SharesOfUser } from '../share-storage.ts';
+import type { Share, ShareEnds, SharesPage, SharesQuery } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
 import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
 import { parseAddress } from './address.ts';
@@ -166,13 +166,10 @@ export class PostgresStorage implements Storage {
     return this.#ownTokens.create(by, token);
   }
 
-  async revokeToken(
-    id: string,
-    revokedAtMs: number,
-    owner?: Identity,
-  ): Promise<TokenRecord | undefined> {
-    await this.#readiness.whenReady(this.#tokens.serverOf(id, owner));
-    return this.#tokens.revoke(id, revokedAtMs, owner);
+  async revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined> {
+    const revoker = by && revokerOf(by);
+    await this.#readiness.whenReady(this.#tokens.serverOf(id, revoker));
+    return this.#tokens.revoke(id, revokedAtMs, revoker);
   }
 
   async recordUses(uses: readonly TokenUse[]): Promise<void> {
@@ -225,8 +222,10 @@ export class PostgresStorage implements Storage {
     return this.#shares.end(store, ends);
   }
 
-  async sharesOf(store: number, user: string): Promise<SharesOfUser> {
-    return this.#readiness.read(this.#cluster.ofStore(store), () => this.#shares.of(store, user));
+  async sharesOf(store: number, user: string, query?: SharesQuery): Promise<SharesPage> {
+    return this.#readiness.read(this.#cluster.ofStore(store), () =>
+      this.#shares.of(store, user, query),
+    );
   }
 
   async listShares(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {

@@ -1,7 +1,7 @@
 /**
  * Tokens in PostgreSQL, as operators and their users see them.
  */
-import { formatScopes, parseScopes, type Identity } from '../access.ts';
+import { formatScopes, parseScopes } from '../access.ts';
 import type {
   CreatedToken,
   FoundNames,
@@ -9,6 +9,8 @@ import type {
   TokenQuery,
   TokenRecord,
 } from '../identity-storage.ts';
+import { canRevoke, type Revoker } from '../own-tokens.ts';
+import { cannotRevoke } from '../problem.ts';
 import {
   hashToken,
   makeToken,
@@ -26,7 +28,7 @@ import type { BoundStatement, Pool } from './pool.ts';
 import type { UnroutedTokens } from './unrouted-tokens.ts';
 
 const selectRecords = `
-      SELECT store, hash, user_id, format, scopes, label, created_at, expires_at, revoked_at, last_used_at
+      SELECT store, hash, user_id, format, scopes, label, created_at, expires_at, revoked_at, last_used_at, family
       FROM plant_store.store_tokens`;
 
 type RecordRow = readonly [
@@ -40,6 +42,7 @@ type RecordRow = readonly [
   expiresAt: number | null,
   revokedAt: number | null,
   lastUsedAt: number | null,
+  line: string | null,
 ];
 
 /** The tokens of an id in a store. */
@@ -145,24 +148,24 @@ export class Tokens {
   }
 
   /** The server that has the token with this id, or knows its store. */
-  serverOf(id: string, owner: Identity | undefined): Pool {
-    const store = rangeOf(id)?.route ?? owner?.store;
+  serverOf(id: string, by: Revoker | undefined): Pool {
+    const store = rangeOf(id)?.route ?? by?.store;
     return store === undefined ? this.#unrouted.serverOf(id) : this.#cluster.ofStore(store);
   }
 
-  /** If `owner` is given, revokes only a token of this user. */
+  /** If `by` is given, revokes only a token of the same user. */
   async revoke(
     id: string,
     revokedAtMs: number,
-    owner: Identity | undefined,
+    by: Revoker | undefined,
   ): Promise<TokenRecord | undefined> {
     const range = rangeOf(id);
     if (range === undefined) return undefined;
-    const known = range.route ?? owner?.store;
+    const known = range.route ?? by?.store;
     const stores = known === undefined ? await this.#unrouted.findStores(id) : [known];
     const revoked: TokenRecord[] = [];
     for (const store of stores) {
-      const record = await this.#revokeIn(store, range, revokedAtMs, owner);
+      const record = await this.#revokeIn(store, range, revokedAtMs, by);
       if (record !== undefined) revoked.push(record);
     }
     return revoked[0];
@@ -172,16 +175,17 @@ export class Tokens {
     store: number,
     { first, last, format }: TokenRange,
     revokedAtMs: number,
-    owner: Identity | undefined,
+    by: Revoker | undefined,
   ): Promise<TokenRecord | undefined> {
     const values = [store, first, last, format];
     const server = this.#cluster.ofStore(store);
     const [before] = await server.read(tokenSql.findById, values);
     if (before === undefined) return undefined;
     const [, , user] = before;
-    if (owner !== undefined && (owner.store !== store || owner.user !== user)) return undefined;
+    if (by !== undefined && (by.store !== store || by.user !== user)) return undefined;
     // Before the change, so that nothing fails after it.
     const record = toRecord(before, await this.#names.describe({ store, user }));
+    if (by !== undefined && !canRevoke(by, { ...record, line: before[10] })) throw cannotRevoke();
     const [, [row] = []] = await server.transact([
       changeGrantsVersion(store),
       [tokenSql.revoke, [...values, revokedAtMs]],

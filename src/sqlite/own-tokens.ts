@@ -7,6 +7,7 @@ import { formatScopes, type Grant, type Identity } from '../access.ts';
 import type { TokenUse } from '../identity-storage.ts';
 import {
   isActive,
+  lineBelow,
   maxCountedTokens,
   tokensToDelete,
   type CountedToken,
@@ -18,7 +19,7 @@ import { tokenSql } from './tokens.ts';
 
 export const ownTokenSql = {
   find: `
-    SELECT expires_at, revoked_at FROM tokens
+    SELECT family, expires_at, revoked_at FROM tokens
     WHERE hash = ?`,
   count: `
     SELECT hash, created_at, expires_at, revoked_at FROM tokens INDEXED BY tokens_by_user
@@ -30,10 +31,12 @@ export const ownTokenSql = {
 };
 
 /** What is needed of the grant with which a token is created. */
-export type Creator = Identity & Pick<Grant, 'tokenHash' | 'family'>;
+export type Creator = Identity & Pick<Grant, 'tokenHash' | 'tokenId'>;
 
 export class OwnTokens {
-  readonly #find: Statement<[expiresAt: number | null, revokedAt: number | null]>;
+  readonly #find: Statement<
+    [line: string | null, expiresAt: number | null, revokedAt: number | null]
+  >;
   readonly #count: Statement<CountedToken>;
   readonly #delete: Statement;
   readonly #add: Statement;
@@ -48,14 +51,22 @@ export class OwnTokens {
   }
 
   /** Returns false if the token of the grant is not active. */
-  create({ tokenHash: by, family, store, user }: Creator, token: OwnToken): boolean {
+  create({ tokenHash: by, tokenId, store, user }: Creator, token: OwnToken): boolean {
     const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
     const found = this.#find.get(by);
-    if (found === undefined || !isActive(...found, createdAtMs)) return false;
+    if (found === undefined) return false;
+    const [line, ...times] = found;
+    if (!isActive(...times, createdAtMs)) return false;
     const ended = tokensToDelete(this.#count.all(store, user), createdAtMs);
     if (ended === undefined) throw tooManyTokens();
     for (const each of ended) this.#delete.run(each);
-    const columns = [family, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
+    const columns = [
+      lineBelow(line, tokenId),
+      formatScopes(scopes),
+      label,
+      createdAtMs,
+      expiresAtMs ?? null,
+    ];
     this.#add.run(hash, store, user, ...columns);
     return true;
   }

@@ -4,7 +4,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { maxOwnersInReach, type ReceivedShare, type ShareAccess } from '../access.ts';
 import { tooManyShares, userRemoved } from '../problem.ts';
-import { maxGivenShares, type Share, type ShareEnds, type SharesOfUser } from '../share-storage.ts';
+import {
+  maxGivenShares,
+  rangeOfShares,
+  sharesPageOf,
+  type Share,
+  type ShareEnds,
+  type ShareRow,
+  type SharesPage,
+  type SharesQuery,
+} from '../share-storage.ts';
 import { prepare, type Statement } from './statement.ts';
 
 const receivedShares = `
@@ -23,9 +32,14 @@ export const shareSql = {
     ON CONFLICT DO UPDATE SET access = excluded.access`,
   end: 'DELETE FROM shares WHERE store = ? AND owner = ? AND user_name = ?',
   reach: `SELECT owner, access ${receivedShares}`,
-  received: `SELECT name, access FROM (SELECT users.name AS name, access ${receivedShares}) ORDER BY name`,
-  given: `
-    SELECT user_name, access FROM shares WHERE store = ? AND owner = ? ORDER BY user_name`,
+  ofUser: `
+    SELECT * FROM (
+      SELECT user_name AS name, access, 0 AS is_received FROM shares
+      WHERE store = :store AND owner = :owner AND user_name > :after ORDER BY user_name LIMIT :limit + 1
+    ) UNION ALL SELECT * FROM (
+      SELECT name, access, 1 FROM (SELECT users.name AS name, access ${receivedShares})
+      WHERE name > :after ORDER BY name LIMIT :limit + 1
+    ) ORDER BY name, is_received`,
   list: `
     SELECT users.name, user_name, access
     FROM shares JOIN users ON users.store = shares.store AND users.user = shares.owner
@@ -39,8 +53,7 @@ export class Shares {
   readonly #set: Statement;
   readonly #end: Statement;
   readonly #reach: Statement<[owner: number, access: ShareAccess]>;
-  readonly #received: Statement<[owner: string, access: ShareAccess]>;
-  readonly #given: Statement<[user: string, access: ShareAccess]>;
+  readonly #ofUser: Statement<ShareRow>;
   readonly #list: Statement<[owner: string, user: string, access: ShareAccess]>;
 
   constructor(database: DatabaseSync) {
@@ -50,8 +63,7 @@ export class Shares {
     this.#set = prepare(database, shareSql.set);
     this.#end = prepare(database, shareSql.end);
     this.#reach = prepare(database, shareSql.reach);
-    this.#received = prepare(database, shareSql.received);
-    this.#given = prepare(database, shareSql.given);
+    this.#ofUser = prepare(database, shareSql.ofUser);
     this.#list = prepare(database, shareSql.list);
   }
 
@@ -80,13 +92,10 @@ export class Shares {
     return ended;
   }
 
-  of(store: number, user: string): SharesOfUser {
-    const received = this.#received.all({ store, user });
-    const given = this.#given.all(store, this.#numberOf(store, user) ?? 0);
-    return {
-      given: given.map(([other, access]) => ({ owner: user, user: other, access })),
-      received: received.map(([owner, access]) => ({ owner, user, access })),
-    };
+  of(store: number, user: string, query?: SharesQuery): SharesPage {
+    const { after, limit } = rangeOfShares(query);
+    const owner = this.#numberOf(store, user) ?? 0;
+    return sharesPageOf(user, this.#ofUser.all({ store, user, owner, after, limit }), limit);
   }
 
   list(store: number, after: ShareEnds | undefined, limit: number): Share[] {

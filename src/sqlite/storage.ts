@@ -13,13 +13,13 @@ import type {
   TokenUse,
 } from '../identity-storage.ts';
 import { listKind, maxShortPagePlants } from '../lists.ts';
-import type { OwnToken } from '../own-tokens.ts';
+import { revokerOf, type OwnToken } from '../own-tokens.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
-import type { Share, ShareEnds, SharesOfUser } from '../share-storage.ts';
+import type { Share, ShareEnds, SharesPage, SharesQuery } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
 import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
 import { runInSlice } from '../time-slices.ts';
@@ -142,18 +142,13 @@ export class SqliteStorage implements Storage {
     return this.#read(({ tokens }) => tokens.list(query));
   }
 
-  async createOwnToken({ tokenHash, family, caller }: Grant, token: OwnToken): Promise<boolean> {
+  async createOwnToken({ tokenHash, tokenId, caller }: Grant, token: OwnToken): Promise<boolean> {
     const { store, user } = caller;
-    return this.#write(['createOwnToken', { tokenHash, family, store, user }, token]);
+    return this.#write(['createOwnToken', { tokenHash, tokenId, store, user }, token]);
   }
 
-  async revokeToken(
-    id: string,
-    revokedAtMs: number,
-    owner?: Identity,
-  ): Promise<TokenRecord | undefined> {
-    const identity = owner && { store: owner.store, user: owner.user };
-    return this.#write(['revokeToken', id, revokedAtMs, identity]);
+  async revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined> {
+    return this.#write(['revokeToken', id, revokedAtMs, by && revokerOf(by)]);
   }
 
   async recordUses(uses: readonly TokenUse[]): Promise<void> {
@@ -196,8 +191,8 @@ export class SqliteStorage implements Storage {
     return this.#write(['unshare', store, ends]);
   }
 
-  async sharesOf(store: number, user: string): Promise<SharesOfUser> {
-    return this.#read(({ shares }) => shares.of(store, user));
+  async sharesOf(store: number, user: string, query?: SharesQuery): Promise<SharesPage> {
+    return this.#read(({ shares }) => shares.of(store, user, query));
   }
 
   async listShares(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {

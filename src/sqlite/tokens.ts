@@ -21,7 +21,8 @@ import type {
   TokenQuery,
   TokenRecord,
 } from '../identity-storage.ts';
-import { defect } from '../problem.ts';
+import { canRevoke, familyOf, type Revoker } from '../own-tokens.ts';
+import { cannotRevoke, defect } from '../problem.ts';
 import {
   hashToken,
   makeToken,
@@ -36,15 +37,13 @@ import { prepare, type Statement } from './statement.ts';
 const selectRecords = `
   SELECT tokens.hash, tokens.store, tokens.format, stores.name, users.name, users.role,
          tokens.scopes, tokens.label, tokens.created_at, tokens.expires_at, tokens.revoked_at,
-         tokens.last_used_at
+         tokens.last_used_at, tokens.family
   FROM tokens JOIN stores USING (store) JOIN users USING (store, user)`;
 
-/** A condition for the tokens of an id. `:store` and `:user` are null if any can have them. */
-function withId(table: 'tokens.' | ''): string {
-  return `
-    ${table}hash BETWEEN :first AND :last AND ${table}format = :format
-      AND (:store IS NULL OR ${table}store = :store) AND (:user IS NULL OR ${table}user = :user)`;
-}
+/** `:store` and `:user` are null if any can have the tokens. */
+const withId = `
+    tokens.hash BETWEEN :first AND :last AND tokens.format = :format
+      AND (:store IS NULL OR tokens.store = :store) AND (:user IS NULL OR tokens.user = :user)`;
 
 export const tokenSql = {
   findGrant: `
@@ -63,13 +62,12 @@ export const tokenSql = {
   listUser: `${selectRecords}
     WHERE tokens.store = :store AND tokens.user = :user AND tokens.hash > :after
     ORDER BY tokens.hash LIMIT :limit`,
-  findById: `${selectRecords} WHERE ${withId('tokens.')}`,
+  findById: `${selectRecords} WHERE ${withId}`,
   findNames: `
     SELECT stores.store, users.user, users.role
     FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user AND removed_at IS NULL
     WHERE stores.name = :store`,
-  revoke: `
-    UPDATE tokens SET revoked_at = :revokedAtMs WHERE ${withId('')} AND revoked_at IS NULL`,
+  revoke: 'UPDATE tokens SET revoked_at = :revokedAtMs WHERE hash = :hash AND revoked_at IS NULL',
   addStore: `INSERT INTO stores (name) VALUES (:store) ON CONFLICT DO NOTHING`,
   addUser: `
     INSERT INTO users (store, user, name, role)
@@ -162,7 +160,7 @@ export class Tokens {
     const id = tokenId(hash, route);
     const terms = {
       isStored: true,
-      family: family ?? id,
+      family: familyOf(family, id),
       scopes: parseScopes(scopes),
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
@@ -211,17 +209,21 @@ export class Tokens {
     return this.#listStore.all({ ...range, store }).map(toRecord);
   }
 
-  /** If `owner` is given, revokes only a token of this user. */
-  revoke(id: string, revokedAtMs: number, owner: Identity | undefined): TokenRecord | undefined {
+  /** If `by` is given, revokes only a token of the same user. */
+  revoke(id: string, revokedAtMs: number, by: Revoker | undefined): TokenRecord | undefined {
     const range = rangeOf(id);
     if (range === undefined) return undefined;
     const { route, format, first, last } = range;
-    if (owner !== undefined && owner.store !== (route ?? owner.store)) return undefined;
-    const store = route ?? owner?.store ?? null;
-    const token = { first, last, format, store, user: owner?.user ?? null };
-    this.#revoke.run({ ...token, revokedAtMs });
+    if (by !== undefined && by.store !== (route ?? by.store)) return undefined;
+    const store = route ?? by?.store ?? null;
+    const token = { first, last, format, store, user: by?.user ?? null };
     const row = this.#findById.get(token);
-    return row && toRecord(row);
+    if (row === undefined) return undefined;
+    const record = toRecord(row);
+    const [hash, line] = [row[0], row[12]];
+    if (by !== undefined && !canRevoke(by, { ...record, line })) throw cannotRevoke();
+    this.#revoke.run({ hash, revokedAtMs });
+    return { ...record, revokedAtMs: record.revokedAtMs ?? revokedAtMs };
   }
 }
 
@@ -260,6 +262,7 @@ type RecordRow = [
   expiresAt: number | null,
   revokedAt: number | null,
   lastUsedAt: number | null,
+  line: string | null,
 ];
 
 function toRecord(row: RecordRow): TokenRecord {

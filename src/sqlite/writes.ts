@@ -5,7 +5,7 @@
 import type { Change, ChangeResults } from '../changes.ts';
 import type { Identity } from '../access.ts';
 import type { CreatedToken, NewToken, TokenRecord, TokenUse } from '../identity-storage.ts';
-import type { OwnToken } from '../own-tokens.ts';
+import type { OwnToken, Revoker } from '../own-tokens.ts';
 import type { ProblemKind } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import type { Tables } from './connection.ts';
@@ -18,7 +18,7 @@ export type Write =
   | readonly ['createToken', token: NewToken]
   | readonly ['createUser', store: string, user: string, issuedAtMs: number]
   | readonly ['createOwnToken', by: Creator, token: OwnToken]
-  | readonly ['revokeToken', id: string, revokedAtMs: number, owner: Identity | undefined]
+  | readonly ['revokeToken', id: string, revokedAtMs: number, by: Revoker | undefined]
   | readonly ['recordUses', uses: readonly TokenUse[]]
   | readonly ['endAccess', user: Identity, revokedAtMs: number, limit: number]
   | readonly ['movePlants', from: Identity, to: number, limit: number]

@@ -38,8 +38,7 @@ export const ofShards: readonly Statement[] = [
   nameSql.findUser,
   nameSql.describeUser,
   nameSql.findStoreName,
-  shareSql.given,
-  shareSql.received,
+  shareSql.ofUser,
   shareSql.list,
 ];
 

@@ -62,7 +62,7 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   const lists = (['store', 'storeTag', 'owner', 'ownerTag'] as const).map((kind) =>
     listSql(kind, plantFields),
   );
-  const { received: _received, ...shares } = shareSql; // sorts up to 999 shares
+  const { ofUser: _ofUser, ...shares } = shareSql; // sorts up to 999 shares
   const { listStores: _stores, listUsers: _users, ...users } = userSql;
   const groups = [plantSql, ownersSql, countSql, shares, storeSql, tokenSql, ownTokenSql, users];
   const tables = groups.flatMap((each) => Object.values(each));
