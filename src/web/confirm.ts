@@ -19,7 +19,7 @@ function onClose(this: HTMLDialogElement): void {
 }
 
 /** Resolves to false if the user closes the dialog in another way than with that button, or if `signal` aborts. */
-export async function confirm(question: Question, signal: AbortSignal): Promise<boolean> {
+export async function confirm(question: Question, signal?: AbortSignal): Promise<boolean> {
   const dialog = byId('confirm', HTMLDialogElement);
   answer(); // the event of the last question can be pending
   const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -31,8 +31,8 @@ export async function confirm(question: Question, signal: AbortSignal): Promise<
   dialog.returnValue = '';
   dialog.showModal();
   const cancel = () => dialog.close('');
-  signal.addEventListener('abort', cancel);
+  signal?.addEventListener('abort', cancel);
   const isYes = await promise;
-  signal.removeEventListener('abort', cancel);
-  return isYes && !signal.aborted;
+  signal?.removeEventListener('abort', cancel);
+  return isYes && signal?.aborted !== true;
 }

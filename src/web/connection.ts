@@ -153,12 +153,15 @@ export class Connection {
   }
 
   async #askForToken(): Promise<void> {
-    if (!(await this.#refresh())) {
-      showTokenBanner();
-      await this.#renew();
+    try {
+      if (!(await this.#refresh())) {
+        showTokenBanner();
+        await this.#renew();
+      }
+      hideBanner();
+    } finally {
+      this.#renewing = undefined; // after an error too, so that the next task asks again
     }
-    this.#renewing = undefined;
-    hideBanner();
   }
 
   /** Waits, and shows for how long. */

@@ -3,6 +3,7 @@
  * it stops working. The token is in the session storage of this tab, and nowhere else.
  */
 import { PlantStoreError, type Token } from '../client/client.ts';
+import { confirm } from './confirm.ts';
 import { serviceUrl, type Connection } from './connection.ts';
 import { byId, onPress, setFacts, setFault, setText, show } from './dom.ts';
 import { formatTime, rightsText } from './format.ts';
@@ -52,33 +53,51 @@ export class Session {
 
   /** Opens the store of the link, of the identity provider or of this tab, or asks for a token. */
   async start(): Promise<void> {
-    const link = takeTokenFromAddress();
+    const link = tokenOfAddress();
     if (link === undefined && this.#info !== undefined) return;
     show('sign-in', false);
-    show('opening');
+    show('opening', this.#info === undefined);
     try {
-      if (link === undefined) await this.#openAgain();
-      else await this.#open(findToken(link));
+      if (this.#info === undefined) await this.#openAgain(link);
+      show('opening', this.#info === undefined);
+      if (link !== undefined) await this.#open(findToken(link), { isLink: true });
     } catch (error) {
       if (error instanceof SignOnFailed) showSignOnFault('sign-in', error);
       else if (this.#info === undefined) showFault('sign-in', error);
       else toast(`The store of the link was not opened. ${faultOf(error)}`);
     } finally {
+      if (link !== undefined) removeFromAddress(link);
       show('opening', false);
       show('sign-in', this.#info === undefined);
     }
   }
 
-  /** Opens the store of a sign-in that was just completed, or of this tab. */
-  async #openAgain(): Promise<void> {
-    const token = (await this.#signOn?.finish()) ?? recall('sessionStorage', key);
-    if (token === undefined) return;
-    await this.#open(token).catch(async (error: unknown) => {
-      const isRefused = error instanceof PlantStoreError && error.status === 401;
-      const another = isRefused ? await this.#signOn?.refresh() : undefined;
-      if (another === undefined) throw error;
-      await this.#open(another);
-    });
+  /** Opens the store of a sign-in that was just completed, or of this tab. If it fails, the link counts. */
+  async #openAgain(link: string | undefined): Promise<void> {
+    try {
+      const token = await this.#tokenOfTab();
+      if (token === undefined || token === link) return;
+      await this.#open(token).catch(async (error: unknown) => {
+        const isRefused = error instanceof PlantStoreError && error.status === 401;
+        const another = isRefused ? await this.#signOn?.refresh() : undefined;
+        if (another === undefined) throw error;
+        await this.#open(another);
+      });
+    } catch (error) {
+      const isExpected = error instanceof PlantStoreError || error instanceof SignOnFailed;
+      if (link === undefined || !isExpected) throw error;
+    }
+  }
+
+  async #tokenOfTab(): Promise<string | undefined> {
+    const stored = recall('sessionStorage', key);
+    try {
+      return (await this.#signOn?.finish()) ?? stored;
+    } catch (error) {
+      if (stored === undefined || !(error instanceof SignOnFailed)) throw error;
+      toast(error.message); // an address that anybody can make up must not sign the user out
+      return stored;
+    }
   }
 
   /** Gets another token without the user. Resolves to false if that is not possible. */
@@ -102,12 +121,23 @@ export class Session {
     await promise;
   }
 
-  async #open(token: string): Promise<void> {
+  async #open(token: string, { isLink = false } = {}): Promise<void> {
     const info = await this.#check(token);
-    if (info === undefined) return;
+    if (info === undefined || (isLink && !(await this.#agreesTo(info)))) return;
     this.#use(token, info);
     show('sign-in', false);
     this.#onOpen(info);
+  }
+
+  /** Whoever follows a link may not know that it is for another user. */
+  async #agreesTo(info: Token): Promise<boolean> {
+    const before = this.#info;
+    if (before === undefined || ownerOf(before) === ownerOf(info)) return true;
+    return confirm({
+      title: `Open the store “${info.store}” as “${info.user}”?`,
+      text: `The link is for another user. You are “${before.user}” in the store “${before.store}”.`,
+      action: 'Open',
+    });
   }
 
   async #continue(token: string): Promise<void> {
@@ -158,11 +188,15 @@ function accessOf({ store, user, scopes }: Token): string {
   return JSON.stringify([store, user, scopes]);
 }
 
-/** The token of a link, which it removes from the address at once. */
-function takeTokenFromAddress(): string | undefined {
-  const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? undefined;
-  if (token !== undefined) history.replaceState(null, '', location.pathname + location.search);
-  return token;
+/** The token of a link. */
+function tokenOfAddress(): string | undefined {
+  return new URLSearchParams(location.hash.slice(1)).get('token') ?? undefined;
+}
+
+/** Until the token of a link is stored or refused, a reload needs it. Another link may have come meanwhile. */
+function removeFromAddress(link: string): void {
+  if (tokenOfAddress() !== link) return;
+  history.replaceState(null, '', location.pathname + location.search);
 }
 
 /** Handles a form with a token. Faults appear beside the field, and the field keeps what was typed. */

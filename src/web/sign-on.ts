@@ -23,6 +23,8 @@ interface Pending {
 }
 
 const timeoutMs = 15_000;
+/** Clocks of phones and computers can be wrong. */
+const clockSkewSeconds = 300;
 const pendingKey = `plant-store.sign-on ${serviceUrl.pathname}`;
 const refreshKey = `plant-store.refresh ${serviceUrl.pathname}`;
 
@@ -93,9 +95,17 @@ export class SignOn {
       code_verifier: pending.verifier,
     });
     // It comes from the provider itself, over TLS, so its signature needs no check (OpenID Connect Core, 3.1.3.7).
-    const { iss, aud, nonce } = claimsOf(tokens['id_token']);
-    if (iss !== issuer || ![aud].flat().includes(clientId) || nonce !== pending.nonce) {
+    const { iss, aud, azp, exp, nonce } = claimsOf(tokens['id_token']);
+    const audiences: unknown[] = [aud].flat();
+    const party = azp ?? (audiences.length === 1 ? audiences[0] : undefined);
+    const isForPage = audiences.includes(clientId) && party === clientId;
+    if (iss !== issuer || !isForPage || nonce !== pending.nonce) {
       throw new SignOnFailed('The response of the provider is for another sign-in. Sign in again.');
+    }
+    if (typeof exp !== 'number' || Date.now() / 1_000 >= exp + clockSkewSeconds) {
+      throw new SignOnFailed(
+        `The response of ${this.host} has expired. Check the clock of this device, and sign in again.`,
+      );
     }
     return accessTokenOf(tokens);
   }

@@ -6,7 +6,15 @@ import { openPage, withoutBrowser } from '../support/browser.ts';
 import { serve } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { idOf } from '../support/tokens.ts';
-import { browserOfFile, deleteChosen, namesOf, openStore, toast, type OpenStore } from './store.ts';
+import {
+  browserOfFile,
+  changeUser,
+  deleteChosen,
+  namesOf,
+  openStore,
+  toast,
+  type OpenStore,
+} from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -68,7 +76,7 @@ it('the last of two links wins, however slow its response is', { skip }, async (
   const carol = page.waitForRequest('**/token');
   await page.evaluate(`location.hash = 'token=${await app.token('carol')}'`);
   await carol;
-  await page.evaluate(`location.hash = 'token=${await app.token('bob')}'`);
+  await changeUser(page, await app.token('bob'));
   await page.getByRole('button', { name: 'bob' }).waitFor();
   const late = page.waitForResponse('**/token');
   resolve();
@@ -94,7 +102,7 @@ it('a late response for one user changes nothing for the next', { skip }, async 
   const sent = page.waitForRequest('**/plants?*');
   await page.keyboard.press('Enter');
   await sent;
-  await page.evaluate(`location.hash = 'token=${await app.token('bob')}'`);
+  await changeUser(page, await app.token('bob'));
   await page.getByRole('button', { name: 'bob' }).waitFor();
   const late = page.waitForResponse((response) => response.request().method() === 'POST');
   resolve();
@@ -108,7 +116,7 @@ it('a token that cannot read shows nothing of the user before', { skip }, async 
   const { page, app } = await openStore(t, browser());
   await page.getByText('4 plants, by tag').waitFor();
   const token = await app.token('bob', { scopes: ['plants:write'] });
-  await page.evaluate(`location.hash = 'token=${token}'`);
+  await changeUser(page, token);
   await page.getByRole('button', { name: 'bob' }).waitFor();
   assert.ok(!(await page.content()).includes('Aloe vera'));
   assert.equal(await page.locator('#known-tags option').count(), 0);

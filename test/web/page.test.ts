@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
 import { makeToken } from '../../src/token.ts';
+import { violations } from '../support/accessibility.ts';
 import { startApp } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
 import { assertNames, browserOfFile, deleteChosen, namesOf, openStore, toast } from './store.ts';
@@ -39,6 +40,39 @@ it('a link that does not work leaves the open store, and says so', { skip }, asy
   await page.evaluate(`location.hash = 'token=${makeToken(1)}'`);
   await toast(page, 'The store of the link was not opened.').waitFor();
   await page.locator('#rows').getByText('Aloe vera').waitFor();
+});
+
+it('a link to the store of another user asks before it changes the user', { skip }, async (t) => {
+  const { page, app, token } = await openStore(t, browser());
+  const bob = await app.token('bob');
+  const question = page.getByRole('dialog', { name: 'Open the store “main” as “bob”?' });
+  await page.evaluate(`location.hash = 'token=${bob}'`);
+  await question.getByRole('button', { name: 'Cancel' }).click();
+  await page.waitForURL(`${app.address}/`);
+  await page.locator('#rows').getByText('Aloe vera').waitFor();
+  assert.equal(await page.evaluate('Object.values(sessionStorage).join()'), token);
+
+  await page.goto('about:blank');
+  await page.goto(`${app.address}/#token=${bob}`);
+  await question.getByText('You are “alice” in the store “main”.').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await question.getByRole('button', { name: 'Open' }).click();
+  await page.getByRole('button', { name: 'bob' }).waitFor();
+  await page.waitForURL(`${app.address}/`);
+  assert.equal(await page.evaluate('Object.values(sessionStorage).join()'), bob);
+});
+
+it('a reload while a link opens does not lose its token', { skip }, async (t) => {
+  const app = await startApp(t);
+  const { page } = await openPage(browser(), 'about:blank');
+  t.after(() => page.context().close());
+  const asked = Promise.withResolvers<void>();
+  await page.route('**/token', () => asked.resolve(), { times: 1 }); // the service does not respond
+  await page.goto(`${app.address}/#token=${await app.token('alice')}`);
+  await asked.promise;
+  await page.reload();
+  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
+  assert.equal(page.url(), `${app.address}/`);
 });
 
 it('works if the browser blocks the data of sites', { skip }, async (t) => {

@@ -7,6 +7,7 @@ import { withoutBrowser } from '../support/browser.ts';
 import {
   assertNames,
   browserOfFile,
+  changeUser,
   deleteChosen,
   openStore,
   press,
@@ -156,7 +157,7 @@ it('changes are sent in order, and none in the name of the next user', { skip },
   await page.locator('#sharing-user').fill('of alice');
   await page.locator('#sharing-submit').click();
   await page.locator('#sharing-submit').click();
-  await page.evaluate(`location.hash = 'token=${await app.token('bob', { scopes })}'`);
+  await changeUser(page, await app.token('bob', { scopes }));
   await page.getByRole('button', { name: 'bob' }).waitFor();
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
   const late = page.waitForResponse('**/shares/carol');

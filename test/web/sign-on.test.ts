@@ -11,7 +11,7 @@ import { startApp } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
 import { startProvider } from '../support/provider.ts';
 import { until } from '../support/until.ts';
-import { browserOfFile } from './store.ts';
+import { browserOfFile, toast } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -232,6 +232,77 @@ it('a sign-in that fails or was not started here shows why', { skip }, async (t)
   await page.locator('#sign-in-token').fill(await app.token('alice'));
   await page.keyboard.press('Enter');
   await page.locator('#store').waitFor();
+});
+
+it('an answer of a provider that nobody asked for leaves the open store', { skip }, async (t) => {
+  const { app, page } = await start(t);
+  await page.locator('#sign-in-token').fill(await app.token('alice'));
+  await page.keyboard.press('Enter');
+  await page.locator('#store').waitFor();
+  for (const answer of ['code=c&state=s', 'error=access_denied&state=s']) {
+    await page.goto(`${app.address}/?${answer}`);
+    await toast(page, 'This sign-in was not started in this tab.').waitFor();
+    await page.locator('#store').waitFor();
+    assert.equal(page.url(), `${app.address}/`);
+  }
+});
+
+it('an ID token for another client, or an expired one, is refused', { skip }, async (t) => {
+  const { provider, page } = await start(t);
+  const claims: { now: Record<string, unknown> } = { now: {} };
+  await page.route(`${provider.issuer}/token`, async (route) => {
+    const response = await route.fetch();
+    const tokens = (await response.json()) as { id_token: string };
+    const [header, payload = '', signature] = tokens.id_token.split('.');
+    const theirs = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    const changed = Buffer.from(JSON.stringify({ ...theirs, ...claims.now })).toString('base64url');
+    await route.fulfill({
+      response,
+      json: { ...tokens, id_token: [header, changed, signature].join('.') },
+    });
+  });
+  const nowSeconds = Math.floor(Date.now() / 1_000);
+  const signIn = async (changes: Record<string, unknown>) => {
+    const isFirst = Object.keys(claims.now).length === 0; // the provider remembers the person
+    claims.now = changes;
+    await page.locator('#sign-in-start').click();
+    if (isFirst) await signInAtProvider(page, 'alice');
+  };
+  for (const changes of [
+    { exp: nowSeconds - 600 },
+    { exp: undefined },
+    { exp: 'tomorrow' },
+    { azp: 'other' },
+    { aud: ['page', 'other'] },
+    { aud: ['other'], azp: 'page' },
+  ]) {
+    await signIn(changes);
+    const reason = 'exp' in changes ? 'has expired. Check the clock' : 'is for another sign-in';
+    await page.locator('#sign-in-on-fault').getByText(reason).waitFor();
+    assert.equal(await page.locator('#store').isVisible(), false, JSON.stringify(changes));
+  }
+  await signIn({ aud: ['page', 'other'], azp: 'page' });
+  await page.locator('#store').waitFor();
+});
+
+it('a page that failed to get another token tries again', { skip }, async (t) => {
+  const { provider, page } = await startExpired(t);
+  provider.instead = (request, response) => {
+    const isForToken = request.url === '/token';
+    response.setHeader('access-control-allow-origin', '*');
+    response.setHeader('content-type', 'application/json');
+    const { issuer } = provider;
+    const json = isForToken
+      ? { access_token: 'no such character can be in a header: ✓' }
+      : { issuer, token_endpoint: `${issuer}/token` };
+    response.end(JSON.stringify(json));
+  };
+  await page.locator('#filter-input').fill('indoor');
+  await page.keyboard.press('Enter');
+  await page.locator('#failed, .toast').filter({ visible: true }).first().waitFor();
+  provider.instead = undefined;
+  await page.evaluate(`location.hash = ''`);
+  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
 });
 
 it('a response for another sign-in is refused', { skip }, async (t) => {

@@ -99,6 +99,12 @@ export async function deleteChosen(page: Page): Promise<void> {
   await page.locator('#confirm-yes').click();
 }
 
+/** Follows a link with a token of another user, and agrees. */
+export async function changeUser(page: Page, token: string): Promise<void> {
+  await page.evaluate(`location.hash = 'token=${token}'`);
+  await page.locator('#confirm-yes').click();
+}
+
 /** Presses the keys, one after another. */
 export async function press(page: Page, ...keys: string[]): Promise<void> {
   for (const key of keys) await page.keyboard.press(key);
