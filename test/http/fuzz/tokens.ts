@@ -39,7 +39,7 @@ export function judgeList({ person, id }: Grant, world: World, add: Add): void {
 
 /** Revokes the token with this id, or that of the request. */
 export function judgeRevoke(
-  { person, id: current }: Grant,
+  { person, id: current, scopes: granted }: Grant,
   id: string | undefined,
   world: World,
   add: Add,
@@ -47,6 +47,9 @@ export function judgeRevoke(
   const token = world.tokensOf(person).find((one) => one.id === (id ?? current));
   if (token === undefined) {
     add(stage.store, stage.store, { status: 404, kind: 'token-not-found' });
+  } else if (!token.scopes.every((scope) => granted.includes(scope))) {
+    const challenge = 'Bearer error="insufficient_scope"';
+    add(stage.store, stage.store, { status: 403, kind: 'insufficient-scope', challenge });
   } else {
     const effect = () => world.revoke(token);
     add(stage.store, stage.store, { status: 204, effect });
