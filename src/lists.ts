@@ -17,8 +17,8 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
   return reach.length === 1 ? 'owner' : 'owners';
 }
 
-/** Longer pages are read in steps. */
-export const maxShortPagePlants = 100;
+/** Longer pages take longer than other requests. */
+const maxShortPagePlants = 100;
 
 /** Whether a page takes one short read: few plants, in one range of an index. */
 export function isShort(reach: Reach, query: PlantQuery): boolean {

@@ -39,8 +39,6 @@ export interface PlantStorage {
  */
 export interface PlantQuery {
   after: number;
-  /** Largest id to include; no limit if undefined. */
-  upTo?: number | undefined;
   limit: number;
   tag?: string | undefined;
   /** The fields to return, in this order: at least one, without duplicates. */

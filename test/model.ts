@@ -210,7 +210,7 @@ class Model {
     const { limit, tag: label, fields: asked } = request;
     let next = `/plants?limit=${limit}&after=${page.at(-1)?.id}`;
     if (label !== undefined) next += `&tag=${encodeURIComponent(label)}`;
-    if (asked !== undefined) next += `&fields=${encodeURIComponent(asked.join())}`;
+    for (const field of asked ?? []) next += `&fields=${field}`;
     return {
       status: 200,
       text: `[${page.map((plant) => json(plant, request.fields)).join()}]`,

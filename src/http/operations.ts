@@ -16,8 +16,8 @@ export interface TypeBoxProvider extends FastifyTypeProvider {
   serializer: unknown;
 }
 
-/** The largest signed 32-bit integer, because some storages support no larger limit. */
-const maxLimit = 2_147_483_647;
+/** A page is held in memory. */
+const maxLimit = 1_000;
 
 const fields = Type.Optional(
   publish(
@@ -39,7 +39,7 @@ const limit = Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: maxLimit,
-      description: `an integer from 1 to ${maxLimit}`,
+      description: `an integer from 1 to ${maxLimit}, or left out for the whole list`,
       examples: [100],
     }),
     {

@@ -4,12 +4,11 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { isShort } from '../lists.ts';
 import { plantJson } from '../plant.ts';
 import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import type { Authentication } from './auth.ts';
-import { listPlants, shortPageOf, type ListQuery } from './list.ts';
+import { sendList, sendShortPage, shortPageOf, type ListQuery } from './list.ts';
 import * as operations from './operations.ts';
 import { connectionClosed } from './problems.ts';
 import { sendText } from './send.ts';
@@ -48,24 +47,22 @@ export function plantRoutes(
     '/plants',
     {
       onRequest: authentication.requireScopeToList(({ query }, caller) => {
-        const page = shortPageOf(query as ListQuery); // the schema of the route has made it one
-        return page && isShort(caller.read, page) ? storage.listPlants(caller, page) : undefined;
+        const page = shortPageOf(caller.read, query as ListQuery); // the schema of the route has made it one
+        return page && storage.listPlants(caller, page);
       }),
       schema: operations.listPlants,
     },
     async (request, reply) => {
       const { query, page } = request;
       const { caller } = request.grant;
-      const context = {
-        storage,
-        caller,
-        page,
-        budget: budgets.reservationFor(caller, reply.raw),
-        assertWanted: () => {
-          if (reply.raw.destroyed) throw connectionClosed();
-        },
+      const budget = budgets.reservationFor(caller, reply.raw);
+      const assertWanted = () => {
+        if (reply.raw.destroyed) throw connectionClosed();
       };
-      const { body, next } = await listPlants(context, query);
+      const short = shortPageOf(caller.read, query);
+      const { body, next } = await (short === undefined
+        ? sendList({ storage, caller, budget, assertWanted }, query)
+        : sendShortPage(() => page ?? storage.listPlants(caller, short), budget));
       if (next !== undefined) {
         reply.header('link', `<${baseUrl}/plants?${nextPageQuery(query, next)}>; rel="next"`);
       }
@@ -103,6 +100,7 @@ export function plantRoutes(
 function nextPageQuery({ limit, tag, fields }: ListQuery, after: number): string {
   let query = `limit=${limit}&after=${after}`;
   if (tag !== undefined) query += `&tag=${encodeURIComponent(tag)}`;
-  if (fields !== undefined) query += `&fields=${encodeURIComponent(fields.join())}`;
+  // Repeated, as openapi.json describes it: a gateway can refuse a comma.
+  for (const field of fields ?? []) query += `&fields=${field}`;
   return query;
 }

@@ -10,13 +10,13 @@ import { maxUnreadBytes, maxUnreadBytesOfUser } from './limits.ts';
 /** Responses up to this length are not counted. */
 const maxUncountedChars = 16 * 1024;
 
-/** The budget of one response. All methods throw `overloaded` if it is exceeded. */
+/** The memory of one response, until it closes. All methods throw `overloaded` if the budget is exceeded. */
 export interface Reservation {
-  /** Checks the budget early, before work is done for a response that would exceed it. */
-  check(bytes: number): void;
-  /** Reserves bytes until the response closes. Call it before they are sent. */
+  /** Checks the budget before work for a response that is probably short. */
+  assertRoom(): void;
+  /** Sets the memory of the response. Call it before the work that needs more. */
   reserve(bytes: number): void;
-  /** Reserves the bytes of a whole response, unless it is short. */
+  /** Sets it to the length of the whole response, unless that is short. */
   reserveText(text: string): void;
 }
 
@@ -27,25 +27,33 @@ export class ResponseBudget {
   reservationFor({ store, user }: Identity, response: ServerResponse): Reservation {
     // A function, because short pages never need it.
     const userKey = () => `${store} ${user}`;
-    const check = (bytes: number) => {
-      const ofUser = this.#byUser.get(userKey()) ?? 0;
-      if (ofUser + bytes > maxUnreadBytesOfUser || this.#total + bytes > maxUnreadBytes) {
-        throw tooManyUnread();
-      }
-    };
     let reserved = 0;
+    let isReleasedAtClose = false;
     const reserve = (bytes: number) => {
       if (response.destroyed) return; // the client has disconnected, so no `close` would release them
-      check(bytes);
       const key = userKey();
-      if (reserved === 0) response.once('close', () => this.#add(key, -reserved));
-      reserved += bytes;
-      this.#add(key, bytes);
+      if (bytes > reserved) this.#assertRoom(key, bytes - reserved);
+      this.#add(key, bytes - reserved);
+      reserved = bytes;
+      if (!isReleasedAtClose) response.once('close', () => this.#add(key, -reserved));
+      isReleasedAtClose = true;
     };
-    const reserveText = (text: string) => {
-      if (text.length > maxUncountedChars) reserve(Buffer.byteLength(text));
+    return {
+      reserve,
+      assertRoom: () => {
+        if (this.#total > 0) this.#assertRoom(userKey(), maxUncountedChars);
+      },
+      reserveText: (text) => {
+        const isShort = text.length <= maxUncountedChars;
+        if (!isShort || reserved > 0) reserve(isShort ? 0 : Buffer.byteLength(text));
+      },
     };
-    return { check, reserve, reserveText };
+  }
+
+  #assertRoom(userKey: string, bytes: number): void {
+    const ofUser = this.#byUser.get(userKey) ?? 0;
+    if (ofUser + bytes > maxUnreadBytesOfUser || this.#total + bytes > maxUnreadBytes)
+      throw tooManyUnread();
   }
 
   #add(key: string, bytes: number): void {

@@ -157,7 +157,7 @@ export const headers = {
   Link: {
     ...header(
       'The address of the next page (RFC 8288), with all other parameters unchanged. Absent if there was no `limit` or no plant follows.',
-      '</plants?limit=100&after=42&tag=indoor&fields=id%2Cname%2Ctag>; rel="next"',
+      '</plants?limit=100&after=42&tag=indoor&fields=id&fields=name&fields=tag>; rel="next"',
     ),
     required: false,
   },

@@ -154,9 +154,9 @@ export const findOwnerSql = prepared<readonly [name: string]>(
 export function listValues(
   kind: RangeKind,
   { store, read }: ReadAccess,
-  { after, upTo = maxId, limit, tag }: PlantQuery,
+  { after, limit, tag }: PlantQuery,
 ): readonly unknown[] {
-  const range = [store, after, upTo, limit];
+  const range = [store, after, maxId, limit];
   if (kind === 'store') return range;
   return [...range, kind === 'storeTag' ? tag : soleOwner(read)];
 }

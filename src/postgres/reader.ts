@@ -64,36 +64,37 @@ export class Reader {
   }
 
   async #listOwners({ store, read }: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    const { upTo = maxId } = query;
     // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
     let plantsEach = 8 + Math.ceil((2 * Math.min(query.limit, maxMergedPlants)) / read.length);
     let isProbing = true;
     return scan(query, async ({ after, limit }) => {
       const step = { ...query, limit };
       const probe = new Probe(read, { after, limit });
-      if (isProbing) await this.#fill(probe, store, upTo);
+      if (isProbing) await this.#fill(probe, store);
       const wanted = Math.min(probe.missing, maxMergedPlants);
       if (wanted === 0) return stepOf(probe.found, step, undefined);
-      const values = [store, probe.after, upTo, wanted, read, Math.min(plantsEach, wanted)];
+      const values = [store, probe.after, maxId, wanted, read, Math.min(plantsEach, wanted)];
       const rows = await this.#cluster.read(store, mergeSql, values);
-      const completeTo = rows[0]?.[3] ?? upTo;
+      const completeTo = rows[0]?.[3] ?? maxId;
       const merged = rows.filter(([id]) => id <= completeTo);
       if (merged.length < wanted / 2) plantsEach *= 2;
-      const isEnd = merged.length < wanted && completeTo === upTo;
+      const isEnd = merged.length < wanted && completeTo === maxId;
       const mergedTo = isEnd ? undefined : merged.at(-1)?.[0];
       // The store has at most one plant for each id.
-      isProbing = !isSparse(merged.length, (mergedTo ?? upTo) - (probe.after ?? after));
+      isProbing = !isSparse(merged.length, (mergedTo ?? maxId) - (probe.after ?? after));
       return stepOf([...probe.found, ...merged], step, mergedTo);
     });
   }
 
-  async #fill(probe: Probe, store: number, upTo: number): Promise<void> {
+  async #fill(probe: Probe, store: number): Promise<void> {
     while (probe.limit > 0 && probe.after !== undefined)
-      probe.add(await this.#cluster.read(store, ownedSql, [store, probe.after, upTo, probe.limit]));
+      probe.add(
+        await this.#cluster.read(store, ownedSql, [store, probe.after, maxId, probe.limit]),
+      );
   }
 
   async #scanStep({ store, read }: ReadAccess, query: PlantQuery): Promise<ScanStep> {
-    const { after, upTo = maxId, limit, tag } = query;
+    const { after, limit, tag } = query;
     const owner = soleOwner(read);
     const kind = owner === undefined ? 'owners' : 'owner';
     const owners = owner ?? read;
@@ -101,10 +102,10 @@ export class Reader {
       store,
       owners,
       after,
-      upTo,
+      maxId,
     ]);
     const scannedTo = end?.[0] ?? undefined;
-    const range = [store, after, scannedTo ?? upTo, limit, owners, tag];
+    const range = [store, after, scannedTo ?? maxId, limit, owners, tag];
     return stepOf(await this.#cluster.read(store, scanStepSql[kind], range), query, scannedTo);
   }
 }

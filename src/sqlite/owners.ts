@@ -3,7 +3,6 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Reach } from '../access.ts';
-import { maxId } from '../ids.ts';
 import type { OwnedPlantRow, PlantRow } from '../lists.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { isSparse, Probe } from '../probe.ts';
@@ -13,22 +12,22 @@ import { prepare, type Statement } from './statement.ts';
 const nextIdSql = (owner: string, after: string) =>
   `(
         SELECT id FROM plants INDEXED BY plants_by_owner
-        WHERE store = ?1 AND owner = ${owner} AND id > ${after} AND id <= ?3 ORDER BY id LIMIT 1)`;
+        WHERE store = ?1 AND owner = ${owner} AND id > ${after} ORDER BY id LIMIT 1)`;
 
-// `?4 + 0`, because of what listSql (plants.ts) says about LIMIT.
+// `?3 + 0`, because of what listSql (plants.ts) says about LIMIT.
 export const ownersSql = {
   owned: `
     SELECT id, name, tag, owner FROM plants NOT INDEXED
-    WHERE store = ?1 AND id > ?2 AND id <= ?3 ORDER BY id LIMIT ?4 + 0`,
-  // Merges the plants of several owners by id, up to `?4`. The queue of the recursive query holds the next
+    WHERE store = ?1 AND id > ?2 ORDER BY id LIMIT ?3 + 0`,
+  // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next
   // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
   // sort last, with id null.
   merge: `
     WITH RECURSIVE merged (id, owner) AS (
-      SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?5) AS reach
+      SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?4) AS reach
       UNION ALL
       SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
-      ORDER BY 1 NULLS LAST LIMIT ?4 + 0
+      ORDER BY 1 NULLS LAST LIMIT ?3 + 0
     )
     SELECT plants.id, name, tag FROM merged CROSS JOIN plants INDEXED BY plants_by_owner
     WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`,
@@ -46,9 +45,9 @@ export function maxPlantsOfStep(reach: Reach): number {
   return Math.floor((maxStepWork - reach.length) / workOfPlant);
 }
 
-type Range = Pick<PlantQuery, 'after' | 'upTo' | 'limit'>;
+type Range = Pick<PlantQuery, 'after' | 'limit'>;
 
-/** What one step of a long list leaves for the next: whether to merge without another probe. */
+/** What one step of a list leaves for the next: whether to merge without another probe. */
 export interface OwnersProgress {
   isSparse: boolean;
 }
@@ -69,15 +68,7 @@ export class Owners {
     this.#merge = prepare(database, ownersSql.merge);
   }
 
-  /** Reads a short page at once: up to `limit + 1` plants. */
-  page(store: number, reach: Reach, range: Range): (PlantRow | OwnedPlantRow)[] {
-    const probe = this.#probe(store, reach, range);
-    if (probe.missing === 0 || probe.after === undefined) return probe.found;
-    const rest = { ...range, after: probe.after };
-    return [...probe.found, ...this.#mergeRows(store, reach, rest, probe.missing)];
-  }
-
-  /** One step of a longer list. It either probes or merges, because both together would take too long. */
+  /** One step of a list. It either probes or merges, because both together would take too long. */
   step(store: number, reach: Reach, range: Range, progress: OwnersProgress): OwnersStep {
     const { after, limit } = range;
     if (!progress.isSparse) {
@@ -96,14 +87,13 @@ export class Owners {
   }
 
   #probe(store: number, reach: Reach, range: Range): Probe {
-    const { upTo = maxId } = range;
     const probe = new Probe(reach, range);
     while (probe.limit > 0 && probe.after !== undefined)
-      probe.add(this.#owned.all(store, probe.after, upTo, probe.limit));
+      probe.add(this.#owned.all(store, probe.after, probe.limit));
     return probe;
   }
 
-  #mergeRows(store: number, reach: Reach, { after, upTo = maxId }: Range, count: number) {
-    return this.#merge.all(store, after, upTo, count, JSON.stringify(reach));
+  #mergeRows(store: number, reach: Reach, { after }: Range, count: number) {
+    return this.#merge.all(store, after, count, JSON.stringify(reach));
   }
 }

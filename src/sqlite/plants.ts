@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { reaches, soleOwner, type Reach, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { pageOf, type ListKind } from '../lists.ts';
+import type { ListKind } from '../lists.ts';
 import type { Plant, PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { idsExhausted, idTaken } from '../problem.ts';
@@ -67,7 +67,7 @@ export const plantSql = {
     WHERE store = ? AND id = ? AND owner = ?`,
   endOfStep: `
     SELECT id FROM ${plantsByOwner}
-    WHERE store = ? AND owner = ? AND id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ${maxStepPlants - 1}`,
+    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxStepPlants - 1}`,
   insert: `
     INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING`,
@@ -155,32 +155,39 @@ export class Plants {
     return true;
   }
 
-  list(kind: Exclude<ListKind, 'scan'>, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
-    if (kind === 'owners') return pageOf(this.#owners.page(store, read, query), query);
+  list(
+    kind: Exclude<ListKind, 'owners' | 'scan'>,
+    { store, read }: ReadAccess,
+    query: PlantQuery,
+  ): PlantPage {
     const [array, , last, hasMore] = this.#readPage(kind, store, read, query);
     return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
   }
 
   /**
-   * One step of a list by tag, or of a long list of several owners: the matches among the next plants in reach.
+   * One step of a list by tag, or of a list of several owners: the matches among the next plants in reach.
    */
   scanStep({ store, read }: ReadAccess, query: PlantQuery, progress: OwnersProgress): ScanStep {
-    const { after, upTo = maxId, limit, tag } = query;
+    const { after, limit, tag } = query;
     const owner = soleOwner(read);
     if (owner === undefined) {
       const maxPlants = maxPlantsOfStep(read);
       const range = {
         after,
-        upTo,
         limit: tag === undefined ? Math.min(limit, maxPlants) : maxPlants,
       };
       const { rows, scannedTo } = this.#owners.step(store, read, range, progress);
       const matches = tag === undefined ? rows : rows.filter(([, , plantTag]) => plantTag === tag);
       return stepOf(matches, query, scannedTo);
     }
-    const scannedTo = this.#endOfStep.get(store, owner, after, upTo)?.[0];
-    const range = { ...query, upTo: scannedTo ?? upTo };
-    const [array, plantCount, last, hasMore] = this.#readPage('ownerTag', store, read, range);
+    const scannedTo = this.#endOfStep.get(store, owner, after)?.[0];
+    const [array, plantCount, last, hasMore] = this.#readPage(
+      'ownerTag',
+      store,
+      read,
+      query,
+      scannedTo,
+    );
     return {
       json: array.slice(1, -1),
       plantCount,
@@ -194,7 +201,8 @@ export class Plants {
     kind: RangeKind,
     store: number,
     reach: Reach,
-    { after, upTo = maxId, limit, tag, fields }: PlantQuery,
+    { after, limit, tag, fields }: PlantQuery,
+    upTo = maxId,
   ): PageRow {
     const values: (number | string)[] = [store, after, upTo, limit];
     const owner = soleOwner(reach);

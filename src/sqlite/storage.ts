@@ -12,7 +12,7 @@ import type {
   TokenRecord,
   TokenUse,
 } from '../identity-storage.ts';
-import { listKind, maxShortPagePlants } from '../lists.ts';
+import { isShort, listKind } from '../lists.ts';
 import { revokerOf, type OwnToken } from '../own-tokens.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
@@ -86,13 +86,14 @@ export class SqliteStorage implements Storage {
 
   async listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const kind = listKind(caller.read, query);
-    if (kind === 'scan' || (kind === 'owners' && query.limit > maxShortPagePlants)) {
+    if (kind === 'scan' || kind === 'owners') {
       const progress: OwnersProgress = { isSparse: false };
       const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
         this.#read(({ plants }) => plants.scanStep(caller, { ...query, ...range }, progress));
       return scan(query, (range) => runInSlice(async () => step(range)));
     }
-    return this.#read(({ plants }) => plants.list(kind, caller, query));
+    const read = () => this.#read(({ plants }) => plants.list(kind, caller, query));
+    return isShort(caller.read, query) ? read() : runInSlice(async () => read());
   }
 
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {

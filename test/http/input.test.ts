@@ -201,6 +201,7 @@ describe('invalid parameters', () => {
     'limit=0x10': ['limit'],
     'limit=': ['limit'],
     limit: ['limit'],
+    'limit=1001': ['limit'],
     'limit=2147483648': ['limit'],
     'limit=all': ['limit'],
     'limit=1&limit=2': ['limit'],

@@ -177,11 +177,9 @@ describe('HEAD and OPTIONS', () => {
     await app.database.fill(
       Array.from({ length: 4_000 }, (_, at) => ({ id: at + 1, tag: '', name: 'n'.repeat(20) })),
     );
-    for (const path of ['/plants', '/plants?limit=3900']) {
-      const head = await app.call('HEAD', path, { token: alice });
-      assert.deepEqual([head.status, head.text], [200, '']);
-      assert.equal(head.headers.get('content-length'), null);
-    }
+    const head = await app.call('HEAD', '/plants', { token: alice });
+    assert.deepEqual([head.status, head.text], [200, '']);
+    assert.equal(head.headers.get('content-length'), null);
   });
 
   it('OPTIONS and 405 return the methods of a path, without a token', async (t) => {

@@ -17,7 +17,7 @@ const tag = fc.oneof(
   soundText.map(encode),
 );
 const parameter = fc.oneof(
-  oneOf('limit=1 limit=2 limit=3 limit=6 limit=1000 limit=2147483647'),
+  oneOf('limit=1 limit=2 limit=3 limit=6 limit=1000 limit=1001 limit=2147483647'),
   rarely(constantFrom('0'), id, 1).map((after) => `after=${after}`),
   tag.map((one) => `tag=${one}`),
 );

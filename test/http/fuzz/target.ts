@@ -147,7 +147,7 @@ export function judgeQuery(query: Bytes, known: readonly string[]): Query {
   };
   take(
     'limit',
-    (text) => integer(text, 1n, 2n ** 31n - 1n),
+    (text) => integer(text, 1n, 1_000n),
     (value) => (judged.limit = value),
   );
   take(

@@ -92,7 +92,10 @@ function compact(body: string): string | undefined {
 function paramsOf(link: string | undefined): string | null {
   if (link === undefined) return null;
   const [, query] = /^<\/plants\?([^>]*)>; rel="next"$/.exec(link) ?? [];
-  return query === undefined ? link : sorted(Object.fromEntries(new URLSearchParams(query)));
+  if (query === undefined) return link;
+  const params = new URLSearchParams(query);
+  const pairs = [...params.keys()].map((name) => [name, params.getAll(name).join()]);
+  return sorted(Object.fromEntries(pairs));
 }
 
 function sorted(params: Record<string, string> | null): string | null {
