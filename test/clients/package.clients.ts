@@ -1,14 +1,16 @@
 /**
- * The client as users get it: from the published package, in Node and through a bundler.
+ * The client as users get it: its package, installed in an empty folder, in Node, in Deno and through a bundler.
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import packageFile from '../../package.json' with { type: 'json' };
+import { Page } from '../../tools/markdown.ts';
 import { startApp } from '../support/app.ts';
 import { launchBrowser, openPage, withoutBrowser } from '../support/browser.ts';
 
@@ -28,27 +30,36 @@ const expected = [
   '/name',
 ];
 
-/** A program that uses the client by the consumer, or by a bundle of it. */
-const program = (file: string) =>
-  `import('${file}').then(async ({ useClient }) => console.log(JSON.stringify(await useClient(JSON.parse(process.argv[1])))))`;
+/** Runs `useClient` of a module, and prints what it returns. */
+const program = 'main.mjs';
+const programText = `
+  const [file, options] = globalThis.Deno?.args ?? process.argv.slice(2);
+  const { useClient } = await import(file);
+  console.log(JSON.stringify(await useClient(JSON.parse(options))));`;
+
+const npx = (package_: string) => ['npx', '--yes', `--package=${package_}`, '--'] as const;
+const oldestNode = [...npx('node@20.0.0'), 'node'] as const;
 
 before(() => {
-  const packed = execFileSync('npm', ['pack', '--json', '--pack-destination', folder], {
-    cwd: root,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const [{ filename }] = JSON.parse(packed.slice(packed.indexOf('[')));
-  const installed = join(folder, 'node_modules/plant-store');
-  mkdirSync(installed, { recursive: true });
-  execFileSync('tar', ['xzf', join(folder, filename), '--strip-components=1'], { cwd: installed });
-  cpSync(join(here, 'consumer/consumer.ts'), join(folder, 'consumer.ts'));
+  const run = (command: string, ...args: string[]) =>
+    execFileSync(command, args, {
+      cwd: root,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+  run('npm', 'run', 'build');
+  run('npm', 'pack', './dist-client', '--pack-destination', folder);
+  const [tarball = ''] = readdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  run('npm', 'install', '--prefix', folder, '--no-audit', '--no-fund', join(folder, tarball));
+  cpSync(join(here, 'consumer/consumer.ts'), join(folder, 'consumer.ts'));
+  writeFileSync(join(folder, program), programText);
+  run(esbuild, join(folder, 'consumer.ts'), '--format=esm', `--outfile=${folder}/consumer.js`);
 });
 
 after(() => rmSync(folder, { recursive: true }));
 
-async function inFolder(command: string, ...args: string[]): Promise<string> {
+async function inFolder(...[command = '', ...args]: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(command, args, { cwd: folder });
   return stdout;
 }
@@ -75,20 +86,33 @@ for (const [compiler, path] of [
   }
 }
 
-test('the package works in this Node', async (t) => {
-  const printed = await inFolder(
-    process.execPath,
-    '-e',
-    program('./consumer.ts'),
-    await optionsOf(t),
-  );
-  assert.deepEqual(JSON.parse(printed), expected);
+test('the package is the only one that is installed, and has the version of the service', () => {
+  const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+  const { '': _, ...packages } = lock.packages;
+  assert.deepEqual(Object.keys(packages), ['node_modules/plant-store-client']);
+  const { version, engines } = packages['node_modules/plant-store-client'];
+  assert.deepEqual([version, engines], [packageFile.version, { node: '>=20' }]);
 });
 
-test('the package works in the oldest supported Node', async (t) => {
-  const npx = ['--yes', '--package=node@24.15.0', '--', 'node'];
-  const printed = await inFolder('npx', ...npx, '-e', program('./consumer.ts'), await optionsOf(t));
-  assert.deepEqual(JSON.parse(printed), expected);
+for (const [platform, command] of [
+  ['this Node', [process.execPath]],
+  ['the oldest supported Node', oldestNode],
+  ['Deno', [...npx('deno@2.9.6'), 'deno', 'run', '--allow-net', '--allow-read']],
+] as const) {
+  test(`the package works in ${platform}`, async (t) => {
+    const printed = await inFolder(...command, program, './consumer.js', await optionsOf(t));
+    assert.deepEqual(JSON.parse(printed), expected);
+  });
+}
+
+test('the example of its README works in the oldest supported Node', async (t) => {
+  const { url, token } = JSON.parse(await optionsOf(t));
+  const readme = new Page(join(folder, 'node_modules/plant-store-client/README.md'));
+  const [example] = readme.blocks;
+  const text = example?.text.replace('https://plants.example', url) ?? assert.fail();
+  writeFileSync(join(folder, 'example.mjs'), text);
+  process.env['TOKEN'] = token;
+  assert.equal(await inFolder(...oldestNode, 'example.mjs'), '1 Monstera\n');
 });
 
 test('a CommonJS module can require the package', async () => {
@@ -96,7 +120,7 @@ test('a CommonJS module can require the package', async () => {
     process.execPath,
     '--input-type=commonjs',
     '-p',
-    'Object.keys(require("plant-store/client"))',
+    'Object.keys(require("plant-store-client"))',
   );
   assert.equal(required.trim(), "[ 'PlantStore', 'PlantStoreError' ]");
 });
@@ -106,8 +130,8 @@ test('the package works in a bundle for Node', async (t) => {
   await inFolder(esbuild, 'consumer.ts', ...flags, '--log-level=warning');
   const printed = await inFolder(
     process.execPath,
-    '-e',
-    program('./bundle/node.cjs'),
+    program,
+    './bundle/node.cjs',
     await optionsOf(t),
   );
   assert.deepEqual(JSON.parse(printed), expected);

@@ -12,7 +12,7 @@ import { executable } from './command.ts';
 import { tempFolder } from './temp.ts';
 
 const curl = fileURLToPath(new URL('./curl.ts', import.meta.url));
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const client = fileURLToPath(new URL('../../src/client', import.meta.url));
 
 export const shownAddress = 'http://127.0.0.1:8080';
 export const shownFolder = '/home/you/plant-store';
@@ -35,7 +35,7 @@ export class Terminal {
     this.#folder = tempFolder(t);
     // Programs can import the client, as after `npm install`.
     mkdirSync(join(this.#folder, 'node_modules'));
-    symlinkSync(root, join(this.#folder, 'node_modules/plant-store'));
+    symlinkSync(client, join(this.#folder, 'node_modules/plant-store-client'));
     const tools = tempFolder(t);
     // In a checkout, `npx plant-store` runs this executable. This script saves the start of npx.
     const npx = `#!/bin/sh\n[ "$1" = plant-store ] || exit 127\nshift\nexec '${process.execPath}' '${executable}' "$@"\n`;

@@ -1,10 +1,10 @@
-/** A program of a user of the published package. */
+/** A program of a user of the client. */
 import {
   PlantStore,
   PlantStoreError,
   type NewPlant,
   type PlantStoreOptions,
-} from 'plant-store/client';
+} from 'plant-store-client';
 
 /** Uses every method, and returns what a reader can check. */
 export async function useClient(options: PlantStoreOptions): Promise<string[]> {
