@@ -24,7 +24,11 @@ interface Representations {
   gzip: Representation;
 }
 
-type Responder = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+type Responder = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  cacheControl?: string,
+) => Promise<FastifyReply>;
 
 export function serveDocument(
   app: FastifyInstance,
@@ -33,14 +37,18 @@ export function serveDocument(
   app.route({ method: ['GET', 'HEAD'], url: path, handler: responderFor(document) });
 }
 
-/** Serves `<path>/<name>` for every name that `find` returns a document for. `find` is called until it does. */
+/**
+ * Serves `<path>/<name>` for every name that `find` returns a document for. `find` is called until it does. The optional
+ * `:version` in the path is that of the document if `version` says so. Then the document never changes.
+ */
 export function serveDocuments(
   app: FastifyInstance,
   path: string,
   find: (name: string) => Promise<Document | undefined>,
+  version?: () => Promise<string>,
 ): void {
   const responders = new Map<string, Responder>();
-  app.route<{ Params: { name: string } }>({
+  app.route<{ Params: { name: string; version?: string } }>({
     method: ['GET', 'HEAD'],
     url: `${path}/:name`,
     handler: async (request, reply) => {
@@ -52,7 +60,12 @@ export function serveDocuments(
         respond = responderFor(document);
         responders.set(name, respond);
       }
-      return respond(request, reply);
+      const isLasting = version !== undefined && request.params.version === (await version());
+      return respond(
+        request,
+        reply,
+        isLasting ? 'public, max-age=31536000, immutable' : 'no-cache',
+      );
     },
   });
 }
@@ -65,11 +78,11 @@ function responderFor({ read, headers }: Document): Responder {
       throw error;
     }));
 
-  return async (request, reply) => {
+  return async (request, reply, cacheControl = 'no-cache') => {
     const { plain, gzip } = await load();
     const isGzip = wantsGzip(request.headers['accept-encoding']);
     const { bytes, etag } = isGzip ? gzip : plain;
-    reply.header('cache-control', 'no-cache').headers(headers);
+    reply.header('cache-control', cacheControl).headers(headers);
     reply.header('vary', 'Accept-Encoding').header('etag', etag);
     if (matchesEtag(request.headers['if-none-match'], etag)) {
       return reply.removeHeader('content-type').code(304).send();

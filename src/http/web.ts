@@ -1,11 +1,12 @@
 /**
  * Serves the page at `/`, a page about each kind of problem at `/problems/<kind>`, and the modules and styles that
- * they load: `/web/<file>` and `/client/<file>`. A checkout needs no build: its TypeScript modules are sent without
- * their types. The package has JavaScript modules.
+ * they load: `/web/<file>` and `/client/<file>`, which the page loads from below `/assets/<version>`. A checkout needs
+ * no build: its TypeScript modules are sent without their types. The package has JavaScript modules.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
 import type { PageSignOn } from '../oidc/options.ts';
+import { mediaTypeOf, readAssets, type Assets } from './assets.ts';
 import { serveDocument, serveDocuments, type Document } from './documents.ts';
 import { problemResponses } from './problems.ts';
 
@@ -19,28 +20,47 @@ export const pageHeaders = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-const mediaTypes: Record<string, string> = {
-  css: 'text/css; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  svg: 'image/svg+xml',
-  ts: 'text/javascript; charset=utf-8',
-};
-
 /** The URLs in the pages are relative, so a path prefix works. */
 export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
-  const page = htmlFile('index.html');
+  let assets: Promise<Assets> | undefined;
+  const findAssets = () =>
+    (assets ??= readAssets().catch((error: unknown) => {
+      assets = undefined; // the next request tries again
+      throw error;
+    }));
+  const page = withAssets(htmlFile('index.html'), findAssets);
   serveDocument(app, { path: '/', ...(signOn === undefined ? page : withSignOn(page, signOn)) });
   serveDocument(app, { path: '/problems', ...htmlFile('problems/index.html') });
   serveDocuments(app, '/problems', async (kind) =>
     Object.hasOwn(problemResponses, kind) ? htmlFile(`problems/${kind}.html`) : undefined,
   );
-  for (const folder of ['web', 'client']) serveDocuments(app, `/${folder}`, filesOf(folder));
+  const version = async () => (await findAssets()).version;
+  for (const folder of ['web', 'client']) {
+    serveDocuments(app, `/${folder}`, filesOf(folder));
+    // During an upgrade, a replica also gets requests for the version of another one.
+    serveDocuments(app, `/assets/:version/${folder}`, filesOf(folder), version);
+  }
 }
 
 function htmlFile(path: string): Document {
   return {
     read: () => readFile(new URL(`../web/${path}`, import.meta.url)),
     headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
+  };
+}
+
+/** The page with the addresses of its modules and styles. */
+function withAssets({ read, headers }: Document, find: () => Promise<Assets>): Document {
+  return {
+    read: async () => {
+      const { version, modules } = await find();
+      const links = modules.map((path) => `<link rel="modulepreload" href="${path}" />`).join('');
+      const html = (await read()).toString().replace('</head>', () => `${links}</head>`);
+      return Buffer.from(
+        html.replaceAll(/(?<=\s(?:href|src)=")(?=(?:web|client)\/)/g, `assets/${version}/`),
+      );
+    },
+    headers,
   };
 }
 
@@ -67,8 +87,7 @@ function filesOf(folder: string): (name: string) => Promise<Document | undefined
   const url = new URL(`../${folder}/`, import.meta.url);
   let names: Promise<string[]> | undefined;
   return async (name) => {
-    const [, extension = ''] = /^[\w-]+\.(\w+)$/.exec(name) ?? [];
-    const mediaType = mediaTypes[extension];
+    const mediaType = mediaTypeOf(name);
     if (mediaType === undefined) return undefined;
     names ??= readdir(url).catch((error: unknown) => {
       names = undefined; // the next request tries again
@@ -76,7 +95,7 @@ function filesOf(folder: string): (name: string) => Promise<Document | undefined
     });
     if (!(await names).includes(name)) return undefined;
     return {
-      read: () => (extension === 'ts' ? readModule : readFile)(new URL(name, url)),
+      read: () => (name.endsWith('.ts') ? readModule : readFile)(new URL(name, url)),
       headers: { ...pageHeaders, 'content-type': mediaType },
     };
   };

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { Page, Request } from 'playwright-core';
+import { startApp } from '../support/app.ts';
+import { withoutBrowser } from '../support/browser.ts';
+import { until } from '../support/until.ts';
+import { browserOfFile } from './store.ts';
+
+const browser = browserOfFile();
+const skip = withoutBrowser;
+
+const isFile = (request: Request) => /\/(?:web|client)\/[\w-]+\.\w+$/.test(request.url());
+
+async function openSignIn(page: Page, address: string): Promise<void> {
+  await page.goto(address);
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+}
+
+it('a first visit asks for all its files at once', { skip }, async (t) => {
+  const { address } = await startApp(t);
+  const context = await browser().newContext();
+  t.after(() => context.close());
+  const page = await context.newPage();
+  const files = new Set<string>();
+  page.on('request', (request) => isFile(request) && files.add(request.url()));
+  await openSignIn(page, address);
+  assert.ok(files.size > 30);
+
+  const other = await (await browser().newContext()).newPage();
+  t.after(() => other.context().close());
+  const held = new Set<string>();
+  const release = Promise.withResolvers<void>();
+  await other.route('**/*', async (route) => {
+    if (isFile(route.request())) {
+      held.add(route.request().url());
+      await release.promise;
+    }
+    await route.continue();
+  });
+  const opened = openSignIn(other, address);
+  await until('all are asked for before the first one is there', () => held.size === files.size);
+  release.resolve();
+  await opened;
+});
+
+it('a second visit asks for no file again', { skip }, async (t) => {
+  const { address } = await startApp(t);
+  const context = await browser().newContext();
+  t.after(() => context.close());
+  await openSignIn(await context.newPage(), address);
+  const page = await context.newPage();
+  const network = await context.newCDPSession(page);
+  await network.send('Network.enable');
+  const cached = new Set<string>();
+  const loaded = new Map<string, string>();
+  network.on('Network.requestServedFromCache', ({ requestId }) => cached.add(requestId));
+  network.on('Network.responseReceived', ({ requestId, response }) => {
+    if (response.fromDiskCache === true) cached.add(requestId);
+    loaded.set(requestId, response.url);
+  });
+  await openSignIn(page, address);
+  assert.ok(loaded.size > 30);
+  const asked = [...loaded].filter(([id]) => !cached.has(id)).map(([, url]) => url);
+  assert.deepEqual(
+    asked.filter((url) => !url.startsWith('data:')),
+    [`${address}/`],
+  );
+});
+
+it('files last only at the address of their own version', async (t) => {
+  const { call } = await startApp(t);
+  const { text } = await call('GET', '/');
+  const [path = ''] = /assets\/[^"]+\/web\/main\.ts/.exec(text) ?? [];
+  const cacheControlOf = async (target: string) => {
+    const { status, headers } = await call('GET', target);
+    return [status, headers.get('cache-control')];
+  };
+  assert.deepEqual(await cacheControlOf(`/${path}`), [200, 'public, max-age=31536000, immutable']);
+  // Another replica can have another version during an upgrade.
+  assert.deepEqual(await cacheControlOf('/assets/other/web/main.ts'), [200, 'no-cache']);
+  assert.deepEqual(await cacheControlOf('/web/main.ts'), [200, 'no-cache']);
+  const missing = path.replace('main', 'missing');
+  assert.deepEqual(await cacheControlOf(`/${missing}`), [404, 'no-store']);
+});
