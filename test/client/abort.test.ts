@@ -122,12 +122,11 @@ describe('the timeout', () => {
 
   it('can be set for a call, and goes with a signal', async (t) => {
     const { gateway, store, abort, signal } = await setUp(t);
-    gateway.plan.push(hang, hang, hang);
+    gateway.plan.push(hang, hang, hang); // a request can also be too late to arrive
     const late = { kind: 'timeout', detail: /within 50 ms/ };
     await assert.rejects(store.get(1, { timeoutMs: 50, signal }), late);
     await assert.rejects(store.list({ timeoutMs: 50 }).next(), late);
     const aborted = store.get(1, { timeoutMs: 20_000, signal });
-    await gateway.received(3);
     abort.abort(reason);
     await assert.rejects(aborted, reason);
     for (const timeoutMs of [0, 0.5, 2 ** 31]) {
