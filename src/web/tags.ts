@@ -9,7 +9,7 @@ import type { Plant } from './plant-pages.ts';
 
 /** How many plants are counted before the user asks for more. */
 const countedAtOnce = 20_000;
-const pageSize = 5_000;
+const pageSize = 1_000;
 /** A store with more tags than this uses them as ids; the others are counted together. */
 const maxTags = 10_000;
 const maxBars = 30;
