@@ -57,7 +57,7 @@ export interface Caller extends Identity {
 }
 
 /** The part of a caller that is needed to read plants, and the part needed to change them. */
-export type ReadAccess = Pick<Caller, 'store' | 'read'>;
+export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read'>;
 export type WriteAccess = Pick<Caller, 'store' | 'write'>;
 
 /** What identifies the caller of a request: the SHA-256 of its token (token.ts), and what a JWT says about its user. */

@@ -1,7 +1,9 @@
 /**
- * Shares the event loop between lists and other requests. In each iteration of the loop, reads of lists run for
- * one slice, first come, first served. The rest of the iteration is for other requests.
+ * Shares the event loop between long reads and other requests. In each iteration of the loop, long reads run for one
+ * slice, and their users take turns. The rest of the iteration is for other requests.
  */
+import type { Identity } from './access.ts';
+import { RoundRobin } from './round-robin.ts';
 
 /** Approximate: the last read of a slice can exceed it. */
 const sliceMs = 2;
@@ -10,15 +12,20 @@ const maxShortReadMs = sliceMs / 2;
 
 let leftMs = sliceMs;
 let isScheduled = false;
-/** At most one for each list in progress. */
-const waiting: (() => void)[] = [];
+/** By user. At most one for each list in progress. */
+const waiting = new RoundRobin<() => void>();
 
 /** Runs `work` now, or in a later iteration of the event loop if the slice of this one is used up. */
-export function runInSlice<T>(work: () => Promise<T>): Promise<T> {
-  if (waiting.length === 0 && leftMs > 0) return timed(work);
+export function runInSlice<T>(user: Identity, work: () => Promise<T>): Promise<T> {
+  if (waiting.size === 0 && leftMs > 0) return timed(work);
   const { promise, resolve, reject } = Promise.withResolvers<T>();
-  waiting.push(() => void timed(work).then(resolve, reject));
+  waiting.add(turnOf(user), () => void timed(work).then(resolve, reject));
   return promise;
+}
+
+/** The key with which a user takes turns with others. */
+export function turnOf({ store, user }: Identity): string {
+  return `${store} ${user}`;
 }
 
 function timed<T>(work: () => Promise<T>): Promise<T> {
@@ -39,7 +46,7 @@ function schedule(): void {
 function beginSlice(): void {
   isScheduled = false;
   leftMs = sliceMs;
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+  for (let next = waiting.take(); next !== undefined; next = waiting.take()) {
     next();
     if (leftMs <= 0) return; // the next slice is scheduled and runs the others
   }

@@ -39,9 +39,9 @@ async function create(storage: Storage, owner: Caller, id?: number): Promise<num
   }
 }
 
-async function idsOf(storage: Storage, { store, read }: Caller): Promise<number[]> {
+async function idsOf(storage: Storage, who: Caller): Promise<number[]> {
   const query = { after: 0, limit: 1_000, fields: ['id'] } as const;
-  const { json } = await storage.listPlants({ store, read }, query);
+  const { json } = await storage.listPlants(who, query);
   const plants: Plant[] = JSON.parse(`[${json}]`);
   return plants.map(({ id }) => id);
 }

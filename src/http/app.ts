@@ -8,6 +8,7 @@ import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { PageSignOn } from '../oidc/options.ts';
 import type { Verifier } from '../oidc/verifier.ts';
+import { FairSemaphore } from '../fair-semaphore.ts';
 import type { Storage } from '../storage.ts';
 import { Authentication } from './auth.ts';
 import { acceptJsonBodies } from './body.ts';
@@ -25,6 +26,7 @@ import {
   maxHeaders,
   idleTimeoutMs,
   keepAliveTimeoutMs,
+  maxLongReads,
   requestCheckMs,
   requestTimeoutMs,
 } from './limits.ts';
@@ -150,7 +152,8 @@ export function addRoutes(
   app.decorateRequest('grant');
   app.decorateRequest('page');
   const budgets = new ResponseBudget();
-  plantRoutes(app, { storage, authentication, budgets, log, baseUrl });
+  const longReads = new FairSemaphore({ maxOfKey: maxLongReads });
+  plantRoutes(app, { storage, authentication, budgets, longReads, log, baseUrl });
   shareRoutes(app, { storage, authentication, budgets });
   tokenRoutes(app, { storage, authentication, budgets, baseUrl });
   healthRoutes(app, storage, stopping);

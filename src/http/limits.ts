@@ -36,6 +36,12 @@ export const maxLingerBytes = 16 * 1024 * 1024;
 export const maxUnreadBytes = 64 * 1024 * 1024;
 export const maxUnreadBytesOfUser = 4 * 1024 * 1024;
 
+/**
+ * Maximum number of lists that take more than one short read, and are read at once for one token and those created with
+ * it. Others wait. They are bounded by the number of connections, each of which has one request in progress.
+ */
+export const maxLongReads = 16;
+
 /** Files that the storage, the log and the listening sockets open. */
 const maxOtherFiles = 200;
 

@@ -3,6 +3,7 @@
  * public. So each client has a limited number of lookups, and clients are served round-robin. A flood from one
  * client delays neither the new tokens of others nor requests with known tokens.
  */
+import { FairSemaphore } from '../fair-semaphore.ts';
 import { Problem } from '../problem.ts';
 
 /** Maximum number of requests that wait for a lookup. */
@@ -13,108 +14,23 @@ export const maxWaitingLookups = 2_048;
  */
 const maxLookupWaitMs = 1_000;
 
-interface QueuedLookup {
-  start: () => void;
-  refuse: () => void;
-}
-
-/** A client with lookups in progress or waiting. */
-interface Client {
-  name: string;
-  inProgress: number;
-  waiting: Set<QueuedLookup>;
-}
-
 export class Lookups {
-  readonly #max: number;
-  readonly #clients = new Map<string, Client>();
-  /** Clients with waiting lookups, in round-robin order. */
-  readonly #queue = new Set<Client>();
-  #inProgress = 0;
-  #waiting = 0;
+  readonly #semaphore: FairSemaphore;
 
   /** `max` is the number of concurrent lookups. One client can have half of them. */
   constructor(max: number) {
-    this.#max = max;
+    this.#semaphore = new FairSemaphore({
+      max,
+      maxOfKey: max / 2,
+      maxWaiting: maxWaitingLookups,
+      maxWaitMs: maxLookupWaitMs,
+      refusal: tooManyLookups,
+    });
   }
 
   /** Runs `lookup` for the client at this address. Rejects with `overloaded` if it cannot start in time. */
-  async run<T>(address: string | undefined, lookup: () => Promise<T>): Promise<T> {
-    const name = clientAt(address);
-    const client = this.#clients.get(name) ?? { name, inProgress: 0, waiting: new Set() };
-    this.#clients.set(name, client);
-    if (this.#canStart(client)) this.#start(client);
-    else await this.#wait(client);
-    try {
-      return await lookup();
-    } finally {
-      this.#end(client);
-    }
-  }
-
-  #canStart(client: Client): boolean {
-    return this.#inProgress < this.#max && client.inProgress < this.#max / 2;
-  }
-
-  #start(client: Client): void {
-    client.inProgress++;
-    this.#inProgress++;
-  }
-
-  #end(client: Client): void {
-    client.inProgress--;
-    this.#inProgress--;
-    this.#startNext();
-    this.#removeIdle(client);
-  }
-
-  #startNext(): void {
-    for (const client of this.#queue) {
-      const [first] = client.waiting;
-      if (first === undefined || !this.#canStart(client)) continue;
-      this.#remove(client, first);
-      if (this.#queue.delete(client) && client.waiting.size > 0) this.#queue.add(client);
-      this.#start(client);
-      first.start();
-      return;
-    }
-  }
-
-  async #wait(client: Client): Promise<void> {
-    if (this.#waiting >= maxWaitingLookups) this.#makeRoomFor(client);
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting = { start: resolve, refuse: () => reject(tooManyLookups()) };
-    client.waiting.add(waiting);
-    this.#queue.add(client);
-    this.#waiting++;
-    const timer = setTimeout(() => this.#refuse(client, waiting), maxLookupWaitMs);
-    await promise.finally(() => clearTimeout(timer));
-  }
-
-  /** Refuses the oldest waiting lookup of the client that has the most. */
-  #makeRoomFor(newcomer: Client): void {
-    let busiest = newcomer;
-    for (const client of this.#queue)
-      if (client.waiting.size > busiest.waiting.size) busiest = client;
-    const [oldest] = busiest.waiting;
-    if (busiest === newcomer || oldest === undefined) throw tooManyLookups();
-    this.#refuse(busiest, oldest);
-  }
-
-  #refuse(client: Client, waiting: QueuedLookup): void {
-    this.#remove(client, waiting);
-    if (client.waiting.size === 0) this.#queue.delete(client);
-    this.#removeIdle(client);
-    waiting.refuse();
-  }
-
-  #remove(client: Client, waiting: QueuedLookup): void {
-    client.waiting.delete(waiting);
-    this.#waiting--;
-  }
-
-  #removeIdle({ name, inProgress, waiting }: Client): void {
-    if (inProgress === 0 && waiting.size === 0) this.#clients.delete(name);
+  run<T>(address: string | undefined, lookup: () => Promise<T>): Promise<T> {
+    return this.#semaphore.run(clientAt(address), lookup);
   }
 }
 

@@ -4,6 +4,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import type { FairSemaphore } from '../fair-semaphore.ts';
 import { plantJson } from '../plant.ts';
 import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
@@ -20,6 +21,7 @@ export interface PlantRoutesOptions {
   storage: Storage;
   authentication: Authentication;
   budgets: ResponseBudget;
+  longReads: FairSemaphore;
   log: Logger;
   /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
   baseUrl: string;
@@ -27,7 +29,7 @@ export interface PlantRoutesOptions {
 
 export function plantRoutes(
   app: FastifyInstance,
-  { storage, authentication, budgets, log, baseUrl }: PlantRoutesOptions,
+  { storage, authentication, budgets, longReads, log, baseUrl }: PlantRoutesOptions,
 ): void {
   const routes = app.withTypeProvider<operations.TypeBoxProvider>();
   const readOptions = { onRequest: authentication.requireScope('plants:read') };
@@ -53,15 +55,15 @@ export function plantRoutes(
       schema: operations.listPlants,
     },
     async (request, reply) => {
-      const { query, page } = request;
-      const { caller } = request.grant;
+      const { grant, query, page } = request;
+      const { caller, family } = grant;
       const budget = budgets.reservationFor(caller, reply.raw);
       const assertWanted = () => {
         if (reply.raw.destroyed) throw connectionClosed();
       };
       const short = shortPageOf(caller.read, query);
       const { body, next } = await (short === undefined
-        ? sendList({ storage, caller, budget, assertWanted }, query)
+        ? longReads.run(family, () => sendList({ storage, caller, budget, assertWanted }, query))
         : sendShortPage(() => page ?? storage.listPlants(caller, short), budget));
       if (next !== undefined) {
         reply.header('link', `<${baseUrl}/plants?${nextPageQuery(query, next)}>; rel="next"`);

@@ -104,6 +104,7 @@ export class Cluster {
     store: number,
     statement: Statement<R>,
     values: readonly unknown[],
+    turn = String(store),
   ): Promise<R[]> {
     const server = this.ofStore(store);
     const shard = this.#map?.shardOfStore(store);
@@ -111,12 +112,12 @@ export class Cluster {
       shard !== undefined && this.#nodes.get(shard.node)?.isDirect === true
         ? onShard(statement, shard)
         : undefined;
-    if (ofShard === undefined) return server.read(statement, values);
+    if (ofShard === undefined) return server.read(statement, values, { turn });
     try {
-      return await server.read(ofShard, values, isElsewhere);
+      return await server.read(ofShard, values, { turn, isFinal: isElsewhere });
     } catch (error) {
       if (!isElsewhere(error)) throw error;
-      return server.read(statement, values); // the map is outdated
+      return server.read(statement, values, { turn }); // the map is outdated
     }
   }
 

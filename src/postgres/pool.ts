@@ -3,7 +3,8 @@
  * and one for checks. They open on demand, and the next use replaces one that was lost. Each server has bounds of its
  * own, so one that hangs delays no request to the others.
  */
-import type { PoolLane } from '../channels.ts';
+import { poolChannel, type PoolLane } from '../channels.ts';
+import { FairSemaphore } from '../fair-semaphore.ts';
 import { outcomeUnknown, Problem } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import { Breaker } from './breaker.ts';
@@ -11,7 +12,6 @@ import type { Connection, OpenOptions, Row, Statement } from './connection.ts';
 import { codeOf, isStatementError, isConnectionLost, problemOf, TimeoutError } from './errors.ts';
 import type { Hosts } from './hosts.ts';
 import { withRetries } from './retries.ts';
-import { Semaphore } from './semaphore.ts';
 import { settled } from './settled.ts';
 import { responseTimeoutMs, withTimeout } from './timeout.ts';
 
@@ -20,8 +20,8 @@ const maxShared = 4;
 const maxExclusive = 4;
 /** Reads in flight on each shared connection before another one is opened. */
 const readsPerConnection = 8;
-/** Maximum number of reads in flight or waiting; more are refused immediately. */
-const maxReads = 2_048;
+/** Maximum number of reads that wait. If there are more, those of the user with the most are refused. */
+const maxWaitingReads = 1_920;
 /**
  * Maximum number of reads in flight. Others wait here, for a limited time: the server runs everything that was
  * sent, even if nothing waits for it any more.
@@ -39,13 +39,25 @@ const rollback: Statement = { name: 'rollback', text: 'ROLLBACK' };
 
 export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
 
+/** The turn of statements that belong to no user. */
+const anyUser = '';
+
+interface ReadOptions {
+  isFinal?: (error: unknown) => boolean;
+  turn?: string;
+}
+
 /** Connections that serve one caller at a time. */
 class ExclusiveConnections {
-  readonly semaphore: Semaphore;
+  readonly semaphore: FairSemaphore;
   readonly free: Connection[] = [];
 
   constructor(server: string, lane: PoolLane, maxConnections: number) {
-    this.semaphore = new Semaphore(server, lane, maxConnections);
+    this.semaphore = new FairSemaphore({
+      max: maxConnections,
+      refusal: () => new TimeoutError(),
+      onChange: reportChange(server, lane),
+    });
   }
 }
 
@@ -67,8 +79,7 @@ export class Pool {
   readonly #all = new Set<Connection>();
   #shared: Connection[] = [];
   #opening: Promise<void> | undefined;
-  #reads = 0;
-  readonly #sentReads: Semaphore;
+  readonly #sentReads: FairSemaphore;
   readonly #exclusive: ExclusiveConnections;
   readonly #checks: ExclusiveConnections;
   readonly #breaker: Breaker;
@@ -78,7 +89,13 @@ export class Pool {
     const { name, onFault } = options;
     this.#hosts = hosts;
     this.#options = options;
-    this.#sentReads = new Semaphore(name, 'reads', maxSentReads);
+    this.#sentReads = new FairSemaphore({
+      max: maxSentReads,
+      maxWaiting: maxWaitingReads,
+      maxWaitMs: maxReadWaitMs,
+      refusal: tooManyReads,
+      onChange: reportChange(name, 'reads'),
+    });
     this.#exclusive = new ExclusiveConnections(name, 'transactions', maxExclusive);
     this.#checks = new ExclusiveConnections(name, 'checks', 1);
     this.#breaker = new Breaker({
@@ -119,19 +136,17 @@ export class Pool {
 
   /**
    * Runs a statement that only reads. Rejects with a Problem if the database does not respond. An error that `isFinal` is
-   * not retried.
+   * not retried. If reads have to wait, those with different values of `turn` take turns.
    */
   async read<R extends Row>(
     statement: Statement<R>,
     values: readonly unknown[],
-    isFinal?: (error: unknown) => boolean,
+    { isFinal, turn = anyUser }: ReadOptions = {},
   ): Promise<R[]> {
-    if (this.#reads >= maxReads) throw tooManyReads();
-    this.#reads++;
     try {
       return await withRetries(async () => {
-        await this.#sentReads.acquire(maxReadWaitMs, tooManyReads);
-        const release = () => this.#sentReads.release();
+        await this.#sentReads.acquire(turn);
+        const release = () => this.#sentReads.release(turn);
         const connection = await this.#sharedConnection().catch((error: unknown) => {
           release();
           throw error;
@@ -140,8 +155,6 @@ export class Pool {
       }, isFinal);
     } catch (error) {
       throw problemOf(error);
-    } finally {
-      this.#reads--;
     }
   }
 
@@ -225,7 +238,7 @@ export class Pool {
     work: (connection: Connection) => Promise<T>,
     maxWaitMs: number,
   ): Promise<T> {
-    await semaphore.acquire(maxWaitMs);
+    await semaphore.acquire(anyUser, maxWaitMs);
     try {
       let connection = free.pop();
       while (connection?.isLost === true) connection = free.pop();
@@ -240,7 +253,7 @@ export class Pool {
         throw error;
       }
     } finally {
-      semaphore.release();
+      semaphore.release(anyUser);
     }
   }
 
@@ -347,6 +360,12 @@ export class Pool {
 
 function sendAll(connection: Connection, statements: readonly BoundStatement[]): Promise<Row[][]> {
   return settled(statements.map(([statement, values]) => connection.query(statement, values)));
+}
+
+function reportChange(server: string, lane: PoolLane) {
+  return (busy: number, waiting: number): void => {
+    if (poolChannel.hasSubscribers) poolChannel.publish({ server, lane, busy, waiting });
+  };
 }
 
 function tooManyReads(): Problem {

@@ -90,10 +90,10 @@ export class SqliteStorage implements Storage {
       const progress: OwnersProgress = { isSparse: false };
       const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
         this.#read(({ plants }) => plants.scanStep(caller, { ...query, ...range }, progress));
-      return scan(query, (range) => runInSlice(async () => step(range)));
+      return scan(query, (range) => runInSlice(caller, async () => step(range)));
     }
     const read = () => this.#read(({ plants }) => plants.list(kind, caller, query));
-    return isShort(caller.read, query) ? read() : runInSlice(async () => read());
+    return isShort(caller.read, query) ? read() : runInSlice(caller, async () => read());
   }
 
   async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {

@@ -52,9 +52,9 @@ async function create(storage: Storage, caller: Caller): Promise<number | string
   }
 }
 
-async function idsOf(storage: Storage, { store, read }: Caller): Promise<number[]> {
+async function idsOf(storage: Storage, caller: Caller): Promise<number[]> {
   const page = { after: 0, limit: 1_000, fields: ['id'] } as const;
-  const { json } = await storage.listPlants({ store, read }, page);
+  const { json } = await storage.listPlants(caller, page);
   const plants: Plant[] = JSON.parse(`[${json}]`);
   return plants.map(({ id }) => id);
 }

@@ -1,0 +1,106 @@
+/**
+ * Limits what runs at the same time, in total and for each key, such as a user or a client. The rest waits, and the keys
+ * take turns.
+ */
+import { RoundRobin } from './round-robin.ts';
+
+export interface FairSemaphoreOptions {
+  /** Maximum number of holders. */
+  max?: number;
+  /** Maximum number of holders of one key. */
+  maxOfKey?: number;
+  /** Maximum number that wait. Then the key with the most loses the one that has waited longest. */
+  maxWaiting?: number;
+  maxWaitMs?: number;
+  /** The error for those that wait too long, or are too many. */
+  refusal?: () => Error;
+  /** Called after each change of these numbers. */
+  onChange?: (running: number, waiting: number) => void;
+}
+
+interface Waiting {
+  key: string;
+  start: () => void;
+  refuse: () => void;
+}
+
+export class FairSemaphore {
+  readonly #options: Required<FairSemaphoreOptions>;
+  readonly #runningOfKey = new Map<string, number>();
+  #running = 0;
+  readonly #waiting = new RoundRobin<Waiting>();
+
+  constructor({
+    max = Infinity,
+    maxOfKey = Infinity,
+    maxWaiting = Infinity,
+    maxWaitMs = Infinity,
+    refusal = () => new Error('too many wait'),
+    onChange = () => {},
+  }: FairSemaphoreOptions) {
+    this.#options = { max, maxOfKey, maxWaiting, maxWaitMs, refusal, onChange };
+  }
+
+  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    if (this.#canStart(key))
+      this.#start(key); // without a wait
+    else await this.#wait(key, this.#options.maxWaitMs);
+    try {
+      return await work();
+    } finally {
+      this.release(key);
+    }
+  }
+
+  /** Rejects with the refusal after `maxWaitMs`. Otherwise, call `release` once. */
+  async acquire(key: string, maxWaitMs = this.#options.maxWaitMs): Promise<void> {
+    if (this.#canStart(key)) this.#start(key);
+    else await this.#wait(key, maxWaitMs);
+  }
+
+  release(key: string): void {
+    this.#running--;
+    const ofKey = (this.#runningOfKey.get(key) ?? 0) - 1;
+    if (ofKey > 0) this.#runningOfKey.set(key, ofKey);
+    else this.#runningOfKey.delete(key);
+    const next = this.#waiting.take((each) => this.#canStart(each));
+    if (next === undefined) return this.#reportChange();
+    this.#start(next.key);
+    next.start();
+  }
+
+  #canStart(key: string): boolean {
+    const { max, maxOfKey } = this.#options;
+    return this.#running < max && (this.#runningOfKey.get(key) ?? 0) < maxOfKey;
+  }
+
+  #start(key: string): void {
+    this.#running++;
+    this.#runningOfKey.set(key, (this.#runningOfKey.get(key) ?? 0) + 1);
+    this.#reportChange();
+  }
+
+  async #wait(key: string, maxWaitMs: number): Promise<void> {
+    const { maxWaiting, refusal } = this.#options;
+    if (this.#waiting.size >= maxWaiting) {
+      const longest = this.#waiting.oldestOfMoreThan(key);
+      if (longest === undefined) throw refusal();
+      longest.item.refuse();
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const refuse = () => {
+      this.#waiting.delete(key, waiting);
+      this.#reportChange();
+      reject(refusal());
+    };
+    const waiting = { key, start: resolve, refuse };
+    this.#waiting.add(key, waiting);
+    this.#reportChange();
+    const timer = maxWaitMs === Infinity ? undefined : setTimeout(refuse, maxWaitMs);
+    await promise.finally(() => clearTimeout(timer));
+  }
+
+  #reportChange(): void {
+    this.#options.onChange(this.#running, this.#waiting.size);
+  }
+}

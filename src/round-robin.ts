@@ -1,0 +1,48 @@
+/** Items by key. The keys take turns, so one with many items delays no other. */
+export class RoundRobin<Item> {
+  /** In the order of their turns. No set is empty. */
+  readonly #items = new Map<string, Set<Item>>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(key: string, item: Item): void {
+    const items = this.#items.get(key) ?? new Set();
+    this.#items.set(key, items.add(item));
+    this.#size++;
+  }
+
+  /** Removes the oldest item of the next key that `isAllowed`. The next turn of this key comes after all others. */
+  take(isAllowed = (_key: string) => true): Item | undefined {
+    for (const [key, items] of this.#items) {
+      const [item] = items;
+      if (item === undefined || !isAllowed(key)) continue;
+      this.delete(key, item);
+      if (this.#items.delete(key)) this.#items.set(key, items);
+      return item;
+    }
+    return undefined;
+  }
+
+  delete(key: string, item: Item): void {
+    const items = this.#items.get(key);
+    if (items?.delete(item) !== true) return;
+    this.#size--;
+    if (items.size === 0) this.#items.delete(key);
+  }
+
+  /** The oldest item of the key with the most items, if it has more than `key`. */
+  oldestOfMoreThan(key: string): { key: string; item: Item } | undefined {
+    let most = this.#items.get(key)?.size ?? 0;
+    let found: { key: string; item: Item } | undefined;
+    for (const [other, items] of this.#items) {
+      const [item] = items;
+      if (items.size <= most || item === undefined) continue;
+      most = items.size;
+      found = { key: other, item };
+    }
+    return found;
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * A user with many connections, whose pages are expensive, does not delay the others.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { startApp, type TestApp } from '../support/app.ts';
+import { it, storageOf } from '../support/storages.ts';
+import { until } from '../support/until.ts';
+
+const connections = 128;
+const owners = 999;
+
+/** Owners who share with alice, and have few of the plants in the store. */
+async function addOwners({ database }: TestApp, userColumn: string): Promise<void> {
+  const numbers = (last: number) =>
+    `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${last})`;
+  const store = '(SELECT min(store) FROM stores)';
+  await database.run(`
+    ${numbers(owners + 1)} INSERT INTO users (store, ${userColumn}, name, role)
+    SELECT ${store}, 1000 + n, 'owner ' || n, 'member' FROM numbers`);
+  await database.run(`
+    ${numbers(owners)} INSERT INTO shares (store, owner, user_name, access, since)
+    SELECT ${store}, 1000 + n, 'alice', 'read', n FROM numbers`);
+  await database.run(`
+    ${numbers(30 * owners)} INSERT INTO plants (store, id, owner, tag, name)
+    SELECT ${store}, n, 1001 + (CASE WHEN n % 10 = 0 THEN (n / 10) % ${owners} ELSE ${owners} END), '', 'x'
+    FROM numbers`);
+}
+
+async function connected(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  return socket;
+}
+
+it('pages of many owners on many connections let requests of others pass', async (t) => {
+  const app = await startApp(t);
+  const [alice, bob] = [await app.token('alice'), await app.token('bob')];
+  await addOwners(app, storageOf(t) === 'SQLite' ? 'user' : 'id');
+  const target = '/plants?limit=100&fields=id';
+  const { json } = await app.call('GET', target, { token: alice });
+  assert.equal((json as unknown[]).length, 100);
+  assert.equal((await app.call('GET', '/plants?limit=20', { token: bob })).status, 200);
+
+  let answered = 0;
+  const sockets = await Promise.all(Array.from({ length: connections }, () => connected(app.port)));
+  t.after(() => sockets.forEach((socket) => socket.destroy()));
+  for (const socket of sockets) {
+    socket.on('data', (bytes: Buffer) => {
+      if (bytes.includes('HTTP/1.1 200 OK')) answered++;
+    });
+  }
+  // So that the service has accepted all connections.
+  for (const socket of sockets) socket.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
+  await until('all are accepted', () => answered === connections);
+  /** On a new connection. */
+  const ask = async (path: string, token: string) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const [response] = (await once(
+      get(app.address + path, { agent: false, headers }),
+      'response',
+    )) as [IncomingMessage];
+    await text(response);
+    assert.equal(response.statusCode, 200);
+    return answered;
+  };
+  for (let round = 1; round <= 3; round++) {
+    answered = 0;
+    for (const socket of sockets) {
+      socket.write(`GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice}\r\n\r\n`);
+    }
+    const before = await Promise.all([ask('/plants?limit=20', bob), ask('/livez', bob)]);
+    t.diagnostic(`${before.join(' and ')} of ${connections} responses came first`);
+    for (const count of before) assert.ok(count < connections / 2, `${count} came first`);
+    await until('all have their responses', () => answered === connections);
+  }
+});
