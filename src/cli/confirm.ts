@@ -1,9 +1,9 @@
 import { createInterface } from 'node:readline';
 
-/** Asks a question on the terminal; only yes counts as true. Without a terminal, a script continues: true. */
-export async function confirm(question: string): Promise<boolean> {
+/** Asks a question on the terminal; only yes counts as true. Undefined without a terminal: nobody was asked. */
+export async function confirm(question: string): Promise<boolean | undefined> {
   const { stdin, stderr } = process; // standard output can be captured, as in TOKEN=$(...)
-  if (!stdin.isTTY || !stderr.isTTY) return true;
+  if (!stdin.isTTY || !stderr.isTTY) return undefined;
   stderr.write(`${question} [y/N] `);
   const lines = createInterface({ input: stdin });
   try {

@@ -5,6 +5,7 @@ import { Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { confirm } from './confirm.ts';
 import { displayName, isFile, openExisting, openStorage } from './database.ts';
+import { findStore } from './names.ts';
 import { printResult } from './output.ts';
 import { allPages, pageRows } from './pages.ts';
 import { program } from './program.ts';
@@ -58,7 +59,8 @@ export async function createToken(user: string, options: CreateOptions): Promise
 
 async function confirmDatabase(database: string): Promise<void> {
   const state = isFile(database) ? 'does not exist' : 'contains no Plant Store';
-  if (await confirm(`The database ${displayName(database)} ${state}. Create it?`)) return;
+  const answer = await confirm(`The database ${displayName(database)} ${state}. Create it?`);
+  if (answer !== false) return; // a script continues
   throw new Refusal('Nothing was created.', { kind: 'no-file' });
 }
 
@@ -66,7 +68,7 @@ async function confirmUser(user: string, store: string, storeExists: boolean): P
   const question = storeExists
     ? `Store ${store} has no user ${user}. Create this user?`
     : `There is no store ${store}. Create it, with user ${user}?`;
-  if (await confirm(question)) return;
+  if ((await confirm(question)) !== false) return;
   throw new Refusal(`Nothing was created. "${program} user list" shows every user.`);
 }
 
@@ -122,6 +124,7 @@ export async function listTokens(options: {
   json?: true | undefined;
 }): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
+  if (options.store !== undefined) await findStore(storage, options.store);
   const all = await allTokens(storage, { store: options.store });
   printResult(options, all.map(valueOf), formatTable([header, ...all.map(rowOf)]));
 }

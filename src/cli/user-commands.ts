@@ -29,7 +29,11 @@ export function addUserCommands(plantStore: Command): void {
     .addOption(
       flag('--plants-to <user>', 'user of the store who gets the plants').argParser(parserOf(Name)),
     )
-    .addOption(new Option('--yes', 'remove the user without asking').default(false))
+    .addOption(
+      new Option('--yes', 'remove the user without asking; necessary without a terminal').default(
+        false,
+      ),
+    )
     .addOption(jsonFlag())
     .addHelpText(
       'after',

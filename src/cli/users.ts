@@ -5,7 +5,7 @@ import type { Storage } from '../storage.ts';
 import type { StoreRecord, UserRecord } from '../user-storage.ts';
 import { confirm } from './confirm.ts';
 import { openStorage } from './database.ts';
-import { noUser } from './names.ts';
+import { findStore, noUser } from './names.ts';
 import { printResult } from './output.ts';
 import { allPages, pageRows } from './pages.ts';
 import { formatTable } from './token.ts';
@@ -27,6 +27,7 @@ export async function listUsers(
   options: ListOptions & { store?: string | undefined },
 ): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
+  if (options.store !== undefined) await findStore(storage, options.store);
   const stores =
     options.store === undefined
       ? (await allStores(storage)).map(({ store }) => store)
@@ -80,7 +81,7 @@ export async function removeUser(name: string, options: RemoveOptions): Promise<
   if (count > 0 && plantsTo === undefined) throw refuseWithoutHeir(name, describePlants(count));
   const plants = count === 0 ? '' : ` ${plantsTo} gets ${describePlants(count)}.`;
   const question = `Remove user ${name} from store ${store}? Their tokens and shares end.${plants}`;
-  if (!yes && !(await confirm(question))) throw new Refusal('Nothing was changed.');
+  if (!yes) await requireConsent(name, question);
 
   const identity = { store: user.store, user: user.user };
   const moved = await remove(storage, identity, findHeir);
@@ -89,6 +90,15 @@ export async function removeUser(name: string, options: RemoveOptions): Promise<
     `Removed user ${name} from store ${store}.` +
     (moved === 0 ? '' : ` Moved ${moved === 1 ? '1 plant' : `${moved} plants`} to ${plantsTo}.`);
   printResult(options, { store, user: name, plantsTo, movedPlants: moved }, text);
+}
+
+async function requireConsent(user: string, question: string): Promise<void> {
+  const answer = await confirm(question);
+  if (answer) return;
+  if (answer === false) throw new Refusal('Nothing was changed.');
+  throw new UsageError(
+    `There is no terminal to confirm this on, so nothing was changed. Pass --yes to remove user ${user}.`,
+  );
 }
 
 /** Returns the number of moved plants; undefined if the user still has plants and there is nobody to get them. */

@@ -247,11 +247,11 @@ describe('an environment variable works like its flag', { concurrency: 2 }, () =
     const env = { PLANT_STORE_DATABASE: url, PLANT_STORE_STORE: 'nursery' };
     assert.match(await runOk(['user', 'list'], { env }), /\nnursery +bob +member +1$/);
     assert.match(await runOk(['store', 'list'], { env }), /\nmain .*\nnursery +1 +0$/);
-    assert.match(await runOk(['user', 'remove', 'bob'], { env }), /from store nursery\.$/);
+    assert.match(await runOk(['user', 'remove', 'bob', '--yes'], { env }), /from store nursery\.$/);
     await addToken(storage, 'carol');
     const [{ user } = {}] = await storage.listUsers('main', { limit: 1 });
     const to = { PLANT_STORE_DATABASE: url, PLANT_STORE_PLANTS_TO: 'carol' };
-    assert.match(await runOk(['user', 'remove', user ?? ''], { env: to }), / to carol\.$/);
+    assert.match(await runOk(['user', 'remove', user ?? '', '--yes'], { env: to }), / to carol\.$/);
   });
 
   it('for migrate, backup, restore and copy', async (t) => {

@@ -37,7 +37,7 @@ it('token create, list and revoke print a token as JSON', async (t) => {
   const { revokedAt, ...revoked } = await jsonOf(['token', 'revoke', id, '--database', url]);
   assert.match(revokedAt, timestamp);
   assert.deepEqual(revoked, { ...shown, state: 'revoked', createdAt });
-  assert.deepEqual(await jsonOf(['token', 'list', '--store', 'x', '--database', url]), []);
+  assert.deepEqual(await jsonOf(['shares', '--store', 'north', '--database', url]), []);
 });
 
 it('migrate, backup, restore and copy print what they did as JSON', async (t) => {

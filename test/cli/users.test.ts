@@ -62,7 +62,14 @@ describe('user list and store list', { concurrency: 2 }, () => {
     const zoë = { store: 'north', user: 'Zoë', role: 'manager', activeTokens: 1 };
     const users = await runOk(['user', 'list', '--store', 'north', '--json', ...at]);
     assert.deepEqual(JSON.parse(users), [zoë]);
-    assert.equal(await runOk(['user', 'list', '--store', 'x', '--json', ...at]), '[]');
+    for (const list of [['user', 'list'], ['token', 'list'], ['shares']]) {
+      assert.deepEqual(await run([...list, '--store', 'nosuch', ...at]), {
+        status: 1,
+        stdout: '',
+        stderr:
+          'error: There is no store nosuch. "npx plant-store store list" shows every store.\n',
+      });
+    }
     const stores = JSON.parse(await runOk(['store', 'list', '--json', ...at]));
     assert.deepEqual(stores[1], { store: 'north', users: 1, lastId: 0 });
   });
@@ -94,7 +101,7 @@ describe('user remove', { concurrency: 2 }, () => {
     const list = (token: string) => app.call('GET', '/plants?limit=10', { token });
     for (const token of [alice, bob, carol]) assert.equal((await list(token)).status, 200);
 
-    const remove = ['user', 'remove', 'alice', '--database', database.url];
+    const remove = ['user', 'remove', 'alice', '--yes', '--database', database.url];
     const refused = await run(remove);
     assert.deepEqual([refused.status, refused.stdout], [1, '']);
     assert.equal(
@@ -127,7 +134,7 @@ describe('user remove', { concurrency: 2 }, () => {
     const alice = await userWith(storage, 'alice', 1);
     await addToken(storage, 'carol', { store: 'elsewhere' });
     await addToken(storage, 'gone');
-    await runOk(['user', 'remove', 'gone', '--database', url]);
+    await runOk(['user', 'remove', 'gone', '--yes', '--database', url]);
     const noUser = (user: string) =>
       `Store main has no user ${user}. "npx plant-store user list" shows every user.`;
     const misuses: [args: string[], status: number, message: string][] = [
@@ -154,7 +161,7 @@ describe('user remove', { concurrency: 2 }, () => {
     const { url } = database;
     await using storage = await database.open();
     const [alice, bob] = [await userWith(storage, 'alice', 4_000), await addToken(storage, 'bob')];
-    const remove = ['user', 'remove', 'alice', '--plants-to', 'bob', '--database', url];
+    const remove = ['user', 'remove', 'alice', '--yes', '--plants-to', 'bob', '--database', url];
     const child = start(remove);
     const closed = once(child, 'close');
     await until('some plants have moved', async () => (await plantsOf(storage, bob)) > 0);
@@ -173,7 +180,8 @@ describe('user remove', { concurrency: 2 }, () => {
     const { storage, database } = app;
     await userWith(storage, 'alice', 4_000);
     const bob = await app.token('bob');
-    const args = ['user', 'remove', 'alice', '--plants-to', 'bob', '--database', database.url];
+    const args = ['user', 'remove', 'alice', '--yes', '--plants-to', 'bob'];
+    args.push('--database', database.url);
     const ended = new AbortController();
     const removing = runOk(args).finally(() => ended.abort());
     let created = 0;
@@ -192,12 +200,28 @@ describe('user remove', { concurrency: 2 }, () => {
     await using storage = await database.open();
     const [alice, bob] = [await userWith(storage, 'alice', 0), await addToken(storage, 'bob')];
     const { caller } = await grantOf(storage, alice);
-    const remove = ['user', 'remove', 'alice', '--database', url];
+    const remove = ['user', 'remove', 'alice', '--yes', '--database', url];
     assert.equal(await runOk(remove), 'Removed user alice from store main.');
     await storage.createPlant(caller, { name: 'late' }); // identified before the removal
     assert.match((await run(remove)).stderr, /alice owns 1 plant\./);
     assert.match(await runOk([...remove, '--plants-to', 'bob']), /Moved 1 plant to bob\.$/);
     assert.equal(await plantsOf(storage, bob), 1);
+  });
+
+  it('changes nothing without a terminal and without --yes', async (t) => {
+    const database = await testDatabase(t);
+    const { url } = database;
+    await using storage = await database.open();
+    const alice = await addToken(storage, 'alice');
+    const outcome = await run(['user', 'remove', 'alice', '--database', url]);
+    assert.deepEqual(outcome, {
+      status: 2,
+      stdout: '',
+      stderr:
+        'error: There is no terminal to confirm this on, so nothing was changed. Pass --yes to remove user alice.\n',
+    });
+    assert.equal((await grantOf(storage, alice)).revokedAtMs, undefined);
+    assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, false);
   });
 
   test('asks on a terminal, unless there is --yes', async (t) => {
