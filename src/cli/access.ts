@@ -13,7 +13,8 @@ import type { Storage } from '../storage.ts';
 import { openStorage } from './database.ts';
 import { findUser } from './names.ts';
 import { printResult } from './output.ts';
-import { allTokens, formatTable } from './token.ts';
+import { tableOf } from './table.ts';
+import { allTokens } from './token.ts';
 
 interface AccessOptions {
   database: string;
@@ -55,7 +56,7 @@ export async function explainAccess(
     token.state,
     token.scopes.join(),
   ]);
-  const table = formatTable([['TOKEN', 'READ', 'WRITE', 'STATE', 'SCOPES'], ...rows]);
+  const table = tableOf(['TOKEN', 'READ', 'WRITE', 'STATE', 'SCOPES'], rows);
   const none = `${user} has no token.`;
   printResult(options, value, [...sentences, rows.length === 0 ? none : table].join('\n'));
 }

@@ -5,6 +5,7 @@ import { isIPv6 } from 'node:net';
 import { defaultScopes } from '../access.ts';
 import type { Storage } from '../storage.ts';
 import { databaseOption, displayName } from './database.ts';
+import { print } from './output.ts';
 import { program, shellQuoted } from './program.ts';
 import { addToken, printToken } from './token.ts';
 
@@ -21,19 +22,19 @@ export type Scheme = 'http' | 'https';
 
 /** Rejects with a Problem if the database cannot be read yet. */
 export async function announce(storage: Storage, service: Announced): Promise<void> {
-  console.log(`Plant Store listens on ${urlOf(service)}`);
-  console.log(`Database: ${displayName(service.database)}`);
+  print(`Plant Store listens on ${urlOf(service)}`);
+  print(`Database: ${displayName(service.database)}`);
   const isEmpty = await hasNoToken(storage);
   if (!process.stdout.isTTY) {
     if (isEmpty) {
-      console.log('There is no token yet. Create the first one:');
-      console.log(`  ${createCommand('alice', service.database)}`);
+      print('There is no token yet. Create the first one:');
+      print(`  ${createCommand('alice', service.database)}`);
     }
   } else if (isEmpty) {
     await printLink(storage, pageUrl(service));
   } else {
-    console.log(`Open ${pageUrl(service)} in a browser. It asks for a token. To create one:`);
-    console.log(`  ${createCommand('admin', service.database)}`);
+    print(`Open ${pageUrl(service)} in a browser. It asks for a token. To create one:`);
+    print(`  ${createCommand('admin', service.database)}`);
   }
 }
 

@@ -1,10 +1,11 @@
 import { createInterface } from 'node:readline';
+import { printable } from './printable.ts';
 
 /** Asks a question on the terminal; only yes counts as true. Undefined without a terminal: nobody was asked. */
 export async function confirm(question: string): Promise<boolean | undefined> {
   const { stdin, stderr } = process; // standard output can be captured, as in TOKEN=$(...)
   if (!stdin.isTTY || !stderr.isTTY) return undefined;
-  stderr.write(`${question} [y/N] `);
+  stderr.write(`${printable(question)} [y/N] `);
   const lines = createInterface({ input: stdin });
   try {
     for await (const answer of lines) return /^\s*y(es)?\s*$/i.test(answer);

@@ -7,6 +7,7 @@ import { Problem } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { UsageError, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
+import { printError } from './output.ts';
 import { reasonOf } from './reason.ts';
 import { replacePasswords } from './redact.ts';
 import { terminationSignals } from './signals.ts';
@@ -72,7 +73,7 @@ export async function openExisting(
 }
 
 function reportLock(url: string): void {
-  console.error(
+  printError(
     `${displayName(url)} is locked: another process may be upgrading it. ` +
       'Waiting for the lock; press Ctrl-C to stop.',
   );
@@ -80,9 +81,7 @@ function reportLock(url: string): void {
 
 function reportIfSlow<T>(url: string, opening: Promise<T>): Promise<T> {
   const timer = setTimeout(() => {
-    console.error(
-      `${displayName(url)} is being upgraded. This can take minutes with large tables.`,
-    );
+    printError(`${displayName(url)} is being upgraded. This can take minutes with large tables.`);
   }, slowOpenMs);
   return opening.finally(() => clearTimeout(timer));
 }

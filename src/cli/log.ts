@@ -4,11 +4,14 @@
 import { pino, type Logger } from 'pino';
 import { Refusal } from '../refusal.ts';
 import { messageOf } from './advice.ts';
+import { shownOn } from './printable.ts';
 
 export function createLog(level: string): Logger {
   const { stderr } = process;
   stderr.on('error', () => {}); // losing the log must not stop the service
-  const forPeople = { write: (entry: string) => stderr.write(readableLine(entry)) };
+  const forPeople = {
+    write: (entry: string) => stderr.write(shownOn(stderr, readableLine(entry))),
+  };
   const serializers = { err: serializeError };
   return pino({ level, serializers }, stderr.isTTY ? forPeople : stderr);
 }

@@ -4,11 +4,11 @@
  * Exit status: 0 success, 1 failure or lost output, 2 invalid usage, 3 disk failure.
  */
 import { readFileSync } from 'node:fs';
-import { Command, CommanderError } from '@commander-js/extra-typings';
+import { Argument, Command, CommanderError } from '@commander-js/extra-typings';
 import { addDatabaseCommands } from './database-commands.ts';
 import { refuseFlagsOfNpm } from './npm.ts';
 import { examples } from './options.ts';
-import { failWhenOutputIsLost } from './output.ts';
+import { failWhenOutputIsLost, printError } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
 import { exitStatusOf, reasonOf } from './reason.ts';
 import { redactSecrets } from './redact.ts';
@@ -30,7 +30,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     }
     const reason = reasonOf(error);
     if (reason === undefined) throw error;
-    console.error(redactSecrets(`error: ${reason}`));
+    printError(redactSecrets(`error: ${reason}`));
     process.exitCode = exitStatusOf(error);
   }
 }
@@ -42,7 +42,7 @@ function program() {
     .version(version)
     .exitOverride()
     // An error quotes mistyped arguments, which can contain a password or a token.
-    .configureOutput({ writeErr: (text) => process.stderr.write(redactSecrets(text)) })
+    .configureOutput({ writeErr: (text) => printError(redactSecrets(text.trimEnd())) })
     .showHelpAfterError('(add --help for usage)')
     .addHelpText('after', examples(['plant-store serve', 'plant-store token create alice']))
     .hook('preSubcommand', (_, command) => refuseFlagsOfNpm(command));
@@ -53,5 +53,11 @@ function program() {
   addShareCommands(plantStore);
   addDatabaseCommands(plantStore);
   addPlantsCommands(plantStore);
+  plantStore
+    .command('completion')
+    .description('print a script that completes commands and flags in a shell')
+    .addArgument(new Argument('<shell>', 'your shell').choices(['bash', 'zsh', 'fish']))
+    .addHelpText('after', examples(['plant-store completion bash']))
+    .action(async (shell) => (await import('./completion.ts')).printCompletion(plantStore, shell));
   return plantStore;
 }

@@ -1,7 +1,17 @@
 /**
- * Standard output of the commands. A command fails if its output cannot be written.
+ * Standard output and standard error of the commands. A command fails if its output cannot be written.
  */
+// oxlint-disable no-console -- everything else prints with these functions
 import { fstatSync, writeFileSync } from 'node:fs';
+import { printableJson, shownOn } from './printable.ts';
+
+export function print(text: string): void {
+  console.log(shownOn(process.stdout, text));
+}
+
+export function printError(text: string): void {
+  console.error(shownOn(process.stderr, text));
+}
 
 /** Prints the result of a command: `value` as one line of JSON with --json, otherwise the text for people. */
 export function printResult(
@@ -9,7 +19,7 @@ export function printResult(
   value: object,
   text: string,
 ): void {
-  console.log(json ? JSON.stringify(value) : text);
+  print(json ? printableJson(value) : text);
 }
 
 /** Call it before anything is printed. */
@@ -23,9 +33,9 @@ export function failWhenOutputIsLost(): void {
 }
 
 function reportLostOutput(error: NodeJS.ErrnoException): void {
-  process.exitCode = 1;
   if (error.code === 'EPIPE') return; // the reader closed the pipe on purpose, as `head` does
-  console.error(`error: Cannot write the output: ${error.message}.`);
+  process.exitCode = 1;
+  printError(`error: Cannot write the output: ${error.message}.`);
 }
 
 function writeAll(chunk: Buffer, _encoding: string, done: (error?: Error) => void): void {

@@ -125,5 +125,15 @@ export function addServeCommand(plantStore: Command): void {
         'plant-store serve --workers auto --base-url https://plants.example/api',
       ]),
     )
-    .action(async (options) => (await import('./serve.ts')).serve(options));
+    .allowExcessArguments() // here, so that the message can name the flag
+    .action(async (options, command) => {
+      const [excess] = command.args;
+      if (excess !== undefined) command.error(excessMessage(excess));
+      await (await import('./serve.ts')).serve(options);
+    });
+}
+
+function excessMessage(argument: string): string {
+  const advice = /^\d+$/.test(argument) ? ` Did you mean --port ${argument}?` : '';
+  return `error: too many arguments for 'serve': ${argument}.${advice}`;
 }

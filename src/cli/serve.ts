@@ -16,6 +16,7 @@ import { checkLimits, openLimits, type LimitOptions } from './limits.ts';
 import { createLog } from './log.ts';
 import { stopWithNpx } from './npm.ts';
 import { oidcOptions, pageSignOn, type OidcFlags } from './oidc.ts';
+import { print } from './output.ts';
 import { diskFailureStatus } from './reason.ts';
 import { startShutdownTimeout } from './shutdown-timeout.ts';
 import { terminationSignals } from './signals.ts';
@@ -198,7 +199,7 @@ async function announceAt(
   const service = { ...options, scheme, host: address, port } as const;
   await announce(storage, service).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error;
-    console.log('The database is not ready yet. Until it is, requests get 503.');
+    print('The database is not ready yet. Until it is, requests get 503.');
     log.warn({ err: error.cause ?? error }, 'database not ready');
   });
   const { workers } = options;

@@ -7,7 +7,7 @@ import { findStore, findUser } from './names.ts';
 import { printResult } from './output.ts';
 import { allPages, pageRows } from './pages.ts';
 import { program } from './program.ts';
-import { formatTable } from './token.ts';
+import { tableOf } from './table.ts';
 
 interface ShareOptions {
   database: string;
@@ -51,7 +51,7 @@ export async function listShares(user: string | undefined, options: ShareOptions
       ? await allShares(storage, options.store)
       : await sharesOf(storage, options.store, user);
   const rows = shares.map(({ owner, user: other, access }) => [owner, other, access]);
-  printResult(options, shares, formatTable([['OWNER', 'USER', 'ACCESS'], ...rows]));
+  printResult(options, shares, tableOf(['OWNER', 'USER', 'ACCESS'], rows));
 }
 
 async function sharesOf(storage: Storage, storeName: string, user: string): Promise<Share[]> {

@@ -6,9 +6,11 @@ import type { Storage } from '../storage.ts';
 import { confirm } from './confirm.ts';
 import { displayName, isFile, openExisting, openStorage } from './database.ts';
 import { findStore } from './names.ts';
-import { printResult } from './output.ts';
+import { printError, printResult } from './output.ts';
 import { allPages, pageRows } from './pages.ts';
+import { printableJson, shownOn } from './printable.ts';
 import { program } from './program.ts';
+import { tableOf } from './table.ts';
 import { formatTimestamp } from '../timestamp.ts';
 
 interface NewTokenOptions {
@@ -36,7 +38,7 @@ export async function createToken(user: string, options: CreateOptions): Promise
   const existing = await openExisting(database);
   if (existing === undefined && !yes) await confirmDatabase(database);
   await using storage = existing ?? (await openStorage(database, { create: true }));
-  console.error(`Database: ${displayName(database)}${existing === undefined ? ' (new)' : ''}`);
+  printError(`Database: ${displayName(database)}${existing === undefined ? ' (new)' : ''}`);
   const found = await storage.findNames({ store, user });
   // Only for a new store: a list of all tokens asks every machine of a cluster.
   const isEmpty = async () =>
@@ -48,13 +50,13 @@ export async function createToken(user: string, options: CreateOptions): Promise
   const { expiresAtMs, ...created } = await addToken(storage, user, options);
   const { token, id } = created;
   const owner = `${isNew ? 'new ' : ''}user ${user} in ${found.store === undefined ? 'new ' : ''}store ${store}`;
-  console.error(`Created token ${id} for ${owner}. Save it now: it is not shown again.`);
+  printError(`Created token ${id} for ${owner}. Save it now: it is not shown again.`);
   if (!isNew && role !== undefined && role !== found.role) {
-    console.error(`User ${user} was a ${found.role} and is a ${role} now, with every token.`);
+    printError(`User ${user} was a ${found.role} and is a ${role} now, with every token.`);
   }
   const { scope: scopes, label } = options;
   const value = { token, id, user, store, scopes, label, expiresAt: formatTimestamp(expiresAtMs) };
-  await printToken(storage, created, options.json ? JSON.stringify(value) : token);
+  await printToken(storage, created, options.json ? printableJson(value) : token);
 }
 
 async function confirmDatabase(database: string): Promise<void> {
@@ -78,7 +80,9 @@ export async function printToken(
   { id }: CreatedToken,
   text: string,
 ): Promise<void> {
-  const failure = await new Promise((resolve) => process.stdout.write(`${text}\n`, resolve));
+  const failure = await new Promise((resolve) =>
+    process.stdout.write(`${shownOn(process.stdout, text)}\n`, resolve),
+  );
   if (!(failure instanceof Error)) return;
   await storage.revokeToken(id, Date.now());
   throw new Refusal(`Token ${id} could not be printed, so it was revoked. Create another.`);
@@ -126,7 +130,7 @@ export async function listTokens(options: {
   await using storage = await openStorage(options.database, { create: false });
   if (options.store !== undefined) await findStore(storage, options.store);
   const all = await allTokens(storage, { store: options.store });
-  printResult(options, all.map(valueOf), formatTable([header, ...all.map(rowOf)]));
+  printResult(options, all.map(valueOf), tableOf(header, all.map(rowOf)));
 }
 
 /** All tokens, those of one store, or those of one user. */
@@ -172,11 +176,4 @@ function rowOf(token: TokenRecord): string[] {
 
 function formatMinute(timeMs: number | undefined): string {
   return timeMs === undefined ? 'never' : `${new Date(timeMs).toISOString().slice(0, 16)}Z`;
-}
-
-export function formatTable(rows: string[][]): string {
-  const columns = rows[0]?.keys().toArray() ?? [];
-  const widths = columns.map((at) => rows.reduce((w, row) => Math.max(w, row[at]?.length ?? 0), 0));
-  const lines = rows.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  '));
-  return lines.map((line) => line.trimEnd()).join('\n');
 }

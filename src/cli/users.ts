@@ -8,7 +8,7 @@ import { openStorage } from './database.ts';
 import { findStore, noUser } from './names.ts';
 import { printResult } from './output.ts';
 import { allPages, pageRows } from './pages.ts';
-import { formatTable } from './token.ts';
+import { tableOf } from './table.ts';
 
 interface ListOptions {
   database: string;
@@ -18,8 +18,8 @@ interface ListOptions {
 export async function listStores(options: ListOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const stores = await allStores(storage);
-  const rows = stores.map(({ store, users, lastId }) => [store, String(users), String(lastId)]);
-  printResult(options, stores, formatTable([['STORE', 'USERS', 'LAST ID'], ...rows]));
+  const rows = stores.map(({ store, users, lastId }) => [store, users, lastId]);
+  printResult(options, stores, tableOf(['STORE', 'USERS', 'LAST ID'], rows));
 }
 
 /** Lists the users of one store, or of all. */
@@ -39,9 +39,9 @@ export async function listUsers(
     users.push(...(await allPages(list)));
   }
   const rows = users.map(({ store, user, role, activeTokens }) => {
-    return [store, user, role, String(activeTokens)];
+    return [store, user, role, activeTokens];
   });
-  printResult(options, users, formatTable([['STORE', 'USER', 'ROLE', 'ACTIVE TOKENS'], ...rows]));
+  printResult(options, users, tableOf(['STORE', 'USER', 'ROLE', 'ACTIVE TOKENS'], rows));
 }
 
 function allStores(storage: Storage): Promise<StoreRecord[]> {

@@ -1,12 +1,14 @@
 /**
  * A call: one request, its safe retries, and one deadline for all of them.
  */
+import { textOf } from './body.ts';
 import { requireTimeout, type CallOptions, type Transport } from './options.ts';
 import {
   failureOf,
   networkFailure,
   PlantStoreError,
   timeoutFailure,
+  unexpectedResponse,
   type Failure,
 } from './problem.ts';
 import {
@@ -109,6 +111,9 @@ export class Call {
   async send<T>(method: Method, address: URL, body?: object): Promise<Reply<T>> {
     const { response, text } = await this.#exchange(method, address, body);
     const { status, headers } = response;
+    if (text === undefined) {
+      throw this.error(unexpectedResponse(status, 'The response is too long for Plant Store.'));
+    }
     const json = parse(text);
     if (!successStatuses[method].includes(status)) throw this.error(failureOf(response, json));
     if (json === undefined && status !== 204) {
@@ -131,7 +136,7 @@ export class Call {
     this.#isSending = true;
     try {
       const response = await fetch(address, init);
-      return { response, text: await response.text() };
+      return { response, text: await textOf(response) };
     } catch (cause) {
       signal.throwIfAborted();
       throw this.error(networkFailure(address, cause));

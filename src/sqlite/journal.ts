@@ -18,12 +18,24 @@ export class Journal<Entry extends object> {
   #pending: { key: string; entry: Entry; resolve: () => void; reject: (error: unknown) => void }[] =
     [];
 
-  /** Creates the file if needed. Throws Refusal if another process has it open, or if it is not for `owner`. */
-  constructor(path: string, owner: string) {
+  /**
+   * Creates the file if needed. Throws Refusal if another process has it open, if it is not for `owner`, or if an entry
+   * is not one.
+   */
+  constructor(path: string, owner: string, isEntry: (value: unknown) => value is Entry) {
     this.#database = openJournal(path, owner);
-    this.#insert = this.#database.prepare('INSERT OR REPLACE INTO entries VALUES (?, ?)');
-    const rows = this.#database.prepare('SELECT key, entry FROM entries').iterate();
-    for (const { key, entry } of rows) this.entries.set(String(key), JSON.parse(String(entry)));
+    try {
+      this.#insert = this.#database.prepare('INSERT OR REPLACE INTO entries VALUES (?, ?)');
+      const rows = this.#database.prepare('SELECT key, entry FROM entries').iterate();
+      for (const { key, entry } of rows) {
+        const value = parse(String(entry));
+        if (!isEntry(value)) throw damaged(path);
+        this.entries.set(String(key), value);
+      }
+    } catch (error) {
+      this.#database.close();
+      throw refusalFor(error, path);
+    }
   }
 
   /** Resolves when the entry is on disk. Writes of one event loop iteration share a sync. */
@@ -87,6 +99,22 @@ function openJournal(path: string, owner: string): DatabaseSync {
     database?.close();
     throw refusalFor(error, path);
   }
+}
+
+/** Undefined if the text is not JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function damaged(path: string): Refusal {
+  return new Refusal(
+    `The journal ${path} is damaged. Another journal would add all rows again: ` +
+      'first find out which plants exist, then choose another with --journal.',
+  );
 }
 
 function refusalFor(error: unknown, path: string): unknown {

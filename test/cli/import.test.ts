@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
 import { startApp } from '../support/app.ts';
 import { run, runOk, start } from '../support/command.ts';
@@ -111,6 +112,35 @@ describe('plants import', { concurrency: 2 }, () => {
       await runOk(['plants', 'import', file], { env }),
       'Added 0 plants; 1 was already added.',
     );
+  });
+
+  it('says that a journal is damaged, and adds nothing', async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice');
+    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
+    const file = join(tempFolder(t), 'plants.csv');
+    const path = `${file}.import-journal`;
+    writeFileSync(file, 'name\nMonstera\nFicus\n');
+    await runOk(['plants', 'import', file], { env });
+    const before = (await app.call('GET', '/plants', { token })).text;
+    const damages = [
+      `UPDATE entries SET entry = '{"id":1,"add'`,
+      "UPDATE entries SET entry = 'null'",
+      `UPDATE entries SET entry = '{"id":"1","added":true}'`,
+      'ALTER TABLE entries RENAME COLUMN entry TO other',
+    ];
+    for (const sql of damages) {
+      const journal = new DatabaseSync(path);
+      journal.exec(sql);
+      journal.close();
+      const { status, stdout, stderr } = await run(['plants', 'import', file], { env });
+      assert.deepEqual([status, stdout], [1, '']);
+      assert.match(
+        stderr,
+        /^error: The journal \S+ (?:is damaged|cannot be used: .*)\. .* with --journal\.\n$/,
+      );
+    }
+    assert.equal((await app.call('GET', '/plants', { token })).text, before);
   });
 
   it('stops at a signal, and at another import with the same journal', async (t) => {

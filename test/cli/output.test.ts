@@ -57,7 +57,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     assert.match(list, new RegExp(`^${id} .* revoked +2$`, 'm'));
   });
 
-  it('fails without a message if its reader closes the pipe', async (t) => {
+  it('succeeds without a message if its reader closes the pipe, unless a token is lost', async (t) => {
     const { url } = databaseFile(t);
     const child = start(['token', 'create', 'alice', '--database', url]);
     child.stdout.destroy();
@@ -72,7 +72,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
     const help = start(['--help']);
     help.stdout.destroy();
     help.stderr.setEncoding('utf8').on('data', (text) => assert.fail(String(text)));
-    assert.deepEqual(await once(help, 'close'), [1, null]);
+    assert.deepEqual(await once(help, 'close'), [0, null]);
   });
 
   it('fails if only part of it fits into a file', async (t) => {

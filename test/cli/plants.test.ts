@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
@@ -125,13 +126,70 @@ describe('plants', { concurrency: 2 }, () => {
     },
   );
 
-  it('list ends quietly if its reader does, and takes what it needs only', async (t) => {
-    const { env, add } = await setUp(t);
-    await add(['Monstera']);
-    const child = start(['plants', 'list'], { env });
+  it('list succeeds quietly if its reader ends, as in `plants list | head`', async (t) => {
+    const { path, url } = databaseFile(t);
+    const token = await fill(path, 100_000);
+    const service = await serve(t, ['--database', url]);
+    const env = { PLANT_STORE_URL: service.address, PLANT_STORE_TOKEN: token };
+    const under = ['sh', '-c', '"$@"; echo "status $?" >&2', 'sh'];
+    const child = start(['plants', 'list', '--csv'], { env, under });
+    const stderr = Array.fromAsync(child.stderr.setEncoding('utf8'));
+    const [first] = (await once(child.stdout, 'data')) as [Buffer];
+    assert.match(String(first), /^id,name,tag\n/);
     child.stdout.destroy();
-    child.stderr.setEncoding('utf8').on('data', (text) => assert.fail(String(text)));
-    assert.deepEqual(await once(child, 'close'), [1, null]);
+    await once(child, 'close');
+    assert.equal((await stderr).join(''), 'status 0\n');
+  });
+
+  it('get shows a plant', async (t) => {
+    const { env, plants, ok, add } = await setUp(t);
+    await add(['a\u202eb'], 'T');
+    assert.deepEqual(JSON.parse(await ok('get', '1')), { id: 1, name: 'a\u202eb', tag: 'T' });
+    assert.equal(
+      await onTerminal(['plants', 'get', '1'], env),
+      'ID  NAME        TAG\n1   a<U+202E>b  T\n',
+    );
+    const { status, stdout, stderr } = await plants('get', '2');
+    assert.deepEqual([status, stdout], [1, '']);
+    assert.match(
+      stderr,
+      /^error: There is no plant with this id, or you do not have access to it\.$/m,
+    );
+  });
+
+  it('list shows what a hostile server sends on no terminal as it is, and in a pipe unchanged', async (t) => {
+    const name = 'x\u001b]0;owned\u0007\u202e';
+    const url = await answering(t, (response) => {
+      response.end(JSON.stringify([{ id: 1, name, tag: { no: 'tag' } }]));
+    });
+    const env = { PLANT_STORE_URL: url, PLANT_STORE_TOKEN: 'any' };
+    for (const format of ['--csv', '--json', '--fields=id,name,tag']) {
+      const shown = await onTerminal(['plants', 'list', format], env);
+      for (const escape of '\u001b\u0007\u202e') assert.ok(!shown.includes(escape), shown);
+      assert.match(shown, /owned/);
+    }
+    assert.equal(
+      (await run(['plants', 'list', '--csv'], { env })).stdout.split(',')[3],
+      `"${name}"`,
+    );
+  });
+
+  it('list bounds the response of a server that never ends it', async (t) => {
+    let sentBytes = 0;
+    const url = await answering(t, (response) => {
+      const chunk = 'x'.repeat(1_000_000);
+      const send = () => {
+        while (!response.destroyed && response.write(chunk)) sentBytes += chunk.length;
+        response.once('drain', send);
+      };
+      response.write('["');
+      send();
+    });
+    const env = { PLANT_STORE_URL: url, PLANT_STORE_TOKEN: 'any' };
+    const { status, stdout, stderr } = await run(['plants', 'list', '--json'], { env });
+    assert.deepEqual([status, stdout], [1, '']);
+    assert.match(stderr, /^error: Cannot use Plant Store at .* The response is too long/);
+    assert.ok(sentBytes < 100_000_000, `${sentBytes} bytes were sent`);
   });
 
   it(
@@ -265,6 +323,23 @@ describe('plants', { concurrency: 2 }, () => {
     }
   });
 });
+
+/** A server that answers every request in this way, with status 200. */
+async function answering(
+  t: TestContext,
+  answer: (response: ServerResponse) => void,
+): Promise<string> {
+  const server = createHttpServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    answer(response);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on a port
+}
 
 /** A server that does this with each connection. */
 async function addressOf(t: TestContext, onConnection: (socket: Socket) => void): Promise<string> {

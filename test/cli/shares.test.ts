@@ -2,8 +2,52 @@ import assert from 'node:assert/strict';
 import { maxOwnersInReach, scopes } from '../../src/access.ts';
 import { addToken } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
+import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { it, testDatabase } from '../support/storages.ts';
 import { idOf } from '../support/tokens.ts';
+
+it('shows names and labels of others on a terminal, but not their control characters', async (t) => {
+  const database = await testDatabase(t);
+  const { url } = database;
+  await using storage = await database.open();
+  const names = ['日本', 'a\u202eb'];
+  const shown = ['日本', 'a<U+202E>b'];
+  for (const user of names) {
+    await runOk(['token', 'create', user, '--label', 'x\u2028\u2066y', '--database', url]);
+  }
+  const { store = 0, user = 0 } = await storage.findNames({ store: 'main', user: names[1] ?? '' });
+  await storage.createPlant({ store, user }, { name: 'Fern', id: 42 });
+  const at = `--database '${url}'`;
+  const onTerminal = async (command: string) => {
+    const terminal = startOnTerminal(t, `${quotedExecutable} ${command} ${at}`);
+    await terminal?.ended;
+    return terminal?.output();
+  };
+  if ((await onTerminal('store list')) === undefined) return;
+  assert.equal(
+    await onTerminal('user list'),
+    'STORE  USER        ROLE    ACTIVE TOKENS\n' +
+      'main   a<U+202E>b  member  1\n' +
+      'main   日本        member  1\n',
+  );
+  assert.match((await onTerminal('token list')) ?? '', /  x<U\+2028><U\+2066>y\n.*  x<U\+2028>/);
+  assert.equal(
+    await onTerminal(`share ${names.join(' ')} read`),
+    `${shown[1]} can read all plants of ${shown[0]}.\n`,
+  );
+  assert.equal(
+    await onTerminal('shares'),
+    `OWNER  USER        ACCESS\n${shown.join('   ')}  read\n`,
+  );
+  assert.match(
+    (await onTerminal(`access ${names[1]} 42`)) ?? '',
+    /^a<U\+202E>b can read plant 42: a<U\+202E>b owns it\.\n/,
+  );
+  assert.match((await onTerminal(`access ${names[1]}c 42`)) ?? '', /^error: .* a<U\+202E>bc\./);
+  const users: { user: string }[] = JSON.parse((await onTerminal('user list --json')) ?? '');
+  assert.deepEqual(new Set(users.map((each) => each.user)), new Set(names));
+  assert.match(await runOk(['user', 'list', '--database', url]), /^main +a\u202eb +member +1$/m);
+});
 
 it('shares, lists shares, explains access and ends a share', async (t) => {
   const database = await testDatabase(t);

@@ -1,5 +1,6 @@
 import type { NewPlant } from '../../client/client.ts';
-import { printable, printableJson } from './printable.ts';
+import { print } from '../output.ts';
+import { printable, printableJson } from '../printable.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 export async function addPlant(
@@ -13,7 +14,7 @@ export async function addPlant(
   };
   await withStore(options, async (store) => {
     const { id } = await store.create(plant);
-    if (json || !process.stdout.isTTY) console.log(printableJson({ id, name, tag: tag ?? '' }));
-    else console.log(`Added plant ${id}: ${printable(name)}.`);
+    if (json || !process.stdout.isTTY) print(printableJson({ id, name, tag: tag ?? '' }));
+    else print(`Added plant ${id}: ${printable(name)}.`);
   });
 }

@@ -12,7 +12,7 @@ const maxConcurrency = 1_000;
 export function addPlantsCommands(plantStore: Command): void {
   const plants = plantStore
     .command('plants')
-    .description('list, add, delete, import and export plants of a running service')
+    .description('list, get, add, delete, import and export plants of a running service')
     .addHelpText('after', () =>
       examples(['plant-store plants list', 'plant-store plants add Monstera --tag indoor']),
     );
@@ -35,6 +35,16 @@ export function addPlantsCommands(plantStore: Command): void {
       ]),
     )
     .action(async (options) => (await import('./list.ts')).listPlants(options));
+
+  plants
+    .command('get')
+    .description('show a plant: a table on a terminal, otherwise JSON')
+    .addArgument(new Argument('<id>', 'id of the plant').argParser(parsePositive))
+    .addOption(urlFlag())
+    .addOption(tokenFlag())
+    .addOption(jsonFlag('print the plant as JSON, also on a terminal'))
+    .addHelpText('after', () => examples(['plant-store plants get 40']))
+    .action(async (id, options) => (await import('./get.ts')).getPlant(id, options));
 
   plants
     .command('add')

@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { Refusal } from '../../refusal.ts';
 import { publishFile, syncFile } from '../../sqlite/files.ts';
 import { withTemporaryFile } from '../../sqlite/temporary-file.ts';
+import { print } from '../output.ts';
 import { withExitOnSignal } from '../signals.ts';
 import { formats, type Pages } from './format.ts';
 import { listPlants, pagesOf, type Selection } from './list.ts';
@@ -33,7 +34,7 @@ export async function exportPlants(
     };
     return withExitOnSignal(() => withTemporaryFile(file, write, defaultMode));
   });
-  console.log(`Exported ${count} ${count === 1 ? 'plant' : 'plants'} to ${file}.`);
+  print(`Exported ${count} ${count === 1 ? 'plant' : 'plants'} to ${file}.`);
 }
 
 async function* counting(pages: Pages, count: (plants: number) => void): Pages {

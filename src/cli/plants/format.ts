@@ -4,7 +4,8 @@
 import type { Plant } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
 import type { PlantField } from '../../plant.ts';
-import { printable, printableJson, widthOf } from './printable.ts';
+import { printableJson } from '../printable.ts';
+import { Table } from '../table.ts';
 
 export type Format = 'table' | 'json' | 'csv';
 
@@ -36,32 +37,15 @@ async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
 async function* csvOf(pages: Pages, fields: readonly PlantField[]): AsyncGenerator<string, void> {
   yield writeCsv(fields);
   for await (const page of pages) {
-    yield page.map((plant) => writeCsv(fields.map((field) => plant[field] ?? ''))).join('');
+    const cellOf = (plant: Partial<Plant>, field: PlantField) => String(plant[field] ?? '');
+    yield page.map((plant) => writeCsv(fields.map((field) => cellOf(plant, field)))).join('');
   }
 }
 
-const maxColumnWidth = 60;
-
-/** The first page sets the widths of the columns. */
 async function* tableOf(pages: Pages, fields: readonly PlantField[]): AsyncGenerator<string, void> {
-  let widths: number[] | undefined;
+  const table = new Table(fields.map((field) => field.toUpperCase()));
   for await (const page of pages) {
-    const rows = page.map((plant) => fields.map((field) => printable(String(plant[field] ?? ''))));
-    if (widths === undefined) {
-      const header = fields.map((field) => field.toUpperCase());
-      widths = header.map((_, at) =>
-        [header, ...rows].reduce((width, row) => Math.max(width, widthOf(row[at] ?? '')), 0),
-      );
-      rows.unshift(header);
-    }
-    yield rows.map((row) => lineOf(row, widths ?? [])).join('');
+    const rows = page.map((plant) => fields.map((field) => plant[field] ?? ''));
+    yield `${table.lines(rows).join('\n')}\n`;
   }
-}
-
-function lineOf(row: readonly string[], widths: readonly number[]): string {
-  const cells = row.map((cell, at) => {
-    const width = Math.min(widths[at] ?? 0, maxColumnWidth);
-    return cell + ' '.repeat(Math.max(0, width - widthOf(cell)));
-  });
-  return `${cells.join('  ').trimEnd()}\n`;
 }

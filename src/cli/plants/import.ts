@@ -12,9 +12,10 @@ import {
 } from '../../client/rows.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { Journal } from '../../sqlite/journal.ts';
+import { printError } from '../output.ts';
 import { terminationSignals } from '../signals.ts';
 import { readInput } from './input.ts';
-import { printable } from './printable.ts';
+import { printable } from '../printable.ts';
 import { Report } from './report.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
@@ -64,7 +65,14 @@ function readRows(file: string): Rows {
 
 function openJournal(file: string, { journal }: ImportOptions, owner: string) {
   if (journal === undefined && file === '-') return memoryJournal();
-  return new Journal<JournalEntry>(resolve(journal ?? `${file}.import-journal`), owner);
+  return new Journal(resolve(journal ?? `${file}.import-journal`), owner, isEntry);
+}
+
+function isEntry(value: unknown): value is JournalEntry {
+  const { id, added, after, first, last } = Object(value);
+  if (id !== undefined) return Number.isSafeInteger(id) && typeof added === 'boolean';
+  if (after !== undefined) return Number.isSafeInteger(after);
+  return Number.isSafeInteger(first) && Number.isSafeInteger(last);
 }
 
 /** Standard input has no name, so its journal has none either. */
@@ -100,7 +108,7 @@ async function run(
     if (report.refused > 0) process.exitCode = 1;
   } catch (error) {
     report.end();
-    console.error(`The import is not complete. ${adviceFor(journal)}`);
+    printError(`The import is not complete. ${adviceFor(journal)}`);
     if (error !== stop.signal.reason) throw error;
     process.exitCode = 130;
   } finally {

@@ -2,7 +2,8 @@ import { Presets, SingleBar } from 'cli-progress';
 import type { PlantStoreError } from '../../client/client.ts';
 import { summaryOf, type ImportOutcome } from '../../client/import.ts';
 import type { ImportFile } from '../../client/rows.ts';
-import { printable, printableJson } from './printable.ts';
+import { print, printError } from '../output.ts';
+import { printable, printableJson } from '../printable.ts';
 
 const waitingMessageMs = 5_000;
 
@@ -34,7 +35,7 @@ export class Report {
     const { row, line, status, reason } = outcome;
     this.#counts[status]++;
     this.#bar?.increment();
-    if (this.#json) console.log(printableJson(outcome));
+    if (this.#json) print(printableJson(outcome));
     else if (status === 'refused') {
       this.#print(`${this.#format === 'json' ? `row ${row}, ` : ''}line ${line}: ${reason}`);
     }
@@ -51,13 +52,13 @@ export class Report {
   end(): void {
     this.#bar?.stop();
     const summary = summaryOf(this.#counts);
-    if (this.#json) console.error(summary);
-    else console.log(summary);
+    if (this.#json) printError(summary);
+    else print(summary);
   }
 
   /** Prints a line above the bar. */
   #print(message: string): void {
     if (this.#bar) process.stderr.write('\r\x1b[K');
-    console.error(printable(message));
+    printError(printable(message));
   }
 }

@@ -3,7 +3,7 @@ import { Refusal, UsageError } from '../../refusal.ts';
 import { program } from '../program.ts';
 import { causeOf } from '../reason.ts';
 import { readInput } from './input.ts';
-import { printable } from './printable.ts';
+import { printable } from '../printable.ts';
 
 export interface StoreOptions {
   url: string;

@@ -12,6 +12,11 @@ export function printable(text: string): string {
   return text.replaceAll(hidden, (character) => `<U+${codeOf(character).padStart(4, '0')}>`);
 }
 
+/** Text of one or more lines as the stream shows it: as it is, unless the stream is a terminal. */
+export function shownOn({ isTTY }: { isTTY?: boolean }, text: string): string {
+  return isTTY ? text.replaceAll(/[^\n]+/g, printable) : text;
+}
+
 /** JSON with the same meaning, in which every character is visible. */
 export function printableJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(hidden, (character) =>
