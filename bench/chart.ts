@@ -6,7 +6,8 @@ import { BarChart } from 'echarts/charts';
 import { GridComponent, LegendComponent, TitleComponent } from 'echarts/components';
 import { init, use } from 'echarts/core';
 import { SVGRenderer } from 'echarts/renderers';
-import { formatRounded, timesTypical, type Comparison } from './summary.ts';
+import { formatMeasured } from './figures.ts';
+import { timesTypical, type Comparison } from './summary.ts';
 
 use([BarChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 
@@ -72,7 +73,7 @@ export function renderChart(plants: string, comparisons: readonly Comparison[]):
         ...fontStyle,
         show: true,
         position: 'right',
-        formatter: ({ value }: { value: unknown }) => formatRounded(Number(value)),
+        formatter: ({ value }: { value: unknown }) => formatMeasured(Number(value)),
       },
     })),
   });

@@ -34,7 +34,13 @@ export function table(header: readonly string[], rows: readonly (readonly string
 
 /** A ratio, or a dash if there is nothing to compare with. */
 export function formatRatio(ratio: number): string {
-  return Number.isNaN(ratio) ? '–' : ratio.toFixed(2);
+  return Number.isNaN(ratio) ? '–' : formatMeasured(ratio);
+}
+
+/** Formats a measured number with two significant digits: rounds of seconds do not give more. */
+export function formatMeasured(value: number): string {
+  const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };
+  return value === 0 ? '0' : value.toLocaleString('en-US', digits);
 }
 
 /** Formats a number with about three significant digits, and with all digits of the integer part. */

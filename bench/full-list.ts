@@ -4,7 +4,7 @@
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { median, formatNumber, table } from './figures.ts';
+import { median, formatMeasured, formatNumber, table } from './figures.ts';
 import { peakMiB, resetPeak, residentMiB } from './proc.ts';
 import { seed, type Seeded } from './seed.ts';
 import { get, withRunning, type Running, type System, type Systems } from './systems.ts';
@@ -43,8 +43,8 @@ async function rowsOf(folder: string, plants: number, systems: System[]): Promis
     return running.map(({ name, pid }) => [
       name,
       formatNumber(plants),
-      formatNumber(median(times.get(pid) ?? [])),
-      formatNumber(peakMiB(pid) - (idle.get(pid) ?? Number.NaN)),
+      formatMeasured(median(times.get(pid) ?? [])),
+      formatMeasured(peakMiB(pid) - (idle.get(pid) ?? Number.NaN)),
     ]);
   });
   rmSync(own, { recursive: true });

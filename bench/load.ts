@@ -1,7 +1,7 @@
 /**
  * Puts load on all systems in turn. In each round, every system gets the same requests for the same time.
  */
-import { medianOf, medianRatio, formatNumber, formatRatio, table } from './figures.ts';
+import { medianOf, medianRatio, formatMeasured, formatRatio, table } from './figures.ts';
 import { cpuUs, cpuUsByThread, peakMiB, resetPeak } from './proc.ts';
 import type { Seeded } from './seed.ts';
 import type { Running, SystemName } from './systems.ts';
@@ -148,14 +148,14 @@ export function loadTable(all: readonly Measured[]): string {
   const rows = all.map((each) => [
     each.workload,
     each.system,
-    formatNumber(each.requestsPerSecond),
+    formatMeasured(each.requestsPerSecond),
     formatRatio(each.ratioTo.bare),
     formatRatio(each.ratioTo['synced log']),
     formatRatio(each.ratioTo.typical),
-    formatNumber(each.p50Ms),
-    formatNumber(each.p99Ms),
-    formatNumber(each.cpuUsPerRequest),
-    formatNumber(each.peakMiB),
+    formatMeasured(each.p50Ms),
+    formatMeasured(each.p99Ms),
+    formatMeasured(each.cpuUsPerRequest),
+    formatMeasured(each.peakMiB),
   ]);
   return table(header, rows);
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { openDatabase } from '../src/sqlite/database.ts';
 import { makeToken } from '../src/token.ts';
-import { median, medianRatio, formatNumber, table } from './figures.ts';
+import { median, medianRatio, formatMeasured, table } from './figures.ts';
 import type { Pace } from './load.ts';
 import { plantOf } from './plants.ts';
 import { schemas, storeNumber } from './schemas.ts';
@@ -44,8 +44,8 @@ export async function loneCreate(
   const sums = commits.map((ms, round) => ms + (creates.get('bare')?.[round] ?? Number.NaN));
   const row = (what: string, ms: readonly number[]) => [
     what,
-    formatNumber(median(ms)),
-    medianRatio(ms, sums).toFixed(2),
+    formatMeasured(median(ms)),
+    formatMeasured(medianRatio(ms, sums)),
   ];
   return table(
     ['Lone create', 'p50 ms', 'To commit + bare'],

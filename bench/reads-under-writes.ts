@@ -3,7 +3,7 @@
  * core, so that they take CPU time from each other instead of from the server.
  */
 import { setTimeout } from 'node:timers/promises';
-import { medianOf, medianRatio, formatNumber, table } from './figures.ts';
+import { medianOf, medianRatio, formatMeasured, table } from './figures.ts';
 import type { Pace } from './load.ts';
 import type { Seeded } from './seed.ts';
 import { withRunning, type Running, type Systems } from './systems.ts';
@@ -63,16 +63,18 @@ function tableOf(results: Map<Running, Round[]>): string {
   ];
   const rows = [...results].map(([{ name }, all]) => [
     name,
-    formatNumber(medianOf(all, ({ alone }) => alone.p50Ms)),
-    formatNumber(medianOf(all, ({ under }) => under.p50Ms)),
-    formatNumber(medianOf(all, ({ alone }) => alone.p99Ms)),
-    formatNumber(medianOf(all, ({ under }) => under.p99Ms)),
-    medianRatio(
-      all.map(({ under }) => under.p99Ms),
-      all.map(({ alone }) => alone.p99Ms),
-    ).toFixed(2),
-    formatNumber(medianOf(all, ({ under }) => under.requestsPerSecond)),
-    formatNumber(medianOf(all, ({ written }) => written.requestsPerSecond)),
+    formatMeasured(medianOf(all, ({ alone }) => alone.p50Ms)),
+    formatMeasured(medianOf(all, ({ under }) => under.p50Ms)),
+    formatMeasured(medianOf(all, ({ alone }) => alone.p99Ms)),
+    formatMeasured(medianOf(all, ({ under }) => under.p99Ms)),
+    formatMeasured(
+      medianRatio(
+        all.map(({ under }) => under.p99Ms),
+        all.map(({ alone }) => alone.p99Ms),
+      ),
+    ),
+    formatMeasured(medianOf(all, ({ under }) => under.requestsPerSecond)),
+    formatMeasured(medianOf(all, ({ written }) => written.requestsPerSecond)),
   ]);
   return table(header, rows);
 }

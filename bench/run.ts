@@ -105,11 +105,9 @@ async function main(): Promise<void> {
   const systems = await install(folder, storage);
   await using postgres = storage === 'postgres' ? await Postgres.start() : undefined;
   const bench = { systems, folder, pace, only, postgres };
-  const { bytes, packages } = bench.systems.footprint;
   const where = [machine(), await postgres?.version()].filter(Boolean).join(', ');
   const setting = `${command()} on ${where}`;
   console.log(`${setting}\n`);
-  print(`Installed, the service is ${formatNumber(bytes / 1e6)} MB in ${packages} packages.`);
 
   const results: Sized[] = [];
   for (const plants of sizes) results.push({ plants, measured: await benchOf(plants, bench) });

@@ -3,7 +3,7 @@
  * idle memory of the server after that.
  */
 import { setTimeout } from 'node:timers/promises';
-import { medianOf, formatNumber, table } from './figures.ts';
+import { medianOf, formatMeasured, table } from './figures.ts';
 import { residentMiB } from './proc.ts';
 import type { Seeded } from './seed.ts';
 import { get, start, type System, type Systems } from './systems.ts';
@@ -18,8 +18,8 @@ export async function starts({ service, bare, typical }: Systems, seeded: Seeded
   }
   const rows = results.map(({ system, all }) => [
     system.name,
-    formatNumber(medianOf(all, ({ firstResponseMs }) => firstResponseMs)),
-    formatNumber(medianOf(all, ({ idleMiB }) => idleMiB)),
+    formatMeasured(medianOf(all, ({ firstResponseMs }) => firstResponseMs)),
+    formatMeasured(medianOf(all, ({ idleMiB }) => idleMiB)),
   ]);
   return table(['Start', 'First response after ms', 'Idle memory, MiB'], rows);
 }

@@ -1,7 +1,7 @@
 /**
  * The summary of docs/performance.md: three sentences and one table from the figures of a run.
  */
-import { formatNumber, table } from './figures.ts';
+import { formatMeasured, formatNumber, table } from './figures.ts';
 import type { Measured } from './load.ts';
 
 /** The results for one number of plants. */
@@ -62,7 +62,7 @@ export function timesTypical(comparisons: readonly Comparison[]): string {
 
 export function sentences(plants: number, comparisons: readonly Comparison[]): string {
   const [firstPage, page, , create] = comparisons.map(({ service }) =>
-    formatRounded(service.requestsPerSecond),
+    formatMeasured(service.requestsPerSecond),
   );
   const toBaseline = (isRead: boolean) =>
     range(
@@ -92,22 +92,17 @@ export function readerTable([first, ...larger]: readonly Sized[]): string {
   const rows = compareWorkloads(first?.measured ?? []).map(
     ({ title, service, toTypical, toBaseline }, at) => [
       title,
-      formatRounded(service.requestsPerSecond),
-      formatNumber(service.p50Ms),
-      formatNumber(service.p99Ms),
-      toTypical.toFixed(1),
-      toBaseline.toFixed(2),
+      formatMeasured(service.requestsPerSecond),
+      formatMeasured(service.p50Ms),
+      formatMeasured(service.p99Ms),
+      formatMeasured(toTypical),
+      formatMeasured(toBaseline),
       ...(ofLast === undefined
         ? []
-        : [formatRounded(ofLast[at]?.service.requestsPerSecond ?? NaN)]),
+        : [formatMeasured(ofLast[at]?.service.requestsPerSecond ?? NaN)]),
     ],
   );
   return table(header, rows);
-}
-
-/** Formats a number with three significant digits, which is enough for a reader. */
-export function formatRounded(value: number): string {
-  return value.toLocaleString('en-US', { maximumSignificantDigits: 3 });
 }
 
 function range(values: readonly number[], format: (value: number) => string): string {

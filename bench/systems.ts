@@ -33,10 +33,7 @@ export interface Running extends AsyncDisposable {
   store: Store | undefined;
 }
 
-export interface Systems extends Record<SystemName, System> {
-  /** The size of the installed service. */
-  footprint: { bytes: number; packages: number };
-}
+export type Systems = Record<SystemName, System>;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const typicalFolder = join(import.meta.dirname, 'typical');
@@ -91,12 +88,9 @@ export async function install(folder: string, storage: StorageName): Promise<Sys
   await installTypical();
 
   const modules = join(folder, 'node_modules');
-  const lock = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8'));
   const service = serviceAt(join(modules, 'plant-store', 'bin', 'plant-store.js'));
-  const packages = Object.keys(lock.packages).length;
-  const footprint = { bytes: bytesIn(modules), packages };
   const [syncedLog, typical] = [syncedLogIn(folder), typicalOn(storage)];
-  return { service, bare, 'synced log': syncedLog, typical, footprint };
+  return { service, bare, 'synced log': syncedLog, typical };
 }
 
 /** The PostgreSQL driver, an optional dependency of the package, in the version that the tests use. */
@@ -111,13 +105,6 @@ async function installTypical(): Promise<void> {
   const isCurrent =
     existsSync(installed) && statSync(installed).mtimeMs > statSync(lockFile).mtimeMs;
   if (!isCurrent) await run('npm', ['ci', quietly, '--prefix', typicalFolder]);
-}
-
-function bytesIn(folder: string): number {
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true });
-  return files
-    .filter((file) => file.isFile())
-    .reduce((bytes, { parentPath, name }) => bytes + statSync(join(parentPath, name)).size, 0);
 }
 
 /** Starts a system and waits until it prints its URL. Disposal sends SIGTERM. */

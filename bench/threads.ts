@@ -2,7 +2,7 @@
  * CPU time by thread. The service has one event loop and one writer thread. Whichever of the two is busy all the
  * time limits the service, even if other threads are idle.
  */
-import { medianOf, formatNumber, table } from './figures.ts';
+import { medianOf, formatMeasured, table } from './figures.ts';
 
 /** Kinds of threads, in the order of the columns. */
 export const threadKinds = ['event loop', 'writer', 'libuv pool', 'V8', 'other'] as const;
@@ -48,7 +48,7 @@ export function threadTable(
     [...header, ...threadKinds],
     rows.map(([labels, cpuUs]) => [
       ...labels,
-      ...threadKinds.map((kind) => formatNumber(cpuUs[kind])),
+      ...threadKinds.map((kind) => formatMeasured(cpuUs[kind])),
     ]),
   );
 }

@@ -3,7 +3,7 @@
  * generator runs on the last core here too, and shares it with a worker.
  */
 import { availableParallelism } from 'node:os';
-import { medianOf, medianRatio, formatNumber, table } from './figures.ts';
+import { medianOf, medianRatio, formatMeasured, table } from './figures.ts';
 import { runRound, workloads, type Pace } from './load.ts';
 import type { Seeded } from './seed.ts';
 import { withRunning, type Systems } from './systems.ts';
@@ -38,9 +38,9 @@ export async function workers(
       rows.push([
         workload.name,
         String(count),
-        formatNumber(medianOf(all, (each) => each.requestsPerSecond)),
-        formatNumber(medianOf(all, (each) => each.p99Ms)),
-        medianRatio(rates(at), rates(0)).toFixed(2),
+        formatMeasured(medianOf(all, (each) => each.requestsPerSecond)),
+        formatMeasured(medianOf(all, (each) => each.p99Ms)),
+        formatMeasured(medianRatio(rates(at), rates(0))),
       ]);
     }
   }

@@ -150,6 +150,10 @@ export function plantNotFound(): Problem {
   );
 }
 
+function plants(count: number): string {
+  return count === 1 ? '1 plant' : `${count} plants`;
+}
+
 /** The same whether or not there is such a user. */
 export function shareNotFound(): Problem {
   return new Problem('share-not-found', 'There is no share between you and a user of this name.');
@@ -199,14 +203,14 @@ export function idTaken(id: number): Problem {
 export function userQuotaExceeded(quota: number): Problem {
   return new Problem(
     'quota-exceeded',
-    `A user of this service can own at most ${quota} plants. Delete plants that you own, or ask the operator for a higher limit.`,
+    `A user of this service can own at most ${plants(quota)}. Delete plants that you own, or ask the operator for a higher limit.`,
   );
 }
 
 export function storeQuotaExceeded(quota: number): Problem {
   return new Problem(
     'quota-exceeded',
-    `A store of this service can have at most ${quota} plants. Delete plants of the store, or ask the operator for a higher limit.`,
+    `A store of this service can have at most ${plants(quota)}. Delete plants of the store, or ask the operator for a higher limit.`,
   );
 }
 

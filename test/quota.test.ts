@@ -49,9 +49,9 @@ async function idsOf(storage: Storage, who: Caller): Promise<number[]> {
 const isCreated = (outcome: number | string) => typeof outcome === 'number';
 
 const userFull = (quota: number) =>
-  `A user of this service can own at most ${quota} plants. Delete plants that you own, or ask the operator for a higher limit.`;
+  `A user of this service can own at most ${quota} plant${quota === 1 ? '' : 's'}. Delete plants that you own, or ask the operator for a higher limit.`;
 const storeFull = (quota: number) =>
-  `A store of this service can have at most ${quota} plants. Delete plants of the store, or ask the operator for a higher limit.`;
+  `A store of this service can have at most ${quota} plant${quota === 1 ? '' : 's'}. Delete plants of the store, or ask the operator for a higher limit.`;
 
 it('a user owns at most as many plants as the quota; each deleted plant makes room', async (t) => {
   const storage = await open(t, await testDatabase(t), { perUser: 2 });

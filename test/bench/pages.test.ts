@@ -66,7 +66,7 @@ test('replaces the figures in the pages with those of a run, and keeps the rest'
   assert.match(page, /^Reads reach 50 % of .*\. Writes reach 50 % of/m);
   assert.match(
     page,
-    /^\| Create, 256 clients +\| +20,000 \| +1\.00 \| +2\.00 \| +2\.0 \| +0\.50 \|$/m,
+    /^\| Create, 256 clients +\| +20,000 \| +1\.0 \| +2\.0 \| +2\.0 \| +0\.50 \|$/m,
   );
   assert.match(page, /\n## Measure it yourself\n/);
   assert.match(

@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { run, runOk } from '../support/command.ts';
+import { without } from '../support/programs.ts';
 import { tempFolder } from '../support/temp.ts';
 
 /** What a shell does to complete its last argument, which can be empty; prints a word per line. */
@@ -32,8 +33,8 @@ async function completions(t: TestContext, shell: keyof typeof shells) {
 
 describe('completion', { concurrency: 2 }, () => {
   for (const shell of ['bash', 'fish'] as const) {
-    const skip = spawnSync(shell, ['--version']).error && `${shell} is not installed`;
-    it(`of ${shell} completes commands, flags and choices`, { skip: skip ?? false }, async (t) => {
+    const skip = without(shell);
+    it(`of ${shell} completes commands, flags and choices`, { skip }, async (t) => {
       const complete = await completions(t, shell);
       const all = complete('');
       for (const command of ['serve', 'token', 'plants', 'completion']) {

@@ -8,10 +8,12 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 const packages = {
+  bash: 'bash',
   caddy: 'caddy',
   cc: 'gcc libc6-dev',
   chromium: 'chromium',
   curl: 'curl',
+  fish: 'fish',
   haproxy: 'haproxy',
   mount: 'mount',
   nginx: 'nginx-light',
