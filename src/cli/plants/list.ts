@@ -6,7 +6,7 @@ import { chooseFormat, formats, type Pages } from './format.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 /** Number of plants per request, and in memory. */
-const pagePlants = 10_000;
+const pagePlants = 1_000;
 
 export interface Selection {
   fields: readonly PlantField[];
