@@ -88,8 +88,12 @@ export function buildApp(options: AppOptions): FastifyInstance {
     connectionTimeout: idleTimeoutMs,
     return503OnClosing: false, // accepted requests get a response during shutdown too
     genReqId: () => randomUUID(),
-    // Lets ids that are too long reach validation, which returns a reason. The router would return 404.
-    routerOptions: { maxParamLength: 65_536 },
+    routerOptions: {
+      // Lets ids that are too long reach validation, which returns a reason. The router would return 404.
+      maxParamLength: 65_536,
+      // validation.ts parses a query, and only once its sender has a token.
+      querystringParser: () => ({}),
+    },
     http,
     ...(createServer && { serverFactory: (handler) => createServer(http, handler) }),
     clientErrorHandler: (error, socket) =>

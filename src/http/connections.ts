@@ -1,6 +1,7 @@
 /**
  * Handles the requests of each connection one at a time, alternating with those of other connections. While
- * pipelined requests wait, the socket is paused.
+ * pipelined requests wait, the socket is paused. Of the connections without a valid token, one request starts in each
+ * iteration of the event loop. So they keep iterations short, however many they are, and others run in between.
  *
  * Node parses everything that one read returns: up to 64 KiB, or about 600 requests. If too many requests wait, the
  * rest of the read is discarded, and the connection closes after the waiting requests have their responses. The
@@ -40,13 +41,16 @@ export class Connections {
   /** Connections without a valid token so far, in the order in which findIdle() checks them. */
   readonly #anonymous = new Set<Connection>();
   readonly #authenticated = new Set<Connection>();
+  /** The next requests of connections without a valid token. */
+  readonly #queue: (() => void)[] = [];
+  /** Whether one has started in this iteration of the event loop. */
+  #hasStarted = false;
   readonly #onClose: (this: ServerResponse) => void;
 
   constructor() {
-    const connections = this.#connections;
+    const handleNext = (response: ServerResponse) => this.#handleNext(response);
     this.#onClose = function onClose() {
-      const connection = connections.get(this.req.socket);
-      if (connection !== undefined) handleNext(connection, this);
+      handleNext(this);
     };
   }
 
@@ -79,7 +83,8 @@ export class Connections {
     response.on('close', this.#onClose);
     if (connection.current === undefined) {
       connection.current = response;
-      handle();
+      if (this.#authenticated.has(connection)) handle();
+      else this.#startInTurn(handle);
       return;
     }
     connection.waiting.push({ response, handle });
@@ -139,6 +144,38 @@ export class Connections {
     return current !== undefined && (current.req.complete || current.headersSent);
   }
 
+  #handleNext(closed: ServerResponse): void {
+    const connection = this.#connections.get(closed.req.socket);
+    if (connection?.current !== closed) return;
+    const { socket, waiting } = connection;
+    const next = waiting.shift();
+    connection.current = next?.response;
+    connection.respondedEarly = closed.req.complete ? undefined : closed.req;
+    if (next === undefined) {
+      if (connection.isClosing) linger(socket);
+      return;
+    }
+    const handle = () => {
+      if (!socket.writable) return;
+      if (!connection.isClosing) socket.resume();
+      next.handle();
+    };
+    if (this.#authenticated.has(connection))
+      setImmediate(handle); // lets other connections run first
+    else this.#startInTurn(handle);
+  }
+
+  #startInTurn(handle: () => void): void {
+    if (this.#hasStarted) return void this.#queue.push(handle);
+    this.#hasStarted = true;
+    setImmediate(() => {
+      this.#hasStarted = false;
+      const next = this.#queue.shift();
+      if (next !== undefined) this.#startInTurn(next);
+    });
+    handle();
+  }
+
   #getOrCreate(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
     if (connection === undefined) {
@@ -174,24 +211,6 @@ function findIdle(connections: Set<Connection>): Connection | undefined {
     connections.add(connection);
   }
   return undefined;
-}
-
-function handleNext(connection: Connection, closed: ServerResponse): void {
-  if (connection.current !== closed) return;
-  const { socket, waiting } = connection;
-  const next = waiting.shift();
-  connection.current = next?.response;
-  connection.respondedEarly = closed.req.complete ? undefined : closed.req;
-  if (next === undefined) {
-    if (connection.isClosing) linger(socket);
-    return;
-  }
-  // Lets other connections run first.
-  setImmediate(() => {
-    if (!socket.writable) return;
-    if (!connection.isClosing) socket.resume();
-    next.handle();
-  });
 }
 
 /** The socket below a TLS socket, for which Node has no public API. */
