@@ -1,10 +1,10 @@
 import cluster from 'node:cluster';
-import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { AppOptions } from '../http/app.ts';
 import { createDrain } from '../http/drain.ts';
+import { listen } from '../http/listen.ts';
 import type { OidcOptions } from '../oidc/options.ts';
 import type { Verifier } from '../oidc/verifier.ts';
 import { Problem } from '../problem.ts';
@@ -104,22 +104,21 @@ async function serveInProcess(
   const access = { corsOrigins, verifier, signOn, limits };
   const app = buildApp({ storage, log, baseUrl, ...access, createServer, stopping });
   const drain = createDrain(app.server);
-  // Fastify would give each further address of localhost a server of its own, which has none of our limits.
-  await lookup(options.host)
-    .then(({ address: host }) => app.listen({ host, port: options.port }))
-    .catch(refuseListenError(options));
+  await app.ready();
+  const { worker } = cluster;
+  const isFirst = worker === undefined || worker.id === 1;
+  const sockets = await listen(app.server, options, isFirst).catch(refuseListenError(options));
 
   try {
-    if (cluster.isPrimary) {
-      const address = app.server.address() as AddressInfo; // it listens on a port
-      await announceAt(address, storage, options, log);
-    }
+    const address = app.server.address() as AddressInfo; // it listens on a port
+    if (worker === undefined) await announceAt(address, storage, options, log);
+    else worker.send(address);
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     log.info('stopping');
     stop.abort();
     startShutdownTimeout(log);
-    await drain();
+    await drain(sockets);
     await app.close();
     log.info('stopped');
   }

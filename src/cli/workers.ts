@@ -2,10 +2,11 @@
  * Several processes that listen on one address (node:cluster). If one dies, only its own connections are
  * lost, and another one replaces it.
  */
-import cluster, { type Address, type Worker } from 'node:cluster';
+import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
+import { findFreePort } from '../http/listen.ts';
 import { diskFailureStatus } from './reason.ts';
 
 /** A worker that dies within this time is replaced only after it, so that a crash loop stays slow. */
@@ -27,13 +28,13 @@ export class Workers {
    * Starts `count` workers that run this same command. Resolves with the address once the first one listens, or
    * with undefined if it failed; it has then reported why.
    */
-  async start(count: number, host: string, port: number): Promise<Address | undefined> {
+  async start(count: number, host: string, port: number): Promise<AddressInfo | undefined> {
     // Workers cannot use port 0: if all of them died, their replacements would listen on another port.
-    const actualPort = port === 0 ? await findFreePort(host) : port;
+    const actualPort = port === 0 ? await findFreePort(host, port) : port;
     cluster.setupPrimary({ args: [...process.argv.slice(2), `--port=${actualPort}`] });
     const first = cluster.fork();
     const address = await Promise.race([
-      once(first, 'listening').then(([listening]) => listening as Address), // as documented
+      once(first, 'message').then(([message]) => message as AddressInfo), // as serve.ts sends it
       once(first, 'exit').then(() => undefined),
     ]);
     if (address === undefined) return undefined;
@@ -89,13 +90,4 @@ export class Workers {
     this.#log.error({ err }, 'worker failed to start');
     setTimeout(() => this.#startWorker(), restartDelayMs);
   }
-}
-
-async function findFreePort(host: string): Promise<number> {
-  const server = createServer().listen(0, host);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on a port
-  server.close();
-  await once(server, 'close');
-  return port;
 }

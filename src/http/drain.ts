@@ -13,10 +13,10 @@ const drainTimeoutMs = 10_000;
 const checkIntervalMs = 50;
 
 /**
- * Call it before the server listens. The returned function stops listening at once and resolves when no
+ * Call it before the server listens. The returned function closes its listening sockets at once and resolves when no
  * connection is left. The app closes each connection with its next response (the onSend hook of app.ts).
  */
-export function createDrain(server: Server): () => Promise<void> {
+export function createDrain(server: Server): (sockets: readonly NetServer[]) => Promise<void> {
   const connections = new Set<Socket>();
   // With TLS there are two sockets for each connection: the accepted one, and one for the data after the handshake.
   for (const event of ['connection', 'secureConnection']) {
@@ -29,10 +29,10 @@ export function createDrain(server: Server): () => Promise<void> {
   // closed while any has unsent data.
   const isSending = () => connections.values().some((socket) => socket.writableLength > 0);
 
-  return async () => {
-    const closed = once(server, 'close').then(() => true);
+  return async (sockets) => {
+    const closed = Promise.all(sockets.map((socket) => once(socket, 'close'))).then(() => true);
     // Not close() of http.Server: it closes idle connections at once, though a request can be on its way.
-    NetServer.prototype.close.call(server);
+    for (const socket of sockets) NetServer.prototype.close.call(socket);
     const startedMs = performance.now();
     while (!(await Promise.race([closed, wait(checkIntervalMs, false)]))) {
       const elapsedMs = performance.now() - startedMs;

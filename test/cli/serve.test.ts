@@ -145,15 +145,21 @@ describe('serve', { concurrency: 2 }, () => {
     const taken = createServer().listen(0, '127.0.0.1');
     t.after(() => taken.close());
     await once(taken, 'listening');
-    const port = String((taken.address() as AddressInfo).port); // it listens on a port
-    const args = ['serve', '--port', port, '--database', databaseFile(t).url];
-    const { status, stdout, stderr } = await run(args);
-    assert.deepEqual([status, stdout], [1, '']);
-    assert.equal(
-      stderr,
-      `error: Cannot listen on 127.0.0.1:${port}: the port is in use. ` +
-        'Choose another with --port, or 0 for a free one.\n',
-    );
+    const service = await serve(t, ['--database', databaseFile(t).url]);
+    const ports = [
+      String((taken.address() as AddressInfo).port), // it listens on a port
+      new URL(service.address).port,
+    ];
+    for (const port of ports) {
+      const args = ['serve', '--port', port, '--database', databaseFile(t).url];
+      const { status, stdout, stderr } = await run(args);
+      assert.deepEqual([status, stdout], [1, '']);
+      assert.equal(
+        stderr,
+        `error: Cannot listen on 127.0.0.1:${port}: the port is in use. ` +
+          'Choose another with --port, or 0 for a free one.\n',
+      );
+    }
   });
 
   const bad: [option: string, value: string, advice: RegExp][] = [

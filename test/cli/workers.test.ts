@@ -9,6 +9,8 @@ import { databaseFile, fill, soundIds } from '../support/database.ts';
 import { until } from '../support/until.ts';
 
 const workers = 3;
+/** A new connection gets its response, or is closed, within this time. */
+const answerMs = 20_000;
 
 async function start(t: TestContext) {
   const { path, url } = databaseFile(t);
@@ -51,11 +53,8 @@ async function connectionToEach(service: Service, open: () => Connection, token:
   const found = new Map<number, Connection>();
   await until('there is a connection to each worker', async () => {
     const connection = open();
-    // What is handed to a worker in the instant of its death may stay without an answer.
-    const patience = setTimeout(() => connection.socket.destroy(), 1_000);
     const answer = await send(connection, token, 'GET /plants');
-    clearTimeout(patience);
-    if (answer === undefined) return false; // or no worker is listening
+    if (answer === undefined) return false; // its worker has died, or none is listening
     const pid = await processOf(service, answer);
     if (found.has(pid)) connection.socket.destroy();
     else found.set(pid, connection);
@@ -65,6 +64,26 @@ async function connectionToEach(service: Service, open: () => Connection, token:
 }
 
 describe('serve --workers', { concurrency: 2 }, () => {
+  it('closes every connection of a killed worker that it has not answered', async (t) => {
+    const { token, service, open } = await start(t);
+    for (let kill = 0; kill < 16; kill++) {
+      const [victim = 0] = (await connectionToEach(service, open, token)).keys();
+      const asked = Array.from({ length: 60 }, async (_, at) => {
+        if (at === 30) process.kill(victim, 'SIGKILL');
+        const connection = open();
+        const timer = setTimeout(() => connection.socket.destroy(), answerMs);
+        const startedMs = performance.now();
+        await send(connection, token, 'GET /plants');
+        clearTimeout(timer);
+        connection.socket.destroy();
+        return performance.now() - startedMs;
+      });
+      const slowestMs = Math.max(...(await Promise.all(asked)));
+      assert.ok(slowestMs < answerMs, `no response and no close after kill ${kill + 1}`);
+    }
+    assert.equal(await service.stop(), 0);
+  });
+
   it('shows the acknowledged changes of any process in every process', async (t) => {
     const { path, token, service, open } = await start(t);
     const connections = [...(await connectionToEach(service, open, token)).values()];
@@ -152,14 +171,14 @@ describe('serve --workers', { concurrency: 2 }, () => {
     const { token, service, open } = await start(t);
     const connections = [...(await connectionToEach(service, open, token)).values()];
     const body = JSON.stringify({ name: 'last' });
-    for (const { socket } of connections) {
-      const head = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`;
-      socket.write(
-        `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
-      );
+    for (const connection of connections) {
+      const lines = ['POST /plants HTTP/1.1', 'Host: x', `Authorization: Bearer ${token}`];
+      lines.push('Content-Type: application/json', `Content-Length: ${body.length}`);
+      connection.write(`${lines.join('\r\n')}\r\nExpect: 100-continue\r\n\r\n`);
     }
     // Each has the head of a request when the signal comes, and its body only after that.
-    await Promise.all(connections.map(() => send(open(), token, 'GET /plants')));
+    const interim = await Promise.all(connections.map((connection) => connection.answer()));
+    assert.deepEqual(new Set(interim.map((answer) => answer?.status)), new Set([100]));
     service.child.kill('SIGTERM');
     await until('all are stopping', () => service.log().split('"stopping"').length > workers);
     for (const connection of connections) connection.write(body);

@@ -17,7 +17,9 @@ export interface FloodOptions {
   depth: number;
   target: string;
   /** Whether each request has a different unknown token. */
-  withUnknownToken: boolean;
+  withUnknownToken?: boolean;
+  /** Further sockets that connect and immediately close, each once per second. */
+  reconnecting?: number;
 }
 
 /** Number of responses by status. */
@@ -30,7 +32,7 @@ export class Flood {
     this.#worker = worker;
   }
 
-  /** Resolves when as many connections have received their first responses. Ends the flood after the test. */
+  /** Resolves when all connections have received their first responses, and the other sockets reconnect. Ends the flood after the test. */
   static async start(t: Pick<TestContext, 'after'>, options: FloodOptions): Promise<Flood> {
     const worker = new Worker(new URL(import.meta.url), { workerData: options });
     t.after(() => worker.terminate());
@@ -52,11 +54,13 @@ function message(worker: Worker): Promise<unknown> {
   });
 }
 
+const reconnectMs = 1_000;
 /** The length of `HTTP/1.1 200`. */
 const statusLineChars = 12;
 
 async function flood(options: FloodOptions): Promise<void> {
   const { port, localAddress, connections, depth, target, withUnknownToken } = options;
+  const { reconnecting = 0 } = options;
   const counts: ResponseCounts = {};
   let started = 0;
   const requests = () =>
@@ -79,7 +83,7 @@ async function flood(options: FloodOptions): Promise<void> {
       text = text.slice(Math.max(end, text.length - statusLineChars)); // keeps a partial status line
       if (left > 0) return;
       left = depth;
-      if (isFirst && ++started === connections) parentPort?.postMessage('all have responses');
+      if (isFirst && ++started === connections) startReconnecting();
       isFirst = false;
       socket.write(requests());
     });
@@ -91,6 +95,18 @@ async function flood(options: FloodOptions): Promise<void> {
     // The service closes connections if too many pipelined requests wait. Clients then open others.
     socket.once('close', () => send(open()));
     return socket;
+  };
+  const reconnect = () => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
+    socket.on('error', () => {}); // `close` follows
+    socket.once('connect', () => socket.destroy());
+    socket.once('close', () => setTimeout(reconnect, reconnectMs));
+  };
+  const startReconnecting = () => {
+    for (let at = 0; at < reconnecting; at++) {
+      setTimeout(reconnect, (at / reconnecting) * reconnectMs);
+    }
+    setTimeout(() => parentPort?.postMessage('started'), 2 * reconnectMs);
   };
   // One at a time, because the server's backlog of unaccepted connections is limited.
   const sockets: Socket[] = [];
