@@ -2,7 +2,8 @@
  * The TLS certificate and its private key: reads and checks their files, and reloads them when they change.
  */
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
@@ -100,8 +101,17 @@ async function readPair(files: CertificateFiles): Promise<KeyPair> {
 
 async function read(what: string, path: string, option: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8');
+    // Opening a pipe would otherwise block a thread until something writes to it, and the process could not exit.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stat = await file.stat();
+    if (!stat.isFile() && !stat.isDirectory()) {
+      throw new Refusal(
+        `Cannot read the ${what} ${path}: it is not a regular file. Set the path of one with ${option}.`,
+      );
+    }
+    return await file.readFile('utf8');
   } catch (cause) {
+    if (cause instanceof Refusal) throw cause;
     const reasons: Record<string, string> = {
       ENOENT: `there is no such file. Set its path with ${option}`,
       EISDIR: `it is a folder. Set the path of the file with ${option}`,

@@ -2,6 +2,7 @@
  * serve --tls-cert and --tls-key: HTTPS, and certificates that change while it serves.
  */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -78,6 +79,10 @@ function replace(target: TestCertificate, source: TestCertificate): void {
   }
 }
 
+function makeFifo(path: string): void {
+  assert.equal(spawnSync('mkfifo', [path]).status, 0);
+}
+
 const reloaded = /"msg":"certificate reloaded"/;
 const notReloaded = /"msg":"certificate not reloaded"/;
 
@@ -116,6 +121,24 @@ describe('serve with a certificate', { concurrency: 2, skip: without('openssl') 
       connection.socket.destroy();
     }
     assert.equal(await service.stop(), 0);
+  });
+
+  it('accepts only ECDHE with authenticated encryption', async (t) => {
+    const { first, open, service } = await start(t);
+    const accepted = ['ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-ECDSA-CHACHA20-POLY1305'];
+    const refused = [
+      'ECDHE-ECDSA-AES128-SHA256',
+      'ECDHE-ECDSA-AES256-CCM8',
+      'ECDHE-ECDSA-AES256-SHA',
+    ];
+    for (const ciphers of [...accepted, ...refused]) {
+      const tls = { ...trusting(first), maxVersion: 'TLSv1.2' as const, ciphers };
+      const connection = new Connection(service.address, tls);
+      const expected = accepted.includes(ciphers) ? 200 : undefined;
+      assert.equal(await statusOf(connection), expected, ciphers);
+      connection.socket.destroy();
+    }
+    assert.equal(await statusOf(open()), 200);
   });
 
   it('tells clients that send plain HTTP to use https', async (t) => {
@@ -212,6 +235,7 @@ describe('serve with a certificate', { concurrency: 2, skip: without('openssl') 
       [() => copyFileSync(second.cert, first.cert), /does not belong to the certificate/],
       [() => writeFileSync(first.cert, 'broken'), /is not a certificate/],
       [() => rmSync(first.cert), /there is no such file/],
+      [() => makeFifo(first.cert), /it is not a regular file/],
     ];
     for (const [at, [change, reason]] of refusals.entries()) {
       change();
@@ -223,6 +247,14 @@ describe('serve with a certificate', { concurrency: 2, skip: without('openssl') 
     replace(first, second);
     await until('it is reloaded', () => entries(service, reloaded).length > 0);
     assert.equal(await served(service), 'second');
+  });
+
+  it('stops even if its key has become a pipe', async (t) => {
+    const { first, service } = await start(t);
+    rmSync(first.key);
+    makeFifo(first.key);
+    await until('it is logged', () => entries(service, notReloaded).length > 0);
+    assert.equal(await service.stop(), 0);
   });
 
   it('warns if the certificate has expired, and serves it', async (t) => {
@@ -281,6 +313,8 @@ describe(
       const sound = makeCertificate(folder, 'sound');
       const { key: otherKey } = makeCertificate(folder, 'other');
       const missing = join(folder, 'missing');
+      const fifo = join(folder, 'fifo');
+      makeFifo(fifo);
       const wrong: [files: TestCertificate, advice: RegExp][] = [
         [
           { ...sound, cert: missing },
@@ -289,6 +323,10 @@ describe(
         [
           { ...sound, key: missing },
           /missing: there is no such file\. Set its path with --tls-key/,
+        ],
+        [
+          { ...sound, key: fifo },
+          /: it is not a regular file\. Set the path of one with --tls-key/,
         ],
         [{ ...sound, key: folder }, /: it is a folder\. Set the path of the file with --tls-key/],
         [{ ...sound, cert: sound.key }, /is not a certificate in PEM format\. Set .* --tls-cert/],
