@@ -109,10 +109,11 @@ export function buildApp(options: AppOptions): FastifyInstance {
   app.server.maxHeadersCount = maxHeaders + 1; // one more, because Node 24 silently drops the rest
   // A client that has closed its side of the connection still gets its responses. Node's types lack this.
   (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  // Without this listener, Node would respond to unsupported expectations. checkHead refuses them.
-  app.server.on('checkExpectation', (request, response) =>
-    app.server.emit('request', request, response),
-  );
+  // Without these listeners, Node would respond to expectations. checkHead refuses unsupported ones, and body.ts asks
+  // for the body once its request is acceptable.
+  for (const event of ['checkContinue', 'checkExpectation']) {
+    app.server.on(event, (request, response) => app.server.emit('request', request, response));
+  }
   app.setErrorHandler(problemHandler(log, pathPrefix));
 
   app.addHook('onRequest', (request, reply, done) =>

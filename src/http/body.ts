@@ -18,12 +18,15 @@ export function acceptJsonBodies(app: FastifyInstance): void {
 
   app.addHook('onRoute', (route) => {
     const checkBody = route.schema?.body === undefined ? refuseBody : refuseUnlessJson;
-    route.preParsing = (request, _reply, payload, done) => {
+    route.preParsing = (request, reply, payload, done) => {
       const hasContentType = request.headers['content-type'] !== undefined;
       if (hasContentType && headerCount(request.raw, 'content-type') > 1)
         done(duplicateContentType(), payload);
-      else if (hasBody(request)) done(checkBody(request), payload);
-      else {
+      else if (hasBody(request)) {
+        const problem = checkBody(request);
+        if (problem === null && expectsContinue(request)) reply.raw.writeContinue();
+        done(problem, payload);
+      } else {
         // Many clients always send a content type. Without a body, it is ignored.
         if (hasContentType) delete request.headers['content-type'];
         done(null, payload);
@@ -39,7 +42,7 @@ type Done = (error: Error | null, body?: Buffer) => void;
  * with events, and keeps the writes of one event loop iteration together.
  */
 function readBody(request: IncomingMessage, done: Done): void {
-  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return done(bodyTooLarge());
+  if (isTooLarge(request)) return done(bodyTooLarge());
   const chunks: Buffer[] = [];
   if (request.complete) {
     // Since Node 26, each read returns one chunk.
@@ -71,6 +74,16 @@ function refuseUnlessJson(request: FastifyRequest): Problem | null {
 
 function duplicateContentType(): Problem {
   return new Problem('invalid-request', 'There are two Content-Type headers; send one.');
+}
+
+/** Whether the client waits for a response before it sends a body that will be read. */
+function expectsContinue({ raw, headers }: FastifyRequest): boolean {
+  // head.ts refuses other expectations.
+  return headers.expect !== undefined && raw.httpVersion !== '1.0' && !isTooLarge(raw);
+}
+
+function isTooLarge({ headers }: IncomingMessage): boolean {
+  return Number(headers['content-length'] ?? 0) > maxBodyBytes;
 }
 
 /** Only these two headers indicate a body (RFC 9112, section 6). */

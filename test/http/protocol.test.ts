@@ -344,6 +344,40 @@ it('responds to a request with a malformed body without waiting for the rest', a
   assert.equal((await call('GET', '/plants', { token: alice })).text, '[]');
 });
 
+it('asks for a body only if the head of its request is acceptable', async (t) => {
+  const { address, token } = await startApp(t);
+  const bearer = `Authorization: Bearer ${await token('alice')}`;
+  const json = 'Content-Type: application/json';
+  const body = '{"name":"a"}';
+  const length = `Content-Length: ${body.length}`;
+  const refused: [number, ...string[]][] = [
+    [401, 'POST /plants HTTP/1.1', json, length],
+    [404, 'POST /nowhere HTTP/1.1', bearer, json, length],
+    [405, 'PUT /plants HTTP/1.1', bearer, json, length],
+    [413, 'POST /plants HTTP/1.1', bearer, json, 'Content-Length: 20000'],
+    [415, 'POST /plants HTTP/1.1', bearer, 'Content-Type: text/plain', length],
+    [400, 'DELETE /plants/1 HTTP/1.1', bearer, json, length],
+  ];
+  const send = (connection: Connection, lines: readonly string[]) =>
+    connection.write([...lines, 'Host: x', 'Expect: 100-continue', '\r\n'].join('\r\n'));
+  for (const [status, ...lines] of refused) {
+    const connection = new Connection(address);
+    send(connection, lines);
+    const answer = await connection.answer();
+    // The client need not send the body, so the next bytes can be anything.
+    assert.deepEqual([answer?.status, answer?.isLast], [status, true], String(lines[0]));
+    await connection.closed();
+  }
+  const connection = new Connection(address);
+  for (let turn = 0; turn < 2; turn++) {
+    send(connection, ['POST /plants HTTP/1.1', bearer, json, length]);
+    assert.equal((await connection.answer())?.status, 100);
+    connection.write(body);
+    assert.equal((await connection.answer())?.status, 201);
+  }
+  connection.socket.destroy();
+});
+
 it('responds once, even if the body breaks after the response', async (t) => {
   const { address } = await startApp(t);
   const head = 'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
