@@ -33,6 +33,8 @@ interface Connection {
   respondedEarly: IncomingMessage | undefined;
   /** If true, no further request is accepted. */
   isClosing: boolean;
+  /** Whether its first request can have arrived, but was not read yet. */
+  isNew: boolean;
 }
 
 export class Connections {
@@ -66,6 +68,8 @@ export class Connections {
       }
       const connection = this.#getOrCreate(socket);
       this.#anonymous.add(connection);
+      connection.isNew = true;
+      setImmediate(() => setImmediate(() => (connection.isNew = false))); // it is read in the next iteration
       socket.once('close', () => this.#remove(connection));
     });
     // Emitted after a TLS handshake: requests arrive on a socket of their own.
@@ -186,6 +190,7 @@ export class Connections {
         waiting: [],
         respondedEarly: undefined,
         isClosing: false,
+        isNew: false,
       };
       this.#connections.set(socket, connection);
       limitPipelining(connection);
@@ -205,7 +210,7 @@ const maxChecked = 100;
 /** A connection without a request in progress. One that has sent only part of a header counts as idle. */
 function findIdle(connections: Set<Connection>): Connection | undefined {
   for (const connection of connections.values().take(maxChecked).toArray()) {
-    if (connection.current === undefined) return connection;
+    if (connection.current === undefined && !connection.isNew) return connection;
     // Moves it to the end, so that busy connections do not hide idle ones from the next call.
     connections.delete(connection);
     connections.add(connection);
