@@ -27,11 +27,13 @@ export type ProblemKind =
   | 'rate-limited'
   | 'headers-too-large'
   | 'internal-error'
+  | 'method-not-implemented'
   | 'overloaded'
   | 'storage-full'
   | 'storage-unavailable'
   | 'provider-unavailable'
-  | 'outcome-unknown';
+  | 'outcome-unknown'
+  | 'version-not-supported';
 
 /** A JSON pointer (RFC 6901) into the body, or the name of a query or path parameter. */
 export type FaultPlace = { pointer: string } | { parameter: string };

@@ -145,8 +145,10 @@ export type ProblemKind =
   | 'rate-limited'
   | 'headers-too-large'
   | 'internal-error'
+  | 'method-not-implemented'
   | 'overloaded'
   | 'storage-full'
   | 'storage-unavailable'
   | 'provider-unavailable'
-  | 'outcome-unknown';
+  | 'outcome-unknown'
+  | 'version-not-supported';

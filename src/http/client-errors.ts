@@ -11,9 +11,11 @@ import { idleTimeoutMs } from './limits.ts';
 import {
   problemResponses,
   headersTooLarge,
+  methodNotImplemented,
   problemBody,
   problemMediaType,
   requestTimeout,
+  versionNotSupported,
 } from './problems.ts';
 
 // An import would load every export of node:http, and for WebSocket a complete HTTP client.
@@ -40,7 +42,7 @@ export function handleClientError(
     return;
   }
   if (!connections.closeAfterCompleteRequests(socket)) {
-    respondAndClose(socket, parserProblem(error.code), pathPrefix);
+    respondAndClose(socket, parserProblem(error), pathPrefix);
   }
 }
 
@@ -81,18 +83,38 @@ function respondAndClose(
   linger(socket);
 }
 
-function parserProblem(code: string | undefined): Problem {
-  switch (code) {
+function parserProblem(error: Error & { code?: string }): Problem {
+  switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':
       return headersTooLarge();
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return requestTimeout();
+    case 'HPE_INVALID_VERSION':
+    case 'HPE_PAUSED_H2_UPGRADE':
+      return versionNotSupported();
+    case 'HPE_INVALID_METHOD':
+      return isInRequestLine(error) ? methodNotImplemented() : malformed();
     default:
-      return new Problem(
-        'invalid-request',
-        'This is not a well-formed HTTP/1.1 request. Percent-encode characters of the URL that are not ASCII.',
-      );
+      return malformed();
   }
+}
+
+function malformed(): Problem {
+  return new Problem(
+    'invalid-request',
+    'This is not a well-formed HTTP/1.1 request. Percent-encode characters of the URL that are not ASCII.',
+  );
+}
+
+/** What the parser was given, and how much of it was valid. Fastify's type of it is wrong. */
+type ParserError = Error & { rawPacket?: Buffer; bytesParsed?: number };
+
+/** Whether the error is in a request line, rather than in bytes that are not HTTP. */
+function isInRequestLine(error: ParserError): boolean {
+  const { rawPacket, bytesParsed = 0 } = error;
+  const text = rawPacket?.toString('latin1') ?? '';
+  const line = text.slice(text.lastIndexOf('\n', bytesParsed) + 1);
+  return /^[\w!#$%&'*+.^`|~-]+ \S+ HTTP\/1\.[01]\r?\n/.test(line);
 }
 
 function buildResponse(problem: Problem, pathPrefix: string) {

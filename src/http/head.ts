@@ -7,11 +7,12 @@ import { isIPv6 } from 'node:net';
 import { Problem } from '../problem.ts';
 import { headerCount } from './headers.ts';
 import { maxHeaders } from './limits.ts';
-import { expectationFailed, headersTooLarge } from './problems.ts';
+import { expectationFailed, headersTooLarge, versionNotSupported } from './problems.ts';
 
 /** The problem with the head of the request, if there is one. */
 export function headProblem(request: IncomingMessage): Problem | undefined {
   if (hasTooManyHeaders(request)) return headersTooLarge();
+  if (!isSupportedVersion(request)) return versionNotSupported();
   if (hasUnsupportedFraming(request)) {
     return invalid(
       'Send the body with Content-Length, or in HTTP/1.1 with "Transfer-Encoding: chunked" alone.',
@@ -48,7 +49,14 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
  * drops headers above the limit, and a dropped one can frame the body.
  */
 export function isFramingAmbiguous(request: IncomingMessage): boolean {
-  return hasUnsupportedFraming(request) || hasTooManyHeaders(request);
+  return (
+    !isSupportedVersion(request) || hasUnsupportedFraming(request) || hasTooManyHeaders(request)
+  );
+}
+
+/** Node also parses HTTP/0.9 and HTTP/2.0 in a request line. */
+function isSupportedVersion({ httpVersion }: IncomingMessage): boolean {
+  return httpVersion === '1.1' || httpVersion === '1.0';
 }
 
 function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {

@@ -88,6 +88,7 @@ const anyOperation = {
   417: responses.ExpectationFailed,
   431: responses.HeadersTooLarge,
   500: responses.InternalError,
+  505: responses.VersionNotSupported,
 };
 
 /** An operation that requires a token. */

@@ -18,6 +18,7 @@ interface ProblemResponse {
   title: string;
   /** The Retry-After header (RFC 9110, section 10.2.3). */
   retryAfterSeconds?: number;
+  headers?: Record<string, string>;
 }
 
 export const problemResponses: Record<ProblemKind, ProblemResponse> = {
@@ -36,11 +37,16 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'too-many-shares': { status: 409, title: 'Too many shares' },
   'too-many-tokens': { status: 409, title: 'Too many tokens' },
   'body-too-large': { status: 413, title: 'The body is too large' },
-  'unsupported-media-type': { status: 415, title: 'The body must be JSON' },
+  'unsupported-media-type': {
+    status: 415,
+    title: 'The body must be JSON',
+    headers: { accept: 'application/json', 'accept-encoding': 'identity' },
+  },
   'expectation-failed': { status: 417, title: 'The expectation cannot be met' },
   'rate-limited': { status: 429, title: 'Too many requests' }, // request-limits.ts sets Retry-After
   'headers-too-large': { status: 431, title: 'The headers are too large' },
   'internal-error': { status: 500, title: 'Internal error' },
+  'method-not-implemented': { status: 501, title: 'Method not implemented' },
   overloaded: { status: 503, title: 'Not accepting requests now', retryAfterSeconds: 1 },
   'storage-full': { status: 503, title: 'The storage is full', retryAfterSeconds: 60 },
   'storage-unavailable': { status: 503, title: 'The storage is unavailable', retryAfterSeconds: 1 },
@@ -50,6 +56,7 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
     retryAfterSeconds: 5,
   },
   'outcome-unknown': { status: 503, title: 'The outcome is unknown', retryAfterSeconds: 1 },
+  'version-not-supported': { status: 505, title: 'HTTP version not supported' },
 };
 
 /** The address of the page about the kind (web.ts), below the path prefix of the base URL. */
@@ -77,19 +84,21 @@ export function sendProblem(
   problem: Problem,
   pathPrefix: string,
 ): FastifyReply {
-  const { status, retryAfterSeconds } = problemResponses[problem.kind];
+  const { status, retryAfterSeconds, headers } = problemResponses[problem.kind];
+  if (headers !== undefined) reply.headers(headers);
   if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
   const { id } = reply.request;
   setPrivateHeaders(reply.code(status).header('x-request-id', id));
   return sendText(reply, problemMediaType, problemBody(problem, id, pathPrefix));
 }
 
-/** The error handler of the app: sends any error as a problem, and logs it if it is a 5xx. */
+/** The error handler of the app: sends any error as a problem, and logs it if the service failed. */
 export function problemHandler(log: Logger, pathPrefix: string) {
   const failures = new FailureLog(log);
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = asProblem(error);
-    if (problemResponses[problem.kind].status >= 500) failures.add(request.id, problem);
+    const { status } = problemResponses[problem.kind];
+    if (status === 500 || status === 503) failures.add(request.id, problem); // others are errors of the client
     return sendProblem(reply, problem, pathPrefix);
   };
 }
@@ -141,6 +150,17 @@ export function requestTimeout(): Problem {
 /** Nobody gets the response. */
 export function connectionClosed(): Problem {
   return new Problem('invalid-request', 'The connection closed before the response was complete.');
+}
+
+export function methodNotImplemented(): Problem {
+  return new Problem(
+    'method-not-implemented',
+    'The service knows no such method. Names of methods are in upper case.',
+  );
+}
+
+export function versionNotSupported(): Problem {
+  return new Problem('version-not-supported', 'Send the request as HTTP/1.1.');
 }
 
 export function pathNotFound(): Problem {

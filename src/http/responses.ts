@@ -161,6 +161,8 @@ export const headers = {
     ),
     required: false,
   },
+  Accept: header('The media type that a body must have.', 'application/json'),
+  'Accept-Encoding': header('The content coding that a body must have: none.', 'identity'),
   Allow: header('The methods that the path supports.', 'GET, HEAD, OPTIONS, POST'),
   'WWW-Authenticate': {
     ...header(
@@ -264,9 +266,11 @@ export const responses = {
     'too-many-shares',
   ]),
   BodyTooLarge: problem('The body has more than 16 KiB.', ['body-too-large']),
-  UnsupportedMediaType: problem('The body is not sent as plain JSON in UTF-8.', [
-    'unsupported-media-type',
-  ]),
+  UnsupportedMediaType: problem(
+    'The body is not sent as plain JSON in UTF-8.',
+    ['unsupported-media-type'],
+    ['Accept', 'Accept-Encoding'],
+  ),
   ExpectationFailed: problem('The `Expect` header asks for something that is not supported.', [
     'expectation-failed',
   ]),
@@ -290,6 +294,7 @@ export const responses = {
     ],
     ['Retry-After'],
   ),
+  VersionNotSupported: problem('The version of HTTP is not supported.', ['version-not-supported']),
   NotReady: problem(
     'The service is stopping, or its storage does not respond. Send no requests here now.',
     ['overloaded', 'storage-unavailable'],

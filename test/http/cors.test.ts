@@ -63,7 +63,7 @@ function requests(alice: string, lines: readonly string[]): [bytes: string, stat
 function unparsed(lines: readonly string[]): [bytes: string, status: number][] {
   return [
     [request('GET /plants', ['Host: x', ...lines, big]), 431],
-    [request('FLY /plants', ['Host: x', ...lines]), 400],
+    [request('FLY /plants', ['Host: x', ...lines]), 501],
     [request('CONNECT x:80', ['Host: x:80', ...lines]), 405],
   ];
 }

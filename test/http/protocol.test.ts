@@ -23,7 +23,14 @@ const chunkedAnd = (coding: string) => `Transfer-Encoding: ${coding}, chunked`;
 
 const broken: Record<string, [bytes: string, status: number]> = {
   'bytes that are not HTTP': ['hello\r\n\r\n', 400],
-  'an unknown method': [request('FLY /plants', ['Host: x']), 400],
+  'an unknown method': [request('FLY /plants', ['Host: x']), 501],
+  'a method in lower case': [request('get /plants', ['Host: x']), 501],
+  'a longer method': [request('GETS /plants', ['Host: x']), 501],
+  'a known method that no path supports': [request('PROPFIND /plants', ['Host: x']), 405],
+  'HTTP/2.0': ['GET /livez HTTP/2.0\r\nHost: x\r\n\r\n', 505],
+  'HTTP/3.0': ['GET /livez HTTP/3.0\r\nHost: x\r\n\r\n', 505],
+  'HTTP/0.9': ['GET /livez\r\n\r\n', 505],
+  'the preface of HTTP/2': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 505],
   'no Host': [request('GET /plants', []), 400],
   'two Hosts': [request('GET /plants', ['Host: a', 'Host: b']), 400],
   'two lengths': [
@@ -173,6 +180,19 @@ it('reads no further request after one with an ambiguous end', async (t) => {
     assert.match(answer, /^connection: close\r$/im);
   }
   assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
+});
+
+it('names the media type that it accepts in a 415', async (t) => {
+  const { call, token } = await startApp(t);
+  const alice = await token('alice');
+  const json = { 'content-type': 'application/json' };
+  const refused = [{ 'content-type': 'text/plain' }, { ...json, 'content-encoding': 'gzip' }];
+  for (const headers of refused) {
+    const answer = await call('POST', '/plants', { token: alice, body: '{"name":"a"}', headers });
+    assert.equal(answer.status, 415);
+    assert.equal(answer.headers.get('accept'), 'application/json');
+    assert.equal(answer.headers.get('accept-encoding'), 'identity');
+  }
 });
 
 it('keeps reading a refused body, so that the client gets the response', async (t) => {

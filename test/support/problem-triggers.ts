@@ -2,7 +2,7 @@
  * One way to cause each kind of problem: a client error, or a failure below the service.
  */
 import { once } from 'node:events';
-import { request } from 'node:http';
+import { request as requestWithHeaders } from 'node:http';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -23,6 +23,7 @@ import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
 import { limitedTo, startApp, type CallOptions } from './app.ts';
+import { exchange, request } from './raw.ts';
 import { startProvider } from './provider.ts';
 import { tempFolder } from './temp.ts';
 
@@ -84,9 +85,7 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     t.after(() => server.close());
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo; // it listens on a port
-    const received = await text(connect({ host: '127.0.0.1', port }));
-    const [head = '', body = ''] = received.split('\r\n\r\n');
-    return { status: Number(head.split(' ')[1]), body };
+    return parseResponse(await text(connect({ host: '127.0.0.1', port })));
   },
   'id-taken': async (t) => {
     const app = await startApp(t);
@@ -109,7 +108,7 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
   // fetch sends no Expect.
   'expectation-failed': async (t) => {
     const { address } = await startApp(t);
-    const sent = request(`${address}/plants`, { headers: { expect: 'a pony' } }).end();
+    const sent = requestWithHeaders(`${address}/plants`, { headers: { expect: 'a pony' } }).end();
     const [response] = await once(sent, 'response');
     return { status: response.statusCode, body: await text(response) };
   },
@@ -123,6 +122,8 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
   },
   'headers-too-large': (t) =>
     send(t, 'GET', '/plants', { headers: { 'x-long': 'a'.repeat(17_000) } }),
+  'method-not-implemented': (t) => exchangeWith(t, request('FLY /plants', ['Host: x'])),
+  'version-not-supported': (t) => exchangeWith(t, 'GET /plants HTTP/2.0\r\nHost: x\r\n\r\n'),
   'internal-error': (t) => failing(t, new TypeError('a defect')),
   overloaded: async (t) => {
     const storage = new SqliteStorage(join(tempFolder(t), 'plants.db'), { create: true });
@@ -164,6 +165,17 @@ async function send(
   const app = await startApp(t);
   const token = await app.token('alice');
   return responseOf(await app.call(method, target, { token, ...options }));
+}
+
+/** The response to these bytes. */
+async function exchangeWith(t: Cleanup, bytes: string): Promise<ProblemResponse> {
+  const { port } = await startApp(t);
+  return parseResponse(await exchange(port, bytes));
+}
+
+function parseResponse(received: string): ProblemResponse {
+  const [head = '', body = ''] = received.split('\r\n\r\n');
+  return { status: Number(head.split(' ')[1]), body };
 }
 
 /** The response to creating a plant, if the storage rejects with this error. */

@@ -146,7 +146,10 @@ function judgeRoute(
     return undefined;
   }
   const isRegistered = registered.has(method);
-  if (!isRegistered) add(stage.bytes, optional, invalid, 'must');
+  if (!isRegistered) {
+    add(stage.bytes, optional, { status: 501, kind: 'method-not-implemented' }, 'must');
+    add(stage.bytes, optional, invalid, 'must');
+  }
   if (isBroken) {
     add(stage.bytes, stage.target, invalid, 'may');
     add(stage.head, optional, notFound);
