@@ -4,7 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
 import { serveDocument } from './documents.ts';
-import { pageHeaders } from './web.ts';
+import { pageHeaders } from './headers.ts';
 
 const openapiFile = new URL('../../openapi.json', import.meta.url);
 const referenceFile = new URL('../web/reference.html', import.meta.url);

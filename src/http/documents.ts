@@ -5,6 +5,7 @@
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { weightsIn } from './headers.ts';
 import { pathNotFound } from './problems.ts';
 
 export interface Document {
@@ -111,13 +112,8 @@ function withEtag(bytes: Buffer): Representation {
  * Whether the client accepts gzip and prefers it at least as much as plain bytes (RFC 9110, section 12.5.3). A
  * client that accepts neither gets plain bytes, which are more useful than an error.
  */
-function wantsGzip(acceptEncoding = ''): boolean {
-  const weights = new Map<string, number>();
-  for (const one of acceptEncoding.toLowerCase().split(',')) {
-    const [, coding = '', weight = '1'] =
-      /^\s*([^\s;]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?$/.exec(one) ?? [];
-    weights.set(coding, Number(weight));
-  }
+function wantsGzip(acceptEncoding?: string): boolean {
+  const weights = weightsIn(acceptEncoding);
   const any = weights.get('*');
   const gzip = weights.get('gzip') ?? weights.get('x-gzip') ?? any ?? 0;
   const plain = weights.get('identity') ?? 0; // acceptable, but not preferred

@@ -9,6 +9,7 @@ import { redactTokens } from '../token.ts';
 import { FailureLog } from './failure-log.ts';
 import { setPrivateHeaders } from './headers.ts';
 import { maxBodyBytes, maxHeaderBytes, maxHeaders, requestTimeoutMs } from './limits.ts';
+import { prefersPage, sendNotFoundPage } from './not-found.ts';
 import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
@@ -89,7 +90,12 @@ export function sendProblem(
   if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
   const { id } = reply.request;
   setPrivateHeaders(reply.code(status).header('x-request-id', id));
-  return sendText(reply, problemMediaType, problemBody(problem, id, pathPrefix));
+  const body = problemBody(problem, id, pathPrefix);
+  // It needs no Vary, because no problem can be cached.
+  if (problem.kind === 'path-not-found' && prefersPage(reply.request)) {
+    return sendNotFoundPage(reply, pathPrefix);
+  }
+  return sendText(reply, problemMediaType, body);
 }
 
 /** The error handler of the app: sends any error as a problem, and logs it if the service failed. */

@@ -8,17 +8,8 @@ import type { FastifyInstance } from 'fastify';
 import type { PageSignOn } from '../oidc/options.ts';
 import { mediaTypeOf, readAssets, type Assets } from './assets.ts';
 import { serveDocument, serveDocuments, type Document } from './documents.ts';
+import { pageHeaders } from './headers.ts';
 import { problemResponses } from './problems.ts';
-
-/** The pages need nothing but the files and the API of their own origin, and the identity provider if there is one. */
-export const pageHeaders = {
-  'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-    "require-trusted-types-for 'script'",
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-};
 
 /** The URLs in the pages are relative, so a path prefix works. */
 export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {

@@ -50,6 +50,38 @@ it('/problems lists every kind, and all links of the pages lead to something', a
   for (const [kind] of kinds) assert.ok(found.has(`/problems/${kind}`), kind);
 });
 
+it('an unknown path is a page for a browser, and a problem for everybody else', async (t) => {
+  const { call, address } = await startApp(t, { baseUrl: 'https://plants.example/api' });
+  const browsers = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+  const pages = { GET: browsers, HEAD: 'text/html' };
+  for (const [method, accept] of Object.entries(pages)) {
+    const answer = await call(method, '/nowhere', { headers: { accept } });
+    assert.equal(answer.status, 404);
+    const { headers } = answer;
+    assert.equal(headers.get('content-type'), 'text/html; charset=utf-8');
+    assert.equal(headers.get('cache-control'), 'no-store');
+    assert.match(headers.get('content-security-policy') ?? '', /^default-src 'none'; /);
+    assert.match(headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+    if (method === 'HEAD') continue;
+    const links = [...answer.text.matchAll(/\shref="([^"]+)"/g)].map(([, link = '']) => link);
+    assert.ok(links.includes('/api/') && links.includes('/api/docs'), String(links));
+    for (const link of links) {
+      const path = link.replace(/^\/api/, '');
+      assert.equal((await call('GET', path)).status, 200, link);
+    }
+  }
+  const problems = ['*/*', 'application/json', 'text/html;q=0', 'text/html;q=0.5, */*', browsers];
+  for (const accept of [...problems, 'application/problem+json, text/html']) {
+    const method = accept === browsers ? 'POST' : 'GET';
+    const answer = await call(method, '/nowhere', { headers: { accept } });
+    assert.equal(answer.headers.get('content-type'), 'application/problem+json', accept);
+    assert.equal(answer.headers.get('cache-control'), 'no-store');
+    assert.partialDeepStrictEqual(answer.json, { type: '/api/problems/path-not-found' });
+  }
+  const file = await fetch(`${address}/web/nothing.js`, { headers: { accept: '*/*' } });
+  assert.equal(file.headers.get('content-type'), 'application/problem+json');
+});
+
 it('an unknown kind is a problem itself', async (t) => {
   const { call } = await startApp(t);
   for (const path of ['nothing', 'id-taken.html', 'index', 'constructor', 'ID-TAKEN', '']) {

@@ -23,6 +23,7 @@ const statusOfKind: Record<string, number> = {
   'expectation-failed': 417,
   'headers-too-large': 431,
   'method-not-implemented': 501,
+  'version-not-supported': 505,
 };
 
 /** The inside of the service, which no answer may show. */
@@ -53,7 +54,7 @@ export function wrongsOf(answer: Answer, { method, secrets = [], sent = '' }: As
     return values[0] ?? '';
   };
 
-  must(status >= 200 && (status < 500 || status === 501), `status ${status}`);
+  must(status >= 200 && (status < 500 || status === 501 || status === 505), `status ${status}`);
   must(
     /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(one('x-request-id')),
     'no id of the request',
