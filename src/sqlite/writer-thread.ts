@@ -8,7 +8,6 @@ import {
   type MessagePort,
 } from 'node:worker_threads';
 import { defect, Problem, storageUnavailable } from '../problem.ts';
-import { nowMs } from './clock.ts';
 import { Connection, type Tables } from './connection.ts';
 import { lockTimeoutMs } from './database.ts';
 import { isLocked } from './errors.ts';
@@ -71,7 +70,7 @@ function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
   for (const [index, { sentMs, writes }] of batches.entries()) {
     const deadlineMs = sentMs + lockTimeoutMs;
     const waiting = batches.slice(index).flatMap((batch) => [...batch.writes]);
-    const outcomes = nowMs() < deadlineMs ? commit(waiting, deadlineMs) : undefined;
+    const outcomes = commit(waiting, deadlineMs); // tries once even if the thread has started too late
     port.postMessage(outcomes ?? sameOutcomeForAll([...writes], lockTimeoutFailure));
     if (outcomes !== undefined) return;
   }

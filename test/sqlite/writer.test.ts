@@ -1,16 +1,22 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import type { Worker } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import type { Caller } from '../../src/access.ts';
 import { maxPending } from '../../src/pending.ts';
+import { nowMs } from '../../src/sqlite/clock.ts';
+import { lockTimeoutMs } from '../../src/sqlite/database.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
+import type { Batch, Write } from '../../src/sqlite/writes.ts';
 import { credentialOf } from '../../src/token.ts';
 import { addToken } from '../support/app.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
+
+const threadFile = new URL('../../src/sqlite/writer-thread.ts', import.meta.url);
 
 async function open(t: TestContext) {
   const path = join(tempFolder(t), 'plants.db');
@@ -178,4 +184,17 @@ it('resolves each write with its own outcome only, even if outcomes arrive twice
     delivered,
     delivered.toSorted((a, b) => a - b),
   );
+});
+
+it('a write that reaches the thread late is committed if the database is not locked', async (t) => {
+  const { path } = await open(t);
+  const lastStarted = new SharedArrayBuffer(8);
+  const thread = new Worker(threadFile, { workerData: { path, lastStarted } });
+  const write: Write = ['createUser', 'main', 'bob', 0];
+  const batch: Batch = { sentMs: nowMs() - 2 * lockTimeoutMs, writes: new Map([[1, write]]) };
+  thread.postMessage(batch);
+  const [outcomes] = await once(thread, 'message');
+  thread.postMessage('close');
+  await once(thread, 'exit');
+  assert.deepEqual(outcomes, new Map([[1, undefined]]));
 });
