@@ -101,8 +101,9 @@ function operationsOfRoutes() {
     baseUrl: '',
     stopping: new AbortController().signal,
   });
-  const byName = [...parameters.values()].map((parameter) => [parameter.name, parameter]);
-  return { paths, parameters: Object.fromEntries(byName) };
+  // Only the first one of a name: the others are part of their operations.
+  const byName = [...parameters.values()].map((parameter) => [parameter.name, parameter] as const);
+  return { paths, parameters: Object.fromEntries(byName.toReversed()) };
 }
 
 function parameterOf(name: string, place: string, required: boolean, schema: TSchema) {

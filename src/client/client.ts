@@ -2,7 +2,7 @@
  * The client of the Plant Store, for Node and browsers. docs/client.md shows how to use it.
  */
 import { addressOf, type Path, type Query } from './address.ts';
-import { Call } from './call.ts';
+import { Call, type Reply } from './call.ts';
 import {
   baseOf,
   transportOf,
@@ -40,6 +40,9 @@ export type {
   Shares,
   Token,
 } from './types.ts';
+
+/** Maximum number of plants, tokens or other users in a page. */
+const maxPage = 1_000;
 
 /**
  * Calls the service at one address with one token. A method that fails throws a PlantStoreError. If its `signal`
@@ -116,17 +119,12 @@ export class PlantStore {
   async *pages<const F extends Fields = DefaultFields>(
     options: ListOptions<F> & { limit?: number | undefined } = {},
   ): AsyncGenerator<PlantWith<F>[], void, void> {
-    const { fields, tag, after, limit = 1_000 } = options;
-    let next: URL | undefined = this.#address(['plants'], { limit, after, tag, fields });
-    while (next !== undefined) {
-      const address: URL = next;
-      const page = await this.#call('read', options, async (call) => {
-        const reply = await call.send<PlantWith<F>[]>('GET', address);
-        return { plants: plantsOf(call, reply), next: nextOf(call, reply, address) };
-      });
-      yield page.plants;
-      next = page.next;
-    }
+    const { fields, tag, after, limit = maxPage } = options;
+    yield* this.#pages(
+      this.#address(['plants'], { limit, after, tag, fields }),
+      options,
+      plantsOf<PlantWith<F>>,
+    );
   }
 
   /** Gets what the token grants, to whom, and until when. */
@@ -148,9 +146,10 @@ export class PlantStore {
 
   /** Lists the user's own tokens, the newest first. */
   async listTokens(options?: CallOptions): Promise<OwnToken[]> {
-    return this.#call('read', options, async (call) => {
-      return (await call.send<OwnToken[]>('GET', this.#address(['tokens']))).json;
-    });
+    const first = this.#address(['tokens'], { limit: maxPage });
+    const tokens: OwnToken[] = [];
+    for await (const page of this.#pages<OwnToken[]>(first, options)) tokens.push(...page);
+    return tokens.toSorted((a, b) => Date.parse(b.createdAt) - Date.parse(a.createdAt));
   }
 
   /** Revokes one of the user's own tokens by its id. */
@@ -166,9 +165,13 @@ export class PlantStore {
 
   /** Lists with whom the user shares their plants, and who shares theirs with the user. */
   async listShares(options?: CallOptions): Promise<Shares> {
-    return this.#call('read', options, async (call) => {
-      return (await call.send<Shares>('GET', this.#address(['shares']))).json;
-    });
+    const first = this.#address(['shares'], { limit: maxPage });
+    const shares: Shares = { given: [], received: [] };
+    for await (const { given, received } of this.#pages<Shares>(first, options)) {
+      shares.given.push(...given);
+      shares.received.push(...received);
+    }
+    return shares;
   }
 
   /** Shares all plants of the user with another one, or changes what that user can do. */
@@ -180,6 +183,23 @@ export class PlantStore {
   /** Ends what the user shares with another one, and what that user shares with them. */
   async unshare(user: string, options?: CallOptions): Promise<void> {
     await this.#delete(['shares', user], 'share-not-found', options);
+  }
+
+  /** Follows `Link` from page to page. */
+  async *#pages<T>(
+    first: URL,
+    options: CallOptions | undefined,
+    pageOf: (call: Call, reply: Reply<T>) => T = (_call, { json }) => json,
+  ): AsyncGenerator<T, void, void> {
+    for (let address: URL | undefined = first; address !== undefined;) {
+      const current: URL = address;
+      const [page, next] = await this.#call('read', options, async (call) => {
+        const reply = await call.send<T>('GET', current);
+        return [pageOf(call, reply), nextOf(call, reply, current)] as const;
+      });
+      yield page;
+      address = next;
+    }
   }
 
   #call<T>(

@@ -158,9 +158,10 @@ export function addRoutes(
   app.decorateRequest('page');
   const budgets = new ResponseBudget();
   const longReads = new FairSemaphore({ maxOfKey: maxLongReads });
-  plantRoutes(app, { storage, authentication, budgets, longReads, log, baseUrl });
-  shareRoutes(app, { storage, authentication, budgets });
-  tokenRoutes(app, { storage, authentication, budgets, baseUrl });
+  const lists = { budgets, longReads, log, baseUrl };
+  plantRoutes(app, { storage, authentication, ...lists });
+  shareRoutes(app, { storage, authentication, ...lists });
+  tokenRoutes(app, { storage, authentication, ...lists });
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);

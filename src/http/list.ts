@@ -1,148 +1,187 @@
 /**
  * Sends lists: pages as text, and lists without a limit as a stream. Memory is bounded for any length of the list, size
- * of its plants and speed of the client. A stream reads the next batch when the client has read the previous one, and
+ * of its items and speed of the client. A stream reads the next batch when the client has read the previous one, and
  * batches have a maximum size.
  *
  * If the client stops reading, the stream waits until `idleTimeoutMs` (limits.ts) closes the connection.
  */
 import { Readable } from 'node:stream';
-import type { Caller, Reach } from '../access.ts';
-import { isShort } from '../lists.ts';
-import { defaultFields, type PlantField } from '../plant.ts';
-import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
-import type { Reservation } from './response-budget.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import type { FairSemaphore } from '../fair-semaphore.ts';
+import { connectionClosed } from './problems.ts';
+import type { Reservation, ResponseBudget } from './response-budget.ts';
+import { sendText } from './send.ts';
+
+const jsonMediaType = 'application/json';
 
 /**
  * Minimum length of a chunk of a stream, except the last. Node buffers up to 64 KiB for a socket, and can lose the
  * event `drain` if a response is written in smaller chunks.
  */
 const minChunkChars = 64 * 1024;
-/** Approximate length of a batch, and its minimum and maximum number of plants. */
+/** Approximate length of a batch, and its minimum number of items. */
 const batchChars = 72 * 1024;
-const minBatchPlants = 50; // plants of the maximum size have about `batchChars` together
-const maxBatchPlants = 1_000;
-const firstBatchPlants = 128;
+const minBatchItems = 50; // plants of the maximum size have about `batchChars` together
+const firstBatchItems = 128;
 
 /** Memory of a stream, or for the next batch of a page: two batches, and the copies that Node makes. */
 const streamBytes = 256 * 1024;
 
-export interface ListQuery {
+/** A list whose cursors are the ids or names of its items. */
+export interface List<Cursor extends string | number> {
+  /** The path below the base URL. */
+  path: string;
+  query: Query;
+  /** The first batch begins after this cursor. */
+  after: Cursor;
+  /** If the list is one page that takes one short read. */
+  isShort?: boolean;
+  /** Maximum number of items in a batch: it must not take much longer than other requests. */
+  maxBatchItems: number;
+  /** The text of the body before, between and after its arrays. */
+  frame: readonly [string, ...string[], string];
+  read: (range: Range<Cursor>) => Promise<Batch<Cursor>>;
+}
+
+/** Parameters of a list. Arrays are repeated in URLs. */
+interface Query {
   limit?: number;
-  after?: number;
-  tag?: string;
-  fields?: readonly PlantField[];
+  [name: string]: number | string | readonly string[] | undefined;
 }
 
-export interface ListResponse {
-  body: string | Readable;
-  /** The cursor of the next page; undefined without a limit, or if no plant follows. */
-  next: number | undefined;
+export interface Range<Cursor> {
+  after: Cursor;
+  limit: number;
 }
 
-export interface ListContext {
-  storage: PlantStorage;
-  caller: Caller;
-  budget: Reservation;
-  /** Throws once the client has disconnected. */
-  assertWanted: () => void;
+export interface Batch<Cursor> {
+  /** The items of each array of the body, separated by commas. */
+  arrays: readonly string[];
+  /** The cursor of the last item; undefined at the end of the list. */
+  next: Cursor | undefined;
 }
 
-/** The page that is all that a list reads; undefined for a list that takes more than one short read. */
-export function shortPageOf(
-  reach: Reach,
-  { limit, after = 0, tag, fields = defaultFields }: ListQuery,
-): PlantQuery | undefined {
-  if (limit === undefined) return undefined;
-  const page = { limit, after, tag, fields };
-  return isShort(reach, page) ? page : undefined;
+/** What all lists share. */
+export interface ListOptions {
+  budgets: ResponseBudget;
+  /** The lists in progress that take more than one short read, by family of tokens. */
+  longReads: FairSemaphore;
+  log: Logger;
+  /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
+  baseUrl: string;
 }
 
-/** Sends a page that takes one short read. */
-export async function sendShortPage(
-  read: () => Promise<PlantPage>,
+/** Sends a list, with the address of the next page if there is one. */
+export async function sendList<Cursor extends string | number>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  list: List<Cursor>,
+  { budgets, longReads, log, baseUrl }: ListOptions,
+): Promise<FastifyReply> {
+  const { path, query, isShort = false } = list;
+  const { caller, family } = request.grant;
+  const budget = budgets.reservationFor(caller, reply.raw);
+  const batches = new BatchReader(list, () => assertConnected(reply));
+  const read = () => readBody(list, batches, budget);
+  const body = await (isShort ? read() : longReads.run(family, read));
+  if (query.limit !== undefined && batches.after !== undefined) {
+    const url = `${baseUrl}${path}?${nextQuery(query, batches.after)}`;
+    reply.header('link', `<${url}>; rel="next"`);
+  }
+  if (body instanceof Readable) {
+    if (request.method === 'HEAD') return sendText(reply, jsonMediaType, Readable.from([]));
+    // The status has already been sent, so the service can only abort the response.
+    body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
+  }
+  return sendText(reply, jsonMediaType, body);
+}
+
+async function readBody<Cursor extends string | number>(
+  { query, isShort = false, frame }: List<Cursor>,
+  batches: Batches,
   budget: Reservation,
-): Promise<ListResponse> {
-  budget.assertRoom();
-  const { json, next } = await read();
+): Promise<string | Readable> {
+  // A page is sent as a whole, because the address of the next one comes first. So are several arrays.
+  const isWhole = query.limit !== undefined || frame.length > 2;
+  const minChars = isWhole ? Infinity : minChunkChars;
+  let arrays: readonly string[] = [];
+  do {
+    if (isShort) budget.assertRoom();
+    else budget.reserve(Buffer.byteLength(arrays.join()) + streamBytes);
+    const more = await batches.read();
+    arrays = more.map((items, at) => joined(arrays[at] ?? '', items));
+  } while (!batches.isDone && arrays.join().length < minChars);
+  if (!batches.isDone) return createStream(frame[0] + arrays.join(), batches, frame[1]);
+  const json = frame.map((text, at) => text + (arrays[at] ?? '')).join('');
   budget.reserveText(json);
-  return { body: `[${json}]`, next };
+  return json;
 }
 
-export async function sendList(
-  { storage, caller, budget, assertWanted }: ListContext,
-  { limit, after = 0, tag, fields = defaultFields }: ListQuery,
-): Promise<ListResponse> {
-  const read = (range: Pick<PlantQuery, 'after' | 'limit'>) => {
-    assertWanted();
-    return storage.listPlants(caller, { ...range, tag, fields, assertWanted });
-  };
-  const batches = new BatchReader(read, after, limit ?? Infinity);
-  const minChars = limit === undefined ? minChunkChars : Infinity; // a page is sent as a whole
-  let json = '';
-  do {
-    budget.reserve(Buffer.byteLength(json) + streamBytes);
-    const more = await batches.read();
-    json += json === '' ? more : prependComma(more);
-  } while (!batches.isDone && json.length < minChars);
-  if (!batches.isDone) return { body: createStream(json, batches), next: undefined };
-  budget.reserveText(json);
-  return { body: `[${json}]`, next: limit === undefined ? undefined : batches.after };
+/** Throws once the client has disconnected. */
+export function assertConnected({ raw }: FastifyReply): void {
+  if (raw.destroyed) throw connectionClosed();
+}
+
+interface Batches {
+  readonly isDone: boolean;
+  read(): Promise<readonly string[]>;
 }
 
 /** Reads a list in batches. */
-class BatchReader {
-  readonly #read: (range: Pick<PlantQuery, 'after' | 'limit'>) => Promise<PlantPage>;
-  /** The id after which the next batch begins; undefined after the last batch. */
-  after: number | undefined;
-  /** How many plants of the limit remain. */
+class BatchReader<Cursor extends string | number> implements Batches {
+  readonly #list: List<Cursor>;
+  readonly #assertWanted: () => void;
+  /** The cursor after which the next batch begins; undefined after the end of the list. */
+  after: Cursor | undefined;
+  /** How many items of the limit remain. */
   #remaining: number;
-  /** How many plants to read in the next batch. */
-  #batchPlants = firstBatchPlants;
+  /** How many items to read in the next batch. */
+  #batchItems: number;
 
-  constructor(
-    read: (range: Pick<PlantQuery, 'after' | 'limit'>) => Promise<PlantPage>,
-    after: number,
-    limit: number,
-  ) {
-    this.#read = read;
-    this.after = after;
-    this.#remaining = limit;
+  constructor(list: List<Cursor>, assertWanted: () => void) {
+    this.#list = list;
+    this.#assertWanted = assertWanted;
+    this.after = list.after;
+    this.#remaining = list.query.limit ?? Infinity;
+    this.#batchItems = Math.min(firstBatchItems, list.maxBatchItems);
   }
 
   get isDone(): boolean {
     return this.after === undefined || this.#remaining === 0;
   }
 
-  /** Reads the next batch as JSON. Empty if its plants have been deleted meanwhile. */
-  async read(): Promise<string> {
+  /** Reads the next batch. Its arrays are empty if the items have been deleted meanwhile. */
+  async read(): Promise<readonly string[]> {
     for (;;) {
-      const limit = Math.min(this.#remaining, this.#batchPlants);
-      const { json, next } = await this.#read({ after: this.after ?? 0, limit });
-      this.#batchPlants = batchSize(batchChars, json.length / limit);
-      if (json.length > 2 * batchChars && limit > minBatchPlants) continue; // read fewer plants
+      const { after } = this;
+      if (after === undefined) return [];
+      const limit = Math.min(this.#remaining, this.#batchItems);
+      this.#assertWanted();
+      const { arrays, next } = await this.#list.read({ after, limit });
+      const chars = arrays.join().length;
+      const fitting = Math.max(minBatchItems, Math.floor((batchChars * limit) / chars));
+      this.#batchItems = Math.min(fitting, this.#list.maxBatchItems);
+      if (chars > 2 * batchChars && limit > minBatchItems) continue; // read fewer items
       this.#remaining -= limit;
       this.after = next;
-      return json;
+      return arrays;
     }
   }
 }
 
-function batchSize(chars: number, charsEach: number): number {
-  return Math.min(maxBatchPlants, Math.max(minBatchPlants, Math.floor(chars / charsEach)));
-}
-
 /** Streams strings. Buffers would be 10 % faster, but hold more memory until garbage collection. */
-function createStream(first: string, batches: BatchReader): Readable {
-  let json = `[${first}`;
+function createStream(first: string, batches: Batches, last: string): Readable {
+  let json = first;
   return new Readable({
     objectMode: true,
     highWaterMark: 0, // reads no batch before the client has read the previous chunk
     async read() {
       try {
         while (json.length < minChunkChars && !batches.isDone) {
-          json += prependComma(await batches.read());
+          json += prependComma((await batches.read()).join());
         }
-        this.push(batches.isDone ? `${json}]` : json);
+        this.push(batches.isDone ? json + last : json);
         json = '';
         if (batches.isDone) this.push(null);
       } catch (error) {
@@ -152,6 +191,19 @@ function createStream(first: string, batches: BatchReader): Readable {
       }
     },
   });
+}
+
+/** The query of the next page, with all other parameters unchanged. Arrays are repeated, as openapi.json describes it. */
+function nextQuery({ limit, after: _previous, ...others }: Query, after: string | number): string {
+  const parameters = Object.entries({ limit, after, ...others });
+  const pairs = parameters.flatMap(([name, value]) =>
+    [value ?? []].flat().map((each) => `${name}=${encodeURIComponent(each)}`),
+  );
+  return pairs.join('&');
+}
+
+function joined(items: string, more: string): string {
+  return items === '' ? more : items + prependComma(more);
 }
 
 /** For every batch after the first one, which is never empty. */

@@ -2,13 +2,13 @@
  * The operations as schemas: the only source of validation, of the types of requests and of the OpenAPI document.
  * responses.ts has their responses.
  */
-import type { Static, TSchema } from '@sinclair/typebox';
+import type { Static, TSchema, TString } from '@sinclair/typebox';
 import type { FastifyTypeProvider } from 'fastify';
 import { maxId } from '../ids.ts';
 import { Name, NewPlant, PlantField, PlantId, Tag } from '../plant.ts';
 import { ShareAccess } from '../share.ts';
 import { publish, Type } from '../typebox.ts';
-import { Health, json, Plant, response, responses, Share, Shares } from './responses.ts';
+import { healthy, json, Plant, response, responses, Share, Shares } from './responses.ts';
 
 /** Derives the types of a validated request from its schemas. Responses are text, so they have no type here. */
 export interface TypeBoxProvider extends FastifyTypeProvider {
@@ -49,6 +49,22 @@ const limit = Type.Optional(
   ),
 );
 
+/** Parameters of lists of tokens and shares. */
+export const limitOf = (items: string) =>
+  publish(limit, {
+    meaning: `The maximum number of ${items} in the response. Without it, the response has all of them.`,
+  });
+
+/** Without an example, so that samples show the first page. */
+const { examples: _, ...nameOfUser } = Name;
+
+export const afterOf = (items: string, schema: TString) =>
+  Type.Optional(
+    publish(schema, {
+      meaning: `The cursor: only ${items} after this one. The \`Link\` header of a page has the next one.`,
+    }),
+  );
+
 const after = Type.Optional(
   publish(
     Type.Integer({ minimum: 0, maximum: maxId, description: `an integer from 0 to ${maxId}` }),
@@ -83,7 +99,6 @@ const ShareParams = Type.Object(
 
 const anyOperation = {
   400: responses.InvalidRequest,
-  405: responses.MethodNotAllowed,
   408: responses.RequestTimeout,
   417: responses.ExpectationFailed,
   431: responses.HeadersTooLarge,
@@ -129,8 +144,8 @@ export const listPlants = {
   response: { 200: json('The plants.', Type.Array(Plant), ['Link']), ...plantOperation },
 };
 
-export const findPlant = {
-  operationId: 'findPlant',
+export const getPlant = {
+  operationId: 'getPlant',
   summary: 'Get a plant',
   description:
     'Returns one plant that the calling user has access to. Requires the scope `plants:read`.',
@@ -159,14 +174,20 @@ export const listShares = {
   operationId: 'listShares',
   summary: 'List your shares',
   description:
-    'Returns with whom the calling user shares their plants, and who shares theirs with the user. Both are in ascending order of the name. Requires the scope `plants:read` or `shares:write`.',
+    'Returns with whom the calling user shares their plants, and who shares theirs with the user. Both are in ascending order of the name. If others follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read` or `shares:write`.',
   tags: ['shares'],
-  querystring: Type.Object({}, strict),
-  response: { 200: json('The shares.', Shares), ...plantOperation },
+  querystring: Type.Object(
+    {
+      limit: limitOf('other users'),
+      after: afterOf('users with names', nameOfUser),
+    },
+    strict,
+  ),
+  response: { 200: json('The shares.', Shares, ['Link']), ...plantOperation },
 };
 
-export const putShare = {
-  operationId: 'putShare',
+export const sharePlants = {
+  operationId: 'sharePlants',
   summary: 'Share your plants',
   description:
     'Lets another user of the store read all plants of the calling user, or read and delete them. It takes effect with the next request of the other user. The response does not depend on whether there is such a user: the share takes effect once there is. Requires the scope `shares:write`.',
@@ -194,8 +215,8 @@ export const putShare = {
   },
 };
 
-export const deleteShare = {
-  operationId: 'deleteShare',
+export const endShare = {
+  operationId: 'endShare',
   summary: 'End a share',
   description:
     'Ends what the calling user shares with the other user, and what that user shares with the caller. If you repeat the request, the response is 404. Requires the scope `shares:write`.',
@@ -215,7 +236,7 @@ export const livez = {
   description: 'Returns 200 as long as the process can respond. Needs no token.',
   tags: ['health'],
   security: [],
-  response: { 200: json('The process is alive.', Health), ...anyOperation },
+  response: { 200: healthy('The process is alive.'), ...anyOperation },
 };
 
 export const readyz = {
@@ -226,7 +247,7 @@ export const readyz = {
   tags: ['health'],
   security: [],
   response: {
-    200: json('The service is ready.', Health),
+    200: healthy('The service is ready.'),
     503: responses.NotReady,
     ...anyOperation,
   },

@@ -1,36 +1,37 @@
 /**
  * The routes of the operations on plants. They pass a validated request to the storage and send its result as JSON.
  */
-import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import type { Logger } from 'pino';
-import type { FairSemaphore } from '../fair-semaphore.ts';
-import { plantJson } from '../plant.ts';
+import type { Reach } from '../access.ts';
+import { isShort } from '../lists.ts';
+import { defaultFields, plantJson, type PlantField } from '../plant.ts';
+import type { PlantQuery } from '../plant-storage.ts';
 import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import type { Authentication } from './auth.ts';
-import { sendList, sendShortPage, shortPageOf, type ListQuery } from './list.ts';
+import { assertConnected, sendList, type ListOptions, type Range } from './list.ts';
 import * as operations from './operations.ts';
-import { connectionClosed } from './problems.ts';
 import { sendText } from './send.ts';
-import type { ResponseBudget } from './response-budget.ts';
 
 const jsonMediaType = 'application/json';
 
-export interface PlantRoutesOptions {
+interface ListQuery {
+  limit?: number;
+  after?: number;
+  tag?: string;
+  fields?: readonly PlantField[];
+}
+
+export interface PlantRoutesOptions extends ListOptions {
   storage: Storage;
   authentication: Authentication;
-  budgets: ResponseBudget;
-  longReads: FairSemaphore;
-  log: Logger;
-  /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
-  baseUrl: string;
 }
 
 export function plantRoutes(
   app: FastifyInstance,
-  { storage, authentication, budgets, longReads, log, baseUrl }: PlantRoutesOptions,
+  { storage, authentication, ...lists }: PlantRoutesOptions,
 ): void {
+  const { baseUrl } = lists;
   const routes = app.withTypeProvider<operations.TypeBoxProvider>();
   const readOptions = { onRequest: authentication.requireScope('plants:read') };
   const writeOptions = { onRequest: authentication.requireScope('plants:write') };
@@ -55,31 +56,30 @@ export function plantRoutes(
       schema: operations.listPlants,
     },
     async (request, reply) => {
-      const { grant, query, page } = request;
-      const { caller, family } = grant;
-      const budget = budgets.reservationFor(caller, reply.raw);
-      const assertWanted = () => {
-        if (reply.raw.destroyed) throw connectionClosed();
+      const { query, page, grant } = request;
+      const { after = 0, tag, fields = defaultFields } = query;
+      const { caller } = grant;
+      const assertWanted = () => assertConnected(reply);
+      const list = {
+        path: '/plants',
+        query,
+        after,
+        isShort: shortPageOf(caller.read, query) !== undefined,
+        maxBatchItems: 1_000,
+        frame: ['[', ']'] as const,
+        read: async (range: Range<number>) => {
+          const wanted = { ...range, tag, fields, assertWanted };
+          const { json, next } = await (page ?? storage.listPlants(caller, wanted));
+          return { arrays: [json], next };
+        },
       };
-      const short = shortPageOf(caller.read, query);
-      const { body, next } = await (short === undefined
-        ? longReads.run(family, () => sendList({ storage, caller, budget, assertWanted }, query))
-        : sendShortPage(() => page ?? storage.listPlants(caller, short), budget));
-      if (next !== undefined) {
-        reply.header('link', `<${baseUrl}/plants?${nextPageQuery(query, next)}>; rel="next"`);
-      }
-      if (body instanceof Readable) {
-        if (request.method === 'HEAD') return sendText(reply, jsonMediaType, Readable.from([]));
-        // The status has already been sent, so the service can only abort the response.
-        body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
-      }
-      return sendText(reply, jsonMediaType, body);
+      return sendList(request, reply, list, lists);
     },
   );
 
   routes.get(
     '/plants/:id',
-    { ...readOptions, schema: operations.findPlant },
+    { ...readOptions, schema: operations.getPlant },
     async (request, reply) => {
       const plant = await storage.findPlant(request.grant.caller, request.params.id);
       if (plant === undefined) throw plantNotFound();
@@ -98,11 +98,12 @@ export function plantRoutes(
   );
 }
 
-/** The query of the next page, with all other parameters unchanged. */
-function nextPageQuery({ limit, tag, fields }: ListQuery, after: number): string {
-  let query = `limit=${limit}&after=${after}`;
-  if (tag !== undefined) query += `&tag=${encodeURIComponent(tag)}`;
-  // Repeated, as openapi.json describes it: a gateway can refuse a comma.
-  for (const field of fields ?? []) query += `&fields=${field}`;
-  return query;
+/** The page that is all that a list reads; undefined for a list that takes more than one short read. */
+function shortPageOf(
+  reach: Reach,
+  { limit, after = 0, tag, fields = defaultFields }: ListQuery,
+): PlantQuery | undefined {
+  if (limit === undefined) return undefined;
+  const page = { limit, after, tag, fields };
+  return isShort(reach, page) ? page : undefined;
 }

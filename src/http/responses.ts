@@ -140,6 +140,10 @@ function header(description: string, example: unknown, schema: object = { type: 
   return { description, required: true, schema, example };
 }
 
+function optional(required: ReturnType<typeof header>) {
+  return { ...required, required: false };
+}
+
 /** A limit of one request in an hour. */
 const maxRetrySeconds = 3_600;
 
@@ -154,48 +158,69 @@ export const headers = {
     type: 'string',
     format: 'uri-reference',
   }),
-  Link: {
-    ...header(
+  Link: optional(
+    header(
       'The address of the next page (RFC 8288), with all other parameters unchanged. Absent if there was no `limit` or no plant follows.',
       '</plants?limit=100&after=42&tag=indoor&fields=id&fields=name&fields=tag>; rel="next"',
     ),
-    required: false,
-  },
+  ),
   Accept: header('The media type that a body must have.', 'application/json'),
   'Accept-Encoding': header('The content coding that a body must have: none.', 'identity'),
-  Allow: header('The methods that the path supports.', 'GET, HEAD, OPTIONS, POST'),
-  'WWW-Authenticate': {
-    ...header(
-      'Why the token was refused (RFC 6750): `Bearer` alone if none was sent. Absent if a quota is used up.',
-      'Bearer error="insufficient_scope", scope="plants:write"',
-    ),
-    required: false,
-  },
+  'WWW-Authenticate': header(
+    'Why the token was refused (RFC 6750): `Bearer` alone if none was sent.',
+    'Bearer error="insufficient_scope", scope="plants:write"',
+  ),
   'Retry-After': header('How many seconds to wait before you try again.', 1, {
     type: 'integer',
     minimum: 1,
     maximum: maxRetrySeconds,
   }),
-  RateLimit: header(
-    'What the limit still allows: `r` requests now, and more in `t` seconds. If the rate of requests is limited, every response to a request with a valid token has it.',
-    '"token";r=0;t=1',
+  RateLimit: optional(
+    header(
+      'What the limit still allows: `r` requests now, and more in `t` seconds. If the rate of requests is limited, every response to a request with a valid token has it.',
+      '"token";r=0;t=1',
+    ),
   ),
-  'RateLimit-Policy': header(
-    'The limit: `q` requests in `w` seconds, or at the same time. Accompanies `RateLimit`.',
-    '"token";q=200;w=1',
+  'RateLimit-Policy': optional(
+    header(
+      'The limit: `q` requests in `w` seconds, or at the same time. Accompanies `RateLimit`.',
+      '"token";q=200;w=1',
+    ),
   ),
 };
 
+const challengeUnlessFull = optional(
+  header(
+    'Names the scope that the token lacks (RFC 6750). Absent if a quota is used up.',
+    'Bearer error="insufficient_scope", scope="plants:write"',
+  ),
+);
+
 type HeaderName = keyof typeof headers;
+type Headers = Partial<Record<HeaderName, object>>;
 
 /** A response with these headers and with `X-Request-Id`, which every response has. */
+function described(description: string, named: Headers, content?: object) {
+  const all = { 'X-Request-Id': headers['X-Request-Id'], ...named };
+  return { description, headers: all, ...(content && { content }) };
+}
+
+function pick(names: readonly HeaderName[]): Headers {
+  return Object.fromEntries(names.map((name) => [name, headers[name]]));
+}
+
+/** The response to a successful request with a token. */
 export function response(description: string, names: readonly HeaderName[], content?: object) {
-  const pairs = (['X-Request-Id', ...names] as const).map((name) => [name, headers[name]]);
-  return { description, headers: Object.fromEntries(pairs), ...(content && { content }) };
+  return described(description, pick([...names, 'RateLimit', 'RateLimit-Policy']), content);
 }
 
 export function json(description: string, schema: TSchema, names: readonly HeaderName[] = []) {
   return response(description, names, { 'application/json': { schema } });
+}
+
+/** The response to a successful health check, which needs no token. */
+export function healthy(description: string) {
+  return described(description, {}, { 'application/json': { schema: Health } });
 }
 
 /** A response that is a problem of one of these kinds. */
@@ -203,11 +228,14 @@ function problem(
   description: string,
   kinds: readonly ProblemKind[],
   names: readonly HeaderName[] = [],
+  more: Headers = {},
 ) {
   const examples = kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]);
-  return response(description, names, {
-    [problemMediaType]: { schema: Problem, examples: Object.fromEntries(examples) },
-  });
+  return described(
+    description,
+    { ...pick(names), ...more },
+    { [problemMediaType]: { schema: Problem, examples: Object.fromEntries(examples) } },
+  );
 }
 
 /**
@@ -232,7 +260,8 @@ export const responses = {
   CreateForbidden: problem(
     'The token does not have the scope that this operation requires. Or the calling user or the store has as many plants as the operator allows.',
     ['insufficient-scope', 'quota-exceeded'],
-    ['WWW-Authenticate'],
+    [],
+    { 'WWW-Authenticate': challengeUnlessFull },
   ),
   NotFound: problem(
     'The store has no such plant, or the calling user has no access to it; the response is the same. Or the path is wrong.',
@@ -245,11 +274,6 @@ export const responses = {
   TooManyTokens: problem(
     'The calling user has as many active tokens as possible. Nothing was changed.',
     ['too-many-tokens'],
-  ),
-  MethodNotAllowed: problem(
-    'The path does not support this method; `Allow` lists those that it supports.',
-    ['method-not-allowed'],
-    ['Allow'],
   ),
   RequestTimeout: problem('The request did not arrive in time. Send it again.', [
     'request-timeout',

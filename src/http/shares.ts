@@ -6,19 +6,21 @@ import type { FastifyInstance } from 'fastify';
 import { invalidInput, isProblem, shareNotFound } from '../problem.ts';
 import type { Share, ShareStorage } from '../share-storage.ts';
 import { invalidToken, type Authentication } from './auth.ts';
+import { runInSlice } from '../time-slices.ts';
+import { sendList, type ListOptions, type Range } from './list.ts';
 import * as operations from './operations.ts';
-import type { ResponseBudget } from './response-budget.ts';
 import { sendText } from './send.ts';
 
 const jsonMediaType = 'application/json';
 
+interface ShareRoutesOptions extends ListOptions {
+  storage: ShareStorage;
+  authentication: Authentication;
+}
+
 export function shareRoutes(
   app: FastifyInstance,
-  {
-    storage,
-    authentication,
-    budgets,
-  }: { storage: ShareStorage; authentication: Authentication; budgets: ResponseBudget },
+  { storage, authentication, ...lists }: ShareRoutesOptions,
 ): void {
   const routes = app.withTypeProvider<operations.TypeBoxProvider>();
   const readOptions = { onRequest: authentication.requireScope('plants:read', 'shares:write') };
@@ -27,21 +29,33 @@ export function shareRoutes(
   routes.get(
     '/shares',
     { ...readOptions, schema: operations.listShares },
-    async ({ grant: { caller, userName } }, reply) => {
-      const { given, received } = await storage.sharesOf(caller.store, userName);
-      const shares = {
-        given: given.map(({ user, access }) => ({ user, access })),
-        received: received.map(({ owner, access }) => ({ user: owner, access })),
+    async (request, reply) => {
+      const { query, grant } = request;
+      const { caller, userName } = grant;
+      const list = {
+        path: '/shares',
+        query,
+        after: query.after ?? '',
+        maxBatchItems: 200,
+        frame: ['{"given":[', '],"received":[', ']}'] as const,
+        read: async (range: Range<string>) => {
+          const page = await runInSlice(caller, () =>
+            storage.sharesOf(caller.store, userName, range),
+          );
+          const given = page.given.map(({ user, access }) => JSON.stringify({ user, access }));
+          const received = page.received.map(({ owner: user, access }) =>
+            JSON.stringify({ user, access }),
+          );
+          return { arrays: [given.join(), received.join()], next: page.next };
+        },
       };
-      const json = JSON.stringify(shares);
-      budgets.reservationFor(caller, reply.raw).reserveText(json);
-      return sendText(reply, jsonMediaType, json);
+      return sendList(request, reply, list, lists);
     },
   );
 
   routes.put(
     '/shares/:user',
-    { ...writeOptions, schema: operations.putShare },
+    { ...writeOptions, schema: operations.sharePlants },
     async ({ grant: { caller, userName: owner }, params: { user }, body: { access } }, reply) => {
       if (user === owner) throw refuseOwnName();
       const share: Share = { owner, user, access };
@@ -56,7 +70,7 @@ export function shareRoutes(
   // Both directions, so that a repeated request never ends another share than the first one.
   routes.delete(
     '/shares/:user',
-    { ...writeOptions, schema: operations.deleteShare },
+    { ...writeOptions, schema: operations.endShare },
     async ({ grant: { caller, userName: own }, params: { user: other } }, reply) => {
       const ends = [
         { owner: own, user: other },

@@ -2,15 +2,19 @@
  * The operations on tokens, like those of operations.ts. None requires a scope.
  */
 import { Type } from '../typebox.ts';
-import { strict, tokenOperation } from './operations.ts';
+import { afterOf, limitOf, strict, tokenOperation } from './operations.ts';
 import { json, response, responses } from './responses.ts';
 import { NewToken, OwnToken, Token } from './token-schemas.ts';
 
 const tags = ['tokens'];
 const querystring = Type.Object({}, strict);
+const after = afterOf(
+  'tokens with ids',
+  Type.String({ format: 'token-id', description: 'the id of a token' }),
+);
 
-export const findToken = {
-  operationId: 'findToken',
+export const getToken = {
+  operationId: 'getToken',
   summary: 'Get your token',
   description:
     'Returns what the token of the request grants, to whom and until when. Any valid token is enough: it needs no scope.',
@@ -63,10 +67,10 @@ export const listTokens = {
   operationId: 'listTokens',
   summary: 'List your tokens',
   description:
-    'Returns the tokens of the calling user, the newest first: active, expired and revoked ones, at most 1,000. It needs no scope.',
+    'Returns the tokens of the calling user in ascending order of id: active, expired and revoked ones. If tokens follow a page with a `limit`, `Link` has the address of the next page. It needs no scope.',
   tags,
-  querystring,
-  response: { 200: json('The tokens.', Type.Array(OwnToken)), ...tokenOperation },
+  querystring: Type.Object({ limit: limitOf('tokens'), after }, strict),
+  response: { 200: json('The tokens.', Type.Array(OwnToken), ['Link']), ...tokenOperation },
 };
 
 export const revokeToken = {

@@ -79,7 +79,12 @@ export const NewToken = Type.Optional(
             },
           ),
         ),
-        label: Type.Optional(publish(Tag, { meaning: 'A note of your own to tell tokens apart.' })),
+        label: Type.Optional(
+          publish(
+            { ...Tag, examples: ['phone'] },
+            { meaning: 'A note of your own to tell tokens apart.' },
+          ),
+        ),
       },
       {
         additionalProperties: false,

@@ -5,39 +5,35 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Static } from '@sinclair/typebox';
 import { scopes as allScopes, stateOf, type Grant, type Scope } from '../access.ts';
-import type { IdentityStorage, TokenRecord } from '../identity-storage.ts';
+import type { IdentityStorage, TokenPosition, TokenRecord } from '../identity-storage.ts';
 import type { OwnToken } from '../own-tokens.ts';
 import { invalidInput, isProblem, Problem, tokenNotFound } from '../problem.ts';
 import { formatTimestamp, parseTimestamp } from '../timestamp.ts';
-import { hashToken, makeToken, tokenId } from '../token.ts';
+import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
 import { insufficientScope, invalidToken, setChallenge, type Authentication } from './auth.ts';
+import { runInSlice } from '../time-slices.ts';
+import { sendList, type ListOptions, type Range } from './list.ts';
 import type { TypeBoxProvider } from './operations.ts';
-import type { ResponseBudget } from './response-budget.ts';
 import { sendText } from './send.ts';
 import * as operations from './token-operations.ts';
 import type { NewToken } from './token-schemas.ts';
 
 const jsonMediaType = 'application/json';
 
-/** Maximum number of tokens in a list. Only operators can create more for a user. */
-const maxListed = 1_000;
-
-export interface TokenRoutesOptions {
+export interface TokenRoutesOptions extends ListOptions {
   storage: IdentityStorage;
   authentication: Authentication;
-  budgets: ResponseBudget;
-  /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
-  baseUrl: string;
 }
 
 export function tokenRoutes(
   app: FastifyInstance,
-  { storage, authentication, budgets, baseUrl }: TokenRoutesOptions,
+  { storage, authentication, ...lists }: TokenRoutesOptions,
 ): void {
+  const { baseUrl } = lists;
   const routes = app.withTypeProvider<TypeBoxProvider>();
   const options = { onRequest: authentication.requireToken() };
 
-  routes.get('/token', { ...options, schema: operations.findToken }, async ({ grant }, reply) =>
+  routes.get('/token', { ...options, schema: operations.getToken }, async ({ grant }, reply) =>
     sendText(reply, jsonMediaType, grantJson(grant)),
   );
 
@@ -71,13 +67,24 @@ export function tokenRoutes(
     },
   );
 
-  routes.get('/tokens', { ...options, schema: operations.listTokens }, async ({ grant }, reply) => {
-    const tokens = await storage.listTokens({ owner: grant.caller, limit: maxListed });
-    const newestFirst = tokens.toSorted((a, b) => b.createdAtMs - a.createdAtMs);
-    const values = newestFirst.map((token) => valueOf(token, grant));
-    const json = JSON.stringify(values);
-    budgets.reservationFor(grant.caller, reply.raw).reserveText(json);
-    return sendText(reply, jsonMediaType, json);
+  routes.get('/tokens', { ...options, schema: operations.listTokens }, async (request, reply) => {
+    const { query, grant } = request;
+    const list = {
+      path: '/tokens',
+      query,
+      after: query.after ?? '',
+      maxBatchItems: 100,
+      frame: ['[', ']'] as const,
+      read: async ({ after, limit }: Range<string>) => {
+        const wanted = { owner: grant.caller, after: positionOf(after, grant), limit: limit + 1 };
+        const found = await runInSlice(grant.caller, () => storage.listTokens(wanted));
+        const tokens = found.slice(0, limit);
+        const items = tokens.map((token) => JSON.stringify(valueOf(token, grant)));
+        const next = found.length > limit ? tokens.at(-1)?.id : undefined;
+        return { arrays: [items.join()], next };
+      },
+    };
+    return sendList(request, reply, list, lists);
   });
 
   routes.delete(
@@ -95,6 +102,12 @@ export function tokenRoutes(
       return reply.code(204).send();
     },
   );
+}
+
+/** The position of a token that the user has or had. Undefined for an empty text. */
+function positionOf(id: string, { caller }: Grant): TokenPosition | undefined {
+  const hash = rangeOf(id)?.last;
+  return hash && { store: caller.store, hash };
 }
 
 function grantJson({ tokenId: id, userName, storeName, role, caller, expiresAtMs }: Grant): string {

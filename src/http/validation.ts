@@ -8,6 +8,7 @@ import type { TObject } from '@sinclair/typebox';
 import { Ajv, type ValidateFunction } from 'ajv';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { parseTimestamp } from '../timestamp.ts';
+import { rangeOf } from '../token.ts';
 import { OptionalKind } from '../typebox.ts';
 import { Faults, invalidRequest, type FaultPlace } from '../problem.ts';
 import { pointerTo, readJson } from './json.ts';
@@ -25,7 +26,10 @@ const toMember = (name: string): FaultPlace => ({ pointer: pointerTo(name) });
 
 const ajv = new Ajv({
   strict: true,
-  formats: { 'date-time': (text) => parseTimestamp(text) !== undefined },
+  formats: {
+    'date-time': (text) => parseTimestamp(text) !== undefined,
+    'token-id': (text) => rangeOf(text) !== undefined,
+  },
   validateSchema: false, // a test does it, because compiling the meta-schema slows down startup
 });
 

@@ -125,3 +125,37 @@ it('/openapi.json is the committed document with the address of the service', as
   assert.deepEqual(json, { ...committed, servers: [{ url: '.' }] });
   assert.equal(new URL('.', `${address}/nursery/openapi.json`).href, `${address}/nursery/`);
 });
+
+it('describes the statuses and headers of each operation, and names it as its summary does', () => {
+  const operationsAt = Object.values<Record<string, Operation>>(committed.paths).flatMap((each) =>
+    Object.values(each),
+  );
+  const headerOf = (one: Header): Header =>
+    one.$ref === undefined ? one : committed.components.headers[one.$ref.split('/').at(-1) ?? ''];
+  for (const { operationId, summary, security, responses: each } of operationsAt) {
+    assert.equal(each['405'], undefined, 'its path supports its method');
+    if (security !== undefined) continue;
+    const [verb = ''] = summary.toLowerCase().split(' ');
+    assert.ok(operationId.startsWith(verb), `${operationId}: ${summary}`);
+    for (const [status, { headers = {} }] of Object.entries(each)) {
+      if (!status.startsWith('2')) continue;
+      for (const name of ['RateLimit', 'RateLimit-Policy'])
+        assert.equal(headerOf(headers[name] ?? {}).required, false, `${operationId} ${status}`);
+    }
+    const refusal = committed.components.responses.InvalidToken;
+    assert.equal(headerOf(refusal.headers['WWW-Authenticate']).required, true);
+  }
+  assert.deepEqual(committed.components.schemas.NewToken.properties.label.examples, ['phone']);
+});
+
+interface Header {
+  $ref?: string;
+  required?: boolean;
+}
+
+interface Operation {
+  operationId: string;
+  summary: string;
+  security?: unknown;
+  responses: Record<string, { headers?: Record<string, Header> }>;
+}

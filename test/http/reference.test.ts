@@ -23,13 +23,13 @@ const operations = Object.values(openapi.paths).flatMap((atPath) => Object.value
 const inOrder = [
   'createPlant',
   'listPlants',
-  'findPlant',
+  'getPlant',
   'paging',
   'deletePlant',
-  'putShare',
+  'sharePlants',
   'listShares',
-  'deleteShare',
-  'findToken',
+  'endShare',
+  'getToken',
   'createToken',
   'listTokens',
   'revokeToken',
@@ -151,7 +151,7 @@ async function expectedOf(
   example: unknown,
   read: unknown,
 ): Promise<unknown> {
-  const path = { findToken: '/token', listTokens: '/tokens' }[id];
+  const path = { getToken: '/token', listTokens: '/tokens' }[id];
   if (path !== undefined) return (await call('GET', path, { token })).json;
   if (id !== 'createToken') return example;
   const { token: created } = read as { token: string }; // a JSON object, as the next request shows

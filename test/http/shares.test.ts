@@ -4,6 +4,7 @@ import { test } from 'node:test';
 
 import { shareAccesses } from '../../src/access.ts';
 import { override, startApp, type Answer, type TestApp } from '../support/app.ts';
+import type { Share, Shares } from '../../src/client/types.ts';
 import { maxGivenShares } from '../../src/share-storage.ts';
 import { credentialOf } from '../../src/token.ts';
 import { it } from '../support/storages.ts';
@@ -148,6 +149,72 @@ void test('limits how much of unread responses it holds', async (t) => {
   await until('too much is unread', async () => (await status()) === 503);
   for (const socket of sockets) socket.destroy();
   await until('the rest is discarded', async () => (await status()) === 200);
+});
+
+it('pages through both directions together, in the order of names', async (t) => {
+  const lists: number[] = [];
+  const app = await startApp(t, {
+    baseUrl: 'https://plants.example/api',
+    wrap: (storage) =>
+      override(storage, {
+        sharesOf: (store, user, query) => {
+          lists.push(query?.limit ?? Infinity);
+          return storage.sharesOf(store, user, query);
+        },
+      }),
+  });
+  const token = await app.token('alice', { scopes });
+  const { caller } = (await app.storage.identify(credentialOf(token))) ?? {};
+  assert.ok(caller);
+  const owners = ['bob', 'a b&c', '\ufb00', '𝒳', 'Eve'];
+  for (const [at, owner] of owners.entries()) {
+    await app.token(owner);
+    await app.storage.share(caller.store, { owner, user: 'alice', access: 'read' }, at);
+  }
+  const users = ['bob', '𝒳', ...Array.from({ length: 300 }, (_, at) => `user ${at}`)];
+  const shared = users.map((user) =>
+    app.storage.share(caller.store, { owner: 'alice', user, access: 'write' }, 1),
+  );
+  await Promise.all(shared);
+  const whole = (await app.call('GET', '/shares', { token })).json as Shares;
+  const inOrder = (names: string[]) =>
+    names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const namesOf = (shares: Share[]) => shares.map(({ user }) => user);
+  assert.deepEqual(namesOf(whole.given), inOrder(users));
+  assert.deepEqual(namesOf(whole.received), inOrder(owners));
+  assert.ok(lists.length > 1 && Math.max(...lists) <= 200, 'it is read in batches');
+
+  for (const [limit, expectedPages] of [
+    [2, 153],
+    [250, 2],
+    [305, 1],
+    [1_000, 1],
+  ] as const) {
+    const found: Shares = { given: [], received: [] };
+    let pages = 0;
+    for (let next: string | undefined = `/shares?limit=${limit}`; next !== undefined; pages++) {
+      const answer: Answer = await app.call('GET', next, { token });
+      assert.equal(answer.status, 200, answer.text);
+      const { given, received } = answer.json as Shares;
+      const names = new Set(namesOf([...given, ...received]));
+      assert.ok(names.size <= limit);
+      found.given.push(...given);
+      found.received.push(...received);
+      const link = answer.headers.get('link');
+      if (link !== null) assert.equal(names.size, limit);
+      [, next] = /^<https:\/\/plants\.example\/api([^>]+)>; rel="next"$/.exec(link ?? '') ?? [];
+    }
+    assert.deepEqual(found, whole, `pages of ${limit}`);
+    assert.equal(pages, expectedPages);
+  }
+  const after = await app.call('GET', '/shares?after=user+50', { token });
+  assert.equal((after.json as Shares).given[0]?.user, 'user 51');
+  assert.equal(after.headers.get('link'), null);
+  const head = await app.call('HEAD', '/shares?limit=2', { token });
+  assert.match(head.headers.get('link') ?? '', /\/shares\?limit=2&after=a%20b%26c>/);
+  for (const query of ['limit=0', 'limit=1001', 'after=', 'after=%00', 'limit=1&limit=1']) {
+    assert.equal((await app.call('GET', `/shares?${query}`, { token })).status, 400, query);
+  }
 });
 
 it('takes any name that a user can have', async (t) => {

@@ -200,7 +200,58 @@ describe('POST /tokens', () => {
 });
 
 describe('GET /tokens', () => {
-  it("lists the user's own tokens in every state, the newest first", async (t) => {
+  it('pages through them in the order of their ids', async (t) => {
+    const lists: number[] = [];
+    const app = await startApp(t, {
+      wrap: (storage) =>
+        override(storage, {
+          listTokens: (query) => {
+            lists.push(query.limit);
+            return storage.listTokens(query);
+          },
+        }),
+    });
+    const alice = await app.token('alice');
+    await app.token('bob');
+    for (let made = 1; made < 130; made++) await app.token('alice');
+    const whole = await listed(app, alice);
+    const ids = whole.map(({ id }) => id);
+    assert.deepEqual(ids, ids.toSorted());
+    assert.equal(new Set(ids).size, 130);
+    assert.ok(lists.length > 1 && Math.max(...lists) <= 101, 'it is read in batches');
+    for (const [limit, expectedPages] of [
+      [60, 3],
+      [65, 2],
+      [120, 2],
+      [1_000, 1],
+    ] as const) {
+      const found: ShownToken[] = [];
+      let pages = 0;
+      for (let next: string | undefined = `/tokens?limit=${limit}`; next !== undefined; pages++) {
+        const answer: Answer = await app.call('GET', next, { token: alice });
+        assert.equal(answer.status, 200, answer.text);
+        const page = answer.json as ShownToken[];
+        assert.ok(page.length <= limit);
+        found.push(...page);
+        const link = answer.headers.get('link') ?? '';
+        [, next] = /^<(\/tokens\?[^>]+)>; rel="next"$/.exec(link) ?? [];
+        if (next !== undefined)
+          assert.equal(next, `/tokens?limit=${limit}&after=${page.at(-1)?.id}`);
+      }
+      assert.deepEqual(found, whole, `pages of ${limit}`);
+      assert.equal(pages, expectedPages);
+    }
+    const after = await app.call('GET', `/tokens?after=${ids[127]}`, { token: alice });
+    assert.deepEqual(after.json, whole.slice(128));
+    for (const query of ['limit=0', 'limit=1001', 'after=', 'after=x', 'after=1', 'state=active']) {
+      const { status, json } = await app.call('GET', `/tokens?${query}`, { token: alice });
+      assert.equal(status, 400, query);
+      const [name = ''] = query.split('=');
+      assert.partialDeepStrictEqual(json, { errors: [{ parameter: name }] });
+    }
+  });
+
+  it("lists the user's own tokens in every state", async (t) => {
     const app = await startApp(t);
     const alice = await app.token('alice', { scopes: ['plants:read'] });
     await app.token('bob');
@@ -209,11 +260,6 @@ describe('GET /tokens', () => {
     const expired = await app.token('alice', { expiresAtMs: Date.now() });
     await app.call('DELETE', `/tokens/${phone.id}`, { token: alice });
     const tokens = await listed(app, alice);
-    const times = tokens.map(({ createdAt }) => Date.parse(String(createdAt)));
-    assert.deepEqual(
-      times,
-      times.toSorted((a, b) => b - a),
-    );
     const byId = new Map(tokens.map((token) => [token.id, token]));
     assert.equal(byId.size, 3);
     const own = { ...byId.get(idOf(alice)) };

@@ -88,7 +88,7 @@ it('shows the chosen language everywhere, also at the next visit', { skip }, asy
 it('copies a sample with the address of the page', { skip }, async (t) => {
   const permissions = ['clipboard-read', 'clipboard-write'];
   const { page, app } = await openReference(t, { permissions });
-  await page.locator('#findPlant').getByRole('button', { name: 'Copy' }).first().click();
+  await page.locator('#getPlant').getByRole('button', { name: 'Copy' }).first().click();
   await page.getByRole('status').getByText('Copied').waitFor();
   const copied = String(await page.evaluate('navigator.clipboard.readText()'));
   assert.match(copied, /^curl '/);

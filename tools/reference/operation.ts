@@ -122,7 +122,9 @@ function responseExampleHtml(status: string, { headers = {}, content }: Response
   const schema = content?.['application/json']?.schema;
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
-    ...ownHeaders(headers).map(([name, { example }]) => `${name}: ${String(example)}`),
+    ...ownHeaders(headers)
+      .filter(([name]) => !name.startsWith('RateLimit')) // only of services with a limit
+      .map(([name, { example }]) => `${name}: ${String(example)}`),
     ...(schema ? ['', JSON.stringify(exampleOf(schema), null, 2)] : []),
   ];
   return html`<h4>Response</h4>

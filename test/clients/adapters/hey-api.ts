@@ -10,9 +10,9 @@ export const clientOf: ClientMaker = (baseUrl, auth) => {
     list: async ({ limit, after, tag, fields } = {}) =>
       outcome(await sdk.listPlants({ client, query: { limit, after, tag, fields } })),
     find: async (id, fields) =>
-      outcome(await sdk.findPlant({ client, path: { id }, query: { fields } })),
+      outcome(await sdk.getPlant({ client, path: { id }, query: { fields } })),
     delete: async (id) => outcome(await sdk.deletePlant({ client, path: { id } })),
-    token: async () => outcome(await sdk.findToken({ client })),
+    token: async () => outcome(await sdk.getToken({ client })),
     livez: async () => outcome(await sdk.livez({ client })),
     readyz: async () => outcome(await sdk.readyz({ client })),
   };

@@ -57,7 +57,7 @@ export function judgeOperation(
   const { person } = grant;
   const { method, body } = request;
   const { route } = target;
-  const query = judgeQuery(target.query, knownParameters(method, route));
+  const query = judgeQuery(target.query, knownParameters(method, route), cursors[route]);
   const places = query.places.map((name) => (name === '*' ? '*' : `parameter ${name}`));
   const id = route === 'one' ? judgeId(target.id, 1n) : undefined;
   if (route === 'one' && id === undefined) places.push('parameter id');
@@ -75,8 +75,8 @@ export function judgeOperation(
     if (method === 'DELETE' && (route === 'token' || route === 'ownToken'))
       return judgeRevoke(grant, route === 'token' ? undefined : target.id, world, add);
     if (route === 'token') return add(stage.store, stage.store, { status: 200 });
-    if (route === 'tokens') return judgeList(grant, world, add);
-    if (route === 'shares') return shares(person, world, add);
+    if (route === 'tokens') return judgeList(grant, query, world, add);
+    if (route === 'shares') return shares(query, person, world, add);
     if (route === 'share') return unshare(target.id, person, world, add);
     return id === undefined
       ? list(query, person, world, add)
@@ -99,8 +99,16 @@ export function judgeOperation(
   if ('access' in judgement) share(target.id, judgement.access, person, world, add);
 }
 
+/** What `after` is, where it is no number. */
+const cursors: Partial<Record<Route, (text: string) => boolean>> = {
+  shares: isName,
+  tokens: (text) => /^(?:[0-9A-Za-z]{9}-)?[0-9a-f]{16}$/.test(text),
+};
+
 function knownParameters(method: string, route: Route): string[] {
-  if (method === 'DELETE' || route === 'tokens') return [];
+  if (method === 'DELETE' || route === 'token') return [];
+  if (route === 'tokens' || route === 'shares')
+    return method === 'GET' || method === 'HEAD' ? ['limit', 'after'] : [];
   if (route === 'one' || method === 'POST') return ['fields'];
   return route === 'list' ? ['limit', 'after', 'tag', 'fields'] : [];
 }
@@ -119,8 +127,20 @@ function unshare(user: string, person: Person, world: World, add: Add): void {
   else add(stage.store, stage.store, { status: 404, kind: 'share-not-found' });
 }
 
-function shares(person: Person, world: World, add: Add): void {
-  add(stage.store, stage.store, { status: 200, text: JSON.stringify(world.sharesOf(person)) });
+function shares({ limit, cursor = '' }: Query, person: Person, world: World, add: Add): void {
+  const { given, received } = world.sharesOf(person);
+  const follows = (user: string, other: string) =>
+    Buffer.compare(Buffer.from(user), Buffer.from(other)) > 0;
+  const names = [...new Set([...given, ...received].map(({ user }) => user))]
+    .filter((user) => follows(user, cursor))
+    .toSorted((user, other) => (follows(user, other) ? 1 : -1));
+  const page = names.slice(0, limit);
+  const onPage = ({ user }: { user: string }) => page.includes(user);
+  add(stage.store, stage.store, {
+    status: 200,
+    text: JSON.stringify({ given: given.filter(onPage), received: received.filter(onPage) }),
+    next: page.length < names.length ? { limit: String(limit), after: String(page.at(-1)) } : null,
+  });
 }
 
 function create(

@@ -109,6 +109,8 @@ function integer(text: string, least: bigint, most: bigint): number | undefined 
 export interface Query {
   limit?: number;
   after?: number;
+  /** `after` of a list of tokens or shares. */
+  cursor?: string;
   tag?: string;
   fields?: Field[];
   /** Names of the parameters with a fault; `*` for a name that cannot be decoded. */
@@ -117,7 +119,11 @@ export interface Query {
   isOdd: boolean;
 }
 
-export function judgeQuery(query: Bytes, known: readonly string[]): Query {
+export function judgeQuery(
+  query: Bytes,
+  known: readonly string[],
+  isCursor?: (text: string) => boolean,
+): Query {
   const faulty = new Set<string>();
   const values = new Map<string, string[]>();
   const undecodable = new Set<string>();
@@ -150,11 +156,19 @@ export function judgeQuery(query: Bytes, known: readonly string[]): Query {
     (text) => integer(text, 1n, 1_000n),
     (value) => (judged.limit = value),
   );
-  take(
-    'after',
-    (text) => integer(text, 0n, maxId),
-    (value) => (judged.after = value),
-  );
+  if (isCursor === undefined) {
+    take(
+      'after',
+      (text) => integer(text, 0n, maxId),
+      (value) => (judged.after = value),
+    );
+  } else {
+    take(
+      'after',
+      (text) => (isCursor(text) ? text : undefined),
+      (value) => (judged.cursor = value),
+    );
+  }
   take(
     'tag',
     (text) => (isTag(text) ? text : undefined),

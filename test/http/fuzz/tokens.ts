@@ -3,6 +3,7 @@
  */
 import { judgeNewToken } from './json.ts';
 import { invalid, stage, type Add, type Outcome } from './outcomes.ts';
+import type { Query } from './target.ts';
 import type { Grant, ModelToken, World } from './world.ts';
 
 /** `current` is the token of the request. */
@@ -31,7 +32,17 @@ const createdToken: View = ({ json, location }) => {
   return [label, scopes, state, current, isShown, location === `/tokens/${id}`];
 };
 
-export function judgeList({ person, id }: Grant, world: World, add: Add): void {
+export function judgeList(
+  { person, id }: Grant,
+  { limit, cursor }: Query,
+  world: World,
+  add: Add,
+): void {
+  if (limit !== undefined || cursor !== undefined) {
+    // Each service has given its tokens other ids.
+    const isPage: View = ({ json }) => (json as unknown[]).length <= (limit ?? Infinity);
+    return add(stage.store, stage.store, { status: 200, text: 'true', view: isPage });
+  }
   const shown = world.tokensOf(person).map((token) => shownOf(token, id));
   const text = JSON.stringify(shown.toSorted());
   add(stage.store, stage.store, { status: 200, text, view: shownTokens });

@@ -91,7 +91,7 @@ function compact(body: string): string | undefined {
 /** The parameters of the next page out of a Link (RFC 8288), as text to compare. */
 function paramsOf(link: string | undefined): string | null {
   if (link === undefined) return null;
-  const [, query] = /^<\/plants\?([^>]*)>; rel="next"$/.exec(link) ?? [];
+  const [, query] = /^<\/(?:plants|shares|tokens)\?([^>]*)>; rel="next"$/.exec(link) ?? [];
   if (query === undefined) return link;
   const params = new URLSearchParams(query);
   const pairs = [...params.keys()].map((name) => [name, params.getAll(name).join()]);
