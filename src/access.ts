@@ -49,6 +49,7 @@ export type Reach = 'all' | readonly number[];
 
 /** Who is calling, and what they can do. Only `identify` of a storage creates one. */
 export interface Caller extends Identity {
+  readonly identified: Identified;
   readonly scopes: ReadonlySet<Scope>;
   /** The plants that they can list and get. */
   readonly read: Reach;
@@ -56,9 +57,15 @@ export interface Caller extends Identity {
   readonly write: Reach;
 }
 
-/** The part of a caller that is needed to read plants, and the part needed to change them. */
+/** The part of a caller that is needed to read plants. */
 export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read'>;
-export type WriteAccess = Pick<Caller, 'store' | 'write'>;
+
+/**
+ * How a caller was identified: the version of the grants that were read, the hash of the token as latin1 text, and the
+ * claims of a JWT. Every write compares the version in its transaction. If it differs, the caller is identified again
+ * there, so that nothing is written for a token that was revoked. It is a tuple, because it is part of changes (changes.ts).
+ */
+export type Identified = readonly [version: number, tokenHash: string, claims?: Claims | undefined];
 
 /** What identifies the caller of a request: the SHA-256 of its token (token.ts), and what a JWT says about its user. */
 export interface Credential {
@@ -121,17 +128,17 @@ export function stateOf(
  * on SQLite, `grants` on PostgreSQL).
  */
 export function callerOf(
-  { store, user }: Identity,
+  identity: Pick<Caller, 'store' | 'user' | 'identified'>,
   role: Role,
   granted: readonly Scope[],
   received: readonly ReceivedShare[],
 ): Caller {
-  const scopesGranted = new Set(granted);
-  if (role === 'manager') return { store, user, scopes: scopesGranted, read: 'all', write: 'all' };
+  const caller = { ...identity, scopes: new Set(granted) };
+  if (role === 'manager') return { ...caller, read: 'all', write: 'all' };
   const ownersOf = (shares: readonly ReceivedShare[]) =>
-    [user, ...shares.map(([owner]) => owner)].toSorted((a, b) => a - b);
+    [caller.user, ...shares.map(([owner]) => owner)].toSorted((a, b) => a - b);
   const write = ownersOf(received.filter(([, access]) => access === 'write'));
-  return { store, user, scopes: scopesGranted, read: ownersOf(received), write };
+  return { ...caller, read: ownersOf(received), write };
 }
 
 /** Another user, who shares their plants with this one. */

@@ -6,7 +6,7 @@
  * `changeStatements` in postgres/change-statements.ts. PostgreSQL receives COMMIT before it returns the ids, so
  * anything to be written with a change must be part of its statement. Only `copy` bypasses this.
  */
-import type { Identity, Reach } from './access.ts';
+import type { Caller, Identified, Reach } from './access.ts';
 import type { NewPlant, Plant } from './plant.ts';
 
 /** The first four elements of each are its kind, the store, the owner or the reach, and the id. */
@@ -18,8 +18,9 @@ export type Change =
       id: number | undefined, // if undefined, the store assigns the next one
       name: string,
       tag: string,
+      by: Identified,
     ]
-  | readonly ['delete', store: number, reach: Reach, id: number];
+  | readonly ['delete', store: number, reach: Reach, id: number, by: Identified];
 
 export type ChangeKind = Change[0];
 export type ChangeOf<Kind extends ChangeKind> = {
@@ -35,10 +36,15 @@ export interface ChangeResults {
 }
 
 export function creationOf(
-  { store, user }: Identity,
+  { store, user, identified }: Caller,
   { id, name, tag = '' }: NewPlant,
 ): ChangeOf<'create'> {
-  return ['create', store, user, id, name, tag];
+  return ['create', store, user, id, name, tag, identified];
+}
+
+/** How the caller of a change was identified. */
+export function byOf(change: Change): Identified {
+  return change[0] === 'create' ? change[6] : change[4];
 }
 
 /** The plant that the change created, with the id that it got. */

@@ -1,5 +1,6 @@
-import type { Credential, Grant, Identity, Role, Scope } from './access.ts';
+import type { Caller, Credential, Grant, Identity, Role, Scope } from './access.ts';
 import type { OwnToken } from './own-tokens.ts';
+import { tokenEnded, type Problem } from './problem.ts';
 import type { TokenFormat } from './token.ts';
 
 /** The users of a storage (storage.ts), and the tokens that identify them. */
@@ -29,13 +30,11 @@ export interface IdentityStorage {
   createToken(token: NewToken): Promise<CreatedToken>;
 
   /**
-   * Creates another token for the user of the grant. Resolves to false, without a change, if the grant's token is not
-   * active any more: both are checked and written in one transaction, so a revoked token leaves none behind. The hash
-   * is that of a token that names the store of the grant.
+   * Creates another token for the user of the grant. The hash is that of a token that names the store of the grant.
    *
    * Deletes ended tokens of the user (own-tokens.ts). Rejects with `too-many-tokens`.
    */
-  createOwnToken(by: Grant, token: OwnToken): Promise<boolean>;
+  createOwnToken(by: Grant, token: OwnToken): Promise<void>;
 
   /** Tokens of one user, of one store or of all, in ascending order of their position. */
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
@@ -114,4 +113,11 @@ export interface TokenUse {
   hash: Uint8Array;
   store: number;
   usedAtMs: number;
+}
+
+/** The caller of a grant, or `invalid-token` if its token was revoked. A revoked token can have been deleted. */
+export function unrevokedCaller(grant: Grant | undefined): Caller | Problem {
+  return grant?.revokedAtMs === undefined && grant !== undefined
+    ? grant.caller
+    : tokenEnded('revoked');
 }

@@ -1,7 +1,7 @@
 /**
  * Tokens that users create for themselves, without an operator: how many they can have, on every storage alike.
  */
-import type { Grant, Identity, Scope } from './access.ts';
+import type { Caller, Grant, Scope } from './access.ts';
 
 /** Maximum number of active tokens of a user, counted when the user creates another. */
 export const maxActiveTokens = 100;
@@ -68,7 +68,7 @@ export function familyOf(line: string | null, id: string): string {
 }
 
 /** What of a grant decides which tokens it can revoke. */
-export interface Revoker extends Identity {
+export interface Revoker extends Pick<Caller, 'store' | 'user' | 'identified'> {
   id: string;
   /** Whether it was created with another token. */
   isDescendant: boolean;
@@ -76,9 +76,9 @@ export interface Revoker extends Identity {
 }
 
 export function revokerOf({ caller, tokenId, family, isStored }: Grant): Revoker {
-  const { store, user, scopes } = caller;
+  const { store, user, identified, scopes } = caller;
   const isDescendant = isStored && family !== tokenId;
-  return { store, user, id: tokenId, isDescendant, scopes: [...scopes] };
+  return { store, user, identified, id: tokenId, isDescendant, scopes: [...scopes] };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Identity, ReadAccess, WriteAccess } from './access.ts';
+import type { Caller, ReadAccess } from './access.ts';
 import type { NewPlant, Plant, PlantField } from './plant.ts';
 
 /** The plants of a storage (storage.ts). A plant out of reach is treated like one that does not exist. */
@@ -11,7 +11,7 @@ export interface PlantStorage {
    * if no number is left to assign. Rejects with `quota-exceeded` if there is no other reason, but no room (quota.ts).
    * In all cases nothing changes.
    */
-  createPlant(caller: Identity, plant: NewPlant): Promise<Plant>;
+  createPlant(caller: Caller, plant: NewPlant): Promise<Plant>;
 
   /** Resolves to undefined if there is no plant with this id within reach. */
   findPlant(caller: ReadAccess, id: number): Promise<Plant | undefined>;
@@ -27,7 +27,7 @@ export interface PlantStorage {
   listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage>;
 
   /** Resolves to false if there was no plant with this id within reach. */
-  deletePlant(caller: WriteAccess, id: number): Promise<boolean>;
+  deletePlant(caller: Caller, id: number): Promise<boolean>;
 
   /** The name of the owner, for commands of the operator; undefined if the store has no such plant. */
   findOwner(store: number, id: number): Promise<string | undefined>;

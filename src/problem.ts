@@ -168,7 +168,11 @@ export function tooManyShares(): Problem {
   );
 }
 
-/** The user was removed after the token was checked. */
+export function tokenEnded(state: string): Problem {
+  return new Problem('invalid-token', `The token is ${state}; get a new one.`);
+}
+
+/** A removed user cannot share: a later user of that name must not share anything. */
 export function userRemoved(): Problem {
   return new Problem('invalid-token', 'The user of this token was removed. Get a new token.');
 }

@@ -1,4 +1,4 @@
-import { maxOwnersInReach, type ShareAccess } from './access.ts';
+import { maxOwnersInReach, type Caller, type ShareAccess } from './access.ts';
 
 /** Maximum number of users with whom one owner can share. */
 export const maxGivenShares = 1_000;
@@ -62,15 +62,15 @@ export function sharesPageOf(user: string, rows: readonly ShareRow[], limit: num
 export interface ShareStorage {
   /**
    * Adds a share, or sets the access of an existing one. Resolves to whether it is new. `sinceMs` is the time of the
-   * addition, since the Unix epoch.
+   * addition, since the Unix epoch. Without `by`, an operator shares for the owner.
    *
    * Rejects with `invalid-token` if the owner was removed: a later user of that name must not share anything. Rejects
    * with `too-many-shares` if the owner shares with `maxGivenShares` others.
    */
-  share(store: number, share: Share, sinceMs: number): Promise<boolean>;
+  share(store: number, share: Share, sinceMs: number, by?: Caller): Promise<boolean>;
 
   /** Ends shares, all of them in one transaction. Resolves to whether there was any. */
-  unshare(store: number, ends: readonly ShareEnds[]): Promise<boolean>;
+  unshare(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean>;
 
   sharesOf(store: number, user: string, query?: SharesQuery): Promise<SharesPage>;
 

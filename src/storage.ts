@@ -13,7 +13,9 @@ import type { UserStorage } from './user-storage.ts';
  * identifies its caller first, so it sees every change that was acknowledged before it.
  *
  * Isolation. Every method that takes a caller stays within the caller's store and reach (access.ts). The scopes
- * of the token are checked before, not here.
+ * of the token are checked before, not here. A write checks in its own transaction that its caller's token was not revoked
+ * since, and that their reach still includes the plant (`Identified`). It rejects with `invalid-token` if the token was
+ * revoked. A write of an operator has no caller. Whether a token has expired is checked before.
  *
  * Input. Callers pass only what the schemas of plant.ts accept. Text is returned code point for code point.
  *

@@ -224,7 +224,7 @@ it('a transaction that is rolled back uses no room', async (t) => {
   const nul = 'No storage accepts this: \u0000';
   await Promise.allSettled([
     one.createPlant(alice, { name: 'Fern' }),
-    one.createPlant({ store: alice.store, user: 99 }, { name: nul }),
+    one.createPlant({ ...alice, user: 99 }, { name: nul }),
   ]);
   assert.ok(await other.deletePlant(alice, 1));
   const room = 3 - (await idsOf(other, alice)).length;

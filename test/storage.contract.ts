@@ -322,10 +322,10 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
 
     it('applies to finding and deleting separately', async (t) => {
       const storage = await open(t);
-      const [alice, bob, carol] = [
-        await caller(storage, 'alice'),
-        await caller(storage, 'bob'),
+      const [carol, bob, alice] = [
         await caller(storage, 'carol'),
+        await caller(storage, 'bob'),
+        await caller(storage, 'alice'), // last: a caller whose grants may have changed is identified again
       ];
       const plants = [
         await storage.createPlant(alice, { name: 'a' }),
@@ -414,7 +414,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       const [first, second] = [await caller(storage, 'alice'), await caller(storage, 'alice')];
       const bob = await caller(storage, 'bob');
       const elsewhere = await caller(storage, 'alice', undefined, 'elsewhere');
-      assert.deepEqual(first, second);
+      assert.deepEqual({ ...first, identified: undefined }, { ...second, identified: undefined });
       assert.equal(first.store, bob.store);
       assert.notEqual(first.user, bob.user);
       assert.notEqual(first.store, elsewhere.store);

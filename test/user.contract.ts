@@ -14,6 +14,7 @@ import {
 } from '../src/access.ts';
 import { maxActiveTokens, maxEndedTokens, type OwnToken } from '../src/own-tokens.ts';
 import type { TokenRecord } from '../src/identity-storage.ts';
+import { isProblem } from '../src/problem.ts';
 import type { Storage } from '../src/storage.ts';
 import { credentialOf, tokenHashBytes, tokenId } from '../src/token.ts';
 import type { StorageUnderTest } from './storage.contract.ts';
@@ -28,7 +29,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const token = { hash, scopes: ['plants:read'], label: 'phone', ...times(20) } as const;
       const creator = await alice();
       assert.equal(creator.family, creator.tokenId);
-      assert.equal(await storage.createOwnToken(creator, token), true);
+      await storage.createOwnToken(creator, token);
       const { store } = creator.caller;
       const grant = await other.identify({ tokenHash: hash, store });
       const id = tokenId(hash, store);
@@ -45,14 +46,13 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       assert.equal(listed.find((one) => one.id === id)?.label, 'phone');
     });
 
-    it('creates none with a token that is revoked or expired', async (t) => {
+    it('creates none with a token that is revoked', async (t) => {
       const storage = await open(t);
-      const alice = await user(storage, 'alice', { expiresAtMs: 50 });
+      const alice = await user(storage, 'alice');
       const grant = await alice();
-      assert.equal(await storage.createOwnToken(grant, newOwn(50)), false);
-      assert.equal(await storage.createOwnToken(grant, newOwn(49)), true);
+      await storage.createOwnToken(grant, newOwn(49));
       await (await openAgain(t)).revokeToken(grant.tokenId, 5);
-      assert.equal(await storage.createOwnToken(grant, newOwn(10)), false);
+      await rejectsWith('invalid-token', storage.createOwnToken(grant, newOwn(10)));
       assert.equal((await tokensOf(storage, 'alice')).length, 2);
     });
 
@@ -72,7 +72,12 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         await Promise.all([
           ...Array.from({ length: 5 }, async () => {
             const own = newOwn(1);
-            if (await storage.createOwnToken(by, own)) created.push(tokenId(own.hash, store));
+            try {
+              await storage.createOwnToken(by, own);
+              created.push(tokenId(own.hash, store));
+            } catch (error) {
+              isEnded(error);
+            }
           }),
           other.revokeToken(by.tokenId, 2),
         ]);
@@ -80,7 +85,88 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         const active = listed.filter((each) => stateOf(each, 3) === 'active').map(({ id }) => id);
         assert.deepEqual(new Set(active), new Set([grant.tokenId, ...created]));
         for (const id of [...ids, ...created]) await storage.revokeToken(id, 2);
-        assert.equal(await storage.createOwnToken(by, newOwn(3)), false);
+        await rejectsWith('invalid-token', storage.createOwnToken(by, newOwn(3)));
+      }
+    });
+
+    it('writes nothing more for a token that another process has revoked', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
+      const again = await user(storage, 'alice');
+      const grant = await alice();
+      const { caller, tokenId: id } = grant;
+      const bobs = (await bob()).caller;
+      await storage.createPlant(bobs, { name: 'first' });
+      await storage.createPlant(caller, { name: 'second' });
+      await other.revokeToken(id, 2);
+      const created: Promise<unknown>[] = [];
+      const refused: Promise<unknown>[] = [];
+      for (let round = 0; round < 5; round++) {
+        refused.push(storage.createPlant(caller, { name: 'refused' }));
+        created.push(storage.createPlant(bobs, { name: 'new' }));
+        refused.push(storage.deletePlant(caller, 2));
+        refused.push(storage.createPlant(caller, { name: 'refused', id: 100 + round }));
+      }
+      refused.push(
+        storage.share(caller.store, { owner: 'alice', user: 'bob', access: 'read' }, 1, caller),
+        storage.unshare(caller.store, [{ owner: 'bob', user: 'alice' }], caller),
+        storage.revokeToken((await again()).tokenId, 3, grant),
+        storage.revokeToken(id, 3, grant),
+      );
+      await Promise.all(refused.map((each) => rejectsWith('invalid-token', each)));
+      const ids = (await Promise.all(created)).map((plant) => (plant as { id: number }).id);
+      assert.deepEqual(
+        ids.toSorted((a, b) => a - b),
+        [3, 4, 5, 6, 7],
+        'no id is lost',
+      );
+      assert.deepEqual(await plantIds(storage, (await again()).caller), [2]);
+      assert.equal((await again()).revokedAtMs, undefined);
+    });
+
+    it('writes for a caller who was identified before other grants changed', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const { caller } = await (await user(storage, 'alice'))();
+      for (let round = 0; round < 5; round++) {
+        const creating = Array.from({ length: 5 }, () =>
+          storage.createPlant(caller, { name: 'a' }),
+        );
+        await Promise.all([...creating, user(other, `user ${round}`)]);
+      }
+      assert.deepEqual(
+        await plantIds(storage, caller),
+        Array.from({ length: 25 }, (_, at) => at + 1),
+      );
+    });
+
+    it('creates no plant for a token after its revocation, however many are in progress', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const manager = await (await user(storage, 'eve', { role: 'manager' }))();
+      for (let round = 0; round < 5; round++) {
+        const { caller, tokenId: id } = await (await user(storage, 'alice'))();
+        let isRevoked = false;
+        let created = 0;
+        const before = (await plantIds(storage, manager.caller)).length;
+        const creating = Array.from({ length: 8 }, async () => {
+          for (let isRefused = false; !isRefused;) {
+            const isLate = isRevoked;
+            try {
+              await storage.createPlant(caller, { name: 'a' });
+              created++;
+              assert.ok(!isLate, 'it was created after the revocation');
+            } catch (error) {
+              assert.ok(isProblem(error, 'invalid-token'), String(error));
+              isRefused = true;
+            }
+          }
+        });
+        await other.revokeToken(id, 2);
+        isRevoked = true;
+        await Promise.all(creating);
+        assert.equal((await plantIds(storage, manager.caller)).length, before + created);
       }
     });
 
@@ -91,7 +177,9 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         const alice = await user(storage, `alice ${round}`);
         const grant = await alice();
         await Promise.all([
-          ...Array.from({ length: 5 }, () => storage.createOwnToken(grant, newOwn(1))),
+          ...Array.from({ length: 5 }, () =>
+            storage.createOwnToken(grant, newOwn(1)).catch(isEnded),
+          ),
           other.endAccess(grant.caller, 2, 10),
         ]);
         for (const each of await tokensOf(storage, `alice ${round}`)) {
@@ -115,9 +203,9 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       for (const { kind } of refused) assert.equal(kind, 'too-many-tokens');
       const tokens = await tokensOf(storage, 'alice');
       assert.equal(tokens.length, maxActiveTokens);
-      assert.equal(await storage.createOwnToken(await bob(), newOwn(1)), true);
+      await storage.createOwnToken(await bob(), newOwn(1));
       await storage.revokeToken(tokens.find(({ id }) => id !== grant.tokenId)?.id ?? '', 1);
-      assert.equal(await storage.createOwnToken(grant, newOwn(1)), true);
+      await storage.createOwnToken(grant, newOwn(1));
       await user(storage, 'alice'); // operators have no limit
       assert.equal((await tokensOf(storage, 'alice')).length, maxActiveTokens + 2);
     });
@@ -138,7 +226,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       await storage.createOwnToken(bobs, bobsToken);
       await storage.revokeToken(idOf(bobsToken), 1);
       const last = newOwn(1_000);
-      assert.equal(await storage.createOwnToken(grant, last), true);
+      await storage.createOwnToken(grant, last);
       const remaining = [grant.tokenId, ...ended.slice(5), idOf(last)];
       assert.deepEqual(
         (await tokensOf(storage, 'alice')).map(({ id }) => id),
@@ -160,7 +248,8 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         assert.equal((await other()).revokedAtMs, undefined);
       }
       assert.equal((await storage.revokeToken(id, 7, own))?.revokedAtMs, 7);
-      assert.equal((await storage.revokeToken(id, 8, own))?.revokedAtMs, 7);
+      const later = await user(storage, 'alice');
+      assert.equal((await storage.revokeToken(id, 8, await later()))?.revokedAtMs, 7);
       assert.equal((await alice()).revokedAtMs, 7);
     });
 
@@ -170,7 +259,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const twin = await (await user(storage, 'alice'))();
       const below = async (by: Grant, scopes: readonly Scope[] = ['plants:read']) => {
         const own = { ...newOwn(1), scopes };
-        assert.equal(await storage.createOwnToken(by, own), true);
+        await storage.createOwnToken(by, own);
         const grant = await storage.identify({ tokenHash: own.hash, store: by.caller.store });
         assert.equal(grant?.family, root.tokenId);
         assert.ok(grant);
@@ -429,6 +518,14 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
   });
 }
 
+function isEnded(error: unknown): void {
+  assert.ok(isProblem(error, 'invalid-token'), String(error));
+}
+
+async function rejectsWith(kind: string, promise: Promise<unknown>): Promise<void> {
+  await assert.rejects(promise, { name: 'Problem', kind });
+}
+
 const times = (expiresAtMs?: number) => ({ createdAtMs: 1, expiresAtMs });
 
 function newOwn(createdAtMs: number) {
@@ -469,6 +566,6 @@ async function user(
 }
 
 async function plantIds(storage: Storage, caller: Caller): Promise<number[]> {
-  const page = await storage.listPlants(caller, { after: 0, limit: 100, fields: ['id'] });
+  const page = await storage.listPlants(caller, { after: 0, limit: 10_000, fields: ['id'] });
   return (JSON.parse(`[${page.json}]`) as { id: number }[]).map(({ id }) => id); // as requested
 }

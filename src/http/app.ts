@@ -6,9 +6,11 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, RequestListener, Server, ServerOptions } from 'node:http';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import { stateOf, type Grant } from '../access.ts';
 import type { PageSignOn } from '../oidc/options.ts';
 import type { Verifier } from '../oidc/verifier.ts';
 import { FairSemaphore } from '../fair-semaphore.ts';
+import { tokenEnded } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { Authentication } from './auth.ts';
 import { acceptJsonBodies } from './body.ts';
@@ -155,6 +157,11 @@ export function addRoutes(
   const requestLimits = new RequestLimits(limits, log);
   const authentication = new Authentication(storage, requestLimits, uses, verifier);
   app.decorateRequest('grant');
+  // A token can expire while the body arrives. Each write checks in its transaction whether it was revoked.
+  app.addHook('preHandler', ({ grant }, _reply, done) => {
+    const state = (grant as Grant | undefined) && stateOf(grant, Date.now()); // not all routes have one
+    done(state === undefined || state === 'active' ? undefined : tokenEnded(state));
+  });
   app.decorateRequest('page');
   const budgets = new ResponseBudget();
   const longReads = new FairSemaphore({ maxOfKey: maxLongReads });

@@ -17,7 +17,7 @@ import type { Verifier } from '../oidc/verifier.ts';
 import type { PlantPage } from '../plant-storage.ts';
 import { isProblem, Problem } from '../problem.ts';
 import { credentialOf, isToken } from '../token.ts';
-import { headerCount } from './headers.ts';
+import { headerCount, setChallenge } from './headers.ts';
 import { Lookups } from './lookups.ts';
 import type { RequestLimits } from './request-limits.ts';
 import { isJwt, SignOn } from './sign-on.ts';
@@ -225,8 +225,4 @@ export function invalidToken(reply: FastifyReply, detail: string): Problem {
 export function insufficientScope(reply: FastifyReply, scope: string, detail: string): Problem {
   setChallenge(reply, `error="insufficient_scope", scope="${scope}"`);
   return new Problem('insufficient-scope', detail);
-}
-
-export function setChallenge(reply: FastifyReply, parameters?: string): void {
-  reply.header('www-authenticate', parameters === undefined ? 'Bearer' : `Bearer ${parameters}`);
 }

@@ -7,7 +7,7 @@ import { errorChannel } from '../channels.ts';
 import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { redactTokens } from '../token.ts';
 import { FailureLog } from './failure-log.ts';
-import { setPrivateHeaders } from './headers.ts';
+import { setChallenge, setPrivateHeaders } from './headers.ts';
 import { maxBodyBytes, maxHeaderBytes, maxHeaders, requestTimeoutMs } from './limits.ts';
 import { prefersPage, sendNotFoundPage } from './not-found.ts';
 import { sendText } from './send.ts';
@@ -88,6 +88,8 @@ export function sendProblem(
   const { status, retryAfterSeconds, headers } = problemResponses[problem.kind];
   if (headers !== undefined) reply.headers(headers);
   if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
+  const isChallenged = problem.kind !== 'invalid-token' || reply.hasHeader('www-authenticate');
+  if (!isChallenged) setChallenge(reply, 'error="invalid_token"');
   const { id } = reply.request;
   setPrivateHeaders(reply.code(status).header('x-request-id', id));
   const body = problemBody(problem, id, pathPrefix);

@@ -3,9 +3,9 @@
  * a user.
  */
 import type { FastifyInstance } from 'fastify';
-import { invalidInput, isProblem, shareNotFound } from '../problem.ts';
+import { invalidInput, shareNotFound } from '../problem.ts';
 import type { Share, ShareStorage } from '../share-storage.ts';
-import { invalidToken, type Authentication } from './auth.ts';
+import type { Authentication } from './auth.ts';
 import { runInSlice } from '../time-slices.ts';
 import { sendList, type ListOptions, type Range } from './list.ts';
 import * as operations from './operations.ts';
@@ -59,9 +59,7 @@ export function shareRoutes(
     async ({ grant: { caller, userName: owner }, params: { user }, body: { access } }, reply) => {
       if (user === owner) throw refuseOwnName();
       const share: Share = { owner, user, access };
-      const isNew = await storage.share(caller.store, share, Date.now()).catch((error: unknown) => {
-        throw isProblem(error, 'invalid-token') ? invalidToken(reply, error.detail) : error;
-      });
+      const isNew = await storage.share(caller.store, share, Date.now(), caller);
       reply.code(isNew ? 201 : 200);
       return sendText(reply, jsonMediaType, JSON.stringify({ user, access }));
     },
@@ -76,7 +74,7 @@ export function shareRoutes(
         { owner: own, user: other },
         { owner: other, user: own },
       ];
-      if (!(await storage.unshare(caller.store, ends))) throw shareNotFound();
+      if (!(await storage.unshare(caller.store, ends, caller))) throw shareNotFound();
       return reply.code(204).send();
     },
   );

@@ -10,9 +10,10 @@ import type { OwnToken } from '../own-tokens.ts';
 import { invalidInput, isProblem, Problem, tokenNotFound } from '../problem.ts';
 import { formatTimestamp, parseTimestamp } from '../timestamp.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
-import { insufficientScope, invalidToken, setChallenge, type Authentication } from './auth.ts';
+import { insufficientScope, type Authentication } from './auth.ts';
 import { runInSlice } from '../time-slices.ts';
 import { sendList, type ListOptions, type Range } from './list.ts';
+import { setChallenge } from './headers.ts';
 import type { TypeBoxProvider } from './operations.ts';
 import { sendText } from './send.ts';
 import * as operations from './token-operations.ts';
@@ -52,13 +53,10 @@ export function tokenRoutes(
     { ...options, schema: operations.createToken },
     async ({ grant, body }, reply) => {
       refuseForeign(grant, reply);
-      const refuseEnded = () =>
-        invalidToken(reply, 'The token is not active any more; get a new one.');
-      if (stateOf(grant, Date.now()) !== 'active') throw refuseEnded(); // while the body arrived
       const { store } = grant.caller;
       const token = makeToken(store);
       const own = ownTokenOf(body, grant, hashToken(token), reply);
-      if (!(await storage.createOwnToken(grant, own))) throw refuseEnded();
+      await storage.createOwnToken(grant, own);
       const id = tokenId(own.hash, store);
       const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
       const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };

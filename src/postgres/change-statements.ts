@@ -17,7 +17,12 @@ interface Definition<K extends ChangeKind, Column extends string> {
 
 export interface ChangeStatement<K extends ChangeKind> {
   statement: Statement<readonly [id: number]>;
-  values: (store: number, changes: readonly GroupedChange<K>[]) => readonly unknown[];
+  /** Nothing changes unless the grants of the store have this version. */
+  values: (
+    store: number,
+    grants: number,
+    changes: readonly GroupedChange<K>[],
+  ) => readonly unknown[];
   /**
    * The outcome of a change to the plant with this id. `changed` are the ids that the statement returned. It is
    * undefined if the group was committed and its response was lost.
@@ -47,6 +52,7 @@ export const changeStatements: { readonly [K in ChangeKind]: ChangeStatement<K> 
       USING ${changes}
       WHERE plants.store = $1 AND plants.id = changes.id
         AND (changes.owner IS NULL OR plants.owner = changes.owner)
+        AND EXISTS (SELECT 1 FROM plant_store.stores WHERE store = $1 AND grants = $2)
       RETURNING plants.id`,
     columns: { id: 'bigint', owner: 'bigint' },
     rows: ([, , reach, id]) => (reach === 'all' ? [null] : reach).map((owner) => ({ id, owner })),
@@ -59,7 +65,8 @@ export const changeStatements: { readonly [K in ChangeKind]: ChangeStatement<K> 
       SELECT stores.store, coalesce(changes.id, stores.last_id - changes.ids_after),
              changes.owner, changes.tag, changes.name
       FROM plant_store.stores CROSS JOIN ${changes}
-      WHERE stores.store = $1 AND coalesce(changes.id, stores.last_id - changes.ids_after) <= ${maxId}
+      WHERE stores.store = $1 AND stores.grants = $2
+        AND coalesce(changes.id, stores.last_id - changes.ids_after) <= ${maxId}
       ON CONFLICT DO NOTHING
       RETURNING id`,
     columns: { id: 'bigint', ids_after: 'bigint', owner: 'bigint', tag: 'text', name: 'text' },
@@ -103,13 +110,13 @@ function statementOf<K extends ChangeKind, Column extends string>(
   { sql, columns, rows, outcome }: Definition<K, Column>,
 ): ChangeStatement<K> {
   const names = Object.keys(columns) as Column[]; // it has no other keys
-  const arrays = names.map((column, at) => `$${at + 2}::${columns[column]}[]`);
+  const arrays = names.map((column, at) => `$${at + 3}::${columns[column]}[]`);
   const changes = `unnest(${arrays.join(', ')}) AS changes (${names.join(', ')})`;
   return {
     statement: prepared(`${name}_plants`, sql(changes)),
-    values: (store, grouped) => {
+    values: (store, grants, grouped) => {
       const all = grouped.flatMap(({ change, idsAfter }) => rows(change, idsAfter));
-      return [store, ...names.map((column) => all.map((row) => row[column]))];
+      return [store, grants, ...names.map((column) => all.map((row) => row[column]))];
     },
     outcome,
   };

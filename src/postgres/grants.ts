@@ -7,18 +7,22 @@ import {
   familyOfUser,
   maxOwnersInReach,
   parseScopes,
+  type Caller,
   type Claims,
   type Credential,
   type Grant,
+  type Identified,
   type Identity,
   type ReceivedShare,
   type Role,
   type Scope,
 } from '../access.ts';
 import { Cache } from '../cache.ts';
+import { unrevokedCaller } from '../identity-storage.ts';
 import { familyOf } from '../own-tokens.ts';
+import { Problem } from '../problem.ts';
 import { tokenId } from '../token.ts';
-import { prepared } from './connection.ts';
+import { prepared, type Row } from './connection.ts';
 import type { Freshness } from './freshness.ts';
 import type { Names } from './names.ts';
 import type { Cluster } from './cluster.ts';
@@ -130,14 +134,94 @@ interface Found {
   row: UserRow;
 }
 
+function grantOf(
+  { tokenHash, store: route, claims }: Credential,
+  { store, terms, row }: Found,
+): Grant {
+  const [user, storeName, userName, userRole, removedAt, received, version] = row;
+  const { scopes, role = userRole, revokedAtMs = removedAt ?? undefined, ...rest } = terms;
+  const identified = [version, Buffer.from(tokenHash).toString('latin1'), claims] as const;
+  return {
+    ...rest,
+    caller: callerOf({ store, user, identified }, role, scopes, received),
+    tokenId: tokenId(tokenHash, route),
+    tokenHash,
+    storeName,
+    userName,
+    role,
+    revokedAtMs,
+  };
+}
+
+/**
+ * Identifies a caller again, in the transaction of a write that has locked the row of the store. Nothing for an operator,
+ * who has no token.
+ */
+export function identifyAgain(
+  caller: Pick<Caller, 'store' | 'identified'> | undefined,
+): BoundStatement[] {
+  return caller === undefined ? [] : [findAgain(caller.store, caller.identified)];
+}
+
+/** Why the caller must not write, by the rows of `identifyAgain`. */
+export function refusalOf(
+  caller: Pick<Caller, 'store' | 'identified'> | undefined,
+  rows: readonly Row[] = [],
+): Problem | undefined {
+  if (caller === undefined) return undefined;
+  const now = callerNow(caller.store, caller.identified, rows);
+  return now instanceof Problem ? now : undefined;
+}
+
+/** The line of the caller's token, by the rows of `identifyAgain`. */
+export function lineOf([found]: readonly Row[] = []): string | null {
+  return (found as TokenRow | undefined)?.[3] ?? null; // only tokens of the service create others
+}
+
+export function findAgain(store: number, [, tokenHash, claims]: Identified): BoundStatement {
+  return claims === undefined
+    ? [grantSql.findByToken, [store, Buffer.from(tokenHash, 'latin1')]]
+    : [grantSql.findByUser, [store, claims.userName]];
+}
+
+/** The caller by the rows of `findAgain`, or `invalid-token` if the token was revoked. */
+export function callerNow(
+  store: number,
+  [, hash, claims]: Identified,
+  [found]: readonly Row[],
+): Caller | Problem {
+  if (found === undefined) return unrevokedCaller(undefined);
+  const tokenHash = Buffer.from(hash, 'latin1');
+  return unrevokedCaller(
+    grantOf(
+      { tokenHash, store: undefined, claims },
+      claims === undefined
+        ? foundToken(store, '', found as TokenRow) // the columns of the statement
+        : foundUser(store, claims, found as UserRow),
+    ),
+  );
+}
+
+function foundToken(
+  store: number,
+  id: string,
+  [scopes, expiresAt, revokedAt, family, ...row]: TokenRow,
+): Found {
+  return { store, terms: termsOfToken([scopes, expiresAt, revokedAt, family], id), row };
+}
+
+function foundUser(store: number, claims: Claims, row: UserRow): Found {
+  return { store, terms: termsOfClaims(claims, { store, user: row[0] }), row };
+}
+
 /** How the user of a JWT comes back who was removed before it was issued. */
 function reviveUserOfClaims({ store, user }: Identity, { issuedAtMs }: Claims): BoundStatement {
   return [grantSql.reviveUserOfClaims, [store, user, issuedAtMs]];
 }
 
 /**
- * The first statement of each transaction that changes grants. It locks the row of the store: a token is never created
- * from one that is being revoked (own-tokens.ts).
+ * The first statement of each transaction that changes grants. It locks the row of the store: nothing is written for a
+ * token that is being revoked.
  */
 export function changeGrantsVersion(store: number): BoundStatement {
   return [grantSql.changeGrantsVersion, [store, randomInt(2 ** 48 - 1)]]; // its largest range
@@ -179,7 +263,7 @@ export class Grants {
     credential: Credential,
     onCheck: (cached: Grant) => void = () => {},
   ): Promise<Grant | undefined> {
-    const { tokenHash, store: route, claims } = credential;
+    const { tokenHash, claims } = credential;
     const key = Buffer.from(tokenHash).toString('latin1');
     const cached = this.#freshness.getGrant(key);
     if (cached !== undefined) {
@@ -192,24 +276,14 @@ export class Grants {
       ? this.#findToken(credential)
       : this.#findUser(claims));
     if (found === undefined) return undefined;
-    const { store, terms, row } = found;
-    const [user, storeName, userName, userRole, removedAt, received, version] = row;
+    const { store, row } = found;
+    const [user, , , , removedAt, , version] = row;
     if (claims !== undefined && removedAt !== null && removedAt < claims.issuedAtMs) {
       const revive = [changeGrantsVersion(store), reviveUserOfClaims({ store, user }, claims)];
       await this.#cluster.ofStore(store).transact(revive);
       return this.identify(credential);
     }
-    const { scopes, role = userRole, revokedAtMs = removedAt ?? undefined, ...rest } = terms;
-    const grant = {
-      ...rest,
-      caller: callerOf({ store, user }, role, scopes, received),
-      tokenId: tokenId(tokenHash, route),
-      tokenHash,
-      storeName,
-      userName,
-      role,
-      revokedAtMs,
-    };
+    const grant = grantOf(credential, found);
     this.#freshness.setGrant(key, grant, version);
     return grant;
   }
@@ -221,9 +295,7 @@ export class Grants {
       const values = [store, Buffer.from(tokenHash)];
       const [row] = await this.#cluster.read(store, grantSql.findByToken, values);
       if (row === undefined) continue;
-      const [scopes, expiresAt, revokedAt, family, ...userRow] = row;
-      const terms = termsOfToken([scopes, expiresAt, revokedAt, family], id);
-      return { store, terms, row: userRow };
+      return foundToken(store, id, row);
     }
     if (route === undefined) this.#unrouted.forget(id); // a restore can give its store another number
     return undefined;
@@ -245,7 +317,6 @@ export class Grants {
     const values = [store, claims.userName];
     const [row] = await this.#cluster.read(store, grantSql.findByUser, values);
     if (row?.[1] !== claims.storeName) return undefined;
-    const [user] = row;
-    return { store, terms: termsOfClaims(claims, { store, user }), row };
+    return foundUser(store, claims, row);
   }
 }

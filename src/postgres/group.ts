@@ -1,24 +1,42 @@
 /**
  * The changes to the plants of one store in a transaction, and the outcome of each change.
  */
-import type { Change, ChangeKind, ChangeOf, ChangeResults } from '../changes.ts';
+import { reaches, type Caller, type Reach } from '../access.ts';
+import {
+  byOf,
+  type Change,
+  type ChangeKind,
+  type ChangeOf,
+  type ChangeResults,
+} from '../changes.ts';
 import { maxId } from '../ids.ts';
-import { defect, outcomeUnknown, type Problem } from '../problem.ts';
+import { defect, outcomeUnknown, Problem } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { changeStatements, type ChangeStatement, type GroupedChange } from './change-statements.ts';
-import { prepared, type Connection } from './connection.ts';
+import { prepared, type Connection, type Row } from './connection.ts';
+import { callerNow, findAgain } from './grants.ts';
 import { NumberedCreates } from './numbered-creates.ts';
 import { settled } from './settled.ts';
 
 export const groupSql = {
-  // Sent before the changes, because it locks the row of the store: groups of several replicas are serialized.
+  // Sent before the changes, because it locks the row of the store: groups of several replicas are serialized. It finds
+  // no row if the grants have changed since the callers were identified. Then the group changes nothing.
   begin: prepared<readonly [lastId: number, version: number]>(
     'begin_group',
     `
       UPDATE plant_store.stores
       SET last_id = least(greatest(last_id, $2), ${maxId}) + $3, version = version + 1, writer = $4
-      WHERE store = $1
+      WHERE store = $1 AND grants = $5
       RETURNING last_id - $3 AS last_id, version`,
+  ),
+  lock: prepared<readonly [lastId: number, version: number, writer: string]>(
+    'lock_group',
+    `
+      SELECT last_id, version, writer FROM plant_store.stores WHERE store = $1 AND grants = $2 FOR UPDATE`,
+  ),
+  lockToCheck: prepared<readonly [grants: number]>(
+    'lock_group_to_check',
+    'SELECT grants FROM plant_store.stores WHERE store = $1 FOR UPDATE',
   ),
   // FOR UPDATE, to wait until a group in progress has ended.
   lastGroup: prepared<readonly [lastId: number, version: number, writer: string]>(
@@ -44,26 +62,47 @@ export interface GroupOptions {
   /** Undefined if there are none. */
   quotas: Quotas | undefined;
   isCitus: boolean;
+  /** Whether the grants of the store have changed since callers were identified. */
+  mustCheck: boolean;
 }
 
 export class Group {
   readonly store: number;
   /** In the order of arrival. */
   readonly queued: readonly QueuedChange[];
+  /** Whether check() must succeed first. */
+  readonly mustCheck: boolean;
   /** Number of changes for which the store assigns the id. */
-  readonly assignedCount: number;
+  assignedCount = 0;
   /** Assigned ids are above `lastId`; `version` is that of this group. Undefined until the server returns them. */
   begun: { lastId: number; version: number } | undefined;
+  /** Whether it has changed nothing, because callers must be identified again. */
+  isStale = false;
+  readonly #options: GroupOptions;
   #isStoreMissing = false;
-  readonly #largestId: number;
-  readonly #parts: readonly Part<ChangeKind>[];
+  /** The version of the grants with which the callers of all changes were identified. */
+  #grants: number;
+  /** Why callers must not make their changes, by sequence number. */
+  readonly #refused = new Map<number, Problem>();
+  #largestId = 0;
+  #parts: readonly Part<ChangeKind>[] = [];
   /** Undefined if the server assigns the ids: the creates are among `#parts`. */
-  readonly #numbered: NumberedCreates | undefined;
+  #numbered: NumberedCreates | undefined;
 
   /** The changes are in the order of arrival, at least one. No two of them have the same id. */
-  constructor(store: number, queued: readonly QueuedChange[], { quotas, isCitus }: GroupOptions) {
+  constructor(store: number, queued: readonly QueuedChange[], options: GroupOptions) {
     this.store = store;
     this.queued = queued;
+    this.#options = options;
+    const [version = 0, ...others] = new Set(queued.map(({ change }) => byOf(change)[0]));
+    this.#grants = version;
+    this.mustCheck = options.mustCheck || others.length > 0; // no version comes twice
+    this.#prepare(queued);
+  }
+
+  #prepare(queued: readonly QueuedChange[]): void {
+    const { quotas, isCitus } = this.#options;
+    this.#numbered = undefined;
     let changes = queued;
     if (quotas !== undefined || isCitus) {
       const creates = new Map(
@@ -71,7 +110,7 @@ export class Group {
       );
       // The number of plants in the store is carried over by groups that only delete, too.
       if (creates.size > 0 || quotas?.perStore !== undefined)
-        this.#numbered = new NumberedCreates(store, creates, { quotas, isCitus });
+        this.#numbered = new NumberedCreates(this.store, creates, this.#options);
       changes = queued.filter(({ change }) => !isCreate(change));
     }
     const isAssigned = ([, , , id]: Change) => id === undefined;
@@ -99,7 +138,33 @@ export class Group {
   /** For another attempt. */
   reset(): void {
     this.begun = undefined;
+    this.isStale = false;
     this.#isStoreMissing = false;
+  }
+
+  /** Locks the store and identifies all callers again. Changes of tokens that have ended are refused. */
+  async check(connection: Connection): Promise<void> {
+    const locking = connection.query(groupSql.lockToCheck, [this.store]);
+    const identifying = new Map<string, Promise<Row[]>>();
+    for (const { change } of this.queued) {
+      const by = byOf(change);
+      const [, tokenHash] = by;
+      if (!identifying.has(tokenHash))
+        identifying.set(tokenHash, connection.query(...findAgain(this.store, by)));
+    }
+    const [[row], ...found] = await settled([locking, ...identifying.values()]);
+    this.#isStoreMissing = row === undefined;
+    this.#grants = row?.[0] ?? 0;
+    const rowsOf = new Map([...identifying.keys()].map((key, at) => [key, found[at] ?? []]));
+    this.#refused.clear();
+    const allowed = this.queued.flatMap((queued) => {
+      const by = byOf(queued.change);
+      const caller = callerNow(this.store, by, rowsOf.get(by[1]) ?? []);
+      if (!(caller instanceof Problem)) return { ...queued, change: within(caller, queued.change) };
+      this.#refused.set(queued.number, caller);
+      return [];
+    });
+    this.#prepare(allowed);
   }
 
   /**
@@ -110,11 +175,13 @@ export class Group {
     const numbered = this.#numbered;
     if (numbered === undefined) return;
     const { hasQuotas, largestId, assignedCount } = numbered;
+    const ids = [largestId, assignedCount, attemptId];
     const locked = hasQuotas
-      ? connection.query(groupSql.lastGroup, [this.store, 0])
-      : connection.query(groupSql.begin, [this.store, largestId, assignedCount, attemptId]);
+      ? connection.query(groupSql.lock, [this.store, this.#grants])
+      : connection.query(groupSql.begin, [this.store, ...ids, this.#grants]);
     const changed = this.#sendParts(connection);
     const [[row]] = await settled([locked, numbered.check(connection), ...changed]);
+    this.isStale = row === undefined && !this.#isStoreMissing;
     if (row === undefined) return;
     const [lastId, version, lastWriter = ''] = row;
     this.begun = { lastId, version: hasQuotas ? version + 1 : version };
@@ -131,18 +198,16 @@ export class Group {
       await settled([begun, ...this.#sendParts(connection)]);
       return;
     }
-    if (this.begun === undefined) {
-      this.#isStoreMissing = true;
-      return;
-    }
+    if (this.begun === undefined) return;
     const largestId = numbered.decide(Math.min(this.begun.lastId, maxId));
     const writer = writerOf(attemptId, numbered.storePlants);
     const begun = numbered.hasQuotas ? this.#begin(connection, writer, largestId) : undefined;
-    await settled([begun ?? Promise.resolve(), numbered.send(connection)]);
+    await settled([begun ?? Promise.resolve(), numbered.send(connection, this.#grants)]);
   }
 
   /** The outcome of each change, by its sequence number, if the transaction was committed. */
   *outcomes(): Iterable<readonly [number: number, Outcome]> {
+    yield* this.#refused;
     if (this.begun === undefined) {
       const problem = this.#isStoreMissing
         ? defect(new Error(`there is no store ${this.store}`))
@@ -158,13 +223,13 @@ export class Group {
   }
 
   #sendParts(connection: Connection): Promise<void>[] {
-    return this.#parts.map((part) => part.send(connection, this.store));
+    return this.#parts.map((part) => part.send(connection, this.store, this.#grants));
   }
 
   async #begin(connection: Connection, writer: string, largestId: number): Promise<void> {
-    const values = [this.store, largestId, this.assignedCount, writer];
+    const values = [this.store, largestId, this.assignedCount, writer, this.#grants];
     const [row] = await connection.query(groupSql.begin, values);
-    this.#isStoreMissing = row === undefined;
+    this.isStale = row === undefined && !this.#isStoreMissing;
     this.begun = row && { lastId: row[0], version: row[1] };
   }
 }
@@ -189,6 +254,17 @@ export function isWriter(writer: string, attemptId: string): boolean {
   return writer.split(plantsMark)[0] === attemptId;
 }
 
+/** The change with the part of its reach that its caller still has. */
+function within({ write }: Caller, change: Change): Change {
+  if (change[0] === 'create') return change;
+  const [kind, store, reach, id, by] = change;
+  return [kind, store, intersection(reach, write), id, by];
+}
+
+function intersection(reach: Reach, other: Reach): Reach {
+  return reach === 'all' ? other : reach.filter((owner) => reaches(other, owner));
+}
+
 function isCreate(change: Change): change is ChangeOf<'create'> {
   return change[0] === 'create';
 }
@@ -210,11 +286,11 @@ class Part<K extends ChangeKind> {
     return this.#changed?.size ?? 0;
   }
 
-  async send(connection: Connection, store: number): Promise<void> {
+  async send(connection: Connection, store: number, grants: number): Promise<void> {
     this.#changed = undefined;
     if (this.#changes.length === 0) return;
     const { statement, values } = this.#statement;
-    const rows = await connection.query(statement, values(store, this.#changes));
+    const rows = await connection.query(statement, values(store, grants, this.#changes));
     this.#changed = new Set(rows.map(([id]) => id));
   }
 

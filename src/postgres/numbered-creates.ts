@@ -122,13 +122,15 @@ export class NumberedCreates {
     return lastId;
   }
 
-  async send(connection: Connection): Promise<void> {
+  async send(connection: Connection, grants: number): Promise<void> {
     this.#created = undefined;
-    const changes = [...this.#creates].flatMap(([number, [kind, store, owner, , name, tag]]) => {
-      const id = this.#decisions.get(number);
-      if (typeof id !== 'number') return [];
-      return { number, change: [kind, store, owner, id, name, tag] as const, idsAfter: 0 };
-    });
+    const changes = [...this.#creates].flatMap(
+      ([number, [kind, store, owner, , name, tag, by]]) => {
+        const id = this.#decisions.get(number);
+        if (typeof id !== 'number') return [];
+        return { number, change: [kind, store, owner, id, name, tag, by] as const, idsAfter: 0 };
+      },
+    );
     if (this.#isCitus) {
       const creates = changes.map(({ change }) => change);
       this.#created = await createWithIds(connection, this.#store, creates);
@@ -136,7 +138,7 @@ export class NumberedCreates {
     }
     if (changes.length === 0) return;
     const { statement, values } = changeStatements.create;
-    const rows = await connection.query(statement, values(this.#store, changes));
+    const rows = await connection.query(statement, values(this.#store, grants, changes));
     this.#created = new Set(rows.map(([id]) => id));
   }
 

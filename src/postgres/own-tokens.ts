@@ -4,7 +4,6 @@
 import { formatScopes, type Grant } from '../access.ts';
 import type { TokenUse } from '../identity-storage.ts';
 import {
-  isActive,
   lineBelow,
   maxCountedTokens,
   tokensToDelete,
@@ -16,18 +15,10 @@ import { prepared } from './connection.ts';
 import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
 import { settled } from './settled.ts';
-import { changeGrantsVersion } from './grants.ts';
+import { changeGrantsVersion, identifyAgain, lineOf, refusalOf } from './grants.ts';
 import { tokenSql } from './tokens.ts';
 
-type StateRow = readonly [line: string | null, expiresAt: number | null, revokedAt: number | null];
-
 export const ownTokenSql = {
-  find: prepared<StateRow>(
-    'find_own_token',
-    `
-      SELECT family, expires_at, revoked_at FROM plant_store.store_tokens
-      WHERE store = $1 AND hash = $2`,
-  ),
   count: prepared<CountedToken>(
     'count_own_tokens',
     `
@@ -53,37 +44,28 @@ export class OwnTokens {
     this.#cluster = cluster;
   }
 
-  /** Returns false if the token of the grant is not active. */
-  async create({ tokenHash: by, caller, tokenId }: Grant, token: OwnToken): Promise<boolean> {
+  async create({ caller, tokenId }: Grant, token: OwnToken): Promise<void> {
     const { store, user } = caller;
     const { scopes, label, createdAtMs, expiresAtMs } = token;
     const hash = Buffer.from(token.hash);
     const columns = [formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
-    let isRefused = false;
-    let isFull = false;
     // The first statement locks the row of the store: what the others read does not change until the commit.
     const first: BoundStatement[] = [
       changeGrantsVersion(store),
-      [ownTokenSql.find, [store, Buffer.from(by)]],
       [ownTokenSql.count, [store, user]],
+      ...identifyAgain(caller),
     ];
-    await this.#cluster.ofStore(store).transactInTwo(first, ([, found = [], counted = []]) => {
-      const [asking] = found as unknown as StateRow[]; // the rows of `find`
+    await this.#cluster.ofStore(store).transactInTwo(first, ([, counted = [], found]) => {
       const tokens = counted as unknown as CountedToken[]; // the rows of `count`
       if (tokens.some(([each]) => hash.equals(each))) return []; // an earlier attempt was committed
-      const [line = null, ...times] = asking ?? [];
-      isRefused =
-        asking === undefined || !isActive(times[0] ?? null, times[1] ?? null, createdAtMs);
-      if (isRefused) return [];
+      const refusal = refusalOf(caller, found);
+      if (refusal !== undefined) return refusal;
       const ended = tokensToDelete(tokens, createdAtMs);
-      isFull = ended === undefined;
-      if (ended === undefined) return [];
-      const values = [store, hash, user, lineBelow(line, tokenId), ...columns];
+      if (ended === undefined) return tooManyTokens();
+      const values = [store, hash, user, lineBelow(lineOf(found), tokenId), ...columns];
       const add: BoundStatement = [tokenSql.addToken, values];
       return ended.length === 0 ? [add] : [[ownTokenSql.delete, [store, ended]], add];
     });
-    if (isFull) throw tooManyTokens();
-    return !isRefused;
   }
 
   /** On each server by itself, so that one that does not respond delays no others. */

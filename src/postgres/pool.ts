@@ -182,36 +182,42 @@ export class Pool {
     return (await this.#change([[begin, []], ...statements, [commit, []]])).slice(1, -1);
   }
 
-  /** The same for statements whose rows differ if they are repeated: after a lost response, the outcome is unknown. */
-  async transactOnce(statements: readonly BoundStatement[]): Promise<Row[][]> {
-    const whole = [[begin, []], ...statements, [commit, []]] as const;
-    return (await this.#change(whole, { canRepeat: false })).slice(1, -1);
-  }
-
-  /** Runs `first`, and then in the same transaction what `then` returns for their rows. All can be repeated. */
+  /**
+   * Runs `first`, and then in the same transaction what `then` returns for their rows. Resolves to the rows of the latter.
+   * If `then` returns a Problem, rolls back and rejects with it. If the result would differ, a transaction whose response
+   * was lost cannot be repeated, and its outcome is unknown.
+   */
   async transactInTwo(
     first: readonly BoundStatement[],
-    then: (rows: Row[][]) => readonly BoundStatement[],
-  ): Promise<void> {
-    await this.#changeWith(async (connection) => {
+    then: (rows: Row[][]) => readonly BoundStatement[] | Problem,
+    options?: { canRepeat: boolean },
+  ): Promise<Row[][]> {
+    const outcome = await this.#changeWith(async (connection) => {
       try {
         const [, ...rows] = await sendAll(connection, [[begin, []], ...first]);
-        await sendAll(connection, [...then(rows), [commit, []]]);
+        const rest = then(rows);
+        if (rest instanceof Problem) {
+          await connection.query(rollback, []);
+          return rest;
+        }
+        return (await sendAll(connection, [...rest, [commit, []]])).slice(0, -1);
       } catch (error) {
         if (!connection.isLost) await connection.query(rollback, []);
         throw error;
       }
-    });
+    }, options);
+    if (outcome instanceof Problem) throw outcome;
+    return outcome;
   }
 
-  async #change(
-    statements: readonly BoundStatement[],
+  async #change(statements: readonly BoundStatement[]): Promise<Row[][]> {
+    return this.#changeWith((connection) => sendAll(connection, statements));
+  }
+
+  async #changeWith<T>(
+    send: (connection: Connection) => Promise<T>,
     { canRepeat } = { canRepeat: true },
-  ): Promise<Row[][]> {
-    return this.#changeWith((connection) => sendAll(connection, statements), canRepeat);
-  }
-
-  async #changeWith<T>(send: (connection: Connection) => Promise<T>, canRepeat = true): Promise<T> {
+  ): Promise<T> {
     let isOutcomeUnknown = false;
     const attempt = (connection: Connection) =>
       send(connection).catch((error: unknown) => {

@@ -2,7 +2,7 @@
  * Shares in PostgreSQL. Each change also sets the version of the store's grants, which are on the same node of a
  * cluster, so both become visible together.
  */
-import { maxOwnersInReach, type ShareAccess } from '../access.ts';
+import { maxOwnersInReach, type Caller, type ShareAccess } from '../access.ts';
 import { tooManyShares, userRemoved } from '../problem.ts';
 import {
   maxGivenShares,
@@ -15,7 +15,7 @@ import {
   type SharesQuery,
 } from '../share-storage.ts';
 import { prepared } from './connection.ts';
-import { changeGrantsVersion } from './grants.ts';
+import { changeGrantsVersion, identifyAgain, refusalOf } from './grants.ts';
 import type { Names } from './names.ts';
 import type { Cluster } from './cluster.ts';
 
@@ -86,31 +86,48 @@ export class Shares {
     this.#names = names;
   }
 
-  async set(store: number, { owner, user, access }: Share, sinceMs: number): Promise<boolean> {
+  async set(
+    store: number,
+    { owner, user, access }: Share,
+    sinceMs: number,
+    by: Caller | undefined,
+  ): Promise<boolean> {
     const found = await this.#names.findUser(store, owner);
     if (found === undefined) throw userRemoved();
-    const [, counted = [], set = []] = await this.#cluster
-      .ofStore(store)
-      .transactOnce([
+    let isNew = false;
+    const [set = []] = await this.#cluster.ofStore(store).transactInTwo(
+      [
         changeGrantsVersion(store),
         [shareSql.count, [store, found.user, user]],
-        [shareSql.set, [store, found.user, user, access, sinceMs]],
-      ]);
-    const [count, isShared] = counted[0] as CountRow; // an aggregate always returns a row
-    if (isShared !== true && count >= maxGivenShares) throw tooManyShares();
+        ...identifyAgain(by),
+      ],
+      ([, counted = [], identified]) => {
+        const [count, isShared] = counted[0] as CountRow; // an aggregate always returns a row
+        isNew = isShared !== true;
+        const isFull = isNew && count >= maxGivenShares;
+        const values = [store, found.user, user, access, sinceMs];
+        return refusalOf(by, identified) ?? (isFull ? tooManyShares() : [[shareSql.set, values]]);
+      },
+      { canRepeat: false },
+    );
     if (set.length === 0) throw userRemoved();
-    return isShared !== true;
+    return isNew;
   }
 
-  async end(store: number, ends: readonly ShareEnds[]): Promise<boolean> {
+  async end(store: number, ends: readonly ShareEnds[], by: Caller | undefined): Promise<boolean> {
     const owners = await Promise.all(ends.map(({ owner }) => this.#names.findUser(store, owner)));
     const statements = ends.flatMap(({ user }, at) => {
       const owner = owners[at];
       return owner === undefined ? [] : [[shareSql.end, [store, owner.user, user]] as const];
     });
     if (statements.length === 0) return false;
-    const change = [changeGrantsVersion(store), ...statements];
-    const [, ...ended] = await this.#cluster.ofStore(store).transactOnce(change);
+    const ended = await this.#cluster
+      .ofStore(store)
+      .transactInTwo(
+        [changeGrantsVersion(store), ...identifyAgain(by)],
+        ([, identified]) => refusalOf(by, identified) ?? statements,
+        { canRepeat: false },
+      );
     return ended.some((rows) => rows.length > 0);
   }
 

@@ -4,11 +4,11 @@
  */
 import {
   reaches,
+  type Caller,
   type Credential,
   type Grant,
   type Identity,
   type ReadAccess,
-  type WriteAccess,
 } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
 import type {
@@ -98,7 +98,7 @@ export class PostgresStorage implements Storage {
     return this.#readiness.openWithTimeout();
   }
 
-  async createPlant(caller: Identity, plant: NewPlant): Promise<Plant> {
+  async createPlant(caller: Caller, plant: NewPlant): Promise<Plant> {
     await this.#readyFor(caller.store);
     const creation = creationOf(caller, plant);
     return createdPlant(creation, await this.#writerOf(caller.store).write(creation));
@@ -112,15 +112,16 @@ export class PostgresStorage implements Storage {
     return this.#reader.list(caller, query);
   }
 
-  async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
+  async deletePlant({ store, write, identified }: Caller, id: number): Promise<boolean> {
     await this.#readyFor(store);
     if (write === 'all' || write.length === 1) {
-      return this.#writerOf(store).write(['delete', store, write, id]);
+      return this.#writerOf(store).write(['delete', store, write, id, identified]);
     }
     // A group of changes would compare each plant with every owner in reach, so the owner is looked up first.
     const findOwner = async () => (await this.#cluster.read(store, findSql, [store, id]))[0]?.[2];
     for (let owner = await findOwner(); owner !== undefined && reaches(write, owner);) {
-      if (await this.#writerOf(store).write(['delete', store, [owner], id])) return true;
+      const change = ['delete', store, [owner], id, identified] as const;
+      if (await this.#writerOf(store).write(change)) return true;
       const current = await findOwner();
       if (current === owner) return false; // deleted and created again
       owner = current;
@@ -161,7 +162,7 @@ export class PostgresStorage implements Storage {
     return this.#tokens.list(query);
   }
 
-  async createOwnToken(by: Grant, token: OwnToken): Promise<boolean> {
+  async createOwnToken(by: Grant, token: OwnToken): Promise<void> {
     await this.#readyFor(by.caller.store);
     return this.#ownTokens.create(by, token);
   }
@@ -212,14 +213,14 @@ export class PostgresStorage implements Storage {
     return this.#users.remove(user, removedAtMs);
   }
 
-  async share(store: number, share: Share, sinceMs: number): Promise<boolean> {
+  async share(store: number, share: Share, sinceMs: number, by?: Caller): Promise<boolean> {
     await this.#readyFor(store);
-    return this.#shares.set(store, share, sinceMs);
+    return this.#shares.set(store, share, sinceMs, by);
   }
 
-  async unshare(store: number, ends: readonly ShareEnds[]): Promise<boolean> {
+  async unshare(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> {
     await this.#readyFor(store);
-    return this.#shares.end(store, ends);
+    return this.#shares.end(store, ends, by);
   }
 
   async sharesOf(store: number, user: string, query?: SharesQuery): Promise<SharesPage> {

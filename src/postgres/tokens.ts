@@ -21,7 +21,7 @@ import {
   type TokenRange,
 } from '../token.ts';
 import { prepared } from './connection.ts';
-import { changeGrantsVersion, reviveUser } from './grants.ts';
+import { changeGrantsVersion, identifyAgain, refusalOf, reviveUser } from './grants.ts';
 import type { Names, UserNames } from './names.ts';
 import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
@@ -186,10 +186,15 @@ export class Tokens {
     // Before the change, so that nothing fails after it.
     const record = toRecord(before, await this.#names.describe({ store, user }));
     if (by !== undefined && !canRevoke(by, { ...record, line: before[10] })) throw cannotRevoke();
-    const [, [row] = []] = await server.transact([
-      changeGrantsVersion(store),
-      [tokenSql.revoke, [...values, revokedAtMs]],
-    ]);
+    const revoke: BoundStatement = [tokenSql.revoke, [...values, revokedAtMs]];
+    let attempts = 0;
+    const [[row] = []] = await server.transactInTwo(
+      [changeGrantsVersion(store), ...identifyAgain(by)],
+      ([, identified]) => {
+        const canBeDone = by?.id === record.id && attempts++ > 0; // by an earlier attempt
+        return (canBeDone ? undefined : refusalOf(by, identified)) ?? [revoke];
+      },
+    );
     if (row === undefined) return undefined; // it had expired, and its user has created another
     return { ...record, revokedAtMs: row[0] as number }; // the column of `revoke`
   }

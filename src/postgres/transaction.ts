@@ -29,8 +29,8 @@ export class Transaction {
   }
 
   /**
-   * Takes one round trip, or two with quotas and on Citus. Rejects with the error of the server. If a store does not exist,
-   * only its group fails (`outcomes`).
+   * Takes one round trip, or two with quotas and on Citus, and one more to identify callers again. Rejects with the error of
+   * the server. If a store does not exist, only its group fails (`outcomes`).
    */
   async commit(
     connection: Connection,
@@ -44,9 +44,20 @@ export class Transaction {
       .filter(([, ms]) => ms !== undefined)
       .map(([name, ms]) => `; SET LOCAL ${name}_timeout = ${ms}`);
     const begun = connection.command(`BEGIN${settings.join('')}`);
+    const mustCheck = this.groups.filter((group) => group.mustCheck);
+    if (mustCheck.length > 0) {
+      const checked = mustCheck.map((group) => group.check(connection));
+      await this.#step(connection, mustCheck, checked, begun);
+    }
     let left = this.groups;
     if (left.some(({ isInTwoSteps }) => isInTwoSteps)) {
-      await this.#firstStep(connection, attemptId, begun);
+      // Locks all stores in their order.
+      const locked = left.map((group) =>
+        group.isInTwoSteps
+          ? group.lock(connection, attemptId)
+          : group.change(connection, attemptId),
+      );
+      await this.#step(connection, left, locked, begun);
       left = left.filter(({ isInTwoSteps }) => isInTwoSteps);
     }
     const changed = left.map((group) => group.change(connection, attemptId));
@@ -63,16 +74,14 @@ export class Transaction {
     return tag;
   }
 
-  /** Locks all stores in their order. */
-  async #firstStep(
+  /** Rolls back if a statement fails, and waits for no more responses. `responses` are those of `groups`. */
+  async #step(
     connection: Connection,
-    attemptId: string,
+    groups: readonly Group[],
+    responses: readonly Promise<void>[],
     begun: Promise<unknown>,
   ): Promise<void> {
-    const locked = this.groups.map((group) =>
-      group.isInTwoSteps ? group.lock(connection, attemptId) : group.change(connection, attemptId),
-    );
-    await this.#settled(this.groups, locked, begun).catch((error: unknown) => {
+    await this.#settled(groups, responses, begun).catch((error: unknown) => {
       // Not awaited: what is sent next on the connection runs after it.
       connection.command('ROLLBACK').catch(() => {});
       throw error;

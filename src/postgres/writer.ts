@@ -54,6 +54,8 @@ export class Writer {
   /** By store. */
   readonly #inFlight = new Map<number, Group>();
   readonly #lanes = new Lanes();
+  /** Stores whose callers must be identified again. */
+  readonly #stale = new Set<number>();
   #isScheduled = false;
   /** Until all changes have an outcome. */
   #busy: { timer: NodeJS.Timeout; done: PromiseWithResolvers<void> } | undefined;
@@ -100,10 +102,14 @@ export class Writer {
       });
       if (taken.size === 0) break;
       const groups = [...taken].map(([store, queued]) => {
-        return new Group(store, queued, { quotas, isCitus: isCitus() });
+        const mustCheck = this.#stale.delete(store);
+        return new Group(store, queued, { quotas, isCitus: isCitus(), mustCheck });
       });
       for (const group of groups) this.#inFlight.set(group.store, group);
-      void this.#run(groups);
+      // Alone, because it locks its store before all others.
+      for (const group of groups) if (group.mustCheck) void this.#run([group]);
+      const others = groups.filter(({ mustCheck }) => !mustCheck);
+      if (others.length > 0) void this.#run(others);
     }
     if (this.#busy === undefined || this.#lanes.inProgress > 0 || !this.#waiting.isEmpty) return;
     clearInterval(this.#busy.timer);
@@ -140,10 +146,11 @@ export class Writer {
           },
           Math.max(0, maxWaitMs),
         );
-        return this.#onCommitted(groups);
+        return this.#onCommitted(this.#withoutStale(groups));
       } catch (error) {
         const isTransient = isRetryable(error) || isConnectionLost(error);
         const isRolledBack = transaction.isRolledBack || isStatementError(error);
+        groups = this.#withoutStale(groups);
         const outcome = isRolledBack ? false : await isCommitted(this.#server, groups, attemptId);
         const failed = isAlone && isTransient ? undefined : transaction.failed;
         if (failed !== undefined) {
@@ -175,7 +182,18 @@ export class Writer {
     return groups.filter((group) => !isLate(group));
   }
 
+  /** Queues groups again that have changed nothing, because their callers must be identified again. Returns the others. */
+  #withoutStale(groups: readonly Group[]): readonly Group[] {
+    const stale = groups.filter(({ isStale }) => isStale);
+    for (const group of stale) {
+      this.#stale.add(group.store);
+      this.#queueAgain(group);
+    }
+    return stale.length === 0 ? groups : groups.filter(({ isStale }) => !isStale);
+  }
+
   #onCommitted(groups: readonly Group[]): void {
+    if (groups.length === 0) return;
     for (const { store } of groups) {
       this.#inFlight.delete(store);
       this.#lanes.onCommitted(store);
@@ -191,7 +209,7 @@ export class Writer {
     });
   }
 
-  /** The group was rolled back. Its changes are going to be in another lane. */
+  /** The group has changed nothing. Its changes are going to be in another lane, or checked. */
   #queueAgain({ store, queued }: Group): void {
     this.#inFlight.delete(store);
     this.#waiting.addAgain(queued);

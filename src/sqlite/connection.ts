@@ -137,6 +137,7 @@ export class Connection {
       beginImmediate(open.database, deadlineMs);
       open.schema.check(); // under the lock, so that no newer program can change it afterwards
       open.stores.reset();
+      open.tokens.clearVersion();
       open.counts?.begin();
       const result = work(open);
       open.stores.flush();

@@ -3,10 +3,9 @@
  * transactions.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { formatScopes, type Grant, type Identity } from '../access.ts';
+import { formatScopes, type Caller, type Grant } from '../access.ts';
 import type { TokenUse } from '../identity-storage.ts';
 import {
-  isActive,
   lineBelow,
   maxCountedTokens,
   tokensToDelete,
@@ -18,9 +17,7 @@ import { prepare, type Statement } from './statement.ts';
 import { tokenSql } from './tokens.ts';
 
 export const ownTokenSql = {
-  find: `
-    SELECT family, expires_at, revoked_at FROM tokens
-    WHERE hash = ?`,
+  line: 'SELECT family FROM tokens WHERE hash = ?',
   count: `
     SELECT hash, created_at, expires_at, revoked_at FROM tokens INDEXED BY tokens_by_user
     WHERE store = ? AND user = ? ORDER BY hash LIMIT ${maxCountedTokens}`,
@@ -31,32 +28,27 @@ export const ownTokenSql = {
 };
 
 /** What is needed of the grant with which a token is created. */
-export type Creator = Identity & Pick<Grant, 'tokenHash' | 'tokenId'>;
+export type Creator = Pick<Caller, 'store' | 'user' | 'identified'> &
+  Pick<Grant, 'tokenHash' | 'tokenId'>;
 
 export class OwnTokens {
-  readonly #find: Statement<
-    [line: string | null, expiresAt: number | null, revokedAt: number | null]
-  >;
+  readonly #line: Statement<[line: string | null]>;
   readonly #count: Statement<CountedToken>;
   readonly #delete: Statement;
   readonly #add: Statement;
   readonly #recordUse: Statement;
 
   constructor(database: DatabaseSync) {
-    this.#find = prepare(database, ownTokenSql.find);
+    this.#line = prepare(database, ownTokenSql.line);
     this.#count = prepare(database, ownTokenSql.count);
     this.#delete = prepare(database, ownTokenSql.delete);
     this.#add = prepare(database, tokenSql.addToken);
     this.#recordUse = prepare(database, ownTokenSql.recordUse);
   }
 
-  /** Returns false if the token of the grant is not active. */
-  create({ tokenHash: by, tokenId, store, user }: Creator, token: OwnToken): boolean {
+  create({ tokenHash: by, tokenId, store, user }: Creator, token: OwnToken): void {
     const { hash, scopes, label, createdAtMs, expiresAtMs } = token;
-    const found = this.#find.get(by);
-    if (found === undefined) return false;
-    const [line, ...times] = found;
-    if (!isActive(...times, createdAtMs)) return false;
+    const [line = null] = this.#line.get(by) ?? [];
     const ended = tokensToDelete(this.#count.all(store, user), createdAtMs);
     if (ended === undefined) throw tooManyTokens();
     for (const each of ended) this.#delete.run(each);
@@ -68,7 +60,6 @@ export class OwnTokens {
       expiresAtMs ?? null,
     ];
     this.#add.run(hash, store, user, ...columns);
-    return true;
   }
 
   recordUses(uses: readonly TokenUse[]): void {

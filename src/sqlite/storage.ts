@@ -2,7 +2,7 @@
  * The SQLite storage, on node:sqlite. Reads run on the event loop and end within one iteration of it, so that the
  * WAL can be restarted. Writes run on a writer thread.
  */
-import type { Claims, Credential, Grant, Identity, ReadAccess, WriteAccess } from '../access.ts';
+import type { Caller, Claims, Credential, Grant, Identity, ReadAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
 import type {
   CreatedToken,
@@ -75,7 +75,7 @@ export class SqliteStorage implements Storage {
     this.#filePoll = setInterval(() => this.#checkFile(), filePollMs).unref();
   }
 
-  async createPlant(caller: Identity, plant: NewPlant): Promise<Plant> {
+  async createPlant(caller: Caller, plant: NewPlant): Promise<Plant> {
     const creation = creationOf(caller, plant);
     return createdPlant(creation, await this.#write(creation));
   }
@@ -96,8 +96,8 @@ export class SqliteStorage implements Storage {
     return isShort(caller.read, query) ? read() : runInSlice(caller, async () => read());
   }
 
-  async deletePlant({ store, write }: WriteAccess, id: number): Promise<boolean> {
-    return this.#write(['delete', store, write, id]);
+  async deletePlant({ store, write, identified }: Caller, id: number): Promise<boolean> {
+    return this.#write(['delete', store, write, id, identified]);
   }
 
   async findOwner(store: number, id: number): Promise<string | undefined> {
@@ -143,9 +143,9 @@ export class SqliteStorage implements Storage {
     return this.#read(({ tokens }) => tokens.list(query));
   }
 
-  async createOwnToken({ tokenHash, tokenId, caller }: Grant, token: OwnToken): Promise<boolean> {
-    const { store, user } = caller;
-    return this.#write(['createOwnToken', { tokenHash, tokenId, store, user }, token]);
+  async createOwnToken({ tokenHash, tokenId, caller }: Grant, token: OwnToken): Promise<void> {
+    const { store, user, identified } = caller;
+    return this.#write(['createOwnToken', { tokenHash, tokenId, store, user, identified }, token]);
   }
 
   async revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined> {
@@ -184,12 +184,12 @@ export class SqliteStorage implements Storage {
     return this.#write(['removeUser', user, removedAtMs]);
   }
 
-  async share(store: number, share: Share, sinceMs: number): Promise<boolean> {
-    return this.#write(['share', store, share, sinceMs]);
+  async share(store: number, share: Share, sinceMs: number, by?: Caller): Promise<boolean> {
+    return this.#write(['share', store, share, sinceMs, by?.identified]);
   }
 
-  async unshare(store: number, ends: readonly ShareEnds[]): Promise<boolean> {
-    return this.#write(['unshare', store, ends]);
+  async unshare(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> {
+    return this.#write(['unshare', store, ends, by?.identified]);
   }
 
   async sharesOf(store: number, user: string, query?: SharesQuery): Promise<SharesPage> {

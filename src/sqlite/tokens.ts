@@ -7,22 +7,24 @@ import {
   familyOfUser,
   parseScopes,
   formatScopes,
+  type Caller,
   type Claims,
   type Credential,
   type Grant,
+  type Identified,
   type Identity,
   type Role,
-  type Scope,
 } from '../access.ts';
-import type {
-  CreatedToken,
-  FoundNames,
-  NewToken,
-  TokenQuery,
-  TokenRecord,
+import {
+  unrevokedCaller,
+  type CreatedToken,
+  type FoundNames,
+  type NewToken,
+  type TokenQuery,
+  type TokenRecord,
 } from '../identity-storage.ts';
 import { canRevoke, familyOf, type Revoker } from '../own-tokens.ts';
-import { cannotRevoke, defect } from '../problem.ts';
+import { cannotRevoke, defect, Problem } from '../problem.ts';
 import {
   hashToken,
   makeToken,
@@ -44,6 +46,8 @@ const selectRecords = `
 const withId = `
     tokens.hash BETWEEN :first AND :last AND tokens.format = :format
       AND (:store IS NULL OR tokens.store = :store) AND (:user IS NULL OR tokens.user = :user)`;
+
+const versionSql = 'SELECT count FROM grant_changes';
 
 export const tokenSql = {
   findGrant: `
@@ -92,6 +96,7 @@ export const tokenSql = {
 
 export class Tokens {
   readonly #shares: Shares;
+  readonly #readVersion: Statement<[count: number]>;
   readonly #findGrant: Statement<GrantRow>;
   readonly #findUser: Statement<UserRow>;
   readonly #listAll: Statement<RecordRow>;
@@ -104,9 +109,11 @@ export class Tokens {
   readonly #addUser: Statement<[store: number, user: number]>;
   readonly #addClaimedUser: Statement;
   readonly #addToken: Statement;
+  #version: number | undefined;
 
   constructor(database: DatabaseSync, shares: Shares) {
     this.#shares = shares;
+    this.#readVersion = prepare(database, versionSql);
     this.#findGrant = prepare(database, tokenSql.findGrant);
     this.#findUser = prepare(database, tokenSql.findUser);
     this.#listAll = prepare(database, tokenSql.listAll);
@@ -146,6 +153,31 @@ export class Tokens {
     return { token: text, id: tokenId(hash, store) };
   }
 
+  /**
+   * For writes: undefined if no grant has changed since the caller was identified. Otherwise identifies them again, and
+   * throws `invalid-token` if their token was revoked. An operator has no token.
+   */
+  callerSince(by: Identified | undefined): Caller | undefined {
+    if (by === undefined) return undefined;
+    const [version, tokenHash, claims] = by;
+    this.#version ??= this.#currentVersion();
+    if (version === this.#version) return undefined;
+    const hash = Buffer.from(tokenHash, 'latin1');
+    const caller = unrevokedCaller(this.findGrant({ tokenHash: hash, store: undefined, claims }));
+    if (caller instanceof Problem) throw caller;
+    return caller;
+  }
+
+  /** Call it at the start of a transaction, and after each write in it that can change grants. */
+  clearVersion(): void {
+    this.#version = undefined;
+  }
+
+  #currentVersion(): number {
+    const [version = 0] = this.#readVersion.get() ?? [];
+    return version;
+  }
+
   /** Undefined if there is no such token, or if the user of a JWT does not exist at the time of its issue. */
   findGrant({ tokenHash, store, claims }: Credential): Grant | undefined {
     return claims === undefined
@@ -162,6 +194,7 @@ export class Tokens {
       isStored: true,
       family: familyOf(family, id),
       scopes: parseScopes(scopes),
+      claims: undefined,
       expiresAtMs: expiresAt ?? undefined,
       revokedAtMs: revokedAt ?? undefined,
     };
@@ -179,6 +212,7 @@ export class Tokens {
       isStored: false,
       family: familyOfUser({ store, user }),
       scopes,
+      claims,
       expiresAtMs,
       revokedAtMs: removedAtMs ?? undefined,
     };
@@ -186,10 +220,17 @@ export class Tokens {
     return this.#grantOf(hash, id, { store, user, storeName, userName, role, ...terms });
   }
 
-  #grantOf(hash: Uint8Array, id: string, { store, user, scopes, ...rest }: FoundGrant): Grant {
+  #grantOf(
+    hash: Uint8Array,
+    id: string,
+    { store, user, scopes, claims, ...rest }: FoundGrant,
+  ): Grant {
     const { role, userName } = rest;
     const received = role === 'manager' ? [] : this.#shares.reachOf(store, userName);
-    const caller = callerOf({ store, user }, role, scopes, received);
+    const { buffer, byteOffset, byteLength } = hash;
+    const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
+    const identified = [this.#currentVersion(), key, claims] as const;
+    const caller = callerOf({ store, user, identified }, role, scopes, received);
     return { caller, tokenId: id, tokenHash: hash, ...rest };
   }
 
@@ -232,7 +273,8 @@ const noHash = Buffer.alloc(0);
 
 /** What a token or its claims grant, before the shares of the user are added. */
 type FoundGrant = Identity &
-  Omit<Grant, 'caller' | 'tokenId' | 'tokenHash'> & { scopes: readonly Scope[] };
+  Omit<Grant, 'caller' | 'tokenId' | 'tokenHash'> &
+  Pick<Claims, 'scopes'> & { claims: Claims | undefined };
 
 // Rows of STRICT tables: the schema enforces these types.
 type GrantRow = [

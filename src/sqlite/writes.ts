@@ -3,7 +3,7 @@
  * to the other.
  */
 import type { Change, ChangeResults } from '../changes.ts';
-import type { Identity } from '../access.ts';
+import type { Identified, Identity } from '../access.ts';
 import type { CreatedToken, NewToken, TokenRecord, TokenUse } from '../identity-storage.ts';
 import type { OwnToken, Revoker } from '../own-tokens.ts';
 import type { ProblemKind } from '../problem.ts';
@@ -23,8 +23,8 @@ export type Write =
   | readonly ['endAccess', user: Identity, revokedAtMs: number, limit: number]
   | readonly ['movePlants', from: Identity, to: number, limit: number]
   | readonly ['removeUser', user: Identity, removedAtMs: number]
-  | readonly ['share', store: number, share: Share, sinceMs: number]
-  | readonly ['unshare', store: number, ends: readonly ShareEnds[]];
+  | readonly ['share', store: number, share: Share, sinceMs: number, by: Identified | undefined]
+  | readonly ['unshare', store: number, ends: readonly ShareEnds[], by: Identified | undefined];
 
 export type WriteKind = Write[0];
 
@@ -48,7 +48,7 @@ export interface ThreadData {
 export interface WriteResults extends ChangeResults {
   createToken: CreatedToken;
   createUser: void;
-  createOwnToken: boolean;
+  createOwnToken: void;
   revokeToken: TokenRecord | undefined;
   recordUses: void;
   endAccess: number;
@@ -79,23 +79,39 @@ export interface DiskFailed {
 
 /** Runs the write in the open transaction. If it throws a Problem, it has changed nothing. */
 export function apply(tables: Tables, write: Write): WriteResults[WriteKind] {
-  const { plants, tokens, ownTokens, users, shares } = tables;
+  const { plants, tokens } = tables;
   switch (write[0]) {
     case 'create': {
-      const [, store, owner, id, name, tag] = write;
+      const [, store, owner, id, name, tag, by] = write;
+      tokens.callerSince(by);
       return plants.create(store, owner, { id, name, tag });
     }
     case 'delete': {
-      const [, store, reach, id] = write;
-      return plants.delete(store, reach, id);
+      const [, store, reach, id, by] = write;
+      return plants.delete(store, tokens.callerSince(by)?.write ?? reach, id);
     }
+    default: {
+      const result = applyOther(tables, write);
+      tokens.clearVersion();
+      return result;
+    }
+  }
+}
+
+function applyOther(
+  { tokens, ownTokens, users, shares }: Tables,
+  write: Exclude<Write, Change>,
+): WriteResults[WriteKind] {
+  switch (write[0]) {
     case 'createToken':
       return tokens.create(write[1]);
     case 'createUser':
       return tokens.createUser(write[1], write[2], write[3]);
     case 'revokeToken':
+      tokens.callerSince(write[3]?.identified);
       return tokens.revoke(write[1], write[2], write[3]);
     case 'createOwnToken':
+      tokens.callerSince(write[1].identified);
       return ownTokens.create(write[1], write[2]);
     case 'recordUses':
       return ownTokens.recordUses(write[1]);
@@ -106,8 +122,10 @@ export function apply(tables: Tables, write: Write): WriteResults[WriteKind] {
     case 'removeUser':
       return users.remove(write[1], write[2]);
     case 'share':
+      tokens.callerSince(write[4]);
       return shares.set(write[1], write[2], write[3]);
     case 'unshare':
+      tokens.callerSince(write[3]);
       return shares.end(write[1], write[2]);
   }
 }

@@ -1,0 +1,225 @@
+/**
+ * A token that is revoked while a request is in progress writes nothing, whatever the request.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
+import { describe, test } from 'node:test';
+import { scopes } from '../../src/access.ts';
+import { Verifier } from '../../src/oidc/verifier.ts';
+import type { Storage } from '../../src/storage.ts';
+import openapi from '../../openapi.json' with { type: 'json' };
+import { override, startApp, type TestApp } from '../support/app.ts';
+import { startProvider } from '../support/provider.ts';
+import { it } from '../support/storages.ts';
+import { idOf } from '../support/tokens.ts';
+
+/** A user with a plant, a share with carol, and three tokens. */
+interface Person {
+  name: string;
+  plant: number;
+  token: string;
+  ended: string;
+  spare: string;
+}
+
+interface WriteRequest {
+  operation: string;
+  path: (person: Person) => string;
+  json?: object;
+  /** The status if it is carried out. */
+  status: number;
+  /** Whether no JWT is accepted. */
+  isOwnOnly?: boolean;
+}
+
+const writes: readonly WriteRequest[] = [
+  { operation: 'POST /plants', path: () => '/plants', json: { name: 'new' }, status: 201 },
+  { operation: 'DELETE /plants/{id}', path: ({ plant }) => `/plants/${plant}`, status: 204 },
+  {
+    operation: 'PUT /shares/{user}',
+    path: () => '/shares/bob',
+    json: { access: 'read' },
+    status: 201,
+  },
+  { operation: 'DELETE /shares/{user}', path: () => '/shares/carol', status: 204 },
+  { operation: 'POST /tokens', path: () => '/tokens', json: {}, status: 201, isOwnOnly: true },
+  {
+    operation: 'DELETE /tokens/{tokenId}',
+    path: ({ spare }) => `/tokens/${idOf(spare)}`,
+    status: 204,
+  },
+  { operation: 'DELETE /token', path: () => '/token', status: 204, isOwnOnly: true },
+];
+
+/** Writes without a body wait here until they are released, and others for the last byte of their body. */
+class Gate {
+  #reached = Promise.withResolvers<void>();
+  #held: PromiseWithResolvers<void> | undefined;
+  #isBodyHeld = false;
+
+  hold(): Promise<void> {
+    this.#reached = Promise.withResolvers<void>();
+    this.#held = Promise.withResolvers<void>();
+    return this.#reached.promise;
+  }
+
+  release(): void {
+    this.#held?.resolve();
+    this.#held = undefined;
+  }
+
+  wrap(storage: Storage): Storage {
+    const pass = async () => {
+      this.#reached.resolve();
+      await this.#held?.promise;
+    };
+    return override(storage, {
+      deletePlant: async (...args) => pass().then(() => storage.deletePlant(...args)),
+      unshare: async (...args) => pass().then(() => storage.unshare(...args)),
+      revokeToken: async (id, at, by) =>
+        (by === undefined ? Promise.resolve() : pass()).then(() => storage.revokeToken(id, at, by)),
+      identify: async (credential) =>
+        storage.identify(credential).finally(() => {
+          if (this.#isBodyHeld) this.#reached.resolve();
+        }),
+    });
+  }
+
+  /** Sends a write, but not the last byte of its body, does `meanwhile`, and resolves to the response. */
+  async send(
+    port: number,
+    token: string,
+    { operation, path, json }: WriteRequest,
+    person: Person,
+    meanwhile: () => Promise<unknown>,
+  ) {
+    const body = json && JSON.stringify(json);
+    const headers = {
+      authorization: `Bearer ${token}`,
+      ...(body !== undefined && {
+        'content-type': 'application/json',
+        'content-length': body.length,
+      }),
+    };
+    const [method = ''] = operation.split(' ');
+    const sent = request({ port, method, path: path(person), headers });
+    const responded = once(sent, 'response');
+    this.#isBodyHeld = body !== undefined;
+    const reached = this.hold();
+    if (body === undefined) sent.end();
+    else sent.write(body.slice(0, -1));
+    await reached;
+    await meanwhile();
+    this.release();
+    if (body !== undefined) sent.end(body.slice(-1));
+    const [response] = await responded;
+    const challenge: string | undefined = response.headers['www-authenticate'];
+    return { status: Number(response.statusCode), challenge, text: await textOf(response) };
+  }
+}
+
+async function newPerson({ call, token: create }: TestApp, name: string): Promise<Person> {
+  const createOne = () => create(name, { scopes });
+  const [token, ended, spare] = [await createOne(), await createOne(), await createOne()];
+  const plant = await call('POST', '/plants?fields=id', { token, json: { name: 'first' } });
+  const share = await call('PUT', '/shares/carol', { token, json: { access: 'read' } });
+  assert.deepEqual([plant.status, share.status], [201, 201]);
+  return { name, token, ended, spare, plant: (plant.json as { id: number }).id };
+}
+
+/** What a user sees of the store. */
+async function stateOf({ call }: TestApp, { token }: Person) {
+  const see = async (target: string) => (await call('GET', target, { token })).json;
+  const tokens = (await see('/tokens')) as { id: string; state: string }[]; // the service has sent it
+  return {
+    plants: await see('/plants?fields=id,name'),
+    shares: await see('/shares'),
+    tokens: new Map(tokens.map(({ id, state }) => [id, state])),
+  };
+}
+
+const refused = { status: 401, challenge: 'Bearer error="invalid_token"' };
+
+describe('a write in progress', () => {
+  void test('is tested for every operation that writes', () => {
+    const reading = ['get', 'head', 'options', 'parameters'];
+    const documented = Object.entries(openapi.paths).flatMap(([path, item]) =>
+      Object.keys(item).flatMap((method) =>
+        reading.includes(method) ? [] : `${method.toUpperCase()} ${path}`,
+      ),
+    );
+    assert.deepEqual(writes.map(({ operation }) => operation).toSorted(), documented.toSorted());
+  });
+
+  it('is refused if its token is revoked, and changes nothing', async (t) => {
+    const gate = new Gate();
+    const app = await startApp(t, { wrap: (storage) => gate.wrap(storage) });
+    for (const write of writes) {
+      const alice = await newPerson(app, `alice at ${write.operation.replaceAll('/', ' ')}`);
+      const before = await stateOf(app, alice);
+      const id = idOf(alice.ended);
+      const response = await gate.send(app.port, alice.ended, write, alice, () =>
+        app.storage.revokeToken(id, Date.now()),
+      );
+      assert.partialDeepStrictEqual(response, refused, write.operation);
+      assert.match(response.text, /The token is revoked/);
+      before.tokens.set(id, 'revoked');
+      assert.deepEqual(await stateOf(app, alice), before, write.operation);
+    }
+  });
+
+  it('is carried out if only a token of somebody else is revoked', async (t) => {
+    const gate = new Gate();
+    const app = await startApp(t, { wrap: (storage) => gate.wrap(storage) });
+    const alice = await newPerson(app, 'alice');
+    for (const write of writes) {
+      const bobs = await app.token('bob');
+      const response = await gate.send(app.port, alice.ended, write, alice, () =>
+        app.storage.revokeToken(idOf(bobs), Date.now()),
+      );
+      assert.equal(response.status, write.status, `${write.operation}: ${response.text}`);
+    }
+  });
+
+  it('is refused if the user of its JWT is removed', async (t) => {
+    const gate = new Gate();
+    const provider = await startProvider(t);
+    const verifier = new Verifier(provider.options());
+    const app = await startApp(t, { verifier, wrap: (storage) => gate.wrap(storage) });
+    const { storage } = app;
+    await app.token('dave');
+    const dave = await storage.findUser('main', 'dave');
+    assert.ok(dave);
+    for (const [at, write] of writes.filter(({ isOwnOnly }) => isOwnOnly !== true).entries()) {
+      const alice = await newPerson(app, `alice ${at}`);
+      const iat = Math.floor(Date.now() / 1_000) - 60;
+      const jwt = await provider.sign({ sub: alice.name, scope: scopes.join(' '), iat });
+      const response = await gate.send(app.port, jwt, write, alice, async () => {
+        const user = await storage.findUser('main', alice.name);
+        assert.ok(user);
+        while ((await storage.endAccess(user, Date.now(), 10)) > 0);
+        await storage.movePlants(user, dave.user, 10);
+        assert.ok(await storage.removeUser(user, Date.now()));
+      });
+      assert.partialDeepStrictEqual(response, refused, write.operation);
+      const owner = await storage.findOwner(dave.store, alice.plant);
+      assert.equal(owner, 'dave', write.operation);
+      assert.equal(await storage.countPlants(dave, 10), at + 1);
+    }
+  });
+
+  it('deletes nothing if its user is no manager any more', async (t) => {
+    const gate = new Gate();
+    const app = await startApp(t, { wrap: (storage) => gate.wrap(storage) });
+    const alice = await newPerson(app, 'alice');
+    const [, deletion = assert.fail()] = writes;
+    const eve = await app.token('eve', { role: 'manager' });
+    const response = await gate.send(app.port, eve, deletion, alice, () =>
+      app.token('eve', { role: 'member' }),
+    );
+    assert.equal(response.status, 404);
+    assert.deepEqual((await stateOf(app, alice)).plants, [{ id: alice.plant, name: 'first' }]);
+  });
+});
