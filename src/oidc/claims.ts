@@ -53,10 +53,12 @@ function timesOf({ iat, exp }: JWTPayload): Pick<Claims, 'issuedAtMs' | 'expires
       'The token was issued in the future: the clocks of the provider and the service differ.',
     );
   }
+  if (iat < 0) throw refused('The claim "iat" is before 1970.');
   if (exp === undefined || !(exp <= maxSeconds)) throw refused('The claim "exp" is too large.');
   if (exp * 1_000 <= nowMs) throw refused('The token is expired; get a new one.');
   // The earliest time: a token from before the removal of its user must not create the user again.
-  return { issuedAtMs: (iat - clockSkewSeconds) * 1_000, expiresAtMs: exp * 1_000 };
+  const issuedAtMs = Math.floor((iat - clockSkewSeconds) * 1_000); // both can have fractions (RFC 7519, section 2)
+  return { issuedAtMs, expiresAtMs: Math.floor(exp * 1_000) };
 }
 
 /**

@@ -241,6 +241,27 @@ describe('a removed user', () => {
   });
 });
 
+describe('times of a token', () => {
+  it('can have fractions, also for a user who returns', async (t) => {
+    const { call, provider, storage } = await start(t);
+    const now = Math.floor(Date.now() / 1_000);
+    const whole = await provider.sign({ iat: now - 120 });
+    assert.equal((await call('GET', '/token', { token: whole })).status, 200);
+    const alice = await storage.findUser('main', 'alice');
+    assert.ok(alice);
+    assert.ok(await storage.removeUser(alice, Date.now() - 60_000));
+    const iat = now - 0.123456789;
+    const { status, text, json } = await call('GET', '/token', {
+      token: await provider.sign({ iat, exp: now + 60.7509 }),
+    });
+    assert.equal(status, 200, text);
+    assert.partialDeepStrictEqual(json, {
+      user: 'alice',
+      expiresAt: new Date(now * 1_000 + 60_750).toISOString(),
+    });
+  });
+});
+
 describe('the tokens of a user who signs on', () => {
   it('are listed and revoked with a token of the provider, which creates and revokes none', async (t) => {
     const { call, status, token, provider } = await start(t);

@@ -98,6 +98,8 @@ export async function wrongTokens(provider: TestProvider): Promise<Record<string
     'no expiry': await without('exp'),
     'not valid yet': await sign({ nbf: now + 60 }),
     'issued in the future': await sign({ iat: now + 60 }),
+    'issued before 1970': await sign({ iat: -1 }),
+    'issued before the universe': await sign({ iat: -1e300 }),
     'no time of issue': await without('iat'),
     'no subject': await without('sub'),
     'a subject that is no text': await sign({ sub: 7 as never }),
