@@ -6,7 +6,7 @@ import { Socket } from 'node:net';
 import { Client, types, type QueryResult } from 'pg';
 import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../refusal.ts';
-import { codeOf, isDefect, ConnectionError, ReadOnlyServer } from './errors.ts';
+import { codeOf, isDefect, ConnectionError, poolerRefusal, ReadOnlyServer } from './errors.ts';
 import { responseTimeoutMs, connectTimeoutMs, withTimeout } from './timeout.ts';
 
 /** Values in the column order of the statement: null, text, number, boolean or bytes. */
@@ -40,11 +40,17 @@ const keepAliveMs = 30_000;
 
 /** How long a statement takes, unless its transaction sets another time. */
 export const sessionStatementTimeoutMs = 3_000;
-/** The server cancels a statement after these times. An abandoned one would keep the row of a store locked. */
-const timeoutSettings = `
-  SET statement_timeout = ${sessionStatementTimeoutMs};
-  SET lock_timeout = 2000;
-  SET idle_in_transaction_session_timeout = 4000`;
+/**
+ * The server cancels a statement after these times. An abandoned one would keep the row of a store locked. They are sent
+ * as startup parameters: a pooler in between refuses or ignores those, where it would share or lose settings of a session.
+ */
+const timeouts = {
+  statement_timeout: sessionStatementTimeoutMs,
+  lock_timeout: 2_000,
+  idle_in_transaction_session_timeout: 4_000,
+};
+/** How servers show the `lock_timeout`. */
+const shownLockTimeouts: readonly unknown[] = ['2s', '2000ms', '2000'];
 
 /**
  * Each statement has one good plan, which uses the index created for it. PostgreSQL caches plans, and can choose
@@ -113,6 +119,7 @@ export class Connection {
       keepAliveInitialDelayMillis: keepAliveMs,
       types: columnTypes,
       pipeline: true,
+      ...timeouts,
     });
     const connection = new Connection(client);
     const onStop = () => connection.destroy();
@@ -121,8 +128,8 @@ export class Connection {
       await client.connect().catch((error: unknown) => {
         throw codeOf(error) === undefined ? new ConnectionError(error) : error;
       });
-      await connection.#simpleQuery(timeoutSettings);
-      const [server = []] = await connection.query(serverInfoSql, []);
+      const [[lockTimeout, ...server] = []] = await connection.query(sessionInfoSql, []);
+      if (!shownLockTimeouts.includes(lockTimeout)) throw poolerRefusal();
       refuseUnsafe(server);
       if (isPostgres(server)) await connection.#simpleQuery(plannerSettings);
       await verify(connection);
@@ -271,7 +278,10 @@ export const serverInfoColumns = `
   version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
   ${durabilitySettings.map((setting) => `current_setting('${setting}', true)`).join()}`;
 
-const serverInfoSql = prepared<ServerRow>('server_info', `SELECT ${serverInfoColumns}`);
+const sessionInfoSql = prepared<ServerRow>(
+  'session_info',
+  `SELECT current_setting('lock_timeout', true), ${serverInfoColumns}`,
+);
 
 /**
  * Throws ReadOnlyServer if the server accepts no writes, and Refusal if changes or text could be lost. Engines without

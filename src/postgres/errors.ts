@@ -50,6 +50,8 @@ export class ReadOnlyServer extends Unavailable {
 export const sqlState = {
   serializationFailure: '40001',
   deadlockDetected: '40P01',
+  /** PgBouncer refuses startup parameters with it. */
+  protocolViolation: '08P01',
   inFailedTransaction: '25P02',
   uniqueViolation: '23505',
   invalidStatementName: '26000',
@@ -129,9 +131,18 @@ export function problemOf(error: unknown): unknown {
   return error;
 }
 
+/** The time limits of the session do not apply: a stopped process could keep a store locked. */
+export function poolerRefusal(cause?: unknown): Refusal {
+  return new Refusal(
+    'The database connection does not accept or keep the time limits of its session. Connect to the server itself, not to a pooler such as PgBouncer.',
+    { cause },
+  );
+}
+
 /** The Refusal for an error that a person has to fix, because waiting does not help. Otherwise undefined. */
 export function refusalFor(error: unknown): Refusal | undefined {
   const code = codeOf(error) ?? systemCodeOf(error);
+  if (code === sqlState.protocolViolation) return poolerRefusal(error);
   const [, reason, kind] = refusals.find(([codes]) => codes.test(code)) ?? [];
   return reason === undefined ? undefined : new Refusal(reason, { kind, cause: error });
 }

@@ -18,6 +18,7 @@ const packages = {
   mount: 'mount',
   nginx: 'nginx-light',
   openssl: 'openssl',
+  pgbouncer: 'pgbouncer',
   prlimit: 'util-linux',
   ps: 'procps',
   python3: 'python3',
