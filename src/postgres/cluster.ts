@@ -182,7 +182,19 @@ export class Cluster {
 
   /** Finds the nodes of a Citus cluster and what they have, and repeats that. Returns false on other engines. */
   async locate(): Promise<boolean> {
-    const found = await this.any.check(async (connection) => {
+    const isFirst = this.#nodes.size === 0;
+    const isCluster = await this.#locateFrom(this.any);
+    // The first host of the address can be a failed worker that was started again, with the map from before its failure.
+    const coordinator = isFirst ? this.#nodes.get(coordinatorNumber) : undefined;
+    if (coordinator !== undefined) {
+      await this.#reach(coordinator);
+      if (coordinator.isDirect) await this.#locateFrom(coordinator.pool);
+    }
+    return isCluster;
+  }
+
+  async #locateFrom(server: Pool): Promise<boolean> {
+    const found = await server.check(async (connection) => {
       if (!(await isCitus(connection))) return undefined;
       const [nodes, shards] = await settled([
         connection.query(nodeSql, []),
