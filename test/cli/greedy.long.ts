@@ -53,9 +53,9 @@ it('serves others while clients read long pages as fast as they can', async (t) 
   assert.ok(seen.livezP99Ms < maxLivezP99Ms, `${seen.livezP99Ms} ms`);
 });
 
-it('serves others during pages with the largest limit, with 1,000,000 plants', async (t) => {
+it('serves others during pipelined whole lists, with 1,000,000 plants', async (t) => {
   const besieged = await besiege(t, 1_000_000);
-  const long = listRequest(besieged.greedy, '/plants?fields=id&limit=2147483647');
+  const long = listRequest(besieged.greedy, '/plants?fields=id');
   const bytes = () => long.repeat(9);
   const seen = await watchWhile(besieged, () => lay(besieged, { connections: 8, bytes }), watchMs);
   t.diagnostic(JSON.stringify(seen));

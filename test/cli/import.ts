@@ -126,6 +126,6 @@ async function outcomes(lines: AsyncIterable<string>, count: number): Promise<vo
 }
 
 async function importedNames(store: PlantStore): Promise<string[]> {
-  const plants = await Array.fromAsync(store.list({ tag: 'indoor', pageSize: 10_000 }));
+  const plants = await Array.fromAsync(store.list({ tag: 'indoor' }));
   return plants.map(({ name }) => name).toSorted();
 }
