@@ -82,9 +82,9 @@ describe('copy', () => {
       await using archive = await openArchive(url, { create: false });
       // The result of the check is shared for a short time.
       await archive.beginCopy('somewhere');
-      await until('it is not ready', async () => (await readyz()) === 503, 1_000);
+      await until('it is not ready', async () => (await readyz()) === 503);
       await archive.finishCopy();
-      await until('it is ready again', async () => (await readyz()) === 200, 1_000);
+      await until('it is ready again', async () => (await readyz()) === 200);
     }
   });
 
