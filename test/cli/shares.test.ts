@@ -14,10 +14,12 @@ it('shows names and labels of others on a terminal, but not their control charac
   await using storage = await database.open();
   const names = ['日本', 'a\u202eb'];
   const shown = ['日本', 'a<U+202E>b'];
+  let token = '';
   for (const user of names) {
-    await runOk(['token', 'create', user, '--label', 'x\u2028\u2066y', '--database', url]);
+    token = await runOk(['token', 'create', user, '--label', 'x\u2028\u2066y', '--database', url]);
   }
-  await createFor(storage, names[1] ?? '', 42);
+  const { caller } = (await storage.identify(credentialOf(token))) ?? assert.fail();
+  await storage.createPlant(caller, { name: 'Fern', id: 42 });
   const at = `--database '${url}'`;
   const onTerminal = async (command: string) => {
     const terminal = startOnTerminal(t, `${quotedExecutable} ${command} ${at}`);
