@@ -78,7 +78,11 @@ export function predict(request: Request, world: World): Prediction {
 function closesOf(request: Request): Outcome['closes'] {
   const wishes = sent(request, 'connection').map((value) => value.toLowerCase());
   if (wishes.includes('close')) return 'must';
-  if (request.version === '1.1') return 'no';
+  if (request.version === '1.1') {
+    // After a final status, the client need not send the body that it had announced (RFC 9110, section 10.1.1).
+    const isAsking = sent(request, 'expect').some((value) => /100-continue/i.test(value));
+    return isAsking ? 'may' : 'no';
+  }
   return wishes.includes('keep-alive') ? 'may' : 'must';
 }
 
