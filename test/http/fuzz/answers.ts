@@ -84,13 +84,20 @@ export function wrongsOf(answer: Answer, { method, secrets = [], sent = '' }: As
 
   if (status === 204)
     must(body === '' && valuesOf(answer, 'content-type').length === 0, 'content of a 204');
-  else if (status >= 400) wrongs.push(...wrongsOfProblem(answer, one('content-type'), method));
+  else if (status >= 400 && !isNotFoundPage(answer))
+    wrongs.push(...wrongsOfProblem(answer, one('content-type'), method));
   return wrongs;
 }
 
 /** The reference page and the document behind it quote what other answers must not. */
 function isDocument(answer: Answer): boolean {
   return /<!doctype html>|^\{"openapi":|SwaggerUI/.test(answer.body.slice(0, 100_000));
+}
+
+/** The response to an unknown path if a browser asks. A request can do so at random. */
+export function isNotFoundPage(answer: Answer): boolean {
+  const [mediaType] = valuesOf(answer, 'content-type');
+  return answer.status === 404 && mediaType === 'text/html; charset=utf-8';
 }
 
 function wrongsOfProblem({ status, body }: Answer, mediaType: string, method: string): string[] {

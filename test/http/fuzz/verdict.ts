@@ -1,7 +1,7 @@
 /**
  * Whether an answer is one of those that the oracle allows.
  */
-import { problemOf } from './answers.ts';
+import { isNotFoundPage, problemOf } from './answers.ts';
 import type { Outcome } from './outcomes.ts';
 import { valuesOf, type Answer } from './wire.ts';
 
@@ -60,8 +60,9 @@ function differencesOf(answer: Answer, method: string, outcome: Outcome): string
   return against;
 }
 
-function differencesOfProblem({ body }: Answer, { kind, places }: Outcome): string[] {
-  const problem = problemOf(body) ?? {};
+function differencesOfProblem(answer: Answer, { kind, places }: Outcome): string[] {
+  if (kind === 'path-not-found' && isNotFoundPage(answer)) return [];
+  const problem = problemOf(answer.body) ?? {};
   const wrongs: string[] = [];
   const type = `/problems/${kind}`;
   if (problem['type'] !== type) wrongs.push(`type ${JSON.stringify(problem['type'])}`);
