@@ -283,7 +283,7 @@ class Session {
       const answer = await wire.answer(request.method);
       if (answer === undefined) continue;
       this.#check(request, answer);
-      if (![400, 408, 431, ...allowed].includes(answer.status)) {
+      if (![400, 408, 431, 501, 505, ...allowed].includes(answer.status)) {
         assert.fail(`${shown(bytesOf(request))} was aborted\n${shownAnswer(answer)}`);
       }
       if (request.method !== 'HEAD') await wire.nothingMore();
