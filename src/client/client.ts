@@ -149,7 +149,8 @@ export class PlantStore {
     const first = this.#address(['tokens'], { limit: maxPage });
     const tokens: OwnToken[] = [];
     for await (const page of this.#pages<OwnToken[]>(first, options)) tokens.push(...page);
-    return tokens.toSorted((a, b) => Date.parse(b.createdAt) - Date.parse(a.createdAt));
+    // oxlint-disable-next-line unicorn/no-array-sort -- ES2022 has no toSorted
+    return tokens.sort((a, b) => Date.parse(b.createdAt) - Date.parse(a.createdAt));
   }
 
   /** Revokes one of the user's own tokens by its id. */
