@@ -1,10 +1,11 @@
 /**
- * Generates the types of the client from openapi.json. `npm run openapi` writes them to src/client/types.ts. A test
- * compares the committed file with the generated types.
+ * Generates the types of the client from openapi.json and the kinds of problems. `npm run openapi` writes them to
+ * src/client/types.ts. A test compares the committed file with the generated types.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
+import { problemResponses } from '../src/http/problems.ts';
 import { openapiFile } from './openapi.ts';
 
 export const clientTypesFile = fileURLToPath(new URL('../src/client/types.ts', import.meta.url));
@@ -22,17 +23,15 @@ interface Schema {
 
 interface Components {
   schemas: Record<string, Schema>;
-  examples: Record<string, unknown>;
 }
 
 /** The types as text, as they are committed. */
 export async function clientTypesText(): Promise<string> {
   const { components }: { components: Components } = JSON.parse(readFileSync(openapiFile, 'utf8'));
-  const { schemas, examples } = components;
   const declarations = [
-    ...Object.entries(schemas).map(([name, schema]) => declaration(name, schema)),
+    ...Object.entries(components.schemas).map(([name, schema]) => declaration(name, schema)),
     declaration('ProblemKind', {
-      enum: Object.keys(examples),
+      enum: Object.keys(problemResponses),
       description: 'The kinds of problems that the service responds with.',
     }),
   ];

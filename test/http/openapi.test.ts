@@ -109,6 +109,19 @@ it('describes each schema, response, header and parameter once', () => {
   assert.deepEqual(texts.filter((text, at) => texts.indexOf(text) !== at).toSorted(), []);
 });
 
+it('refers to every component', () => {
+  const { securitySchemes, ...named } = committed.components;
+  const components = Object.entries<object>(named).flatMap(([kind, each]) =>
+    Object.keys(each).map((name) => `#/components/${kind}/${name}`),
+  );
+  const referred = new Set([...objectsIn(committed)].map(({ $ref }) => $ref));
+  assert.deepEqual(
+    components.filter((component) => !referred.has(component)),
+    [],
+  );
+  assert.deepEqual(Object.keys(securitySchemes), Object.keys(committed.security[0]));
+});
+
 it('has valid schemas', () => {
   const ajv = new Ajv({ strict: true });
   for (const { params, querystring, body } of Object.values(operations) as RouteSchemas[]) {
