@@ -6,7 +6,7 @@ import type { Storage } from '../../src/storage.ts';
 import { openArchive } from '../../src/cli/database.ts';
 import { makeToken } from '../../src/token.ts';
 import { startApp } from '../support/app.ts';
-import { it } from '../support/storages.ts';
+import { itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
 import { addOldToken, idOf, makeOldToken } from '../support/tokens.ts';
 import { until } from '../support/until.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import type { Fault } from '../../src/problem.ts';
 import { startApp, type Answer } from '../support/app.ts';
-import { it } from '../support/storages.ts';
+import { itOnce as it } from '../support/storages.ts';
 
 const largest = '9007199254740991';
 const json = { 'content-type': 'application/json' };

@@ -6,7 +6,7 @@ import type { PlantPage, PlantQuery } from '../../src/plant-storage.ts';
 import type { Storage } from '../../src/storage.ts';
 import { credentialOf } from '../../src/token.ts';
 import { call, startApp, type TestApp } from '../support/app.ts';
-import { it } from '../support/storages.ts';
+import { itOnce as it } from '../support/storages.ts';
 
 /** More than two batches of the stream, so that it has a first, a middle and a last one. */
 const many = 2_345;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { startApp } from '../support/app.ts';
 import { exchange, request } from '../support/raw.ts';
-import { it } from '../support/storages.ts';
+import { itOnce as it } from '../support/storages.ts';
 
 describe('create', () => {
   it('returns 201 with name, tag and the Location of the plant', async (t) => {

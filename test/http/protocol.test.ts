@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startApp } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
-import { it } from '../support/storages.ts';
+import { itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
 
 /** Status, headers in lower case and problem of an answer. */

@@ -7,7 +7,7 @@ import { override, startApp, type Answer, type TestApp } from '../support/app.ts
 import type { Share, Shares } from '../../src/client/types.ts';
 import { maxGivenShares } from '../../src/share-storage.ts';
 import { credentialOf } from '../../src/token.ts';
-import { it } from '../support/storages.ts';
+import { itOnce as it } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 const scopes = ['plants:read', 'plants:write', 'shares:write'] as const;

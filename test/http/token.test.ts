@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import type { Scope } from '../../src/access.ts';
 import { startApp } from '../support/app.ts';
-import { it } from '../support/storages.ts';
+import { itOnce as it } from '../support/storages.ts';
 import { idOf } from '../support/tokens.ts';
 
 describe('GET /token', () => {

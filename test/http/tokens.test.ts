@@ -8,7 +8,7 @@ import { TokenUses } from '../../src/http/token-uses.ts';
 import { maxActiveTokens } from '../../src/own-tokens.ts';
 import { credentialOf, isToken, makeToken } from '../../src/token.ts';
 import { override, startApp, type Answer, type TestApp } from '../support/app.ts';
-import { it, testDatabase } from '../support/storages.ts';
+import { itOnce as it, testDatabase } from '../support/storages.ts';
 import { idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 

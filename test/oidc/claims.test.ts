@@ -7,7 +7,7 @@ import type { OidcOptions } from '../../src/oidc/options.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { startApp } from '../support/app.ts';
 import { startProvider } from '../support/provider.ts';
-import { it } from '../support/storages.ts';
+import { itOnce as it } from '../support/storages.ts';
 
 interface Seen {
   status: number;

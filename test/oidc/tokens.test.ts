@@ -8,7 +8,7 @@ import type { OidcOptions } from '../../src/oidc/options.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { limitedTo, startApp } from '../support/app.ts';
 import { audience, makeKey, startProvider } from '../support/provider.ts';
-import { it } from '../support/storages.ts';
+import { itOnce as it } from '../support/storages.ts';
 import { idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 import { makeOtherKeys, wrongTokens } from './wrong-tokens.ts';

@@ -1,5 +1,5 @@
 /**
- * Runs tests once for each storage.
+ * Runs tests once for each storage, or once on one of them.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -41,15 +41,35 @@ const storageOfTest = new WeakMap<Scope, StorageName>();
 
 /** Registers a test for each storage. testDatabase(t) then returns a database of that storage. */
 export function it(name: string, work: (t: TestContext) => Promise<void> | void): void {
-  for (const storage of storageNames) {
-    void test(`${name} (${storage})`, (t) => {
-      storageOfTest.set(t, storage);
-      return work(t);
-    });
-  }
+  for (const storage of storageNames) register(name, work, storage);
 }
 
-/** The storage of this test: SQLite unless `it` above registered it. */
+/** Registers a test of what lies above the storages, for one: SQLite, or that of PLANT_STORE_TEST_STORAGE. */
+export function itOnce(name: string, work: (t: TestContext) => Promise<void> | void): void {
+  register(name, work, chosenStorage());
+}
+
+function register(
+  name: string,
+  work: (t: TestContext) => Promise<void> | void,
+  storage: StorageName,
+): void {
+  void test(`${name} (${storage})`, (t) => {
+    storageOfTest.set(t, storage);
+    return work(t);
+  });
+}
+
+function chosenStorage(): StorageName {
+  const chosen = process.env['PLANT_STORE_TEST_STORAGE'] ?? 'SQLite';
+  const storage = storageNames.find((name) => name === chosen);
+  if (storage === undefined) {
+    throw new Error(`PLANT_STORE_TEST_STORAGE is ${storageNames.join(' or ')}, not ${chosen}.`);
+  }
+  return storage;
+}
+
+/** The storage of this test: SQLite unless `it` or `itOnce` registered it. */
 export function storageOf(t: Scope): StorageName {
   return storageOfTest.get(t) ?? 'SQLite';
 }
