@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Caller, Reach } from '../src/access.ts';
-import { defaultFields } from '../src/plant.ts';
+import { defaultFields } from '../src/plant-json.ts';
 import { PostgresStorage } from '../src/postgres/storage.ts';
 import { SqliteStorage } from '../src/sqlite/storage.ts';
 import type { Storage } from '../src/storage.ts';

@@ -2,7 +2,8 @@
  * What both engines share about lists: how each kind is read, and pages of rows.
  */
 import type { Reach } from './access.ts';
-import { plantJson, type Plant } from './plant.ts';
+import type { Plant } from './plant.ts';
+import { plantJson } from './plant-json.ts';
 import type { PlantPage, PlantQuery } from './plant-storage.ts';
 
 /**

@@ -100,11 +100,3 @@ export const PlantField = Type.Unsafe<(typeof plantFields)[number]>({
   enum: [...plantFields],
 });
 export type PlantField = Static<typeof PlantField>;
-
-/** The fields of a response if the request names none. */
-export const defaultFields: readonly PlantField[] = ['name', 'tag'];
-
-/** One plant as JSON with these fields in this order, exactly as in a list. */
-export function plantJson(plant: Plant, fields: readonly PlantField[] = defaultFields): string {
-  return `{${fields.map((field) => `"${field}":${JSON.stringify(plant[field])}`).join()}}`;
-}

@@ -4,7 +4,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { Reach } from '../access.ts';
 import { isShort } from '../lists.ts';
-import { defaultFields, plantJson, type PlantField } from '../plant.ts';
+import type { PlantField } from '../plant.ts';
+import { defaultFields, plantJson } from '../plant-json.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
