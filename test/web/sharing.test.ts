@@ -12,6 +12,7 @@ import {
   openStore,
   press,
   pressAtOnce,
+  responseTo,
   shelf,
   tabTo,
   toast,
@@ -160,9 +161,9 @@ it('changes are sent in order, and none in the name of the next user', { skip },
   await changeUser(page, await app.token('bob', { scopes }));
   await page.getByRole('button', { name: 'bob' }).waitFor();
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
-  const late = page.waitForResponse('**/shares/carol');
+  const late = responseTo(page, 'PUT', '/shares/carol');
   release();
-  await (await late).finished();
+  await late;
   await openSharing(page);
   await page.getByText('You share with nobody.').waitFor();
   assert.deepEqual(sent, ['PUT {"access":"write"}']);
