@@ -4,3 +4,9 @@
  * writer thread.
  */
 export const maxId = Number.MAX_SAFE_INTEGER;
+
+/** For a store that has had the largest id: one that is taken is drawn again. */
+export function randomId(): number {
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+  return (high >>> 11) * 2 ** 32 + low || maxId;
+}

@@ -5,11 +5,10 @@ import type { NewPlant, Plant, PlantField } from './plant.ts';
 export interface PlantStorage {
   /**
    * Creates a plant that the caller owns. Without an id, it gets the number after the largest id that the store
-   * has ever held.
+   * has ever held. If no number is left, it gets a random free one.
    *
-   * Rejects with `id-taken` if the store has a plant with the id, whoever owns it. Rejects with `ids-exhausted`
-   * if no number is left to assign. Rejects with `quota-exceeded` if there is no other reason, but no room (quota.ts).
-   * In all cases nothing changes.
+   * Rejects with `id-taken` if the store has a plant with the id, whoever owns it. Rejects with `quota-exceeded` if
+   * there is no other reason, but no room (quota.ts). In both cases nothing changes.
    */
   createPlant(caller: Caller, plant: NewPlant): Promise<Plant>;
 

@@ -63,7 +63,7 @@ export const PlantId = publish(
   }),
   {
     meaning:
-      'The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held.',
+      'The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held, or a random free one if none is left.',
   },
 );
 

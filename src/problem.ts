@@ -2,7 +2,6 @@
  * The one error type that the service returns. `detail` and `faults` are for the client and `cause` is for the
  * log: nothing of a cause ever reaches a client.
  */
-import { maxId } from './ids.ts';
 import { maxActiveTokens } from './own-tokens.ts';
 import { maxGivenShares } from './share-storage.ts';
 
@@ -18,7 +17,6 @@ export type ProblemKind =
   | 'share-not-found'
   | 'token-not-found'
   | 'id-taken'
-  | 'ids-exhausted'
   | 'too-many-shares'
   | 'too-many-tokens'
   | 'body-too-large'
@@ -217,12 +215,5 @@ export function storeQuotaExceeded(quota: number): Problem {
   return new Problem(
     'quota-exceeded',
     `A store of this service can have at most ${plants(quota)}. Delete plants of the store, or ask the operator for a higher limit.`,
-  );
-}
-
-export function idsExhausted(): Problem {
-  return new Problem(
-    'ids-exhausted',
-    `The store has used the largest id, ${maxId}, so it cannot assign another. Send an id of your own.`,
   );
 }

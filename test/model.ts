@@ -136,13 +136,19 @@ class Model {
   readonly #lastIds = new Map<string, number>();
   #shares: Share[] = [];
 
-  answer(person: Person, granted: readonly Scope[], request: Request): Expected {
+  /** `location` is that of the answer: without a larger id, the model does not know which one is assigned. */
+  answer(
+    person: Person,
+    granted: readonly Scope[],
+    request: Request,
+    location: string | null,
+  ): Expected {
     if (!scopesOf[request.kind].some((scope) => granted.includes(scope))) {
       return { status: 403, problem: 'insufficient-scope' };
     }
     switch (request.kind) {
       case 'create':
-        return this.#create(person, request);
+        return this.#create(person, request, location);
       case 'find': {
         const plant = this.#reachable(person, 'read').find((one) => one.id === request.id);
         return plant ? { status: 200, text: json(plant, request.fields) } : notFound;
@@ -189,11 +195,18 @@ class Model {
     return { status, text: JSON.stringify({ user: receiver, access }) };
   }
 
-  #create(person: Person, request: Request & { kind: 'create' }): Expected {
+  #create(
+    person: Person,
+    request: Request & { kind: 'create' },
+    location: string | null,
+  ): Expected {
     const plants = this.#store(person);
     const lastId = this.#lastIds.get(person.store) ?? 0;
-    const assigned = request.id ?? lastId + 1;
-    if (!Number.isSafeInteger(assigned)) return { status: 409, problem: 'ids-exhausted' };
+    const isFull = lastId === Number.MAX_SAFE_INTEGER;
+    const chosen = Number(location?.slice('/plants/'.length));
+    const assigned = request.id ?? (isFull ? chosen : lastId + 1);
+    if (request.id === undefined)
+      assert.ok(Number.isSafeInteger(assigned) && assigned > 0 && !plants.has(assigned));
     if (plants.has(assigned)) return { status: 409, problem: 'id-taken' };
     const plant = { id: assigned, name: request.name, tag: request.tag ?? '', owner: person.user };
     plants.set(assigned, plant);
@@ -304,7 +317,7 @@ export async function agree(app: TestApp, all: readonly Step[]): Promise<void> {
       (await app.token(name, { role, store: `${store} ${run}`, scopes: granted }));
     tokens.set(key, token);
     const answer = await send(app, token, one);
-    const expected = model.answer(person, granted, one);
+    const expected = model.answer(person, granted, one, answer.headers.get('location'));
     assert.deepEqual(seen(answer, expected), expected, JSON.stringify(one));
   }
 }

@@ -51,13 +51,30 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       assert.equal((await storage.createPlant(bob, { name: 'second', id: 5 })).id, 5);
     });
 
-    it('assigns no id after the largest one, and still accepts smaller ones', async (t) => {
+    it('assigns random free ids after the largest one, and still accepts smaller ones', async (t) => {
       const storage = await open(t);
-      const alice = await caller(storage, 'alice');
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
       await storage.createPlant(alice, { name: 'last', id: maxId });
-      await rejectsWith('ids-exhausted', storage.createPlant(alice, { name: 'more' }));
-      assert.equal((await storage.createPlant(alice, { name: 'own', id: 1 })).id, 1);
+      const users = Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? alice : bob));
+      const created = await Promise.all([
+        ...users.map((user) => storage.createPlant(user, { name: 'more' })),
+        storage.createPlant(alice, { name: 'own', id: 1 }),
+      ]);
+      created.push(await storage.createPlant(bob, { name: 'more' }));
+      assert.equal(new Set(created.map(({ id }) => id)).size, 22);
+      for (const one of created) assert.ok(one.id >= 1 && one.id < maxId, String(one.id));
+      assert.ok(created.some(({ id }) => id > 2 ** 50));
+      assert.equal(created[20]?.id, 1);
+      for (const [at, one] of created.entries())
+        assert.deepEqual(
+          await storage.findPlant(users[at] ?? (at === 20 ? alice : bob), one.id),
+          one,
+        );
       assert.deepEqual(await storage.findPlant(alice, maxId), plant(maxId, 'last'));
+      assert.equal(await storage.deletePlant(alice, maxId), true);
+      assert.notEqual((await storage.createPlant(alice, { name: 'next' })).id, maxId);
+      const [store] = await storage.listStores({ limit: 1 });
+      assert.equal(store?.lastId, maxId);
     });
 
     it('assigns the last id to only one of several concurrent creates', async (t) => {
@@ -66,13 +83,11 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       await storage.createPlant(alice, { name: 'before', id: maxId - 1 });
       const names = ['a', 'b', 'c'];
       const asked = names.map((one) => storage.createPlant(alice, { name: one }));
-      const created = (await Promise.allSettled(asked)).flatMap((one) => {
-        if (one.status === 'fulfilled') return one.value;
-        assert.equal(one.reason.kind, 'ids-exhausted');
-        return [];
-      });
-      assert.equal(created.length, 1);
-      assert.deepEqual(await list(storage, alice, { after: maxId - 1 }), created);
+      const created = await Promise.all(asked);
+      const last = created.filter(({ id }) => id === maxId);
+      assert.equal(last.length, 1);
+      assert.deepEqual(await list(storage, alice, { after: maxId - 1 }), last);
+      assert.equal((await list(storage, alice)).length, 4);
     });
 
     it('accepts the largest limit', async (t) => {

@@ -111,9 +111,13 @@ export class Importer {
   async *#reserve(left: Task[]): AsyncGenerator<ImportOutcome, void> {
     let base = this.#hadConflict ? undefined : await this.#largestVisibleId();
     for (let task = left.at(-1); task !== undefined; task = left.at(-1)) {
-      const id = base === undefined ? Infinity : base + left.length;
-      const isAssigned = id > Number.MAX_SAFE_INTEGER;
-      const outcome = await (isAssigned ? this.#addWithoutId(task) : this.#addWithId(task, id));
+      // No number is left above the largest id: any free ones will do.
+      if (base !== undefined && base + left.length > Number.MAX_SAFE_INTEGER)
+        base = Math.floor(Math.random() * (Number.MAX_SAFE_INTEGER - left.length));
+      const id = base === undefined ? undefined : base + left.length;
+      const outcome = await (id === undefined
+        ? this.#addWithoutId(task)
+        : this.#addWithId(task, id));
       if (outcome === undefined) {
         base = undefined; // the store has plants that this user cannot see, so the service has to assign an id
         continue;
@@ -121,7 +125,7 @@ export class Importer {
       left.pop();
       yield outcome;
       if (outcome.id === undefined) continue;
-      if (isAssigned) {
+      if (id === undefined) {
         base = outcome.id;
         continue;
       }
@@ -268,7 +272,7 @@ function unusedBlock({ entries }: ImportJournal): Block {
   return { first: inBlock.reduce((next, id) => Math.max(next, id + 1), first), last };
 }
 
-const refusals: readonly string[] = ['invalid-request', 'body-too-large', 'ids-exhausted'];
+const refusals: readonly string[] = ['invalid-request', 'body-too-large'];
 
 /** Whether the service refuses this row, and not the whole import. */
 function isRefusal(error: unknown): error is PlantStoreError {

@@ -4,7 +4,7 @@
 export interface NewPlant {
   /** What the plant is called. A string of 1 to 200 Unicode code points, at least one of them not white space, without control characters and lone surrogates. */
   name: string;
-  /** The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held. An integer from 1 to 9007199254740991. */
+  /** The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held, or a random free one if none is left. An integer from 1 to 9007199254740991. */
   id?: number;
   /** A word of your own to find the plant by. Without it, the tag is empty. A string of at most 100 Unicode code points, without control characters and lone surrogates. */
   tag?: string;
@@ -136,7 +136,6 @@ export type ProblemKind =
   | 'share-not-found'
   | 'token-not-found'
   | 'id-taken'
-  | 'ids-exhausted'
   | 'too-many-shares'
   | 'too-many-tokens'
   | 'body-too-large'

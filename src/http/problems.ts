@@ -34,7 +34,6 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'share-not-found': { status: 404, title: 'Share not found' },
   'token-not-found': { status: 404, title: 'Token not found' },
   'id-taken': { status: 409, title: 'The id is already taken' },
-  'ids-exhausted': { status: 409, title: 'No id is left to assign' },
   'too-many-shares': { status: 409, title: 'Too many shares' },
   'too-many-tokens': { status: 409, title: 'Too many tokens' },
   'body-too-large': { status: 413, title: 'The body is too large' },

@@ -278,10 +278,9 @@ export const responses = {
   RequestTimeout: problem('The request did not arrive in time. Send it again.', [
     'request-timeout',
   ]),
-  IdConflict: problem(
-    'The store already has a plant with this id, or no id is left to assign. Nothing was changed.',
-    ['id-taken', 'ids-exhausted'],
-  ),
+  IdConflict: problem('The store already has a plant with this id. Nothing was changed.', [
+    'id-taken',
+  ]),
   ShareNotFound: problem(
     'There is no share between the calling user and a user of this name. Or the path is wrong.',
     ['share-not-found', 'path-not-found'],

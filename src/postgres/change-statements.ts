@@ -3,7 +3,7 @@
  */
 import type { ChangeKind, ChangeOf, ChangeResults } from '../changes.ts';
 import { maxId } from '../ids.ts';
-import { idsExhausted, idTaken, outcomeUnknown, type Problem } from '../problem.ts';
+import { idTaken, outcomeUnknown, type Problem } from '../problem.ts';
 import { prepared, type Connection, type Statement } from './connection.ts';
 
 interface Definition<K extends ChangeKind, Column extends string> {
@@ -72,7 +72,6 @@ export const changeStatements: { readonly [K in ChangeKind]: ChangeStatement<K> 
     columns: { id: 'bigint', ids_after: 'bigint', owner: 'bigint', tag: 'text', name: 'text' },
     rows: ([, , owner, id, name, tag], idsAfter) => [{ id, ids_after: idsAfter, owner, tag, name }],
     outcome: ([, , , requestedId], id, changed) => {
-      if (id > maxId) return idsExhausted();
       if (changed !== undefined) return changed.has(id) ? id : idTaken(id);
       return requestedId === undefined ? id : responseLost(); // no other plant can have an assigned id
     },

@@ -62,6 +62,8 @@ export interface GroupOptions {
   /** Undefined if there are none. */
   quotas: Quotas | undefined;
   isCitus: boolean;
+  /** Whether the store is known to have had the largest id. */
+  isFull: boolean;
   /** Whether the grants of the store have changed since callers were identified. */
   mustCheck: boolean;
 }
@@ -72,8 +74,6 @@ export class Group {
   readonly queued: readonly QueuedChange[];
   /** Whether check() must succeed first. */
   readonly mustCheck: boolean;
-  /** Number of changes for which the store assigns the id. */
-  assignedCount = 0;
   /** Assigned ids are above `lastId`; `version` is that of this group. Undefined until the server returns them. */
   begun: { lastId: number; version: number } | undefined;
   /** Whether it has changed nothing, because callers must be identified again. */
@@ -85,6 +85,8 @@ export class Group {
   /** Why callers must not make their changes, by sequence number. */
   readonly #refused = new Map<number, Problem>();
   #largestId = 0;
+  /** The changes for which the server assigns the id. */
+  #assigned: readonly QueuedChange[] = [];
   #parts: readonly Part<ChangeKind>[] = [];
   /** Undefined if the server assigns the ids: the creates are among `#parts`. */
   #numbered: NumberedCreates | undefined;
@@ -101,10 +103,10 @@ export class Group {
   }
 
   #prepare(queued: readonly QueuedChange[]): void {
-    const { quotas, isCitus } = this.#options;
+    const { quotas, isCitus, isFull } = this.#options;
     this.#numbered = undefined;
     let changes = queued;
-    if (quotas !== undefined || isCitus) {
+    if (quotas !== undefined || isCitus || isFull) {
       const creates = new Map(
         queued.flatMap(({ number, change }) => (isCreate(change) ? [[number, change]] : [])),
       );
@@ -114,7 +116,7 @@ export class Group {
       changes = queued.filter(({ change }) => !isCreate(change));
     }
     const isAssigned = ([, , , id]: Change) => id === undefined;
-    this.assignedCount = changes.filter(({ change }) => isAssigned(change)).length;
+    this.#assigned = changes.filter(({ change }) => isAssigned(change));
     const ids = changes.map(({ change: [kind, , , id = 0] }) => (kind === 'create' ? id : 0));
     this.#largestId = Math.max(0, ...ids);
     let idsLeft = this.assignedCount;
@@ -128,6 +130,16 @@ export class Group {
   /** When the first of its changes was queued. */
   get sinceMs(): number {
     return this.queued[0]?.sinceMs ?? Number.NaN;
+  }
+
+  /** Number of changes for which the server assigns the id. */
+  get assignedCount(): number {
+    return this.#assigned.length;
+  }
+
+  /** The creates that no number was left for, if the transaction was committed. They have changed nothing. */
+  get unassigned(): readonly QueuedChange[] {
+    return this.begun === undefined ? [] : this.#assigned.slice(maxId - this.begun.lastId);
   }
 
   /** Whether lock() must succeed before change(). */
@@ -185,6 +197,7 @@ export class Group {
     if (row === undefined) return;
     const [lastId, version, lastWriter = ''] = row;
     this.begun = { lastId, version: hasQuotas ? version + 1 : version };
+    await numbered.drawIds(connection, lastId);
     const before = plantsIn(lastWriter);
     const deleted = this.#parts.reduce((sum, part) => sum + part.changedCount, 0);
     await numbered.countStore(connection, before === undefined ? undefined : before - deleted);
@@ -205,7 +218,7 @@ export class Group {
     await settled([begun ?? Promise.resolve(), numbered.send(connection, this.#grants)]);
   }
 
-  /** The outcome of each change, by its sequence number, if the transaction was committed. */
+  /** The outcome of each change but `unassigned`, by its sequence number, if the transaction was committed. */
   *outcomes(): Iterable<readonly [number: number, Outcome]> {
     yield* this.#refused;
     if (this.begun === undefined) {
@@ -299,6 +312,7 @@ class Part<K extends ChangeKind> {
   ): Iterable<readonly [number: number, Outcome]> {
     for (const { number, change, idsAfter } of this.#changes) {
       const id = change[3] ?? assignedId(idsAfter);
+      if (id > maxId) continue;
       yield [number, this.#statement.outcome(change, id, this.#changed)];
     }
   }

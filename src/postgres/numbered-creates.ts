@@ -1,10 +1,11 @@
 /**
- * The creates of a group that assigns their ids itself: with quotas, and on Citus (decisions 15 and 36). The group locks
- * the row of the store and counts plants in a round trip of its own. Then it creates the plants that there is room for.
+ * The creates of a group that assigns their ids itself: with quotas, on Citus (decisions 15 and 36), and if the store has
+ * had the largest id. The group locks the row of the store and counts plants in a round trip of its own. Then it creates
+ * the plants that there is room for.
  */
 import type { ChangeOf } from '../changes.ts';
-import { maxId } from '../ids.ts';
-import { idsExhausted, idTaken, type Problem } from '../problem.ts';
+import { maxId, randomId } from '../ids.ts';
+import { defect, idTaken, type Problem } from '../problem.ts';
 import { quotaProblem, type Quotas } from '../quota.ts';
 import { changeStatements, createWithIds } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
@@ -52,6 +53,8 @@ export class NumberedCreates {
   readonly #userPlants = new Map<number, number>();
   #storePlants = 0;
   #takenIds = new Set<number>();
+  /** Free ids, if no number is left above `lastId`. */
+  #randomIds: number[] = [];
   /** The id of each create, or why it is refused. */
   readonly #decisions = new Map<number, number | Problem>();
   /** The ids that the server returned; undefined before its response. */
@@ -103,6 +106,20 @@ export class NumberedCreates {
     ]);
     for (const [owner, plants] of counts) this.#userPlants.set(owner, plants);
     this.#takenIds = new Set(taken.map(([id]) => id));
+  }
+
+  /** Assigned ids are above `lastId` as long as there are any. */
+  async drawIds(connection: Connection, lastId: number): Promise<void> {
+    this.#randomIds = [];
+    if (Math.max(lastId, this.largestId) + this.assignedCount <= maxId) return;
+    const used = new Set(this.#takenIds);
+    for (const [, , , id = 0] of this.#creates.values()) used.add(id);
+    while (this.#randomIds.length < this.assignedCount) {
+      const drawn = Array.from({ length: this.assignedCount }, randomId);
+      const taken = await connection.query(limitSql.takenIds, [this.#store, drawn]);
+      for (const [id] of taken) used.add(id);
+      this.#randomIds = [...new Set(drawn).difference(used)];
+    }
   }
 
   /** `known` is how many plants the store has; undefined if they must be counted. */
@@ -157,8 +174,8 @@ export class NumberedCreates {
 
   /** Counts the plant if there is room for it. */
   #decide([, , owner, requestedId]: Create, lastId: number): number | Problem {
-    const id = requestedId ?? lastId + 1;
-    if (id > maxId) return idsExhausted();
+    const id = requestedId ?? (lastId < maxId ? lastId + 1 : this.#randomIds.pop());
+    if (id === undefined) return defect(new Error('too few random ids'));
     if (this.#takenIds.has(id)) return idTaken(id);
     const plants = this.#userPlants.get(owner) ?? 0;
     const problem =

@@ -56,6 +56,8 @@ export class Writer {
   readonly #lanes = new Lanes();
   /** Stores whose callers must be identified again. */
   readonly #stale = new Set<number>();
+  /** Stores that have had the largest id. */
+  readonly #full = new Set<number>();
   #isScheduled = false;
   /** Until all changes have an outcome. */
   #busy: { timer: NodeJS.Timeout; done: PromiseWithResolvers<void> } | undefined;
@@ -103,7 +105,8 @@ export class Writer {
       if (taken.size === 0) break;
       const groups = [...taken].map(([store, queued]) => {
         const mustCheck = this.#stale.delete(store);
-        return new Group(store, queued, { quotas, isCitus: isCitus(), mustCheck });
+        const isFull = this.#full.has(store);
+        return new Group(store, queued, { quotas, isCitus: isCitus(), isFull, mustCheck });
       });
       for (const group of groups) this.#inFlight.set(group.store, group);
       // Alone, because it locks its store before all others.
@@ -194,9 +197,12 @@ export class Writer {
 
   #onCommitted(groups: readonly Group[]): void {
     if (groups.length === 0) return;
-    for (const { store } of groups) {
+    for (const { store, unassigned } of groups) {
       this.#inFlight.delete(store);
       this.#lanes.onCommitted(store);
+      if (unassigned.length === 0) continue;
+      this.#full.add(store);
+      this.#waiting.addAgain(unassigned);
     }
     if (commitChannel.hasSubscribers) {
       const writes = groups.reduce((sum, { queued }) => sum + queued.length, 0);

@@ -3,11 +3,11 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { reaches, soleOwner, type Reach, type ReadAccess } from '../access.ts';
-import { maxId } from '../ids.ts';
+import { maxId, randomId } from '../ids.ts';
 import type { ListKind } from '../lists.ts';
 import type { Plant, PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
-import { idsExhausted, idTaken } from '../problem.ts';
+import { idTaken } from '../problem.ts';
 import { stepOf, type ScanStep } from '../scan.ts';
 import { maxPlantsOfStep, Owners, type OwnersProgress } from './owners.ts';
 import type { PlantCounts } from './plant-counts.ts';
@@ -110,16 +110,18 @@ export class Plants {
     const row = this.#stores.loadRow(store);
     if (this.#counts !== undefined)
       this.#refuseOverQuota(this.#counts, store, owner, row, requestedId);
-    const id = requestedId ?? row.assignId();
-    const inserted = this.#insert.run(store, id, owner, tag, name);
-    if (inserted.changes === 0) throw idTaken(id);
+    let id = requestedId ?? row.nextId ?? randomId();
+    while (this.#insert.run(store, id, owner, tag, name).changes === 0) {
+      if (requestedId !== undefined || row.nextId !== undefined) throw idTaken(id);
+      id = randomId();
+    }
     row.raiseLastId(id);
     this.#counts?.add(store, owner, row, 1);
     row.incrementVersions(owner);
     return id;
   }
 
-  /** An id that is taken or cannot be assigned is the reason that is reported, even if there is no room. */
+  /** An id that is taken is the reason that is reported, even if there is no room. */
   #refuseOverQuota(
     counts: PlantCounts,
     store: number,
@@ -129,8 +131,9 @@ export class Plants {
   ): void {
     const problem = counts.problemOf(store, owner, row);
     if (problem === undefined) return;
-    if (requestedId === undefined) throw row.isExhausted ? idsExhausted() : problem;
-    throw this.#findOwner.get(store, requestedId) === undefined ? problem : idTaken(requestedId);
+    const isTaken =
+      requestedId !== undefined && this.#findOwner.get(store, requestedId) !== undefined;
+    throw isTaken ? idTaken(requestedId) : problem;
   }
 
   find({ store, read }: ReadAccess, id: number): Plant | undefined {

@@ -4,7 +4,6 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { maxId } from '../ids.ts';
-import { idsExhausted } from '../problem.ts';
 import { prepare, type Statement } from './statement.ts';
 
 /**
@@ -65,14 +64,9 @@ export class StoreRow {
     this.versions = Buffer.from(buffer, byteOffset, byteLength);
   }
 
-  get isExhausted(): boolean {
-    return this.lastId >= maxId;
-  }
-
-  assignId(): number {
-    if (this.isExhausted) throw idsExhausted();
-    this.raiseLastId(this.lastId + 1);
-    return this.lastId;
+  /** Undefined if the store has had the largest id. */
+  get nextId(): number | undefined {
+    return this.lastId < maxId ? this.lastId + 1 : undefined;
   }
 
   raiseLastId(id: number): void {

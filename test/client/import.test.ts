@@ -104,12 +104,14 @@ describe('an import', { concurrency: 2 }, () => {
     assert.equal((await store.create({ name: 'next' })).id, 95, 'no id is skipped');
   });
 
-  it('refuses rows that no id is left for', async (t) => {
+  it('adds rows without ids to a store that has the largest id', async (t) => {
     const { store, names } = await start(t);
     const plants = [{ name: 'last', id: Number.MAX_SAFE_INTEGER }, { name: 'a' }, { name: 'b' }];
-    const outcomes = await run(store, plants.map(toRow));
-    assert.deepEqual(countsOf(outcomes), { added: 1, 'already added': 0, refused: 2 });
-    assert.deepEqual(await names(), ['last']);
+    const journal = memoryJournal();
+    await run(store, plants.map(toRow), { journal });
+    const outcomes = await run(store, [...plants, { name: 'c' }].map(toRow), { journal });
+    assert.deepEqual(countsOf(outcomes), { added: 1, 'already added': 3, refused: 0 });
+    assert.deepEqual(await names(), ['a', 'b', 'c', 'last']);
   });
 
   it('ends with the problem if the token is refused or cannot write', async (t) => {
@@ -159,6 +161,10 @@ describe('an import', { concurrency: 2 }, () => {
   for (const role of ['manager', 'member'] as const) {
     it(`of a ${role} adds each row once if it is stopped and its connections are cut`, async (t) => {
       await interrupted(t, role, 1);
+    });
+
+    it(`of a ${role} also does so in a store that has the largest id`, async (t) => {
+      await interrupted(t, role, 1, { name: 'last', tag: 'last', id: Number.MAX_SAFE_INTEGER });
     });
   }
 });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Role, Scope } from '../../src/access.ts';
-import { PlantStore } from '../../src/client/client.ts';
+import { PlantStore, type NewPlant } from '../../src/client/client.ts';
 import {
   importPlants,
   type ImportJournal,
@@ -17,9 +17,15 @@ import { Proxy } from '../support/proxy.ts';
 import { seededRandom } from '../support/random.ts';
 
 /** Stops an import and cuts its connections at random moments, while other clients add equal plants. */
-export async function interrupted(t: TestContext, role: Role, seed: number): Promise<void> {
+export async function interrupted(
+  t: TestContext,
+  role: Role,
+  seed: number,
+  first?: NewPlant,
+): Promise<void> {
   const random = seededRandom(seed);
-  const { app, names } = await start(t, role);
+  const { app, names, store: direct } = await start(t, role);
+  if (first !== undefined) await direct.create(first);
   await using proxy = await Proxy.to(app.port);
   const store = await storeOf(app, 'alice', role, undefined, proxy.port);
   const others = [await storeOf(app, 'alice', role), await storeOf(app, 'bob', 'member')];

@@ -51,6 +51,23 @@ describe('create', () => {
     assert.equal((await call('GET', '/plants', { token: bob })).text, '[]');
   });
 
+  it('assigns a random free id if a client has used the largest one', async (t) => {
+    const { call, token } = await startApp(t);
+    const options = { token: await token('alice') };
+    const id = Number.MAX_SAFE_INTEGER;
+    await call('POST', '/plants', { ...options, json: { name: 'last', id } });
+    const created = await call('POST', '/plants?fields=id,name', {
+      ...options,
+      json: { name: 'next' },
+    });
+    assert.equal(created.status, 201);
+    const plant = created.json as { id: number };
+    assert.ok(Number.isSafeInteger(plant.id) && plant.id > 0 && plant.id < id, created.text);
+    assert.equal(created.headers.get('location'), `/plants/${plant.id}`);
+    const { json } = await call('GET', '/plants?fields=id,name', options);
+    assert.deepEqual(json, [plant, { id, name: 'last' }]);
+  });
+
   it('allows the same id in two stores', async (t) => {
     const { call, token } = await startApp(t);
     const here = await token('alice');

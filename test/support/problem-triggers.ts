@@ -14,7 +14,6 @@ import { buildApp } from '../../src/http/app.ts';
 import { handleClientError } from '../../src/http/client-errors.ts';
 import { Connections } from '../../src/http/connections.ts';
 import { maxBodyBytes } from '../../src/http/limits.ts';
-import { maxId } from '../../src/ids.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { maxActiveTokens } from '../../src/own-tokens.ts';
 import type { ProblemKind } from '../../src/problem.ts';
@@ -92,12 +91,6 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     const options = { token: await app.token('alice'), json: { ...plant, id: 42 } };
     await app.call('POST', '/plants', options);
     return responseOf(await app.call('POST', '/plants', options));
-  },
-  'ids-exhausted': async (t) => {
-    const app = await startApp(t);
-    const token = await app.token('alice');
-    await app.call('POST', '/plants', { token, json: { ...plant, id: maxId } });
-    return responseOf(await app.call('POST', '/plants', { token, json: plant }));
   },
   'body-too-large': (t) => send(t, 'POST', '/plants', { json: ' '.repeat(maxBodyBytes) }),
   'unsupported-media-type': (t) =>

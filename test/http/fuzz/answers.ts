@@ -17,7 +17,6 @@ const statusOfKind: Record<string, number> = {
   'method-not-allowed': 405,
   'request-timeout': 408,
   'id-taken': 409,
-  'ids-exhausted': 409,
   'body-too-large': 413,
   'unsupported-media-type': 415,
   'expectation-failed': 417,

@@ -151,8 +151,6 @@ function create(
   add: Add,
 ): void {
   const id = plant.id ?? world.nextId(person);
-  if (id === undefined)
-    return add(stage.store, stage.store, { status: 409, kind: 'ids-exhausted' });
   if (world.has(person, id))
     return add(stage.store, stage.store, { status: 409, kind: 'id-taken' });
   add(stage.store, stage.store, {

@@ -120,10 +120,9 @@ export class World {
     this.#shares = this.#shares.filter((one) => !ends.some((end) => isOf(one, end)));
   }
 
-  /** The id that a new plant gets; undefined if none is left. */
-  nextId({ store }: Person): number | undefined {
-    const { lastId } = this.#store(store);
-    return lastId < Number.MAX_SAFE_INTEGER ? lastId + 1 : undefined;
+  /** The id that a new plant gets. */
+  nextId({ store }: Person): number {
+    return this.#store(store).lastId + 1;
   }
 
   has({ store }: Person, id: number): boolean {
