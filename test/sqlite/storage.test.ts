@@ -1,13 +1,5 @@
 import assert from 'node:assert/strict';
-import {
-  openSync,
-  readdirSync,
-  readlinkSync,
-  readSync,
-  renameSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { openSync, readdirSync, readlinkSync, readSync, renameSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
@@ -236,33 +228,6 @@ it('SQLite: disposal waits for reads and closes all files', async (t) => {
   );
 });
 
-it('SQLite: the WAL stays bounded even if there is always a reader', async (t) => {
-  const storage = await open(t);
-  const caller = await callerOf(storage, await addToken(storage, 'alice'));
-  let [reading, next] = [new DatabaseSync(path), new DatabaseSync(path)];
-  const begin = (reader: DatabaseSync) => {
-    reader.exec('BEGIN');
-    reader.prepare('SELECT count(*) FROM users').get();
-  };
-  begin(reading);
-  const interval = setInterval(() => {
-    begin(next);
-    reading.exec('COMMIT');
-    [reading, next] = [next, reading];
-  }, 2);
-  t.after(() => {
-    clearInterval(interval);
-    for (const reader of [reading, next]) reader.close();
-  });
-
-  const name = '🌵'.repeat(200);
-  for (let turn = 0; turn < 160; turn++) {
-    await Promise.all(Array.from({ length: 512 }, () => storage.createPlant(caller, { name })));
-  }
-  const mib = statSync(`${path}-wal`).size / 1024 / 1024;
-  assert.ok(mib < 120, `${mib} MiB`);
-});
-
 it('SQLite: recovers after a page of the file could not be read', async (t) => {
   const storage = await open(t);
   const [alice, bob] = [await addToken(storage, 'alice'), await addToken(storage, 'bob')];
@@ -311,7 +276,7 @@ it('SQLite: no page is older than an acknowledged change of any process', async 
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T; // never empty
   const owners: { token: string; store: string; caller: Caller; ids: Set<number> }[] = [];
   for (const store of ['one', 'two']) {
-    for (let user = 1; user <= 70; user++) {
+    for (let user = 1; user <= 20; user++) {
       const role = user <= 2 ? 'manager' : 'member';
       const token = await addToken(pick(storages), `u${user}`, { store, role });
       owners.push({ token, store, caller: await callerOf(pick(storages), token), ids: new Set() });
@@ -325,7 +290,7 @@ it('SQLite: no page is older than an acknowledged change of any process', async 
       .toSorted((a, b) => a - b)
       .slice(0, 100);
 
-  for (let round = 0; round < 300; round++) {
+  for (let round = 0; round < 100; round++) {
     await Promise.all(
       Array.from({ length: 5 }, async () => {
         const { caller, store, ids } = pick(owners);
