@@ -32,10 +32,7 @@ export interface PlantStorage {
   findOwner(store: number, id: number): Promise<string | undefined>;
 }
 
-/**
- * To add a filter, also change `listKind` (lists.ts): otherwise, unfiltered pages are returned.
- * Then change `nextPageQuery` (http/plants.ts), http/list.ts, http/operations.ts, and plants.ts of each engine.
- */
+/** `listKind` (lists.ts) must know every filter: otherwise, unfiltered pages are returned. */
 export interface PlantQuery {
   after: number;
   limit: number;

@@ -28,7 +28,7 @@ export const Plant = Type.Object(
         description: 'Its id, unique in the store. Present only if `fields` names it.',
       }),
     ),
-  },
+  } satisfies Record<PlantField, TSchema>,
   {
     additionalProperties: false,
     description: 'A plant with the fields that `fields` names: `name` and `tag` by default.',

@@ -157,6 +157,11 @@ export class Cluster {
     return node.pool;
   }
 
+  /** All that are not closed. */
+  get pools(): readonly Pool[] {
+    return [this.#seed, ...this.#nodes.values().map(({ pool }) => pool)];
+  }
+
   /** The servers that have stores. */
   get withStores(): readonly Pool[] {
     const nodes = [...this.#nodes.values()].filter(({ store }) => store !== undefined);
@@ -220,8 +225,7 @@ export class Cluster {
   async close(): Promise<void> {
     this.#stop.abort();
     clearInterval(this.#timer);
-    const pools = [this.#seed, ...[...this.#nodes.values()].map(({ pool }) => pool)];
-    await Promise.all(pools.map((pool) => pool.close()));
+    await Promise.all(this.pools.map((pool) => pool.close()));
   }
 
   #poolOf(number: number | undefined): Pool {

@@ -55,7 +55,7 @@ export class PostgresStorage implements Storage {
   readonly #readiness: Readiness;
   readonly #reader: Reader;
   /** One for each server, so that one that does not respond delays no others. */
-  readonly #writers = new Map<Pool, Writer>();
+  readonly #writers = new WeakMap<Pool, Writer>(); // nodes can be removed
   readonly #quotas: Quotas | undefined;
   readonly #names: Names;
   readonly #grants: Grants;
@@ -241,7 +241,7 @@ export class PostgresStorage implements Storage {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#readiness.close();
-    await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
+    await Promise.all(this.#cluster.pools.map(async (pool) => this.#writers.get(pool)?.close()));
     await this.#cluster.close();
   }
 
