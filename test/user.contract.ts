@@ -96,7 +96,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const again = await user(storage, 'alice');
       const grant = await alice();
       const { caller, tokenId: id } = grant;
-      const bobs = (await bob()).caller;
+      const { caller: bobs, tokenId: bobsId } = await bob();
       await storage.createPlant(bobs, { name: 'first' });
       await storage.createPlant(caller, { name: 'second' });
       await other.revokeToken(id, 2);
@@ -114,6 +114,13 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         again().then((one) => storage.revokeToken(one.tokenId, 3, grant)),
         storage.revokeToken(id, 3, grant),
       );
+      // Also if there is nothing to change.
+      for (const unknown of [bobsId, bobsId.replace(/.{16}$/, '0'.repeat(16)), 'none'])
+        refused.push(storage.revokeToken(unknown, 3, grant));
+      for (const write of [caller.write, [caller.user, bobs.user]])
+        refused.push(storage.deletePlant({ ...caller, write }, 1_000));
+      for (const owner of ['bob', 'nobody'])
+        refused.push(storage.unshare(caller.store, [{ owner, user: 'alice' }], caller));
       await Promise.all(refused.map((each) => rejectsWith('invalid-token', each)));
       const ids = (await Promise.all(created)).map((plant) => (plant as { id: number }).id);
       assert.deepEqual(

@@ -163,6 +163,19 @@ export function identifyAgain(
   return caller === undefined ? [] : [findAgain(caller.store, caller.identified)];
 }
 
+/** For a write that may have nothing to change. Rejects if the caller must not write. */
+export async function checkAgain(
+  cluster: Cluster,
+  caller: Pick<Caller, 'store' | 'identified'>,
+): Promise<void> {
+  const { store, identified } = caller;
+  const refusal = refusalOf(
+    caller,
+    await cluster.ofStore(store).read(...findAgain(store, identified)),
+  );
+  if (refusal !== undefined) throw refusal;
+}
+
 /** Why the caller must not write, by the rows of `identifyAgain`. */
 export function refusalOf(
   caller: Pick<Caller, 'store' | 'identified'> | undefined,

@@ -120,7 +120,6 @@ export class Shares {
       const owner = owners[at];
       return owner === undefined ? [] : [[shareSql.end, [store, owner.user, user]] as const];
     });
-    if (statements.length === 0) return false;
     const ended = await this.#cluster
       .ofStore(store)
       .transactInTwo(

@@ -126,7 +126,7 @@ export class PostgresStorage implements Storage {
       if (current === owner) return false; // deleted and created again
       owner = current;
     }
-    return false;
+    return this.#writerOf(store).write(['delete', store, [], id, identified]); // only checks the token
   }
 
   async findOwner(store: number, id: number): Promise<string | undefined> {

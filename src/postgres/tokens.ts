@@ -21,7 +21,7 @@ import {
   type TokenRange,
 } from '../token.ts';
 import { prepared } from './connection.ts';
-import { changeGrantsVersion, identifyAgain, refusalOf, reviveUser } from './grants.ts';
+import { changeGrantsVersion, checkAgain, identifyAgain, refusalOf, reviveUser } from './grants.ts';
 import type { Names, UserNames } from './names.ts';
 import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
@@ -159,6 +159,7 @@ export class Tokens {
     revokedAtMs: number,
     by: Revoker | undefined,
   ): Promise<TokenRecord | undefined> {
+    if (by !== undefined) await checkAgain(this.#cluster, by);
     const range = rangeOf(id);
     if (range === undefined) return undefined;
     const known = range.route ?? by?.store;
