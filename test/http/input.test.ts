@@ -176,7 +176,7 @@ describe('the media type of a body', () => {
   });
 
   it('is not checked beyond 16 KiB: the response is 413', async (t) => {
-    const { call, token } = await startApp(t);
+    const { address, call, token } = await startApp(t);
     const alice = await token('alice');
     const padded = (bytes: number) => `{"name":"a"}${' '.repeat(bytes - 12)}`;
     const post = (bytes: number) =>
@@ -184,8 +184,21 @@ describe('the media type of a body', () => {
     assert.equal((await post(16_384)).status, 201);
     assert.equal((await post(16_385)).status, 413);
     assert.equal((await post(1_000_000)).status, 413);
+    const postInParts = async (bytes: number) => {
+      const body = ReadableStream.from(
+        (async function* parts() {
+          yield Buffer.from(padded(bytes - 100));
+          await call('GET', '/livez'); // the first part has arrived by then
+          yield Buffer.from(' '.repeat(100));
+        })(),
+      );
+      const headers = { ...json, authorization: `Bearer ${alice}` };
+      return fetch(`${address}/plants`, { method: 'POST', headers, body, duplex: 'half' });
+    };
+    assert.equal((await postInParts(16_384)).status, 201);
+    assert.equal((await postInParts(16_385)).status, 413);
     const { json: list } = await call('GET', '/plants', { token: alice });
-    assert.equal((list as unknown[]).length, 1);
+    assert.equal((list as unknown[]).length, 2);
   });
 });
 
