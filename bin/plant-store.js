@@ -37,4 +37,4 @@ module.enableCompileCache(compiledCode);
 if (!process.env.NODE_COMPILE_CACHE) process.env.NODE_COMPILE_CACHE = compiledCode; // for threads and child processes
 
 const { main } = await import((isCheckout ? source : compiled).href);
-await main(process.argv);
+process.exitCode = await main(process.argv);

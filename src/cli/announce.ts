@@ -5,7 +5,7 @@ import { isIPv6 } from 'node:net';
 import { defaultScopes } from '../access.ts';
 import type { Storage } from '../storage.ts';
 import { databaseOption, displayName } from './database.ts';
-import { print } from './output.ts';
+import { io, print } from './output.ts';
 import { program, shellQuoted } from './program.ts';
 import { addToken, printToken } from './token.ts';
 
@@ -25,7 +25,7 @@ export async function announce(storage: Storage, service: Announced): Promise<vo
   print(`Plant Store listens on ${urlOf(service)}`);
   print(`Database: ${displayName(service.database)}`);
   const isEmpty = await hasNoToken(storage);
-  if (!process.stdout.isTTY) {
+  if (!io.stdout.isTTY) {
     if (isEmpty) {
       print('There is no token yet. Create the first one:');
       print(`  ${createCommand('alice', service.database)}`);

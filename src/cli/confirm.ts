@@ -1,9 +1,10 @@
 import { createInterface } from 'node:readline';
+import { io } from './output.ts';
 import { printable } from './printable.ts';
 
 /** Asks a question on the terminal; only yes counts as true. Undefined without a terminal: nobody was asked. */
 export async function confirm(question: string): Promise<boolean | undefined> {
-  const { stdin, stderr } = process; // standard output can be captured, as in TOKEN=$(...)
+  const { stdin, stderr } = io; // standard output can be captured, as in TOKEN=$(...)
   if (!stdin.isTTY || !stderr.isTTY) return undefined;
   stderr.write(`${printable(question)} [y/N] `);
   const lines = createInterface({ input: stdin });

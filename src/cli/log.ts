@@ -8,7 +8,6 @@ import { shownOn } from './printable.ts';
 
 export function createLog(level: string): Logger {
   const { stderr } = process;
-  stderr.on('error', () => {}); // losing the log must not stop the service
   const forPeople = {
     write: (entry: string) => stderr.write(shownOn(stderr, readableLine(entry))),
   };

@@ -8,7 +8,7 @@ import { Argument, Command, CommanderError } from '@commander-js/extra-typings';
 import { addDatabaseCommands } from './database-commands.ts';
 import { refuseFlagsOfNpm } from './npm.ts';
 import { examples } from './options.ts';
-import { failWhenOutputIsLost, printError } from './output.ts';
+import { failWith, io, printError, runWith, type Io } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
 import { exitStatusOf, reasonOf } from './reason.ts';
 import { redactSecrets } from './redact.ts';
@@ -19,20 +19,22 @@ import { addUserCommands } from './user-commands.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 
-export async function main(argv: readonly string[]): Promise<void> {
-  failWhenOutputIsLost();
-  try {
-    await program().parseAsync(argv);
-  } catch (error) {
-    if (error instanceof CommanderError) {
-      if (error.exitCode !== 0) process.exitCode = 2; // commander has printed the error
-      return;
+/** Resolves to the exit status. */
+export function main(argv: readonly string[], streams: Io = process): Promise<number> {
+  return runWith(streams, async () => {
+    try {
+      await program().parseAsync(argv);
+    } catch (error) {
+      if (error instanceof CommanderError) {
+        if (error.exitCode !== 0) failWith(2); // commander has printed the error
+        return;
+      }
+      const reason = reasonOf(error);
+      if (reason === undefined) throw error;
+      printError(redactSecrets(`error: ${reason}`));
+      failWith(exitStatusOf(error));
     }
-    const reason = reasonOf(error);
-    if (reason === undefined) throw error;
-    printError(redactSecrets(`error: ${reason}`));
-    process.exitCode = exitStatusOf(error);
-  }
+  });
 }
 
 function program() {
@@ -42,7 +44,10 @@ function program() {
     .version(version)
     .exitOverride()
     // An error quotes mistyped arguments, which can contain a password or a token.
-    .configureOutput({ writeErr: (text) => printError(redactSecrets(text.trimEnd())) })
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => printError(redactSecrets(text.trimEnd())),
+    })
     .showHelpAfterError('(add --help for usage)')
     .addHelpText('after', examples(['plant-store serve', 'plant-store token create alice']))
     .hook('preSubcommand', (_, command) => refuseFlagsOfNpm(command));

@@ -1,16 +1,42 @@
 /**
- * Standard output and standard error of the commands. A command fails if its output cannot be written.
+ * Where a command reads and prints, and its exit status. A command fails if its output cannot be written.
  */
-// oxlint-disable no-console -- everything else prints with these functions
 import { fstatSync, writeFileSync } from 'node:fs';
+import type { Readable, Writable } from 'node:stream';
 import { printableJson, shownOn } from './printable.ts';
 
+export interface Io {
+  stdin: Readable & { isTTY?: boolean };
+  stdout: Writable & { isTTY?: boolean; fd?: number };
+  stderr: Writable & { isTTY?: boolean };
+}
+
+/** The streams of the current command: those of the process, unless a test runs it. */
+export let io: Io = process;
+let status = 0;
+
+/** Runs a command, one at a time. Resolves to its exit status. */
+export async function runWith(streams: Io, command: () => Promise<void>): Promise<number> {
+  io = streams;
+  status = 0;
+  failWhenOutputIsLost(io);
+  io.stderr.on('error', () => {}); // losing messages, or the log of the service, must not stop the command
+  await command();
+  await new Promise((resolve) => io.stdout.write('', resolve)); // an error shows up only now
+  return status;
+}
+
+/** Sets the exit status, unless it is set. The command continues. */
+export function failWith(failure: number): void {
+  status ||= failure;
+}
+
 export function print(text: string): void {
-  console.log(shownOn(process.stdout, text));
+  io.stdout.write(`${shownOn(io.stdout, text)}\n`);
 }
 
 export function printError(text: string): void {
-  console.error(shownOn(process.stderr, text));
+  io.stderr.write(`${shownOn(io.stderr, text)}\n`);
 }
 
 /** Prints the result of a command: `value` as one line of JSON with --json, otherwise the text for people. */
@@ -22,27 +48,28 @@ export function printResult(
   print(json ? printableJson(value) : text);
 }
 
-/** Call it before anything is printed. */
-export function failWhenOutputIsLost(): void {
-  const { stdout } = process;
-  // Without a listener, console.log() ignores the error. Only the first one is reported.
+function failWhenOutputIsLost({ stdout }: Io): void {
+  // Only the first error is reported.
   stdout.once('error', reportLostOutput).on('error', () => {});
+  const { fd } = stdout;
   // For a file, Node writes once and ignores a short write, for example on a full disk.
   // oxlint-disable-next-line no-underscore-dangle -- the method that a stream writes with (stream.Writable)
-  if (fstatSync(stdout.fd).isFile()) stdout._write = writeAll;
+  if (fd !== undefined && fstatSync(fd).isFile()) stdout._write = writerTo(fd);
 }
 
 function reportLostOutput(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return; // the reader closed the pipe on purpose, as `head` does
-  process.exitCode = 1;
+  failWith(1);
   printError(`error: Cannot write the output: ${error.message}.`);
 }
 
-function writeAll(chunk: Buffer, _encoding: string, done: (error?: Error) => void): void {
-  try {
-    writeFileSync(process.stdout.fd, chunk);
-    done();
-  } catch (error) {
-    done(error as Error); // node:fs throws only errors of the system
-  }
+function writerTo(fd: number): Writable['_write'] {
+  return (chunk: Buffer, _encoding, done) => {
+    try {
+      writeFileSync(fd, chunk);
+      done();
+    } catch (error) {
+      done(error as Error); // node:fs throws only errors of the system
+    }
+  };
 }

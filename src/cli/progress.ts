@@ -1,4 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress';
+import { io } from './output.ts';
 import { withExitOnSignal } from './signals.ts';
 
 type OnProgress = (done: number, total: number) => void;
@@ -12,7 +13,7 @@ export async function withProgress<T>(
   const bar = new SingleBar(
     {
       format: `${title} [{bar}] {percentage}% | {value} of {total} ${unit}`,
-      stream: process.stderr,
+      stream: io.stderr,
     },
     Presets.legacy,
   );

@@ -16,7 +16,7 @@ import { checkLimits, openLimits, type LimitOptions } from './limits.ts';
 import { createLog } from './log.ts';
 import { stopWithNpx } from './npm.ts';
 import { oidcOptions, pageSignOn, type OidcFlags } from './oidc.ts';
-import { print } from './output.ts';
+import { failWith, print } from './output.ts';
 import { diskFailureStatus } from './reason.ts';
 import { startShutdownTimeout } from './shutdown-timeout.ts';
 import { terminationSignals } from './signals.ts';
@@ -155,19 +155,19 @@ async function serveWithWorkers(
   log: Logger,
 ): Promise<void> {
   const workers = new Workers(log, stop.signal, () => {
-    process.exitCode = diskFailureStatus; // the worker has reported the cause
+    failWith(diskFailureStatus); // the worker has reported the cause
     stop.abort();
   });
   try {
     const areRunning = await startWorkers(workers, options, stop, log);
     if (!stop.signal.aborted) {
       if (areRunning) await once(stop.signal, 'abort');
-      else process.exitCode = 1; // the first worker has reported the cause
+      else failWith(1); // the first worker has reported the cause
     }
   } finally {
     stop.abort();
     startShutdownTimeout(log, 2_000); // later than those of the workers
-    if (!(await workers.stop())) process.exitCode ??= 1;
+    if (!(await workers.stop())) failWith(1);
   }
 }
 

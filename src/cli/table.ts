@@ -1,7 +1,7 @@
 /**
  * The tables of all commands. On a terminal, what other people wrote cannot change what is shown.
  */
-import { stdout } from 'node:process';
+import { io } from './output.ts';
 import { printable, widthOf } from './printable.ts';
 
 const maxColumnWidth = 60;
@@ -21,7 +21,7 @@ export class Table {
   /** The lines of the rows, the first time below the header. */
   lines(rows: Rows): string[] {
     const textOf = (cell: string | number) =>
-      stdout.isTTY ? printable(String(cell)) : String(cell);
+      io.stdout.isTTY ? printable(String(cell)) : String(cell);
     const shown = rows.map((row) => row.map(textOf));
     if (this.#widths !== undefined) return shown.map((row) => this.#line(row));
     const all = [this.#header, ...shown];

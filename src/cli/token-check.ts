@@ -4,7 +4,7 @@ import { Refusal } from '../refusal.ts';
 import { formatTimestamp } from '../timestamp.ts';
 import { credentialOf, formatOf, tokenFault, tokenId, type TokenFormat } from '../token.ts';
 import { displayName, openExisting, openStorage } from './database.ts';
-import { printResult } from './output.ts';
+import { io, printResult } from './output.ts';
 import { program } from './program.ts';
 
 interface CheckOptions {
@@ -77,7 +77,7 @@ function textOf(grant: Grant, format: TokenFormat): string {
 
 /** Standard input without spaces and line breaks around it, or one line from a terminal. */
 async function readText(): Promise<string> {
-  const { stdin, stderr } = process;
+  const { stdin, stderr } = io;
   if (stdin.isTTY) {
     stderr.write('Paste the token, then press Enter: ');
     const lines = createInterface({ input: stdin });

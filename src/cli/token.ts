@@ -6,7 +6,7 @@ import type { Storage } from '../storage.ts';
 import { confirm } from './confirm.ts';
 import { displayName, isFile, openExisting, openStorage } from './database.ts';
 import { findStore } from './names.ts';
-import { printError, printResult } from './output.ts';
+import { io, printError, printResult } from './output.ts';
 import { allPages, pageRows } from './pages.ts';
 import { printableJson, shownOn } from './printable.ts';
 import { program } from './program.ts';
@@ -81,7 +81,7 @@ export async function printToken(
   text: string,
 ): Promise<void> {
   const failure = await new Promise((resolve) =>
-    process.stdout.write(`${shownOn(process.stdout, text)}\n`, resolve),
+    io.stdout.write(`${shownOn(io.stdout, text)}\n`, resolve),
   );
   if (!(failure instanceof Error)) return;
   await storage.revokeToken(id, Date.now());

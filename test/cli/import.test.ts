@@ -12,8 +12,8 @@ import { run, runOk, start } from '../support/command.ts';
 import { tempFolder } from '../support/temp.ts';
 import { importInterrupted } from './import.ts';
 
-it('10,000 rows are added once, although the command and the service are killed', async (t) => {
-  await importInterrupted(t, { rows: 10_000, kills: { command: 3, service: 1 }, seed: 1 });
+it('1,000 rows are added once, although the command and the service are killed', async (t) => {
+  await importInterrupted(t, { rows: 1_000, kills: { command: 1, service: 1 }, seed: 1 });
 });
 
 describe('plants import', { concurrency: 2 }, () => {
@@ -164,7 +164,7 @@ describe('plants import', { concurrency: 2 }, () => {
     );
     child.kill('SIGINT');
     assert.deepEqual(await once(child, 'close'), [130, null]);
-    assert.match(stdout?.() ?? '', /^Added \d+ plants\.\n$/);
+    assert.match(stdout?.() ?? '', /^Added \d+ plants?\.\n$/);
     assert.equal(
       stderr?.(),
       'The import is not complete. Run the same command again to continue.\n',

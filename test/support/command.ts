@@ -1,11 +1,13 @@
 /**
- * Runs the commands as separate processes.
+ * Runs the commands: in this process, which is cheap, or as separate processes.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { Readable, Writable } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { main } from '../../src/cli/main.ts';
 
 export const executable = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url));
 
@@ -28,8 +30,57 @@ export interface RunOptions {
   under?: readonly string[];
 }
 
-/** Runs a command to its end. */
+/**
+ * Runs a command to its end. It runs in this process unless `options` are about a process of its own. Commands in
+ * this process take turns, so a test of commands at the same time uses `runProcess`.
+ */
 export async function run(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const { env = {}, input, ...ofProcess } = options;
+  const needsProcess =
+    args[0] === 'serve' ||
+    Object.keys(ofProcess).length > 0 ||
+    !Object.keys(env).every((name) => name.startsWith('PLANT_STORE_'));
+  if (needsProcess) return runProcess(args, options);
+  const outcome = lastRun.then(() => runHere(args, env, input));
+  lastRun = outcome.catch(() => {});
+  return outcome;
+}
+
+let lastRun: Promise<unknown> = Promise.resolve();
+
+async function runHere(
+  args: readonly string[],
+  env: Record<string, string>,
+  input = '',
+): Promise<Outcome> {
+  const before = process.env;
+  process.env = { ...withoutSettings(before), ...env };
+  const [stdout, stderr] = [collector(), collector()];
+  try {
+    const stdin = Readable.from(input === '' ? [] : [Buffer.from(input)]);
+    const status = await main([process.execPath, executable, ...args], { stdin, stdout, stderr });
+    return { status, stdout: stdout.text(), stderr: stderr.text() };
+  } finally {
+    process.env = before;
+  }
+}
+
+function collector() {
+  const chunks: Buffer[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(chunk);
+      done();
+    },
+  });
+  return Object.assign(stream, { text: () => Buffer.concat(chunks).toString() });
+}
+
+/** Runs a command to its end, in a process of its own. */
+export async function runProcess(
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Outcome> {
   const child = start(args, options);
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
   const [status] = (await once(child, 'close')) as [number | null];

@@ -1,5 +1,5 @@
 import type { NewPlant } from '../../client/client.ts';
-import { print } from '../output.ts';
+import { io, print } from '../output.ts';
 import { printable, printableJson } from '../printable.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
@@ -14,7 +14,7 @@ export async function addPlant(
   };
   await withStore(options, async (store) => {
     const { id } = await store.create(plant);
-    if (json || !process.stdout.isTTY) print(printableJson({ id, name, tag: tag ?? '' }));
+    if (json || !io.stdout.isTTY) print(printableJson({ id, name, tag: tag ?? '' }));
     else print(`Added plant ${id}: ${printable(name)}.`);
   });
 }

@@ -4,6 +4,7 @@
 import type { Plant } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
 import type { PlantField } from '../../plant.ts';
+import { io } from '../output.ts';
 import { printableJson } from '../printable.ts';
 import { Table } from '../table.ts';
 
@@ -15,7 +16,7 @@ export type Pages = AsyncIterable<readonly Partial<Plant>[]>;
 /** A table on a terminal and JSON elsewhere, unless an option selects another. */
 export function chooseFormat({ json, csv }: { json?: boolean; csv?: boolean }): Format {
   if (csv) return 'csv';
-  return json || !process.stdout.isTTY ? 'json' : 'table';
+  return json || !io.stdout.isTTY ? 'json' : 'table';
 }
 
 export const formats: Record<

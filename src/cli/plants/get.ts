@@ -1,4 +1,4 @@
-import { print } from '../output.ts';
+import { io, print } from '../output.ts';
 import { printableJson } from '../printable.ts';
 import { tableOf } from '../table.ts';
 import { withStore, type StoreOptions } from './store.ts';
@@ -9,7 +9,7 @@ export async function getPlant(
 ): Promise<void> {
   await withStore(options, async (store) => {
     const { name, tag } = await store.get(id);
-    if (json || !process.stdout.isTTY) print(printableJson({ id, name, tag }));
+    if (json || !io.stdout.isTTY) print(printableJson({ id, name, tag }));
     else print(tableOf(['ID', 'NAME', 'TAG'], [[id, name, tag]]));
   });
 }

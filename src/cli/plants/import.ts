@@ -12,7 +12,7 @@ import {
 } from '../../client/rows.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { Journal } from '../../sqlite/journal.ts';
-import { printError } from '../output.ts';
+import { failWith, printError } from '../output.ts';
 import { terminationSignals } from '../signals.ts';
 import { readInput } from './input.ts';
 import { printable } from '../printable.ts';
@@ -37,7 +37,7 @@ export async function importFile(file: string, options: ImportOptions): Promise<
       'Standard input cannot be both the token and the file. Use --token @FILE.',
     );
   }
-  const read = readRows(file);
+  const read = await readRows(file);
   await withStore(options, async (store) => {
     const { user, store: storeName } = await store.token();
     using journal = openJournal(
@@ -49,9 +49,9 @@ export async function importFile(file: string, options: ImportOptions): Promise<
   });
 }
 
-/** Throws Refusal if the file cannot be imported. */
-function readRows(file: string): Rows {
-  const bytes = new Uint8Array(readInput('plants', file));
+/** Rejects with a Refusal if the file cannot be imported. */
+async function readRows(file: string): Promise<Rows> {
+  const bytes = new Uint8Array(await readInput('plants', file));
   try {
     const read = readFile(decodeText(bytes));
     if (read.format === 'json') return read;
@@ -105,12 +105,12 @@ async function run(
     const outcomes = importPlants({ store, rows, journal, concurrency, signal, onWait });
     for await (const outcome of outcomes) report.add(outcome);
     report.end();
-    if (report.refused > 0) process.exitCode = 1;
+    if (report.refused > 0) failWith(1);
   } catch (error) {
     report.end();
     printError(`The import is not complete. ${adviceFor(journal)}`);
     if (error !== stop.signal.reason) throw error;
-    process.exitCode = 130;
+    failWith(130);
   } finally {
     for (const signal of terminationSignals) process.off(signal, onSignal);
   }

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
 import { Refusal } from '../../refusal.ts';
-
-const standardInput = 0;
+import { io } from '../output.ts';
 
 const reasons: Record<string, string> = {
   ENOENT: 'there is no such file',
@@ -9,10 +9,10 @@ const reasons: Record<string, string> = {
   EACCES: 'permission denied',
 };
 
-/** Reads a file, or standard input for `-`. Throws Refusal, which says what could not be read. */
-export function readInput(what: string, file: string): Buffer {
+/** Reads a file, or standard input for `-`. Rejects with a Refusal that says what could not be read. */
+export async function readInput(what: string, file: string): Promise<Buffer> {
   try {
-    return readFileSync(file === '-' ? standardInput : file);
+    return await (file === '-' ? buffer(io.stdin) : readFile(file));
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     const reason = reasons[code];

@@ -1,6 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import type { PlantStore } from '../../client/client.ts';
 import type { PlantField } from '../../plant.ts';
+import { io } from '../output.ts';
 import { shownOn } from '../printable.ts';
 import { chooseFormat, formats, type Pages } from './format.ts';
 import { withStore, type StoreOptions } from './store.ts';
@@ -26,18 +27,18 @@ export async function listPlants(
 async function print(texts: AsyncIterable<string>): Promise<void> {
   let lost: unknown;
   const onError = (error: unknown) => (lost = error);
-  process.stdout.once('error', onError);
+  io.stdout.once('error', onError);
   try {
-    await pipeline(shown(texts), process.stdout, { end: false });
+    await pipeline(shown(texts), io.stdout, { end: false });
   } catch (error) {
     if (error !== lost) throw error;
   } finally {
-    process.stdout.off('error', onError);
+    io.stdout.off('error', onError);
   }
 }
 
 async function* shown(texts: AsyncIterable<string>): AsyncGenerator<string, void> {
-  for await (const text of texts) yield shownOn(process.stdout, text);
+  for await (const text of texts) yield shownOn(io.stdout, text);
 }
 
 export async function* pagesOf(store: PlantStore, selection: Selection): Pages {

@@ -2,7 +2,7 @@ import { Presets, SingleBar } from 'cli-progress';
 import type { PlantStoreError } from '../../client/client.ts';
 import { summaryOf, type ImportOutcome } from '../../client/import.ts';
 import type { ImportFile } from '../../client/rows.ts';
-import { print, printError } from '../output.ts';
+import { io, print, printError } from '../output.ts';
 import { printable, printableJson } from '../printable.ts';
 
 const waitingMessageMs = 5_000;
@@ -21,9 +21,9 @@ export class Report {
   constructor(rows: number, format: ImportFile['format'], json: boolean) {
     this.#format = format;
     this.#json = json;
-    if (!process.stderr.isTTY) return;
+    if (!io.stderr.isTTY) return;
     const bar = 'Importing [{bar}] {percentage}% | {value} of {total} rows';
-    this.#bar = new SingleBar({ format: bar, stream: process.stderr }, Presets.legacy);
+    this.#bar = new SingleBar({ format: bar, stream: io.stderr }, Presets.legacy);
     this.#bar.start(rows, 0);
   }
 
@@ -58,7 +58,7 @@ export class Report {
 
   /** Prints a line above the bar. */
   #print(message: string): void {
-    if (this.#bar) process.stderr.write('\r\x1b[K');
+    if (this.#bar) io.stderr.write('\r\x1b[K');
     printError(printable(message));
   }
 }

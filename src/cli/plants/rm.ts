@@ -1,6 +1,6 @@
 import { inParallel } from '../../client/in-parallel.ts';
 import { isProblem } from '../../client/problem.ts';
-import { print, printError } from '../output.ts';
+import { failWith, print, printError } from '../output.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 const concurrency = 32;
@@ -21,7 +21,7 @@ export async function removePlants(
       }
     });
     for await (const result of results) {
-      if (result.status === 'not found') process.exitCode = 1;
+      if (result.status === 'not found') failWith(1);
       if (json) print(JSON.stringify(result));
       else if (result.status === 'deleted') print(`Deleted plant ${result.id}.`);
       else printError(`error: There is no plant ${result.id}, or you do not have access to it.`);

@@ -19,7 +19,7 @@ export async function withStore<T>(
   work: (store: PlantStore) => Promise<T>,
 ): Promise<T> {
   try {
-    return await work(new PlantStore({ url, token: readToken(token), maxRetries }));
+    return await work(new PlantStore({ url, token: await readToken(token), maxRetries }));
   } catch (error) {
     if (!(error instanceof PlantStoreError)) throw error;
     throw new Refusal(printable(messageOf(error, url)), { cause: error });
@@ -71,10 +71,10 @@ function codesOf(error: unknown): string[] {
 }
 
 /** A message never contains the token. */
-function readToken(source: string | undefined): string {
+async function readToken(source: string | undefined): Promise<string> {
   const text =
     source === '-' || source?.startsWith('@')
-      ? readInput('the token', source.replace(/^@/, '')).toString()
+      ? (await readInput('the token', source.replace(/^@/, ''))).toString()
       : source;
   // People also paste a whole header, or the link that `serve` prints.
   const token = text?.trim().replace(/^(?:Bearer +|https?:\S*#token=)/i, '') ?? '';
