@@ -1,24 +1,21 @@
-/**
- * A longer run of linear.test.ts. PLANT_STORE_TEST_SEED repeats the random choices of a run, but not its
- * timing. PLANT_STORE_TEST_OPERATIONS sets the number of operations for each storage.
- */
 import { it } from 'node:test';
 import { isLinearizable } from './linear.ts';
 import { replicasOnPostgres, workersOnSqlite } from './support/fault-injection.ts';
 import { without } from './support/programs.ts';
+import { rounds } from './support/rounds.ts';
 
-const seed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31);
-const operations = Number(process.env['PLANT_STORE_TEST_OPERATIONS'] ?? 150_000);
-// Even with few operations, every fault happens at least once.
-const operationsPerFault = Math.min(5_000, operations / 6);
-const title = `${operations} operations are linearizable (PLANT_STORE_TEST_SEED=${seed})`;
+const load = { operations: 8_000, operationsPerFault: 1_200 };
 
-it(`SQLite: two workers die, and ${title}`, { skip: without('ps') }, async (t) => {
-  const deployment = await workersOnSqlite(t, 2);
-  await isLinearizable(t, { ...deployment, operations, operationsPerFault, seed });
-});
+it(
+  'SQLite: all operations are linearizable while workers die',
+  { skip: without('ps') },
+  async (t) => {
+    const deployment = await workersOnSqlite(t, 2);
+    await rounds(t, (inner, seed) => isLinearizable(inner, { ...deployment, ...load, seed }));
+  },
+);
 
-it(`PostgreSQL: three replicas die, and ${title}`, async (t) => {
+it('PostgreSQL: all operations are linearizable while three replicas die', async (t) => {
   const deployment = await replicasOnPostgres(t, 3);
-  await isLinearizable(t, { ...deployment, operations, operationsPerFault, seed });
+  await rounds(t, (inner, seed) => isLinearizable(inner, { ...deployment, ...load, seed }));
 });

@@ -120,13 +120,13 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
 
 /** Creates a manager and two members of each store, before the first fault. */
 async function makeStores(
-  { open }: Setting,
+  { open, seed }: Setting,
   count: number,
 ): Promise<{ store: string; users: User[] }[]> {
   await using storage = await open();
   return await Promise.all(
     Array.from({ length: count }, async (_, at) => {
-      const store = `store ${at + 1}`;
+      const store = `store ${at + 1} of ${seed}`;
       const make = async (name: string, role: 'manager' | 'member') => {
         const token = await addToken(storage, name, { store, role });
         return { name, isManager: role === 'manager', token };
@@ -139,10 +139,12 @@ async function makeStores(
   );
 }
 
-async function makeShareStores({ open }: Setting, count: number) {
+async function makeShareStores({ open, seed }: Setting, count: number) {
   await using storage = await open();
   return await Promise.all(
-    Array.from({ length: count }, (_, at) => makeShareStore(storage, `shares ${at + 1}`)),
+    Array.from({ length: count }, (_, at) =>
+      makeShareStore(storage, `shares ${at + 1} of ${seed}`),
+    ),
   );
 }
 

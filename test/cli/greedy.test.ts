@@ -9,26 +9,33 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { maxPipelinedRequests } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
+import { shared } from '../support/shared.ts';
 import { until } from '../support/until.ts';
 import { besiege, lay, listRequest, maxMemoryMiB, sieges, watchWhile } from './greedy.ts';
 
 /** 8 MB as a list: more than the system's buffers hold for a connection. */
 const plants = 10_000;
+const maxFiles = 300;
 
-describe('serve', { concurrency: 2 }, () => {
-  for (const [what, siege] of Object.entries(sieges)) {
-    it(`keeps serving others while ${what} and read nothing`, async (t) => {
-      const besieged = await besiege(t, plants, { heapMiB: 256 });
-      const seen = await watchWhile(besieged, () => lay(besieged, siege), 1_500);
-      t.diagnostic(JSON.stringify(seen));
-      assert.ok(seen.answers >= 3, 'others get responses');
-      assert.ok(seen.aboveIdleMiB <= maxMemoryMiB, `${seen.aboveIdleMiB} MiB above idle`);
-      assert.equal(besieged.service.child.exitCode, null, 'the process is running');
-    });
-  }
+describe('serve', () => {
+  const ofFile = shared((t) => besiege(t, plants));
+  /** With some hundred connections. */
+  const limited = shared((t) =>
+    besiege(t, 0, { under: ['sh', '-c', `ulimit -n ${maxFiles}; exec "$0" "$@"`] }),
+  );
+
+  it('keeps serving others while 40 connections request the whole list and read nothing', async (t) => {
+    const siege = sieges['40 connections request the whole list'] ?? assert.fail();
+    const besieged = await besiege(t, plants, { heapMiB: 256 });
+    const seen = await watchWhile(besieged, () => lay(besieged, siege), 1_500);
+    t.diagnostic(JSON.stringify(seen));
+    assert.ok(seen.answers >= 3, 'others get responses');
+    assert.ok(seen.aboveIdleMiB <= maxMemoryMiB, `${seen.aboveIdleMiB} MiB above idle`);
+    assert.equal(besieged.service.child.exitCode, null, 'the process is running');
+  });
 
   it('responds to the first of many pipelined requests, then closes the connection with notice', async (t) => {
-    const { service, other } = await besiege(t, 0);
+    const { service, other } = ofFile();
     const connection = new Connection(service.address);
     t.after(() => connection.socket.destroy());
     const many = 2_000; // in one write, which Node reads in pieces of 64 KiB
@@ -45,7 +52,7 @@ describe('serve', { concurrency: 2 }, () => {
   });
 
   it('responds to every request of a client that pipelines eight', async (t) => {
-    const { service, greedy } = await besiege(t, 200);
+    const { service, greedy } = ofFile();
     const connection = new Connection(service.address);
     t.after(() => connection.socket.destroy());
     const body = '{"name":"Monstera"}';
@@ -69,9 +76,9 @@ describe('serve', { concurrency: 2 }, () => {
     }
   });
 
-  it('releases the lists of clients that have disconnected', async (t) => {
-    const { service, greedy, open } = await besiege(t, plants);
-    for (let round = 0; round < 40; round++) {
+  it('releases the lists of clients that have disconnected', async () => {
+    const { service, greedy, open } = ofFile();
+    for (let round = 0; round < 16; round++) {
       const sockets = await Promise.all(Array.from({ length: 16 }, open));
       for (const socket of sockets) socket.write(listRequest(greedy));
       const afterMs = round % 8;
@@ -83,7 +90,7 @@ describe('serve', { concurrency: 2 }, () => {
   });
 
   it('sends complete lists if CONNECT follows them', async (t) => {
-    const { service, greedy } = await besiege(t, 3_000);
+    const { service, greedy } = ofFile();
     const connection = new Connection(service.address);
     t.after(() => connection.socket.destroy());
     const lists = 4;
@@ -94,14 +101,13 @@ describe('serve', { concurrency: 2 }, () => {
     await pause(500); // until the buffers of the system are full
     for (let at = 0; at < lists; at++) {
       const answer = await connection.answer();
-      assert.equal(JSON.parse(answer?.body ?? '[]').length, 3_000, `list ${at + 1}`);
+      assert.ok(JSON.parse(answer?.body ?? '[]').length >= plants, `list ${at + 1}`);
     }
     assert.equal(await connection.answer(), undefined);
   });
 
-  it('serves users while clients without a token leave documents unread', async (t) => {
-    const limited = ['sh', '-c', 'ulimit -n 300; exec "$0" "$@"'];
-    const { service, other, open } = await besiege(t, 0, { under: limited });
+  it('serves users while clients without a token leave documents unread', async () => {
+    const { service, other, open } = limited();
     const document = 'GET /docs HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100);
     for (let at = 0; at < 200; at++) (await open()).write(document);
     for (let at = 0; at < 10; at++) {
@@ -112,8 +118,8 @@ describe('serve', { concurrency: 2 }, () => {
     }
   });
 
-  it('refuses long lists of a user who leaves lists unread, but serves short pages', async (t) => {
-    const { service, greedy, open } = await besiege(t, plants);
+  it('refuses long lists of a user who leaves lists unread, but serves short pages', async () => {
+    const { service, greedy, open } = ofFile();
     const status = async () =>
       (await call(`${service.address}/plants`, 'GET', { token: greedy })).status;
     // Concurrent requests can all be refused.
@@ -130,8 +136,8 @@ describe('serve', { concurrency: 2 }, () => {
     assert.equal((await call(`${service.address}/plants`, 'POST', created)).status, 201);
   });
 
-  it('responds to a client that has closed its side of the connection', async (t) => {
-    const { other, open } = await besiege(t, 0);
+  it('responds to a client that has closed its side of the connection', async () => {
+    const { other, open } = ofFile();
     const socket = await open();
     const body = '{"name":"Monstera"}';
     socket.end(
@@ -147,9 +153,9 @@ describe('serve', { concurrency: 2 }, () => {
     assert.match(received, /^HTTP\/1\.1 201 /);
   });
 
-  it('delivers the refusal of a body to a client that is still sending', async (t) => {
-    const { service, other, open } = await besiege(t, 0);
-    for (let round = 0; round < 10; round++) {
+  it('delivers the refusal of a body to a client that is still sending', async () => {
+    const { service, other, open } = ofFile();
+    for (let round = 0; round < 3; round++) {
       const socket = await open();
       const bytes = 4_000_000;
       socket.write(
@@ -171,9 +177,7 @@ describe('serve', { concurrency: 2 }, () => {
   });
 
   it('drops idle connections without a valid token first when connections run out', async (t) => {
-    const maxFiles = 300; // and so some hundred connections
-    const limited = ['sh', '-c', `ulimit -n ${maxFiles}; exec "$0" "$@"`];
-    const { service, other, open } = await besiege(t, 0, { under: limited });
+    const { service, other, open } = limited();
     const known = new Connection(service.address);
     t.after(() => known.socket.destroy());
     const ask = async () => {

@@ -23,7 +23,7 @@ export interface Besieged {
 }
 
 export async function besiege(
-  t: TestContext,
+  t: Pick<TestContext, 'after'>,
   plants: number,
   options: { heapMiB?: number; under?: readonly string[]; args?: readonly string[] } = {},
 ): Promise<Besieged> {

@@ -1,38 +1,48 @@
 /**
- * The same as power.test.ts, with more images: PLANT_STORE_TEST_SEED repeats a run as far as a seed can,
- * PLANT_STORE_TEST_IMAGES sets the number of images.
+ * The same as power.test.ts, with more images and other failures.
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { seededRandom } from '../support/random.ts';
-import { faultsOf, live, machine, work } from './power.ts';
+import { firstSeed as seed, rounds } from '../support/rounds.ts';
+import { faultsOf, live, machine, restartAndCut, work } from './power.ts';
 
-const seed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31);
-const images = Number(process.env['PLANT_STORE_TEST_IMAGES'] ?? 3_000);
-const imagesEach = 150;
-const lives = Math.ceil(images / imagesEach);
-
-it(`${images} power cuts with failed syncs lose no acknowledged change (PLANT_STORE_TEST_SEED=${seed})`, async (t) => {
+it('many power cuts with failed syncs lose no acknowledged change', async (t) => {
   let noticed = 0;
-  for (let life = 0; life < lives; life++) {
-    const its = await machine(t);
+  await rounds(t, async (inner, lifeSeed) => {
+    const its = await machine(inner);
     if (its === undefined) return;
-    const lifeSeed = seed + life;
     const ends = await live(its, 5, seededRandom(lifeSeed));
     const events = its.events();
-    t.diagnostic(`seed ${lifeSeed}: ${events.length} events, ${ends.join(', ')}`);
-    const cuts = { seed: lifeSeed, count: imagesEach, served: 2 };
-    assert.deepEqual(await faultsOf(t, its, events, cuts), []);
-    const control = { seed: lifeSeed, count: 5, ignoresSyncs: true };
-    noticed += (await faultsOf(t, its, events, control)).length;
-  }
-  assert.ok(noticed > lives, 'a disk that ignores syncs is detected');
-  t.diagnostic(
-    `${images} images, 0 faults; of ${5 * lives} without syncs, ${noticed} lost something`,
-  );
+    inner.diagnostic(`${events.length} events, ${ends.join(', ')}`);
+    const cuts = { seed: lifeSeed, count: 150, served: 2 };
+    assert.deepEqual(await faultsOf(inner, its, events, cuts), []);
+    const control = { seed: lifeSeed, count: 20, ignoresSyncs: true };
+    noticed += (await faultsOf(inner, its, events, control)).length;
+  });
+  assert.ok(noticed > 0, 'a disk that ignores syncs is detected');
 });
 
-it(`a checkpoint with a failed sync loses no acknowledged change (PLANT_STORE_TEST_SEED=${seed})`, async (t) => {
+it('no acknowledged change is lost after a failed sync, a stop and a restart', async (t) => {
+  const its = await machine(t);
+  if (its === undefined) return;
+  const failing = await its.serve({ POWER_CUT_FAIL: '-wal:20' });
+  await work(its, failing, 200);
+  assert.equal(await failing.ended, 3);
+  await restartAndCut(t, its, { seed, count: 40 });
+});
+
+it('no acknowledged change is lost if the service continues after a file could not grow', async (t) => {
+  const its = await machine(t);
+  if (its === undefined) return;
+  const limited = await its.serve({ POWER_CUT_LIMIT: '400000' });
+  await work(its, limited, 120);
+  assert.match(limited.log(), /"kind":"outcome-unknown"/);
+  assert.equal(await limited.stop('SIGKILL'), null);
+  await restartAndCut(t, its, { seed, count: 40 });
+});
+
+it('a checkpoint with a failed sync loses no acknowledged change', async (t) => {
   const its = await machine(t);
   if (its === undefined) return;
   // SQLite does not report such a failure, so the service continues.

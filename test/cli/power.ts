@@ -275,3 +275,18 @@ function faultOf(folder: string, its: Machine, cutNs: bigint): string | undefine
   if (found.size > 0) faults.push(`${found.size} plants were never sent`);
   return faults.length > 1 ? `${faults[0]}, and ${faults.length - 1} faults more` : faults[0];
 }
+
+/** Starts the service once more, and cuts the power while it starts and serves. Nothing acknowledged is lost. */
+export async function restartAndCut(
+  t: TestContext,
+  its: Machine,
+  cuts: { seed: number; count: number },
+): Promise<void> {
+  const from = its.events().length;
+  const service = await its.serve();
+  await work(its, service, 40);
+  const events = its.events();
+  // The start itself is when it is most delicate.
+  assert.deepEqual(await faultsOf(t, its, events, { ...cuts, from, to: from + 40 }), []);
+  assert.deepEqual(await faultsOf(t, its, events, { ...cuts, from }), []);
+}
