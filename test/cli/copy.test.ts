@@ -10,14 +10,14 @@ import { until } from '../support/until.ts';
 import { copyKilled, sourceOf } from './copy.ts';
 
 /** More than is copied before the first kill. */
-const plants = 100_000;
+const plants = 20_000;
 
 describe('copy', () => {
   it('copies everything from SQLite to PostgreSQL and back, even if it is killed and resumed', async (t) => {
     const source = await sourceOf(t, 'SQLite', plants);
     const [middle, end] = [await emptyDatabase(t, 'PostgreSQL'), await emptyDatabase(t, 'SQLite')];
-    const there = await copyKilled(source, middle, 2, 300);
-    const back = await copyKilled(middle, end, 1, 200);
+    const there = await copyKilled(source, middle, 1, 20);
+    const back = await copyKilled(middle, end, 1, 20);
     assert.equal(back.digest, there.digest);
     assert.ok(there.kills + back.kills > 0);
 

@@ -19,8 +19,8 @@ it('kill -9 during writes loses no acknowledged change', async (t) => {
   })();
   const shares = shareLedger();
   const acknowledged: number[] = [];
+  let service = await serve(t, ['--database', url]);
   for (let round = 1; round <= 2; round++) {
-    const service = await serve(t, ['--database', url]);
     const writing = [
       ...Array.from({ length: clients }, () => write(service, token, acknowledged)),
       share(service, sharing, shares, round),
@@ -30,15 +30,15 @@ it('kill -9 during writes loses no acknowledged change', async (t) => {
     await service.stop('SIGKILL');
     await Promise.all(writing);
 
-    const restarted = await serve(t, ['--database', url]);
-    const answered = new Set(await idsOf(restarted, token));
+    service = await serve(t, ['--database', url]);
+    const answered = new Set(await idsOf(service, token));
     const lost = acknowledged.filter((id) => !answered.has(id));
     assert.deepEqual(lost, []);
-    const { json } = await call(`${restarted.address}/shares`, 'GET', { token: sharing });
+    const { json } = await call(`${service.address}/shares`, 'GET', { token: sharing });
     shares.check((json as { given: { user: string; access: ShareAccess }[] }).given);
-    assert.equal(await restarted.stop(), 0);
     assert.deepEqual(new Set(soundIds(path)), answered);
   }
+  assert.equal(await service.stop(), 0);
   assert.equal(new Set(acknowledged).size, acknowledged.length, 'no id was assigned twice');
 });
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { call } from '../support/app.ts';
-import { run, serve } from '../support/command.ts';
+import { runHere, serve } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { makeToken } from '../../src/token.ts';
@@ -93,7 +93,7 @@ it('serve refuses invalid limits, and shows no password', async () => {
     '--rate-limit 1/s --rate-limit-redis http://:secret@127.0.0.1': /address of Redis is not valid/,
   };
   for (const [args, message] of Object.entries(misuses)) {
-    const { status, stdout, stderr } = await run(['serve', ...args.split(' ')]);
+    const { status, stdout, stderr } = await runHere(['serve', ...args.split(' ')]);
     assert.deepEqual([status, stdout], [2, ''], args + stderr);
     assert.match(stderr, message);
     assert.doesNotMatch(stderr, /secret/);

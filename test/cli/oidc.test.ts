@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { call } from '../support/app.ts';
-import { run, serve } from '../support/command.ts';
+import { runHere, serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
 import { audience, startProvider } from '../support/provider.ts';
 import { until } from '../support/until.ts';
@@ -123,7 +123,7 @@ describe('flags of an identity provider that do not fit', { concurrency: 2 }, ()
   for (const [args, message] of misuses) {
     it(`${args.join(' ')} ends with status 2`, async (t) => {
       const { url } = databaseFile(t);
-      const { status, stdout, stderr } = await run(['serve', '--database', url, ...args]);
+      const { status, stdout, stderr } = await runHere(['serve', '--database', url, ...args]);
       assert.deepEqual([status, stdout], [2, '']);
       assert.match(stderr, message);
     });

@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { call, startApp } from '../support/app.ts';
-import { run, serve } from '../support/command.ts';
+import { run, runHere, serve } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -51,7 +51,7 @@ describe('the quotas of serve', { concurrency: 2 }, () => {
 
   it('are numbers from 1', async () => {
     for (const flag of ['--max-plants-per-user', '--max-plants-per-store']) {
-      const { status, stderr } = await run(['serve', flag, '0']);
+      const { status, stderr } = await runHere(['serve', flag, '0']);
       assert.equal(status, 2);
       assert.match(stderr, /Use an integer from 1 to 9007199254740991\./);
     }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import { maxOwnersInReach, scopes } from '../../src/access.ts';
 import type { Storage } from '../../src/storage.ts';
 import { credentialOf } from '../../src/token.ts';
@@ -8,7 +9,7 @@ import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { it, testDatabase } from '../support/storages.ts';
 import { idOf } from '../support/tokens.ts';
 
-it('shows names and labels of others on a terminal, but not their control characters', async (t) => {
+test('shows names and labels of others on a terminal, but not their control characters', async (t) => {
   const database = await testDatabase(t);
   const { url } = database;
   await using storage = await database.open();

@@ -26,10 +26,11 @@ import {
   trusting,
   type TestCertificate,
 } from '../support/certificate.ts';
-import { run, serve, type Service } from '../support/command.ts';
+import { run, runHere, serve, type Service } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { exchange, request } from '../support/raw.ts';
+import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
 import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
 import { until } from '../support/until.ts';
@@ -41,12 +42,12 @@ function flagsFor({ cert, key }: TestCertificate): string[] {
   return ['--tls-cert', cert, '--tls-key', key];
 }
 
-async function start(t: TestContext, args: readonly string[] = [], under: readonly string[] = []) {
+async function start(t: Pick<TestContext, 'after'>, under: readonly string[] = []) {
   const folder = tempFolder(t);
   const first = makeCertificate(folder, 'first');
   const { path, url } = databaseFile(t);
   const token = await fill(path, 0);
-  const flags = ['--database', url, '--log-level', 'debug', ...flagsFor(first), ...args];
+  const flags = ['--database', url, '--log-level', 'debug', ...flagsFor(first)];
   const service = await serve(t, flags, { under });
   const open = (certificate = first) => {
     const connection = new Connection(service.address, trusting(certificate));
@@ -94,9 +95,13 @@ function entries(service: Service, pattern: RegExp): string[] {
     .filter((line) => pattern.test(line) && line.endsWith('}'));
 }
 
-describe('serve with a certificate', { concurrency: 2, skip: without('openssl') }, () => {
-  it('serves HTTP/1.1 over TLS 1.2 and 1.3, and no older version', async (t) => {
-    const { first, token, service, open } = await start(t);
+describe('serve with a certificate', { skip: without('openssl') }, () => {
+  // The last test stops it.
+  const sound = shared((t) => start(t));
+  const changing = shared((t) => start(t));
+
+  it('serves HTTP/1.1 over TLS 1.2 and 1.3, and no older version', async () => {
+    const { first, token, service, open } = sound();
     assert.match(service.address, /^https:\/\/127\.0\.0\.1:\d+$/);
     const json = '{"name":"Monstera"}';
     const lines = ['Host: x', `Authorization: Bearer ${token}`, 'Content-Type: application/json'];
@@ -120,11 +125,10 @@ describe('serve with a certificate', { concurrency: 2, skip: without('openssl') 
       }
       connection.socket.destroy();
     }
-    assert.equal(await service.stop(), 0);
   });
 
-  it('accepts only ECDHE with authenticated encryption', async (t) => {
-    const { first, open, service } = await start(t);
+  it('accepts only ECDHE with authenticated encryption', async () => {
+    const { first, open, service } = sound();
     const accepted = ['ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-ECDSA-CHACHA20-POLY1305'];
     const refused = [
       'ECDHE-ECDSA-AES128-SHA256',
@@ -141,8 +145,8 @@ describe('serve with a certificate', { concurrency: 2, skip: without('openssl') 
     assert.equal(await statusOf(open()), 200);
   });
 
-  it('tells clients that send plain HTTP to use https', async (t) => {
-    const { port, open } = await start(t);
+  it('tells clients that send plain HTTP to use https', async () => {
+    const { port, open } = sound();
     const answer = await exchange(port, request('GET /livez', ['Host: x']));
     assert.match(answer, /^HTTP\/1\.1 400 /);
     assert.match(answer, /Begin the URL with https:\/\//);
@@ -150,8 +154,8 @@ describe('serve with a certificate', { concurrency: 2, skip: without('openssl') 
     assert.equal(await statusOf(open()), 200);
   });
 
-  it('limits connections, responds to broken requests and stops as without TLS', async (t) => {
-    const { token, service, open } = await start(t);
+  it('limits connections, responds to broken requests and stops as without TLS', async () => {
+    const { token, service, open } = sound();
     const lines = ['Host: x', `Authorization: Bearer ${token}`, 'Content-Type: application/json'];
     const body = 'a'.repeat(4_000_000);
     const create = ['POST /plants HTTP/1.1', ...lines, `Content-Length: ${body.length}`];
@@ -191,8 +195,8 @@ describe('serve with a certificate', { concurrency: 2, skip: without('openssl') 
     assert.ok(performance.now() - stoppedMs < 5_000, 'it waits for no idle connection');
   });
 
-  it('uses a new certificate for new connections, and keeps the others', async (t) => {
-    const { folder, first, service, open } = await start(t);
+  it('uses a new certificate for new connections, and keeps the others', async () => {
+    const { folder, first, service, open } = changing();
     const second = makeCertificate(folder, 'second');
     const old = open();
     assert.equal(await statusOf(old), 200);
@@ -228,9 +232,9 @@ describe('serve with a certificate', { concurrency: 2, skip: without('openssl') 
     for (let at = 0; at < 10; at++) assert.equal(await served(service), 'second');
   });
 
-  it('keeps its certificate if the new files cannot be used, and logs why', async (t) => {
-    const { folder, first, service } = await start(t);
-    const second = makeCertificate(folder, 'second');
+  it('keeps its certificate if the new files cannot be used, and logs why', async () => {
+    const { folder, first, service } = changing();
+    const second = makeCertificate(folder, 'third');
     const refusals: [() => void, RegExp][] = [
       [() => copyFileSync(second.cert, first.cert), /does not belong to the certificate/],
       [() => writeFileSync(first.cert, 'broken'), /is not a certificate/],
@@ -242,18 +246,20 @@ describe('serve with a certificate', { concurrency: 2, skip: without('openssl') 
       const logged = () => entries(service, notReloaded);
       await until('it is logged', () => logged().length > at);
       assert.match(logged()[at] ?? '', reason);
-      assert.equal(await served(service), 'first');
+      assert.equal(await served(service), 'second');
     }
+    const before = entries(service, reloaded).length;
     replace(first, second);
-    await until('it is reloaded', () => entries(service, reloaded).length > 0);
-    assert.equal(await served(service), 'second');
+    await until('it is reloaded', () => entries(service, reloaded).length > before);
+    assert.equal(await served(service), 'third');
   });
 
-  it('stops even if its key has become a pipe', async (t) => {
-    const { first, service } = await start(t);
+  it('stops even if its key has become a pipe', async () => {
+    const { first, service } = changing();
+    const before = entries(service, notReloaded).length;
     rmSync(first.key);
     makeFifo(first.key);
-    await until('it is logged', () => entries(service, notReloaded).length > 0);
+    await until('it is logged', () => entries(service, notReloaded).length > before);
     assert.equal(await service.stop(), 0);
   });
 
@@ -269,7 +275,7 @@ describe('serve with a certificate', { concurrency: 2, skip: without('openssl') 
   it('drops clients that are slow to complete the handshake, and serves others', async (t) => {
     const maxFiles = 300; // and so some hundred connections
     const under = ['sh', '-c', `ulimit -n ${maxFiles}; exec "$0" "$@"`];
-    const { token, port, open } = await start(t, [], under);
+    const { token, port, open } = await start(t, under);
     const known = open();
     const list = `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`;
     assert.equal(await statusOf(known, list), 200);
@@ -298,7 +304,7 @@ describe(
     it('exits with 2 if one of the two is missing', async (t) => {
       const { folder, url } = databaseFile(t);
       for (const flag of ['--tls-cert', '--tls-key']) {
-        const { status, stderr } = await run(['serve', '--database', url, flag, 'cert.pem']);
+        const { status, stderr } = await runHere(['serve', '--database', url, flag, 'cert.pem']);
         assert.deepEqual(
           [status, stderr],
           [2, 'error: Set both --tls-cert and --tls-key for HTTPS, or neither for plain HTTP.\n'],
@@ -340,7 +346,7 @@ describe(
       for (const workers of ['1', '2']) {
         for (const [files, advice] of wrong) {
           const flags = ['--database', url, '--workers', workers, ...flagsFor(files)];
-          const { status, stdout, stderr } = await run(['serve', ...flags]);
+          const { status, stdout, stderr } = await runHere(['serve', ...flags]);
           assert.deepEqual([status, stdout], [1, '']);
           assert.match(stderr, /^error: .*\n$/);
           assert.match(stderr, advice);

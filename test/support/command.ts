@@ -40,18 +40,24 @@ export async function run(args: readonly string[], options: RunOptions = {}): Pr
     args[0] === 'serve' ||
     Object.keys(ofProcess).length > 0 ||
     !Object.keys(env).every((name) => name.startsWith('PLANT_STORE_'));
-  if (needsProcess) return runProcess(args, options);
-  const outcome = lastRun.then(() => runHere(args, env, input));
-  lastRun = outcome.catch(() => {});
-  return outcome;
+  return needsProcess ? runProcess(args, options) : runHere(args, { env, ...(input && { input }) });
 }
 
 let lastRun: Promise<unknown> = Promise.resolve();
 
-async function runHere(
+/** Runs a command in this process: also `serve`, if it is refused before it listens. */
+export async function runHere(
   args: readonly string[],
-  env: Record<string, string>,
-  input = '',
+  options: Pick<RunOptions, 'env' | 'input'> = {},
+): Promise<Outcome> {
+  const outcome = lastRun.then(() => runNow(args, options));
+  lastRun = outcome.catch(() => {});
+  return outcome;
+}
+
+async function runNow(
+  args: readonly string[],
+  { env = {}, input = '' }: Pick<RunOptions, 'env' | 'input'>,
 ): Promise<Outcome> {
   const before = process.env;
   process.env = { ...withoutSettings(before), ...env };

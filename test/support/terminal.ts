@@ -8,7 +8,7 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { executable } from './command.ts';
+import { executable, runOk } from './command.ts';
 import { tempFolder } from './temp.ts';
 
 const curl = fileURLToPath(new URL('./curl.ts', import.meta.url));
@@ -72,6 +72,10 @@ export class Terminal {
     const output = printed.slice(start).replace(pattern, '');
     assert.equal(status, '0', `${command} ended with ${status}: ${output}`);
     return this.#shown(output);
+  }
+
+  async createDatabase(): Promise<void> {
+    await runOk(['migrate', '--database', `sqlite:${join(this.#folder, 'plant-store.db')}`]);
   }
 
   /** Writes a file to the folder, with the actual address of the service. */
