@@ -8,15 +8,18 @@ import type { AddressInfo } from 'node:net';
 import { it, type TestContext } from 'node:test';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { startApp } from '../support/app.ts';
-import { violations } from '../support/accessibility.ts';
-import { launchBrowser, openPage, withoutBrowser } from '../support/browser.ts';
+import { assertAccessible } from '../support/accessibility.ts';
+import { openPage, withoutBrowser } from '../support/browser.ts';
+import { browserOfFile } from './store.ts';
 
+const browser = browserOfFile();
 const skip = withoutBrowser;
 
 async function openReference(t: TestContext, options: BrowserContextOptions = {}, path = '/docs') {
   const app = await startApp(t);
-  const browser = await launchBrowser(t);
-  return { app, ...(await openPage(browser, app.address + path, options)) };
+  const opened = await openPage(browser(), app.address + path, options);
+  t.after(() => opened.page.context().close());
+  return { app, ...opened };
 }
 
 const unfold = "document.querySelectorAll('details').forEach((one) => (one.open = true))";
@@ -26,31 +29,24 @@ async function overflow(page: Page): Promise<number> {
   return page.evaluate('document.documentElement.scrollWidth - innerWidth');
 }
 
-for (const width of [1280, 390]) {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    it(`is accessible and fits ${width} px, ${colorScheme}`, { skip }, async (t) => {
-      const viewport = { width, height: 844 };
-      const { page, errors } = await openReference(t, { viewport, colorScheme });
-      for (const language of ['curl', 'JavaScript', 'Python']) {
-        await page.getByRole('radio', { name: language }).first().check();
-        assert.ok((await overflow(page)) <= 0, language);
-      }
-      const heights = await page
-        .locator('section.operation')
-        .evaluateAll((sections) =>
-          sections.map((section) => section.getBoundingClientRect().height),
-        );
-      assert.ok(heights.length > 5 && Math.max(...heights) < 2000, String(heights));
-      assert.deepEqual(await violations(page), []);
-
-      assert.equal(await page.locator('details[open]').count(), 0, 'problems are folded');
-      await page.evaluate(unfold);
-      assert.ok((await overflow(page)) <= 0, 'unfolded');
-      assert.deepEqual(await violations(page), []);
-      assert.deepEqual(errors, []);
-    });
+it('is accessible and fits 1280 and 360 px, light and dark', { skip }, async (t) => {
+  const { page, errors } = await openReference(t);
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: 844 });
+    for (const language of ['JavaScript', 'Python', 'curl']) {
+      await page.getByRole('radio', { name: language }).first().check();
+      assert.ok((await overflow(page)) <= 0, `${language}, ${width} px`);
+    }
+    const heights = await page
+      .locator('section.operation')
+      .evaluateAll((sections) => sections.map((section) => section.getBoundingClientRect().height));
+    assert.ok(heights.length > 5 && Math.max(...heights) < 2000, String(heights));
   }
-}
+  assert.equal(await page.locator('details[open]').count(), 0, 'problems are folded');
+  await page.evaluate(unfold);
+  await assertAccessible(page, 'unfolded');
+  assert.deepEqual(errors, []);
+});
 
 it('fits 320 px', { skip }, async (t) => {
   const { page } = await openReference(t, { viewport: { width: 320, height: 640 } });
@@ -60,8 +56,9 @@ it('fits 320 px', { skip }, async (t) => {
 
 it('loads nothing from another origin', { skip }, async (t) => {
   const app = await startApp(t);
-  const browser = await launchBrowser(t);
-  const page = await browser.newPage();
+  const context = await browser().newContext();
+  t.after(() => context.close());
+  const page = await context.newPage();
   const requested: string[] = [];
   page.on('request', (sent) => requested.push(sent.url()));
   await page.goto(`${app.address}/docs`, { waitUntil: 'networkidle' });
@@ -175,7 +172,8 @@ it('works under a path prefix', { skip }, async (t) => {
   t.after(() => proxy.close());
   const { port } = proxy.address() as AddressInfo; // it listens on a port
   const prefix = `http://127.0.0.1:${port}/nursery`;
-  const { page, errors } = await openPage(await launchBrowser(t), `${prefix}/docs`);
+  const { page, errors } = await openPage(browser(), `${prefix}/docs`);
+  t.after(() => page.context().close());
   const sample = await page.locator('#livez .sample').first().textContent();
   assert.ok(sample?.includes(`${prefix}/livez`), sample ?? '');
   const link = await page

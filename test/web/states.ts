@@ -1,0 +1,134 @@
+/**
+ * The states of the page, each checked for accessibility.
+ */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { scopes } from '../../src/access.ts';
+import { startApp } from '../support/app.ts';
+import { assertAccessible, type Look } from '../support/accessibility.ts';
+import { openPage, withoutBrowser } from '../support/browser.ts';
+import { idOf } from '../support/tokens.ts';
+import { browserOfFile, openStore } from './store.ts';
+
+/** Adds the tests of all states in these looks. */
+export function testStates(looks: readonly Look[]): void {
+  const browser = browserOfFile();
+  const skip = withoutBrowser;
+  const assertIn = async (page: Page, state: string) => assertAccessible(page, state, looks);
+
+  it('signed out', { skip }, async (t) => {
+    const { address } = await startApp(t);
+    const { page } = await openPage(browser(), address);
+    t.after(() => page.context().close());
+    await page.getByText('I do not have a token').click();
+    await page.getByRole('button', { name: 'Open the store' }).click();
+    await page.getByText('Paste your access token here.').waitFor();
+    await assertIn(page, 'signed out, with a fault');
+  });
+
+  it('a store with plants, and its dialogs', { skip }, async (t) => {
+    const { page, app, token, errors } = await openStore(t, browser());
+    await page.getByText('4 plants, by tag').waitFor();
+    await page.locator('#grid').focus();
+    await assertIn(page, 'table');
+    await page.getByRole('button', { name: 'alice' }).click();
+    await assertIn(page, 'identity');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Export' }).click();
+    await assertIn(page, 'export');
+    await page.keyboard.press('Escape');
+    await page.getByRole('checkbox', { name: 'Select Monstera' }).click();
+    await assertIn(page, 'selection');
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog', { name: 'Delete “Monstera deliciosa”?' }).waitFor();
+    await assertIn(page, 'delete');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByText('Ficus lyrata').click();
+    await assertIn(page, 'plant');
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Add plant' }).click();
+    await page.getByText('Choose the id yourself').click();
+    await page.getByRole('textbox', { name: 'Id optional' }).fill('one');
+    await page.keyboard.press('Enter');
+    await page.getByText('must be a whole number').waitFor();
+    await page.getByText('Enter a name.').waitFor();
+    await assertIn(page, 'add, with a fault');
+    assert.deepEqual(errors, []);
+    await page.getByRole('textbox', { name: 'Id optional' }).fill('');
+    await page.getByRole('textbox', { name: 'Name' }).fill('Basil');
+    await app.storage.revokeToken(idOf(token), Date.now());
+    await page.locator('#add-submit').click();
+    await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
+    await assertIn(page, 'revoked');
+  });
+
+  it('an empty store, and a filter without a match', { skip }, async (t) => {
+    const { page } = await openStore(t, browser(), { plants: [] });
+    await page.getByText('Tags appear here').waitFor();
+    await assertIn(page, 'empty');
+    await page.getByLabel('Filter by tag').fill('cactus');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'No plant has the tag' }).waitFor();
+    await assertIn(page, 'no match');
+  });
+
+  it('offline, while rows are loading', { skip }, async (t) => {
+    const { page } = await openStore(t, browser());
+    await page.getByText('4 plants, by tag').waitFor();
+    await page.context().setOffline(true);
+    await page.getByRole('button', { name: 'indoor 2' }).click();
+    await page.getByText('The service does not respond.').first().waitFor();
+    await assertIn(page, 'offline');
+  });
+
+  it('tokens that cannot write, or cannot read', { skip }, async (t) => {
+    const reader = await openStore(t, browser(), { access: { scopes: ['plants:read'] } });
+    await reader.page.getByText('4 plants, by tag').waitFor();
+    await assertIn(reader.page, 'read only');
+    const writer = await openStore(t, browser(), { access: { scopes: ['plants:write'] } });
+    await writer.page.getByRole('heading', { name: 'This token cannot list plants' }).waitFor();
+    await assertIn(writer.page, 'write only');
+  });
+
+  it('sharing, with a fault and names of any length', { skip }, async (t) => {
+    const { page, app, token } = await openStore(t, browser(), { access: { scopes } });
+    const name = `${'W'.repeat(150)} ${'ê\u0301\u0302'.repeat(10)}🌵`;
+    const other = await app.token(name, { scopes });
+    for (const [owner, user] of [
+      [token, name],
+      [other, 'alice'],
+    ] as const) {
+      const target = `/shares/${encodeURIComponent(user)}`;
+      await app.call('PUT', target, { token: owner, json: { access: 'write' } });
+    }
+    await page.locator('#who').click();
+    await page.locator('#sharing-open').click();
+    await page.getByText('you can see and delete their plants').waitFor();
+    await page.locator('#sharing-user').fill('alice');
+    await page.keyboard.press('Enter');
+    await page.getByText('You cannot share with yourself.').waitFor();
+    await assertIn(page, 'sharing');
+    await page.getByRole('button', { name: 'End sharing with' }).click();
+    await page.getByText('This ends both directions.').waitFor();
+    await assertIn(page, 'end of a share');
+  });
+
+  it('tokens, and a new one', { skip }, async (t) => {
+    const { page, app } = await openStore(t, browser(), { access: { scopes } });
+    const revoked = await app.token('alice');
+    await app.call('DELETE', '/token', { token: revoked });
+    await page.locator('#who').click();
+    await page.locator('#tokens-open').click();
+    await page.getByText('Expired and revoked').click();
+    await page.locator('#tokens-label').fill('x'.repeat(101));
+    await page.keyboard.press('Enter');
+    await page.locator('#tokens-label-fault').getByText('too long').waitFor();
+    await assertIn(page, 'tokens, with a fault');
+    await page.locator('#tokens-label').fill('W'.repeat(100));
+    await page.keyboard.press('Enter');
+    await page.getByText('it is not shown again').waitFor();
+    await assertIn(page, 'a new token');
+  });
+}
