@@ -6,7 +6,7 @@ import { credentialOf } from '../../src/token.ts';
 import { addToken } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
-import { it, testDatabase } from '../support/storages.ts';
+import { it, itOnce, testDatabase } from '../support/storages.ts';
 import { idOf } from '../support/tokens.ts';
 
 test('shows names and labels of others on a terminal, but not their control characters', async (t) => {
@@ -124,7 +124,7 @@ it('shares, lists shares, explains access and ends a share', async (t) => {
   );
 });
 
-it('names the user or store that does not exist', async (t) => {
+itOnce('names the user or store that does not exist', async (t) => {
   const database = await testDatabase(t);
   const env = { PLANT_STORE_DATABASE: database.url };
   const storage = await database.open();
@@ -145,8 +145,8 @@ it('names the user or store that does not exist', async (t) => {
   }
 });
 
-it('explains that a share is not in effect', async (t) => {
-  const database = await testDatabase(t, 'SQLite');
+itOnce('explains that a share is not in effect', async (t) => {
+  const database = await testDatabase(t);
   const storage = await database.open();
   t.after(() => storage[Symbol.asyncDispose]());
   const owners = Array.from({ length: maxOwnersInReach }, (_, at) => `owner ${at}`);

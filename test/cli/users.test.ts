@@ -10,7 +10,7 @@ import { addToken, call, startApp, type TokenOptions } from '../support/app.ts';
 import { run, runOk, serve, start } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
-import { it, testDatabase } from '../support/storages.ts';
+import { it, itOnce, testDatabase } from '../support/storages.ts';
 import { tempFolder } from '../support/temp.ts';
 import { addOldToken, idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
@@ -41,7 +41,7 @@ async function plantsOf(storage: Storage, token: string): Promise<number> {
 }
 
 describe('user list and store list', { concurrency: 2 }, () => {
-  it('show every store, and its users with their active tokens', async (t) => {
+  itOnce('show every store, and its users with their active tokens', async (t) => {
     const database = await testDatabase(t);
     const { url } = database;
     await using storage = await database.open();
@@ -127,36 +127,39 @@ describe('user remove', { concurrency: 2 }, () => {
     assert.deepEqual((await list(created.stdout.trim())).json, []);
   });
 
-  it('refuses names that do not exist, and an heir who is the same user or removed', async (t) => {
-    const database = await testDatabase(t);
-    const { url } = database;
-    await using storage = await database.open();
-    const alice = await userWith(storage, 'alice', 1);
-    await addToken(storage, 'carol', { store: 'elsewhere' });
-    await addToken(storage, 'gone');
-    await runOk(['user', 'remove', 'gone', '--yes', '--database', url]);
-    const noUser = (user: string) =>
-      `Store main has no user ${user}. "npx plant-store user list" shows every user.`;
-    const misuses: [args: string[], status: number, message: string][] = [
-      [['nobody'], 1, noUser('nobody')],
-      [['alice', '--plants-to', 'carol'], 1, noUser('carol')],
-      [['alice', '--plants-to', 'gone'], 1, noUser('gone')],
-      [['alice', '--plants-to', 'alice'], 2, 'Choose another user with --plants-to.'],
-      [
-        ['alice'],
-        1,
-        'alice owns 1 plant. Give them to another user of the store with --plants-to USER.',
-      ],
-    ];
-    for (const [args, status, message] of misuses) {
-      const outcome = await run(['user', 'remove', ...args, '--database', url]);
-      assert.deepEqual(outcome, { status, stdout: '', stderr: `error: ${message}\n` });
-    }
-    assert.equal((await grantOf(storage, alice)).revokedAtMs, undefined);
-    assert.equal(await plantsOf(storage, alice), 1);
-  });
+  itOnce(
+    'refuses names that do not exist, and an heir who is the same user or removed',
+    async (t) => {
+      const database = await testDatabase(t);
+      const { url } = database;
+      await using storage = await database.open();
+      const alice = await userWith(storage, 'alice', 1);
+      await addToken(storage, 'carol', { store: 'elsewhere' });
+      await addToken(storage, 'gone');
+      await runOk(['user', 'remove', 'gone', '--yes', '--database', url]);
+      const noUser = (user: string) =>
+        `Store main has no user ${user}. "npx plant-store user list" shows every user.`;
+      const misuses: [args: string[], status: number, message: string][] = [
+        [['nobody'], 1, noUser('nobody')],
+        [['alice', '--plants-to', 'carol'], 1, noUser('carol')],
+        [['alice', '--plants-to', 'gone'], 1, noUser('gone')],
+        [['alice', '--plants-to', 'alice'], 2, 'Choose another user with --plants-to.'],
+        [
+          ['alice'],
+          1,
+          'alice owns 1 plant. Give them to another user of the store with --plants-to USER.',
+        ],
+      ];
+      for (const [args, status, message] of misuses) {
+        const outcome = await run(['user', 'remove', ...args, '--database', url]);
+        assert.deepEqual(outcome, { status, stdout: '', stderr: `error: ${message}\n` });
+      }
+      assert.equal((await grantOf(storage, alice)).revokedAtMs, undefined);
+      assert.equal(await plantsOf(storage, alice), 1);
+    },
+  );
 
-  it('continues after it was killed, and loses no plant', async (t) => {
+  itOnce('continues after it was killed, and loses no plant', async (t) => {
     const database = await testDatabase(t);
     const { url } = database;
     await using storage = await database.open();
@@ -175,7 +178,7 @@ describe('user remove', { concurrency: 2 }, () => {
     assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, true);
   });
 
-  it('lets the writes of others run between its batches', async (t) => {
+  itOnce('lets the writes of others run between its batches', async (t) => {
     const app = await startApp(t);
     const { storage, database } = app;
     await userWith(storage, 'alice', 1_600);
@@ -194,7 +197,7 @@ describe('user remove', { concurrency: 2 }, () => {
     assert.equal(await plantsOf(storage, bob), 1_600 + created);
   });
 
-  it('refuses a create that began before the removal', async (t) => {
+  itOnce('refuses a create that began before the removal', async (t) => {
     const database = await testDatabase(t);
     const { url } = database;
     await using storage = await database.open();
@@ -206,7 +209,7 @@ describe('user remove', { concurrency: 2 }, () => {
     assert.equal(await plantsOf(storage, bob), 0);
   });
 
-  it('changes nothing without a terminal and without --yes', async (t) => {
+  itOnce('changes nothing without a terminal and without --yes', async (t) => {
     const database = await testDatabase(t);
     const { url } = database;
     await using storage = await database.open();
@@ -247,7 +250,7 @@ describe('user remove', { concurrency: 2 }, () => {
 });
 
 describe('token check', { concurrency: 2 }, () => {
-  it('shows whose a token is, and whether it is active', async (t) => {
+  itOnce('shows whose a token is, and whether it is active', async (t) => {
     const database = await testDatabase(t);
     const { url } = database;
     await using storage = await database.open();
@@ -275,7 +278,7 @@ describe('token check', { concurrency: 2 }, () => {
     assert.match(outcome.stderr, /does not contain it\.\n$/);
   });
 
-  it('shows that a token is from an older version, which the list shows too', async (t) => {
+  itOnce('shows that a token is from an older version, which the list shows too', async (t) => {
     const database = await testDatabase(t);
     const { url } = database;
     await using storage = await database.open();
@@ -325,19 +328,23 @@ describe('token check', { concurrency: 2 }, () => {
       [token.slice(0, -1) + last, 'its checksum is wrong, so it is mistyped or made up'],
     ];
     for (const [text, reason] of faults) {
-      const outcome = await check(text);
+      const outcome = await run(['token', 'check'], { input: text });
       const stderr = `error: This is not a Plant Store token: ${reason}.\n`;
       assert.deepEqual(outcome, { status: 1, stdout: '', stderr });
     }
-    assert.equal((await check(token.repeat(100_000))).status, 1);
+    assert.equal((await run(['token', 'check'], { input: token.repeat(100_000) })).status, 1);
   });
 
   test('is not the only command whose errors repeat no token', async (t) => {
-    const cwd = tempFolder(t);
+    const at = ['--database', databaseFile(t).url];
     const token = makeToken(1);
-    await runOk(['token', 'create', 'alice'], { cwd });
-    for (const args of [['check'], ['revoke'], ['list', '--database']]) {
-      const { status, stderr } = await run(['token', ...args, token], { cwd });
+    await runOk(['token', 'create', 'alice', ...at]);
+    for (const args of [
+      ['check', ...at],
+      ['revoke', ...at],
+      ['list', '--database'],
+    ]) {
+      const { status, stderr } = await run(['token', ...args, token]);
       assert.notEqual(status, 0);
       assert.match(stderr, /plant_\.\.\./);
       assert.ok(!stderr.includes(token));
