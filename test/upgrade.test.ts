@@ -6,40 +6,30 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, test, type TestContext } from 'node:test';
-import { Client } from 'pg';
-import { encodeSchema, readMigrations, schemaAfter } from '../src/migrations.ts';
-import { newestVersion } from '../src/postgres/migrate.ts';
+import { describe, test } from 'node:test';
 import { call } from './support/app.ts';
-import { run, runOk, serve, start, type Service } from './support/command.ts';
+import { run, runOk, serve, start } from './support/command.ts';
 import { databaseFile, fill } from './support/database.ts';
 import { query } from './support/postgres.ts';
 import { it, storageOf, emptyDatabase, type TestDatabase } from './support/storages.ts';
 import { tempFolder } from './support/temp.ts';
 import { until } from './support/until.ts';
 import { newerProgram } from './support/versions.ts';
+import {
+  ask,
+  backfill,
+  before,
+  blocked,
+  column,
+  done,
+  index,
+  isCompletedAfter,
+  older,
+  writes,
+} from './upgrade.ts';
 
 const newerWords =
   /was written by a newer Plant Store \(schema \d+, this version supports up to \d+\)\./;
-
-const column = 'ALTER TABLE plant_store.plants ADD COLUMN IF NOT EXISTS note text;';
-const table = 'CREATE TABLE IF NOT EXISTS plant_store.notes (store bigint, note text);';
-const index = `
-  CREATE INDEX CONCURRENTLY IF NOT EXISTS plants_by_name ON plant_store.plants (store, name, id);`;
-/** Two rows at a time. */
-const backfill = `
-  -- Repeat until it changes no row.
-  UPDATE plant_store.plants SET note = name WHERE (store, id) IN (
-    SELECT store, id FROM plant_store.plants WHERE note IS NULL LIMIT 2);`;
-
-async function older(t: TestContext, { url }: TestDatabase) {
-  const env = { PLANT_STORE_DATABASE: url };
-  const token = await runOk(['token', 'create', 'alice'], { env });
-  return { env, token, service: await serve(t, [], { env }) };
-}
-
-const ask = async ({ address }: Service, token: string, method: string, json?: unknown) =>
-  call(`${address}/plants`, method, { token, ...(json !== undefined && { json }) });
 
 it('an older version keeps serving and can start if the newer schema allows it', async (t) => {
   const database = await emptyDatabase(t);
@@ -170,102 +160,8 @@ describe('SQLite: an upgrade', { concurrency: true }, () => {
 });
 
 describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
-  /** A database of an older version, and a transaction that a statement of the migration waits for. */
-  async function blocked(
-    t: TestContext,
-    postgres: string,
-    lock: string,
-    olderVersions: 'continue' | 'refused' = 'continue',
-  ) {
-    const database = await emptyDatabase(t, 'PostgreSQL');
-    const { env, token, service } = await older(t, database);
-    const program = newerProgram(t, { older: olderVersions, postgres });
-    const blocker = new Client({ connectionString: database.url });
-    blocker.on('error', () => {}); // its database is dropped
-    await blocker.connect();
-    t.after(() => blocker.end());
-    await blocker.query(`BEGIN; ${lock}`);
-    const select = async (sql: string) =>
-      (await query(database.url, sql)) as Record<string, unknown>[];
-    return {
-      env,
-      program,
-      select,
-      /** As if another process had taken over and finished. */
-      finish: (version: number) =>
-        select(
-          `UPDATE plant_store.migrations SET version = ${version}, holder = '', held_until = '-infinity'`,
-        ),
-      read: async () => (await ask(service, token, 'GET')).status,
-      unblock: () => blocker.query('COMMIT'),
-      migrate: () => {
-        const child = start(['migrate'], { env, program });
-        t.after(() => child.kill('SIGKILL'));
-        return { child, ended: once(child, 'close') };
-      },
-      /** Whether the index is valid; undefined if there is none. */
-      async index() {
-        const [row] = await select(
-          "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('plant_store.plants_by_name')",
-        );
-        return row?.['indisvalid'];
-      },
-      sessions: () =>
-        select(
-          `SELECT pid, wait_event_type AS waits, query FROM pg_stat_activity
-           WHERE datname = current_database() AND application_name = 'plant-store migration'`,
-        ),
-      async ledger() {
-        const [row] = await select('SELECT version, holder FROM plant_store.migrations');
-        return row;
-      },
-    };
-  }
-
-  const migrations = readMigrations(new URL('../src/postgres/migrations/', import.meta.url));
-  const schema = migrations.reduce(schemaAfter, { version: 0, usableFrom: 0 });
-  const before = { version: encodeSchema(schema), holder: '' };
-  const done = {
-    version: encodeSchema({ ...schema, version: schema.version + 1 }),
-    holder: '',
-  };
-  const writes = 'LOCK TABLE plant_store.plants IN ROW EXCLUSIVE MODE';
-
-  for (const signal of ['SIGKILL', 'SIGSTOP'] as const)
-    test(`is completed by another process if the first one gets ${signal} half-way`, async (t) => {
-      const setting = await blocked(t, table + index, writes);
-      const first = setting.migrate();
-      await until('the index is being made', async () => (await setting.index()) === false);
-      const [{ pid } = {}] = await setting.sessions();
-      first.child.kill(signal);
-      const second = setting.migrate();
-      const service = await serve(t, [], setting);
-      const ready = async () => (await call(`${service.address}/readyz`, 'GET')).status;
-      assert.equal(await ready(), 503);
-      assert.match(service.log(), /the database is being upgraded to a newer schema/);
-      await until(
-        'another session drops the unfinished index',
-        async () => {
-          const sessions = await setting.sessions();
-          return sessions.some(
-            (one) => one['pid'] !== pid && String(one['query']).startsWith('DROP'),
-          );
-        },
-        20_000,
-      );
-      assert.ok(
-        (await setting.sessions()).every((one) => one['pid'] !== pid),
-        'the first session is terminated',
-      );
-      assert.equal(await setting.read(), 200);
-      first.child.kill('SIGCONT');
-      await setting.unblock();
-      assert.deepEqual(await second.ended, [0, null]);
-      assert.deepEqual(await first.ended, signal === 'SIGKILL' ? [null, signal] : [0, null]);
-      assert.equal(await setting.index(), true);
-      assert.deepEqual(await setting.ledger(), done);
-      await until('the replica is ready', async () => (await ready()) === 200);
-    });
+  test('is completed by another process if the first one gets SIGKILL half-way', (t) =>
+    isCompletedAfter(t, 'SIGKILL'));
 
   test('is released to other processes at once if the service stops', async (t) => {
     const setting = await blocked(t, index, writes);
@@ -280,31 +176,16 @@ describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
     assert.equal(await setting.index(), true);
   });
 
-  test('is abandoned by a process that wakes after another one has completed it', async (t) => {
-    const setting = await blocked(t, index, writes);
-    const { ended } = setting.migrate();
-    await until('the index is being made', async () => (await setting.index()) === false);
-    const finished = { version: newestVersion + 2, holder: '' };
-    await setting.finish(finished.version);
-    await setting.unblock();
-    assert.deepEqual(await ended, [1, null]);
-    assert.deepEqual(await setting.ledger(), finished);
+  test('does not affect older versions if it gets a signal before its first statement', async (t) => {
+    const setting = await blocked(t, column, 'SELECT 1', 'refused');
+    const { child, ended } = setting.migrate();
+    await until('older versions stop', async () => (await setting.read()) === 503, 20_000);
+    child.kill('SIGINT');
+    assert.deepEqual(await ended, [null, 'SIGINT']);
+    assert.deepEqual(await setting.ledger(), before);
+    assert.deepEqual(await setting.sessions(), []);
+    await until('older versions serve again', async () => (await setting.read()) === 200);
   });
-
-  for (const [event, olderVersions, postgres, signal] of [
-    ['its first statement fails', 'refused', 'SELECT 1 / 0;', undefined],
-    ['it gets a signal before its first statement', 'refused', column, 'SIGINT'],
-  ] as const)
-    test(`does not affect older versions if ${event}`, async (t) => {
-      const setting = await blocked(t, postgres, 'SELECT 1', olderVersions);
-      const { child, ended } = setting.migrate();
-      await until('older versions stop', async () => (await setting.read()) === 503, 20_000);
-      if (signal !== undefined) child.kill(signal);
-      assert.deepEqual(await ended, signal === undefined ? [1, null] : [null, signal]);
-      assert.deepEqual(await setting.ledger(), before);
-      assert.deepEqual(await setting.sessions(), []);
-      await until('older versions serve again', async () => (await setting.read()) === 200);
-    });
 
   test('is logged with its cause if it fails, and not retried with each request', async (t) => {
     const setting = await blocked(
