@@ -71,7 +71,7 @@ export function tokenRoutes(
       path: '/tokens',
       query,
       after: query.after ?? '',
-      maxBatchItems: 100,
+      maxBatchItems: 50,
       frame: ['[', ']'] as const,
       read: async ({ after, limit }: Range<string>) => {
         const wanted = { owner: grant.caller, after: positionOf(after, grant), limit: limit + 1 };
