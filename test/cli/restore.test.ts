@@ -199,7 +199,7 @@ describe('restore accepts a backup', { concurrency: 2 }, () => {
   });
 });
 
-describe('restore is refused', { concurrency: 2 }, () => {
+describe('restore is refused', () => {
   const backupOfFile = shared(async (t) => ({
     path: await backupOf(t, 1),
     target: await existing(t, 1),
