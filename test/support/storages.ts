@@ -8,6 +8,7 @@ import { test, type TestContext } from 'node:test';
 import type { Plant } from '../../src/plant.ts';
 import { codeOf } from '../../src/postgres/errors.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
+import { isProblem } from '../../src/problem.ts';
 import type { Quotas } from '../../src/quota.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
@@ -167,6 +168,19 @@ export async function openPostgres(
   ...address: ConstructorParameters<typeof PostgresStorage>
 ): Promise<PostgresStorage> {
   const storage = new PostgresStorage(...address);
-  await storage.open();
-  return storage;
+  const isOpen = () =>
+    storage.open().then(
+      () => true,
+      (error: unknown) => {
+        if (isProblem(error, 'storage-unavailable')) return false;
+        throw error;
+      },
+    );
+  try {
+    await until('the database is open', isOpen);
+    return storage;
+  } catch (error) {
+    await storage[Symbol.asyncDispose](); // otherwise it keeps the test process running
+    throw error;
+  }
 }
