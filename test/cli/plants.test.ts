@@ -141,7 +141,7 @@ describe('plants', { concurrency: 2 }, () => {
     assert.equal((await stderr).join(''), 'status 0\n');
   });
 
-  it('get shows a plant', async (t) => {
+  it('get shows a plant', { skip: without('script') }, async (t) => {
     const { env, plants, ok, add } = await setUp(t);
     await add(['a\u202eb'], 'T');
     assert.deepEqual(JSON.parse(await ok('get', '1')), { id: 1, name: 'a\u202eb', tag: 'T' });
@@ -157,7 +157,9 @@ describe('plants', { concurrency: 2 }, () => {
     );
   });
 
-  it('list shows what a hostile server sends on no terminal as it is, and in a pipe unchanged', async (t) => {
+  const hostile =
+    'list shows what a hostile server sends on no terminal as it is, and in a pipe unchanged';
+  it(hostile, { skip: without('script') }, async (t) => {
     const name = 'x\u001b]0;owned\u0007\u202e';
     const url = await answering(t, (response) => {
       response.end(JSON.stringify([{ id: 1, name, tag: { no: 'tag' } }]));
