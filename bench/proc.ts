@@ -24,35 +24,20 @@ export function cpuUsByThread(pid: number): CpuUsByThread {
   return total;
 }
 
-/** The same for a database server, whose sessions end meanwhile: their time is added to that of their parent. */
-export function serverCpuUs(pid: number): number {
-  const children = sumOfChildren(pid, (each) => statOf(`/proc/${each}/stat`).cpuUs);
-  const { cpuUs: own, endedCpuUs } = statOf(`/proc/${pid}/stat`); // last, so that no session is missing
-  return children + own + endedCpuUs;
-}
-
-function statOf(file: string): { name: string; cpuUs: number; endedCpuUs: number } {
+function statOf(file: string): { name: string; cpuUs: number } {
   const stat = readFileSync(file, 'utf8');
-  // The name in parentheses can contain anything; utime, stime, cutime and cstime are the fields 12 to 15 after it.
+  // The name in parentheses can contain anything; utime and stime are the fields 12 and 13 after it.
   const nameEnd = stat.lastIndexOf(')');
   const fields = stat.slice(nameEnd + 2).split(' ');
-  const us = (first: number) =>
-    ((Number(fields[first]) + Number(fields[first + 1])) * 1e6) / ticksPerSecond;
-  return { name: stat.slice(stat.indexOf('(') + 1, nameEnd), cpuUs: us(11), endedCpuUs: us(13) };
+  const ticks = Number(fields[11]) + Number(fields[12]);
+  return {
+    name: stat.slice(stat.indexOf('(') + 1, nameEnd),
+    cpuUs: (ticks * 1e6) / ticksPerSecond,
+  };
 }
 
 export function residentMiB(pid: number): number {
   return sum(pid, (each) => statusMiB(each, 'VmRSS'));
-}
-
-/** Resident memory of a database server. Memory that its processes share counts once. */
-export function serverMiB(pid: number): number {
-  const proportionalMiB = (each: number) => {
-    const rollup = readFileSync(`/proc/${each}/smaps_rollup`, 'utf8');
-    const [, kiB] = /^Pss:\s+(\d+)/m.exec(rollup) ?? [];
-    return Number(kiB) / 1024;
-  };
-  return proportionalMiB(pid) + sumOfChildren(pid, proportionalMiB);
 }
 
 /** Peak resident memory since resetPeak(), or since the start of the process if that is not allowed. */
@@ -77,18 +62,6 @@ function statusMiB(pid: number, field: string): number {
 
 function sum(pid: number, figure: (pid: number) => number): number {
   return tree(pid).reduce((total, each) => total + figure(each), 0);
-}
-
-/** Without children that end meanwhile. */
-function sumOfChildren(pid: number, figure: (pid: number) => number): number {
-  return childrenOf(pid).reduce((total, each) => {
-    try {
-      return total + figure(each);
-    } catch (error) {
-      if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
-      return total;
-    }
-  }, 0);
 }
 
 function tree(pid: number): number[] {

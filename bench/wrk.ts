@@ -37,14 +37,11 @@ interface Report {
   errors: Record<'connect' | 'read' | 'write' | 'timeout' | 'status', number>;
 }
 
-/** What the requests of a load depend on. */
-export type Requests = Pick<Seeded, 'tokensFile' | 'plants'>;
-
 /** Throws if a request failed or none was sent: the speed of failed requests means nothing. */
 export async function wrk(
-  { address, name }: Pick<Running, 'address'> & { name: string },
+  { address, name }: Running,
   load: Load,
-  seeded: Requests,
+  seeded: Seeded,
 ): Promise<LoadResult> {
   const { requests: kind, connections, seconds } = load;
   const printed = await run('taskset', [
