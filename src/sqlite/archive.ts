@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
+import { Checkpoint } from './checkpoint.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { refuseNewerSchema } from './migrate.ts';
 import { unfinishedCopyTable } from './schema.ts';
@@ -28,12 +29,14 @@ export const columns: Record<Table, readonly string[]> = {
 
 export class SqliteArchive implements Archive {
   readonly #database: DatabaseSync;
+  readonly #checkpoint: Checkpoint;
 
   /** Throws Refusal if the file cannot be used or its schema is newer, because a copy would omit new columns. */
   constructor(path: string, options: OpenOptions) {
     this.#database = openDatabase(path, options);
     try {
       refuseNewerSchema(this.#database, path);
+      this.#checkpoint = new Checkpoint(this.#database);
     } catch (error) {
       this.#database.close();
       throw error;
@@ -68,6 +71,7 @@ export class SqliteArchive implements Archive {
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
       throw error;
     }
+    this.#checkpoint.runIfDue();
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {

@@ -7,7 +7,8 @@ import { storageUnavailable } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { Refusal } from '../refusal.ts';
 import { beginImmediate } from './begin.ts';
-import { openDatabase, walLimitBytes, type OpenOptions } from './database.ts';
+import { Checkpoint } from './checkpoint.ts';
+import { openDatabase, type OpenOptions } from './database.ts';
 import {
   isFailedSync,
   isSqliteError,
@@ -40,6 +41,7 @@ export interface OpenConnection extends Tables {
   database: DatabaseSync;
   file: OpenFile;
   schema: SchemaCheck;
+  checkpoint: Checkpoint;
   stores: Stores;
   /** Undefined without quotas. */
   counts: PlantCounts | undefined;
@@ -52,9 +54,6 @@ export interface OpenConnection extends Tables {
 const readLockTimeoutMs = 20;
 /** Delay before a failed open is retried, because each attempt blocks for a few milliseconds. */
 const openBackoffMs = 250;
-/** How far the WAL can exceed its size limit before restartWal() waits for readers, and for how long. */
-const maxWalExcessBytes = 16 * 1024 * 1024;
-const walRestartTimeoutMs = 100;
 
 export class Connection {
   readonly #path: string;
@@ -64,7 +63,6 @@ export class Connection {
   #fileId: FileId | undefined;
   #open: OpenConnection | undefined;
   #diskFailure: unknown;
-  #restartWalAtBytes = walLimitBytes + maxWalExcessBytes;
   #openFailure: { problem: unknown; untilMs: number } | undefined;
 
   /** `cacheKiB` is the maximum size of SQLite's page cache, which fills as pages are read. */
@@ -153,20 +151,13 @@ export class Connection {
     }
   }
 
-  /**
-   * SQLite restarts the WAL only at a moment when no connection reads from it. With many processes, there may be
-   * none. So this blocks writers and waits for current readers: new ones then read only the database file.
-   */
-  restartWal(): void {
-    if (this.#open === undefined || this.#open.file.walBytes < this.#restartWalAtBytes) return;
+  /** Call it after writes. A failed sync is that of a commit: it becomes `diskFailure`. */
+  checkpoint(): void {
+    if (this.#open === undefined) return;
     try {
-      const { database, file } = this.#open;
-      database.exec(`PRAGMA busy_timeout = ${walRestartTimeoutMs}`);
-      const row = database.prepare('PRAGMA wal_checkpoint(RESTART)').get();
-      // After a failure, waits for more growth first: a reader that hangs must not delay every commit.
-      const baseBytes = row?.['busy'] === 0 ? walLimitBytes : file.walBytes;
-      this.#restartWalAtBytes = baseBytes + maxWalExcessBytes;
+      this.#open.checkpoint.runIfDue();
     } catch (error) {
+      if (isFailedSync(error, 'before-commit')) this.#diskFailure = error;
       this.#recoverFrom(error, 'before-commit');
     }
   }
@@ -215,6 +206,7 @@ export class Connection {
         users: new Users(database, stores),
         shares,
         schema,
+        checkpoint: new Checkpoint(database),
         freshness: new Freshness(database, schema),
         beginReads: database.prepare('BEGIN'),
         endReads: database.prepare('COMMIT'),

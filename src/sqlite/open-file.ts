@@ -16,8 +16,6 @@ export interface FileId {
 
 export class OpenFile {
   readonly id: FileId;
-  /** The size of the WAL at the last check. */
-  walBytes = 0;
   readonly #path: string;
   /** The -wal and -shm files. */
   readonly #companions: readonly { path: string; id: FileId }[];
@@ -42,8 +40,7 @@ export class OpenFile {
   /** Throws Refusal if the file was moved, replaced or truncated. Takes 3 to 4 µs. */
   check(): void {
     const { size } = refuseOtherFile(this.#path, this.id);
-    const [wal] = this.#companions.map(({ path, id }) => refuseOtherFile(path, id));
-    this.walBytes = Number(wal?.size);
+    for (const { path, id } of this.#companions) refuseOtherFile(path, id);
     // A complete file can be smaller than the database, because new pages can be in the WAL only. But only VACUUM
     // shrinks the file.
     if (size < this.#lastBytes && !this.#isComplete(size)) {

@@ -8,20 +8,19 @@ import { isSqliteError, primaryCode, resultCode } from './errors.ts';
 import { companionSuffixes } from './files.ts';
 
 /**
- * Runs `work` with a temporary file next to `file`, which `work` publishes, and deletes it afterwards. By default, only
- * the owner of the file can read it.
+ * Runs `work` with a temporary file next to `file`, which `work` publishes, and deletes it afterwards. Only the owner
+ * of the file can read it.
  */
 export async function withTemporaryFile<T>(
   file: string,
   work: (partial: string) => Promise<T>,
-  mode = 0o600,
 ): Promise<T> {
   const partial = `${file}.partial-${randomUUID()}`;
   const remove = () => {
     for (const suffix of ['', ...companionSuffixes]) rmSync(partial + suffix, { force: true });
   };
   try {
-    closeSync(openSync(partial, 'wx', mode));
+    closeSync(openSync(partial, 'wx', 0o600));
     process.once('exit', remove);
     try {
       return await work(partial);

@@ -46,7 +46,9 @@ function run(port: MessagePort): void {
       }
       Atomics.store(lastStartedNumber, 0, BigInt(lastNumber));
       commitBatches(port, batches);
-      connection.restartWal();
+      connection.checkpoint();
+      const { diskFailure } = connection;
+      if (diskFailure !== undefined) port.postMessage({ diskFailure });
       if (next === 'close') {
         connection.close();
         port.close(); // nothing else keeps the thread alive
@@ -91,8 +93,6 @@ function commit(writes: readonly NumberedWrite[], deadlineMs: number): Outcomes 
     );
   } catch (error) {
     if (error instanceof Problem && isLocked(error.cause)) return undefined;
-    const { diskFailure } = connection;
-    if (diskFailure !== undefined) parentPort?.postMessage({ diskFailure });
     return sameOutcomeForAll(writes, toFailure(error)); // they share the transaction
   }
 }

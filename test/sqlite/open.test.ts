@@ -6,7 +6,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSyn
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
-import { reasonOf } from '../../src/cli/reason.ts';
+import { reasonOf } from '../../src/cli/errors.ts';
 import {
   openWithoutMigrating,
   openDatabase,
