@@ -4,7 +4,6 @@
  */
 import { createClient } from '@redis/client';
 import type { Logger } from 'pino';
-import { RateLimiterRedis, RateLimiterRes, RLWrapperTimeouts } from 'rate-limiter-flexible';
 import { TokenBuckets, type BucketState, type Rate, type RateLimiter } from '../rate-limit.ts';
 
 /** How long a request can wait for Redis, and the start of the service too. */
@@ -14,31 +13,25 @@ const retryMs = 1_000;
 /** Maximum number of commands without a reply: as many as the service has connections. */
 export const maxCommands = 10_000;
 
-/**
- * Replaces the fixed window of the library with a token bucket. Returns how much of the bucket is used, which is more
- * than its capacity if it was empty, and the milliseconds until its next unit. The clock is that of Redis.
- */
+/** Returns 1 if the bucket was not empty, its whole units, and the milliseconds until its next one. The clock is that of Redis. */
 const takeFromBucket = `
-local units, capacity, windowMs = tonumber(ARGV[1]), tonumber(ARGV[3]), ARGV[4] * 1000
+local capacity, windowMs = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + time[2] / 1000
 local bucket = redis.call('HMGET', KEYS[1], 'level', 'refilledMs')
 local level = tonumber(bucket[1]) or capacity
 local elapsedMs = math.max(0, nowMs - (tonumber(bucket[2]) or nowMs))
 level = math.min(capacity, level + elapsedMs * capacity / windowMs)
-local used = capacity + units
-if level >= units then
-  level = level - units
-  used = capacity - math.floor(level)
-end
+local isAllowed = level >= 1 and 1 or 0
+level = level - isAllowed
 redis.call('HSET', KEYS[1], 'level', level, 'refilledMs', nowMs)
 redis.call('PEXPIRE', KEYS[1], windowMs)
-return {used, math.ceil((1 - level % 1) * windowMs / capacity)}
+return {isAllowed, math.floor(level), math.ceil((1 - level % 1) * windowMs / capacity)}
 `;
 
 export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
   readonly #client: ReturnType<typeof createClient>;
-  readonly #shared: RLWrapperTimeouts;
+  readonly #rate: Rate;
   readonly #local: TokenBuckets;
   readonly #log: Logger;
   #isFailing = false;
@@ -46,6 +39,7 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
 
   private constructor(url: string, rate: Rate, log: Logger) {
     this.#log = log;
+    this.#rate = rate;
     this.#local = new TokenBuckets(rate);
     this.#client = createClient({
       url,
@@ -54,16 +48,6 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
     });
     this.#client.on('error', (err: unknown) => this.#fail(err));
     this.#client.on('ready', () => (this.#retryAtMs = 0));
-    const limiter = new RateLimiterRedis({
-      storeClient: this.#client,
-      useRedisPackage: true,
-      rejectIfRedisNotReady: true,
-      customIncrTtlLuaScript: takeFromBucket,
-      keyPrefix: `plant-store:${rate.requests}/${rate.windowSeconds}`, // another limit has other buckets
-      points: rate.requests,
-      duration: rate.windowSeconds,
-    });
-    this.#shared = new RLWrapperTimeouts({ limiter, timeoutMs });
   }
 
   /** Waits for the connection, but not for long. It is opened again whenever it fails. */
@@ -83,14 +67,10 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
     if (nowMs < this.#retryAtMs) return this.#local.take(key);
     if (this.#isFailing) this.#retryAtMs = nowMs + retryMs; // others do not wait for this attempt
     try {
-      const state = stateOf(await this.#shared.consume(key), true);
+      const state = await this.#takeShared(key);
       this.#recover();
       return state;
     } catch (error) {
-      if (error instanceof RateLimiterRes) {
-        this.#recover();
-        return stateOf(error, false);
-      }
       this.#fail(error);
       return this.#local.take(key);
     }
@@ -98,6 +78,23 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#client.destroy();
+  }
+
+  async #takeShared(key: string): Promise<BucketState> {
+    const { requests, windowSeconds } = this.#rate;
+    const taken = this.#client.eval(takeFromBucket, {
+      keys: [`plant-store:${requests}/${windowSeconds}:${key}`], // another limit has other buckets
+      arguments: [requests, windowSeconds * 1_000].map(String),
+    });
+    const { promise: noReply, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject(new Error(`no reply in ${timeoutMs} ms`)), timeoutMs);
+    try {
+      const reply = await Promise.race([taken, noReply]);
+      const [isAllowed, remaining, nextMs] = reply as [number, number, number]; // what the script returns
+      return { isAllowed: isAllowed === 1, remaining, nextMs };
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   #fail(err: unknown): void {
@@ -113,11 +110,4 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
     this.#isFailing = false;
     this.#log.info('Redis is available again');
   }
-}
-
-function stateOf(
-  { remainingPoints, msBeforeNext }: RateLimiterRes,
-  isAllowed: boolean,
-): BucketState {
-  return { isAllowed, remaining: remainingPoints, nextMs: msBeforeNext };
 }

@@ -3,28 +3,14 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
-import { pino } from 'pino';
 import { TokenBuckets, type Rate, type RateLimiter } from '../../src/rate-limit.ts';
-import { maxCommands, RedisRateLimiter } from '../../src/redis/rate-limiter.ts';
-import { call } from '../support/app.ts';
-import { runOk, serve, type Service } from '../support/command.ts';
-import { databaseFile } from '../support/database.ts';
-import { freePort } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { without } from '../support/programs.ts';
-
-const silent = pino({ level: 'silent' });
+import { connect, setUp } from './rate-limiter.ts';
 
 /** A request waits for Redis for 250 ms, and this machine can be busy. */
 const maxWaitMs = 2_000;
-
-async function connect(t: TestContext, url: string, rate: Rate): Promise<RedisRateLimiter> {
-  const limiter = await RedisRateLimiter.connect(url, rate, silent);
-  t.after(() => limiter[Symbol.asyncDispose]());
-  return limiter;
-}
 
 const limiters: Record<string, (t: TestContext, rate: Rate) => RateLimiter | Promise<RateLimiter>> =
   {
@@ -109,32 +95,7 @@ describe('buckets in Redis', { skip: without('redis-server') }, () => {
   });
 });
 
-describe('commands to Redis', { skip: without('redis-server') }, () => {
-  it('are limited in number while Redis does not reply', async (t) => {
-    const redis = await startRedis(t);
-    const limiter = await connect(t, redis.url, { requests: 1_000_000, windowSeconds: 3_600 });
-    redis.signal('SIGSTOP');
-    let counted = 0;
-    const countedAtOnce = pause(0).then(() => counted); // before any command times out
-    const take = async () => {
-      assert.ok((await limiter.take('alice')).isAllowed);
-      counted++;
-    };
-    const taken = Array.from({ length: maxCommands + 10 }, take);
-    assert.equal(await countedAtOnce, 10);
-    await Promise.all(taken);
-  });
-});
-
 describe('serve with --rate-limit-redis', { skip: without('redis-server') }, () => {
-  const setUp = async (t: TestContext, args: readonly string[]) => {
-    const { url } = databaseFile(t);
-    const token = await runOk(['token', 'create', 'alice', '--database', url, '--yes']);
-    const start = () => serve(t, ['--database', url, ...args]);
-    const ask = ({ address }: Service) => call(`${address}/plants`, 'GET', { token });
-    return { start, ask };
-  };
-
   it('shares one limit between two replicas', async (t) => {
     const redis = await startRedis(t);
     const limit = ['--rate-limit', '10/h', '--rate-limit-redis', redis.url];
@@ -152,39 +113,6 @@ describe('serve with --rate-limit-redis', { skip: without('redis-server') }, () 
       assert.match(headers.get('retry-after') ?? '', /^3\d\d$/);
       assert.doesNotMatch(replica.log(), /Redis/);
       assert.equal(await replica.stop(), 0);
-    }
-  });
-
-  it('serves while Redis is paused, reports that once, and stops in time', async (t) => {
-    const redis = await startRedis(t);
-    const limit = ['--rate-limit', '10/h', '--rate-limit-redis', redis.url];
-    const { start, ask } = await setUp(t, limit);
-    const service = await start();
-    assert.equal((await ask(service)).status, 200);
-    redis.signal('SIGSTOP');
-    for (let at = 0; at < 10; at++) assert.equal((await ask(service)).status, 200);
-    assert.equal((await ask(service)).status, 429, 'it counts by itself');
-    assert.equal(service.log().match(/Redis is not available/g)?.length, 1);
-    redis.signal('SIGCONT');
-    await until('Redis counts again', async () => (await ask(service)).status === 200);
-    assert.equal(service.log().match(/Redis is available again/g)?.length, 1);
-    redis.signal('SIGSTOP');
-    assert.equal(await service.stop(), 0);
-  });
-
-  it('starts without Redis, and reports a wrong password without it', async (t) => {
-    const redis = await startRedis(t, { password: 'right' });
-    const address = redis.url.replace('//', '//:wrong@');
-    for (const url of [`redis://127.0.0.1:${await freePort()}`, address]) {
-      const limit = ['--rate-limit', '1/h', '--rate-limit-redis', url];
-      const { start, ask } = await setUp(t, limit);
-      const service = await start();
-      assert.equal((await ask(service)).status, 200);
-      assert.equal((await ask(service)).status, 429);
-      assert.equal(service.log().match(/Redis is not available/g)?.length, 1);
-      assert.match(service.log(), /ECONNREFUSED|WRONGPASS/);
-      assert.doesNotMatch(service.log(), /wrong@/);
-      assert.equal(await service.stop(), 0);
     }
   });
 });
