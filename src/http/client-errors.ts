@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { Problem } from '../problem.ts';
 import { acceptedSocket, linger, type Connections } from './connections.ts';
+import { unsupportedFraming } from './head.ts';
 import { privateHeaders } from './headers.ts';
 import { idleTimeoutMs } from './limits.ts';
 import {
@@ -92,6 +93,8 @@ function parserProblem(error: Error & { code?: string }): Problem {
     case 'HPE_INVALID_VERSION':
     case 'HPE_PAUSED_H2_UPGRADE':
       return versionNotSupported();
+    case 'HPE_INVALID_TRANSFER_ENCODING':
+      return unsupportedFraming();
     case 'HPE_INVALID_METHOD':
       return isInRequestLine(error) ? methodNotImplemented() : malformed();
     default:

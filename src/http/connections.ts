@@ -33,16 +33,26 @@ interface Connection {
   respondedEarly: IncomingMessage | undefined;
   /** If true, no further request is accepted. */
   isClosing: boolean;
-  /** Whether its first request can have arrived, but was not read yet. */
-  isNew: boolean;
+  kind: Kind;
+}
+
+/** Connections in the order in which they close for new ones. A closed one is in neither set. */
+class Kind {
+  readonly idle = new Set<Connection>();
+  /** With a request in progress, or so new that their first one can have arrived, but was not read yet. */
+  readonly busy = new Set<Connection>();
+
+  get size(): number {
+    return this.idle.size + this.busy.size;
+  }
 }
 
 export class Connections {
   readonly #totals = { waiting: 0 };
   readonly #connections = new WeakMap<Socket, Connection>();
-  /** Connections without a valid token so far, in the order in which findIdle() checks them. */
-  readonly #anonymous = new Set<Connection>();
-  readonly #authenticated = new Set<Connection>();
+  /** Connections without a valid token so far. */
+  readonly #anonymous = new Kind();
+  readonly #authenticated = new Kind();
   /** The next requests of connections without a valid token. */
   readonly #queue: (() => void)[] = [];
   /** Whether one has started in this iteration of the event loop. */
@@ -60,16 +70,16 @@ export class Connections {
   limitConnections(server: Server): void {
     server.on('connection', (socket: Socket) => {
       if (this.#anonymous.size + this.#authenticated.size >= maxConnections) {
-        const [busyAnonymous] = this.#anonymous;
-        const evicted = findIdle(this.#anonymous) ?? findIdle(this.#authenticated) ?? busyAnonymous;
+        const groups = [this.#anonymous.idle, this.#authenticated.idle, this.#anonymous.busy];
+        const [evicted] = groups.find(({ size }) => size > 0) ?? [];
         (evicted?.socket ?? socket).destroy();
         if (evicted === undefined) return;
         this.#remove(evicted);
       }
       const connection = this.#getOrCreate(socket);
-      this.#anonymous.add(connection);
-      connection.isNew = true;
-      setImmediate(() => setImmediate(() => (connection.isNew = false))); // it is read in the next iteration
+      this.#anonymous.busy.add(connection);
+      const settle = () => connection.current === undefined && setIdle(connection);
+      setImmediate(() => setImmediate(settle)); // it is read in the next iteration
       socket.once('close', () => this.#remove(connection));
     });
     // Emitted after a TLS handshake: requests arrive on a socket of their own.
@@ -87,7 +97,8 @@ export class Connections {
     response.on('close', this.#onClose);
     if (connection.current === undefined) {
       connection.current = response;
-      if (this.#authenticated.has(connection)) handle();
+      if (connection.kind.idle.delete(connection)) connection.kind.busy.add(connection);
+      if (connection.kind === this.#authenticated) handle();
       else this.#startInTurn(handle);
       return;
     }
@@ -100,7 +111,9 @@ export class Connections {
   /** Call it after a request with a valid token. At the limit, idle connections without one close first. */
   markAuthenticated(socket: Socket): void {
     const connection = this.#connections.get(socket);
-    if (connection && this.#anonymous.delete(connection)) this.#authenticated.add(connection);
+    if (connection === undefined || !this.#anonymous.busy.delete(connection)) return;
+    connection.kind = this.#authenticated;
+    connection.kind.busy.add(connection);
   }
 
   /** Whether no later request has arrived on the connection. */
@@ -156,6 +169,7 @@ export class Connections {
     connection.current = next?.response;
     connection.respondedEarly = closed.req.complete ? undefined : closed.req;
     if (next === undefined) {
+      setIdle(connection);
       if (connection.isClosing) linger(socket);
       return;
     }
@@ -164,7 +178,7 @@ export class Connections {
       if (!connection.isClosing) socket.resume();
       next.handle();
     };
-    if (this.#authenticated.has(connection))
+    if (connection.kind === this.#authenticated)
       setImmediate(handle); // lets other connections run first
     else this.#startInTurn(handle);
   }
@@ -190,7 +204,7 @@ export class Connections {
         waiting: [],
         respondedEarly: undefined,
         isClosing: false,
-        isNew: false,
+        kind: this.#anonymous,
       };
       this.#connections.set(socket, connection);
       limitPipelining(connection);
@@ -199,23 +213,14 @@ export class Connections {
   }
 
   #remove(connection: Connection): void {
-    this.#anonymous.delete(connection);
-    this.#authenticated.delete(connection);
+    connection.kind.idle.delete(connection);
+    connection.kind.busy.delete(connection);
   }
 }
 
-/** Maximum number of connections to check for an idle one. */
-const maxChecked = 100;
-
-/** A connection without a request in progress. One that has sent only part of a header counts as idle. */
-function findIdle(connections: Set<Connection>): Connection | undefined {
-  for (const connection of connections.values().take(maxChecked).toArray()) {
-    if (connection.current === undefined && !connection.isNew) return connection;
-    // Moves it to the end, so that busy connections do not hide idle ones from the next call.
-    connections.delete(connection);
-    connections.add(connection);
-  }
-  return undefined;
+/** One that has sent only part of a header is idle. */
+function setIdle(connection: Connection): void {
+  if (connection.kind.busy.delete(connection)) connection.kind.idle.add(connection);
 }
 
 /** The socket below a TLS socket, for which Node has no public API. */
