@@ -3,11 +3,11 @@
  * not run TypeScript in node_modules.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import packageFile from '../package.json' with { type: 'json' };
 import clientFile from '../src/client/package.json' with { type: 'json' };
+import { referencePage } from './reference/page.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -19,15 +19,12 @@ for (const project of ['build', 'build.browser', 'build.client']) {
 for (const storage of ['sqlite', 'postgres']) {
   cpSync(`src/${storage}/migrations`, `dist/${storage}/migrations`, { recursive: true });
 }
-for (const file of globSync('web/**/*.{css,html,svg}', { cwd: 'src' })) {
-  const text = readFileSync(join('src', file), 'utf8');
-  const target = join('dist', file);
-  mkdirSync(dirname(target), { recursive: true });
-  // The page names its modules as in a checkout.
-  writeFileSync(
-    target,
-    file.endsWith('.html') ? text.replaceAll(/(?<=(?:src|href)="[^"]*)\.ts(?=")/g, '.js') : text,
-  );
+for (const file of globSync('web/*.css', { cwd: 'src' })) cpSync(`src/${file}`, `dist/${file}`);
+const pages = { index: readFileSync('src/web/index.html', 'utf8'), reference: referencePage() };
+for (const [name, text] of Object.entries(pages)) {
+  // The pages name their modules as in a checkout.
+  const compiled = text.replaceAll(/(?<=(?:src|href)="[^"]*)\.ts(?=")/g, '.js');
+  writeFileSync(`dist/web/${name}.html`, compiled);
 }
 
 const { version } = packageFile;

@@ -2,6 +2,7 @@
  * Reads examples, tables, headings and links from the Markdown of the documentation.
  */
 import { readFileSync } from 'node:fs';
+import { lexer, walkTokens, type Token, type Tokens } from 'marked';
 
 /**
  * Placeholders for output that differs between runs. They replace it both in an example and in its actual
@@ -42,7 +43,7 @@ export interface Block {
   /** The file that the reader saves the block to: the name after the language. */
   file: string | undefined;
   text: string;
-  /** The line of its first line in the file. */
+  /** The line of its first line in the file; in a list, the one after the list's first. */
   line: number;
 }
 
@@ -53,22 +54,24 @@ export interface Example {
   line: number;
 }
 
+/** What is below a heading of the second level. */
 export interface Section {
   heading: string;
+  tokens: Token[];
   text: string;
 }
 
 export class Page {
   readonly text: string;
-  readonly #prose: string;
+  readonly #tokens: Token[];
 
-  constructor(file: string) {
+  constructor(file: string | URL) {
     this.text = readFileSync(file, 'utf8');
-    this.#prose = this.text.replaceAll(/^```[^]*?^```$/gm, '');
+    this.#tokens = lexer(this.text);
   }
 
   get blocks(): Block[] {
-    return blocksOf(this.text);
+    return blocksOf(this.#tokens);
   }
 
   get examples(): Example[] {
@@ -78,57 +81,71 @@ export class Page {
     });
   }
 
-  /** Headings of the second level, with the text below each. */
   get sections(): Section[] {
-    return this.text
-      .split(/^## /m)
-      .slice(1)
-      .map((section) => {
-        const [heading = ''] = section.split('\n', 1);
-        return { heading, text: section.slice(heading.length) };
-      });
+    const sections: Section[] = [];
+    for (const token of this.#tokens) {
+      if (token.type === 'heading' && token['depth'] === 2) {
+        sections.push({ heading: textOf(token), tokens: [], text: '' });
+      } else {
+        const section = sections.at(-1);
+        section?.tokens.push(token);
+        if (section !== undefined) section.text += token.raw;
+      }
+    }
+    return sections;
   }
 
-  section(heading: string): string {
+  section(heading: string): Section {
     const section = this.sections.find((each) => each.heading === heading);
     if (section === undefined) throw new Error(`There is no heading "${heading}".`);
-    return section.text;
+    return section;
   }
 
   /** The fragments of the headings, as GitHub derives them. */
   get anchors(): string[] {
-    return [...this.#prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-      heading
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N}\-_ ]/gu, '')
-        .replaceAll(' ', '-'),
-    );
+    return this.#tokens
+      .filter(({ type }) => type === 'heading')
+      .map((token) =>
+        textOf(token)
+          .toLowerCase()
+          .replaceAll(/[^\p{L}\p{N}\-_ ]/gu, '')
+          .replaceAll(' ', '-'),
+      );
   }
 
   /** Targets of links inside the repository. */
   get links(): string[] {
-    return [...this.#prose.matchAll(/\[[^\]]*\]\(([^)\s]+)\)/g)]
-      .map(([, target = '']) => target)
-      .filter((target) => !/^[a-z]+:/.test(target));
+    const targets: string[] = [];
+    void walkTokens(this.#tokens, (token) => {
+      if (token.type === 'link' || token.type === 'image') targets.push(String(token['href']));
+    });
+    return targets.filter((target) => !/^[a-z]+:/.test(target));
   }
 }
 
-export function blocksOf(text: string): Block[] {
-  return [...text.matchAll(/^```(\w*)(?: (\S+))?\n([^]*?)^```$/gm)].map((match) => {
-    const [, language = '', file, inner = ''] = match;
-    return { language, file, text: inner, line: text.slice(0, match.index).split('\n').length + 1 };
-  });
+function textOf(token: Token): string {
+  return 'text' in token ? token.text : '';
+}
+
+/** All blocks of code, also those in lists. */
+export function blocksOf(tokens: readonly Token[]): Block[] {
+  const blocks: Block[] = [];
+  let line = 1;
+  for (const outer of tokens) {
+    void walkTokens([outer], (token) => {
+      if (token.type !== 'code') return;
+      const [language = '', file] = String(token['lang'] ?? '').split(' ');
+      blocks.push({ language, file, text: `${textOf(token)}\n`, line: line + 1 });
+    });
+    line += outer.raw.split('\n').length - 1;
+  }
+  return blocks;
 }
 
 /** The cells of the first table, without its header row and without backquotes. */
-export function tableOf(text: string): string[][] {
-  const [, , ...rows] = text.split('\n').filter((line) => line.startsWith('|'));
-  return rows.map((row) =>
-    row
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim().replaceAll('`', '')),
-  );
+export function tableOf(tokens: readonly Token[]): string[][] {
+  const table = tokens.find((token): token is Tokens.Table => token.type === 'table');
+  return (table?.rows ?? []).map((row) => row.map(({ text }) => text.replaceAll('`', '')));
 }
 
 function commandsOf({ text, line }: Block): Example[] {

@@ -135,8 +135,8 @@ function examplesOfProblems(): object {
   const sections = new Page(errorsFile).sections.filter(({ heading }) =>
     referring.includes(`"#/components/examples/${heading}"`),
   );
-  const examples = sections.map(({ heading, text }) => {
-    const block = blocksOf(text).find(({ language }) => language === 'json');
+  const examples = sections.map(({ heading, tokens }) => {
+    const block = blocksOf(tokens).find(({ language }) => language === 'json');
     const value = JSON.parse(block?.text.replaceAll('<request id>', exampleRequestId) ?? '');
     return [heading, { summary: value.title, value }];
   });

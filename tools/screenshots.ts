@@ -58,7 +58,6 @@ async function picture(name: string, context: BrowserContextOptions): Promise<vo
     ...context,
     reducedMotion: 'reduce',
   });
-  await page.locator('.tag-bar').first().waitFor({ state: 'attached' });
   await page.locator('#grid[aria-busy=false]').waitFor();
   await page.screenshot({ path: `${folder}${name}.png` });
   await page.context().close();

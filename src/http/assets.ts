@@ -17,7 +17,6 @@ export interface Assets {
 const mediaTypes: Record<string, string> = {
   css: 'text/css; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
-  svg: 'image/svg+xml',
   ts: 'text/javascript; charset=utf-8',
 };
 

@@ -26,10 +26,9 @@ function page(pathPrefix: string): string {
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>Page not found · Plant Store</title>
     <link rel="stylesheet" href="${pathPrefix}/web/theme.css" />
-    <link rel="stylesheet" href="${pathPrefix}/web/problems.css" />
   </head>
   <body>
-    <main>
+    <main class="lone">
       <h1>Page not found</h1>
       <p>There is nothing at this address.</p>
       <p><a href="${pathPrefix}/">Plants</a> · <a href="${pathPrefix}/docs">API reference</a></p>

@@ -59,7 +59,7 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'version-not-supported': { status: 505, title: 'HTTP version not supported' },
 };
 
-/** The address of the page about the kind (web.ts), below the path prefix of the base URL. */
+/** Leads to the kind in the reference (docs.ts), below the path prefix of the base URL. */
 export function problemType(kind: ProblemKind, pathPrefix: string): string {
   return `${pathPrefix}/problems/${kind}`;
 }

@@ -1,7 +1,7 @@
 /**
- * Serves the page at `/`, a page about each kind of problem at `/problems/<kind>`, and the modules and styles that
- * they load: `/web/<file>` and `/client/<file>`, which the page loads from below `/assets/<version>`. A checkout needs
- * no build: its TypeScript modules are sent without their types. The package has JavaScript modules.
+ * Serves the page at `/`, and the modules and styles that it loads: `/web/<file>` and `/client/<file>`, from below
+ * `/assets/<version>`. A checkout needs no build: its TypeScript modules are sent without their types. The package has
+ * JavaScript modules.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
@@ -9,9 +9,8 @@ import type { PageSignOn } from '../oidc/options.ts';
 import { mediaTypeOf, readAssets, type Assets } from './assets.ts';
 import { serveDocument, serveDocuments, type Document } from './documents.ts';
 import { pageHeaders } from './headers.ts';
-import { problemResponses } from './problems.ts';
 
-/** The URLs in the pages are relative, so a path prefix works. */
+/** The URLs in the page are relative, so a path prefix works. */
 export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
   let assets: Promise<Assets> | undefined;
   const findAssets = () =>
@@ -19,25 +18,20 @@ export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
       assets = undefined; // the next request tries again
       throw error;
     }));
-  const page = withAssets(htmlFile('index.html'), findAssets);
-  serveDocument(app, { path: '/', ...(signOn === undefined ? page : withSignOn(page, signOn)) });
-  serveDocument(app, { path: '/problems', ...htmlFile('problems/index.html') });
-  serveDocuments(app, '/problems', async (kind) =>
-    Object.hasOwn(problemResponses, kind) ? htmlFile(`problems/${kind}.html`) : undefined,
+  const page = withAssets(
+    {
+      read: () => readFile(new URL('../web/index.html', import.meta.url)),
+      headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
+    },
+    findAssets,
   );
+  serveDocument(app, { path: '/', ...(signOn === undefined ? page : withSignOn(page, signOn)) });
   const version = async () => (await findAssets()).version;
   for (const folder of ['web', 'client']) {
     serveDocuments(app, `/${folder}`, filesOf(folder));
     // During an upgrade, a replica also gets requests for the version of another one.
     serveDocuments(app, `/assets/:version/${folder}`, filesOf(folder), version);
   }
-}
-
-function htmlFile(path: string): Document {
-  return {
-    read: () => readFile(new URL(`../web/${path}`, import.meta.url)),
-    headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
-  };
 }
 
 /** The page with the addresses of its modules and styles. */

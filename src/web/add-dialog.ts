@@ -6,7 +6,7 @@ import { isProblem } from '../client/problem.ts';
 import { act } from './banner.ts';
 import type { Connection } from './connection.ts';
 import { byId, onPress, setFault, setText, show, showText } from './dom.ts';
-import type { Plant } from './plant-pages.ts';
+import type { Plant } from './plant-list.ts';
 
 interface Draft {
   name: string;

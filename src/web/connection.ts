@@ -23,6 +23,11 @@ const longestPauseMs = 15_000;
 /** The address of the service, with its path prefix: that of this page. */
 export const serviceUrl = new URL('.', location.href);
 
+/** Whom a token belongs to: a user of a store. */
+export function ownerOf({ store, user }: Token): string {
+  return JSON.stringify([store, user]);
+}
+
 /** Ends the tasks that wait for a token if the new one belongs to another user. */
 class OtherUser extends Error {
   override readonly name = 'OtherUser';
@@ -65,7 +70,7 @@ export class Connection {
   use(token: string, info: Token): void {
     this.#token = token;
     this.#info = info;
-    this.#owner = JSON.stringify([info.store, info.user]);
+    this.#owner = ownerOf(info);
     this.#store = connect(token);
   }
 

@@ -6,7 +6,7 @@ import { isProblem } from '../client/problem.ts';
 import { confirm } from './confirm.ts';
 import type { Connection } from './connection.ts';
 import { plantCount } from './format.ts';
-import type { Plant } from './plant-pages.ts';
+import type { Plant } from './plant-list.ts';
 import { toast } from './toast.ts';
 
 const concurrency = 8;

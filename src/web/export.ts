@@ -4,48 +4,45 @@
 import { writeCsv } from '../client/csv.ts';
 import type { Connection } from './connection.ts';
 import { byId, element, onPress } from './dom.ts';
-import type { Field } from './fields.ts';
 import { plantCount } from './format.ts';
-import type { Plant } from './plant-pages.ts';
+import type { Plant } from './plant-list.ts';
 import { toast } from './toast.ts';
 
 const pageSize = 1_000;
 
-export interface View {
-  fields: Field[];
-  tag: string | undefined;
-}
+const fields = ['id', 'name', 'tag'] as const;
 
 interface Format {
   type: string;
-  start: (fields: Field[]) => string;
-  row: (plant: Plant, fields: Field[], isFirst: boolean) => string;
+  start: string;
+  row: (plant: Plant, isFirst: boolean) => string;
   end: string;
 }
 
 const formats: Record<'csv' | 'json', Format> = {
   csv: {
     type: 'text/csv',
-    start: writeCsv,
-    row: (plant, fields) => writeCsv(fields.map((field) => plant[field])),
+    start: writeCsv(fields),
+    row: (plant) => writeCsv(fields.map((field) => plant[field])),
     end: '',
   },
   json: {
     type: 'application/json',
-    start: () => '[',
-    row: (plant, fields, isFirst) => `${isFirst ? '' : ','}\n${JSON.stringify(plant, fields)}`,
+    start: '[',
+    row: (plant, isFirst) => `${isFirst ? '' : ','}\n${JSON.stringify(plant)}`,
     end: '\n]\n',
   },
 };
 
 export class Exporter {
   readonly #connection: Connection;
-  readonly #view: () => View;
+  readonly #filter: () => string | undefined;
   #abort = new AbortController();
 
-  constructor(connection: Connection, view: () => View) {
+  /** `filter` is the tag of the view, if it has only one. */
+  constructor(connection: Connection, filter: () => string | undefined) {
     this.#connection = connection;
-    this.#view = view;
+    this.#filter = filter;
     onPress('export-csv', () => this.#export('csv'));
     onPress('export-json', () => this.#export('json'));
   }
@@ -63,12 +60,11 @@ export class Exporter {
     cancel.addEventListener('click', () => this.stop());
     const message = toast('Exporting …', cancel);
     try {
-      const { fields, tag } = this.#view();
       // A Blob can be larger than the memory of the page: browsers move it to the disk.
-      let file = new Blob([format.start(fields)], { type: format.type });
+      let file = new Blob([format.start], { type: format.type });
       let count = 0;
-      for await (const plants of this.#pages(tag, signal)) {
-        const rows = plants.map((plant, at) => format.row(plant, fields, count + at === 0));
+      for await (const plants of this.#pages(this.#filter(), signal)) {
+        const rows = plants.map((plant, at) => format.row(plant, count + at === 0));
         file = new Blob([file, ...rows], { type: format.type });
         count += plants.length;
         message.update(`Exporting: ${plantCount(count)} so far.`);
@@ -84,7 +80,7 @@ export class Exporter {
 
   /** The plants of the view. Each page is read again after a problem, so a long export survives one. */
   async *#pages(tag: string | undefined, signal: AbortSignal): AsyncGenerator<Plant[], void> {
-    const options = { fields: ['id', 'name', 'tag'], limit: pageSize, tag, signal } as const;
+    const options = { fields, limit: pageSize, tag, signal };
     let plants = await this.#connection.page(options);
     while (plants.length > 0) {
       yield plants;

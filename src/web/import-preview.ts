@@ -32,11 +32,11 @@ export class ImportPreview {
   }
 
   /** Shows a text. Throws InvalidFile. */
-  show(name: string, text: string, mapping?: Mapping): void {
+  show(name: string, text: string): void {
     this.#file = readFile(text);
     const isCsv = this.#file.format === 'csv';
     show('import-mapping', isCsv);
-    if (this.#file.format === 'csv') this.#offer(this.#file.columns, mapping);
+    if (this.#file.format === 'csv') this.#offer(this.#file.columns);
     setText('import-source', `${name}: ${rowCount(this.rows.length)}`);
     this.#draw();
   }
@@ -48,12 +48,10 @@ export class ImportPreview {
 
   get rows(): readonly ImportRow[] {
     const file = this.#file;
-    return file.format === 'json' ? file.rows : rowsOf(file, this.mapping ?? {});
+    return file.format === 'json' ? file.rows : rowsOf(file, this.#mapping);
   }
 
-  /** Undefined for JSON, which has names in each row. */
-  get mapping(): Mapping | undefined {
-    if (this.#file.format === 'json') return undefined;
+  get #mapping(): Mapping {
     const chosen = fields.map((field) => [field, Number(this.#selects[field].value)] as const);
     return Object.fromEntries(chosen.filter(([, column]) => column >= 0));
   }
@@ -66,10 +64,11 @@ export class ImportPreview {
 
   /** Every plant needs a name, and a guess could import numbers as names. */
   get #hasNames(): boolean {
-    return this.mapping === undefined || this.mapping.name !== undefined;
+    return this.#file.format === 'json' || this.#mapping.name !== undefined;
   }
 
-  #offer(columns: readonly string[], mapping: Mapping = mappingOf(columns)): void {
+  #offer(columns: readonly string[]): void {
+    const mapping = mappingOf(columns);
     for (const field of fields) {
       const options = columns.map((column, at) =>
         element('option', { value: String(at) }, column === '' ? `Column ${at + 1}` : column),

@@ -1,14 +1,13 @@
 /**
  * The dialog that adds the plants of a CSV or JSON file: choose, preview, import. An import continues while the dialog
- * is closed. After the page was closed, the user can continue it.
+ * is closed, and ends with the page.
  */
 import { PlantStoreError, type PlantStore, type Token } from '../client/client.ts';
-import { importPlants } from '../client/import.ts';
+import { importPlants, memoryJournal, type ImportJournal } from '../client/import.ts';
 import { decodeText, type ImportRow } from '../client/rows.ts';
 import type { Connection } from './connection.ts';
 import { byId, element, onPress, setText, show } from './dom.ts';
 import { formatCount } from './format.ts';
-import { ownerOf, PageJournal, type Source } from './import-journal.ts';
 import { ImportPreview, rowCount } from './import-preview.ts';
 import { ImportProgress } from './import-progress.ts';
 import { toast, type Toast } from './toast.ts';
@@ -23,15 +22,15 @@ export class ImportDialog {
   readonly #connection: Connection;
   readonly #onAdded: () => void;
   readonly #dialog = byId('import', HTMLDialogElement);
-  readonly #text = byId('import-text', HTMLTextAreaElement);
-  readonly #skip = byId('import-skip', HTMLInputElement);
+  readonly #pasted = byId('import-text', HTMLTextAreaElement);
   readonly #preview = new ImportPreview();
-  /** The user of a store that the rows are for. Undefined if this user cannot import. */
-  #owner: string | undefined;
-  /** The number of files that were loaded. Only the last one counts. */
-  #loads = 0;
-  #source: Source | undefined;
-  #journal: PageJournal | undefined;
+  #canImport = false;
+  /** What is imported. */
+  #name = '';
+  #text = '';
+  /** What was done for each row, so that an import that was stopped can continue. */
+  #journal = memoryJournal();
+  #isUnfinished = false;
   #progress: ImportProgress | undefined;
   #stop: AbortController | undefined;
   #message: Toast | undefined;
@@ -44,13 +43,13 @@ export class ImportDialog {
     for (const id of ['import-open', 'empty-import']) onPress(id, () => this.open());
     for (const id of ['import-cancel', 'import-hide']) onPress(id, () => this.#dialog.close());
     for (const id of ['import-back', 'import-again']) onPress(id, () => this.#choose());
-    onPress('import-read', () => this.#read(pastedName, () => this.#text.value));
+    onPress('import-read', () => this.#read(pastedName, () => this.#pasted.value));
     onPress('import-stop', () => this.#stop?.abort());
     onPress('import-continue', () => this.#run());
-    onPress('import-download', () => this.#progress?.saveRefused(this.#source?.name ?? ''));
+    onPress('import-download', () => this.#progress?.saveRefused(this.#name));
     byId('import-preview', HTMLFormElement).addEventListener('submit', (event) => {
       event.preventDefault();
-      void this.#begin();
+      void this.#run();
     });
     const input = byId('import-file', HTMLInputElement);
     input.addEventListener('change', () => {
@@ -58,8 +57,11 @@ export class ImportDialog {
       input.value = ''; // the same file can be chosen again after it was fixed
     });
     this.#dialog.addEventListener('close', () => this.#showMessage());
+    addEventListener('beforeunload', (event) => {
+      if (this.#stop !== undefined) event.preventDefault(); // the browser asks
+    });
     acceptDrops({
-      canDrop: () => this.#owner !== undefined && this.#stop === undefined,
+      canDrop: () => this.#canImport && this.#stop === undefined,
       onDrop: (file) => {
         this.open();
         void this.#readFile(file);
@@ -67,32 +69,29 @@ export class ImportDialog {
     });
   }
 
-  /** Sets the user of the page. Offers to continue an import that was interrupted. */
-  async use(token: Token): Promise<void> {
-    this.#stop?.abort();
-    this.#stop = undefined;
-    this.#journal = undefined;
+  /** Sets the user of the page. An import for the one before ends. */
+  use({ scopes }: Token): void {
+    this.stop();
+    this.#forget();
     this.#dialog.close();
     this.#message?.close();
-    const { scopes } = token;
-    const canImport = scopes.includes('plants:write') && scopes.includes('plants:read');
-    this.#owner = canImport ? ownerOf(token) : undefined;
-    for (const id of ['import-open', 'empty-import']) show(id, canImport);
-    if (this.#owner === undefined) return;
-    // Without storage, nothing is unfinished.
-    const owner = this.#owner;
-    const source = await PageJournal.findUnfinished(owner).catch(() => undefined);
-    if (source !== undefined && owner === this.#owner) this.#offer(source, owner);
+    this.#canImport = scopes.includes('plants:write') && scopes.includes('plants:read');
+    for (const id of ['import-open', 'empty-import']) show(id, this.#canImport);
+  }
+
+  stop(): void {
+    this.#stop?.abort();
+    this.#stop = undefined;
   }
 
   open(): void {
-    if (this.#stop === undefined) this.#choose();
+    if (this.#stop === undefined && !this.#isUnfinished) this.#choose();
     if (!this.#dialog.open) this.#dialog.showModal();
     this.#message?.close();
   }
 
   #choose(): void {
-    this.#text.value = '';
+    this.#pasted.value = '';
     this.#showStep('choose');
     byId('import-file', HTMLInputElement).focus();
   }
@@ -100,74 +99,50 @@ export class ImportDialog {
   async #readFile(file: File | undefined): Promise<void> {
     if (file === undefined) return;
     const bytes = new Uint8Array(await file.arrayBuffer());
-    await this.#read(file.name, () => decodeText(bytes));
+    this.#read(file.name, () => decodeText(bytes));
   }
 
   /** Shows what a file contains, or why it cannot be imported. */
-  async #read(name: string, textOf: () => string): Promise<void> {
+  #read(name: string, textOf: () => string): void {
     if (this.#stop !== undefined) return; // an import has started while the file was read
     try {
       const text = textOf();
-      if (!(await this.#load({ name, text, mapping: undefined }))) return;
+      this.#preview.show(name, text);
+      [this.#name, this.#text] = [name, text];
+      this.#forget();
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       this.#showStep('choose');
       this.#fail(error.message);
       return;
     }
-    const { size } = this.#journal?.entries ?? { size: 0 };
-    show('import-skip-row', size > 0);
-    setText('import-skip-text', `Skip the rows that an earlier import of “${name}” has added`);
-    this.#skip.checked = true;
     this.#showStep('preview');
     this.#preview.focus();
   }
 
-  /** Returns false if another file was loaded meanwhile, or for another user. */
-  async #load(source: Source): Promise<boolean> {
-    const load = ++this.#loads;
-    const owner = this.#owner;
-    if (owner === undefined) return false;
-    this.#preview.show(source.name, source.text, source.mapping);
-    const journal = await PageJournal.open(owner, source.name);
-    if (load !== this.#loads || owner !== this.#owner) return false;
-    this.#source = source;
-    this.#journal = journal;
-    return true;
+  #forget(): void {
+    this.#journal = memoryJournal();
+    this.#isUnfinished = false;
   }
 
-  async #begin(): Promise<void> {
-    if (this.#source === undefined) return;
-    this.#source = { ...this.#source, mapping: this.#preview.mapping };
-    await this.#run({ afresh: !this.#skip.checked });
-  }
-
-  /** `afresh`: adds all rows, also those that an earlier import has added. */
-  async #run({ afresh = false } = {}): Promise<void> {
-    const [source, journal] = [this.#source, this.#journal];
-    if (source === undefined || journal === undefined || this.#stop !== undefined) return;
+  async #run(): Promise<void> {
+    if (this.#stop !== undefined) return;
     const { signal } = (this.#stop = new AbortController());
-    const { rows } = this.#preview;
-    const progress = (this.#progress = new ImportProgress(
-      rows,
-      source.text,
-      this.#preview.place,
-      () => {
-        setText('import-waiting', this.#waiting);
-        this.#message?.update(this.#messageText());
-      },
-    ));
-    this.#showRun(`Importing ${source.name} …`);
+    const journal = this.#journal;
+    const { rows, place } = this.#preview;
+    const progress = (this.#progress = new ImportProgress(rows, this.#text, place, () => {
+      setText('import-waiting', this.#waiting);
+      this.#message?.update(this.#messageText());
+    }));
+    this.#showRun(`Importing ${this.#name} …`);
     try {
-      if (afresh) await journal.clear();
-      await journal.setSource(source);
       await this.#connection.run((store) => this.#add(store, rows, journal, signal), { signal });
-      await journal.setSource(undefined);
       this.#end(progress.summary, { isComplete: true });
     } catch (error) {
       if (!signal.aborted) this.#fail(reasonOf(error));
       if (this.#journal !== journal) return; // another user has opened a store
-      this.#end(`Not complete. ${progress.summary}`, { isComplete: false });
+      const left = rowCount(progress.total - progress.done);
+      this.#end(`Not complete. ${progress.summary} ${left} left.`, { isComplete: false });
     }
     if (progress.added > 0) this.#onAdded();
   }
@@ -175,7 +150,7 @@ export class ImportDialog {
   async #add(
     store: PlantStore,
     rows: readonly ImportRow[],
-    journal: PageJournal,
+    journal: ImportJournal,
     signal: AbortSignal,
   ): Promise<void> {
     const onWait = ({ detail }: PlantStoreError) => {
@@ -191,15 +166,16 @@ export class ImportDialog {
 
   #end(text: string, { isComplete }: { isComplete: boolean }): void {
     this.#stop = undefined;
+    this.#isUnfinished = !isComplete;
     this.#waiting = '';
     this.#progress?.draw();
     this.#message?.close();
-    setText('import-running', this.#source?.name ?? '');
+    setText('import-running', this.#name);
     setText('import-done', text);
     show('import-stop', false);
     show('import-continue', !isComplete);
     show('import-download', this.#progress?.hasRefused);
-    show('import-again', isComplete);
+    show('import-again');
     if (this.#dialog.open) {
       byId(isComplete ? 'import-hide' : 'import-continue', HTMLButtonElement).focus();
     } else toast(text);
@@ -217,26 +193,7 @@ export class ImportDialog {
 
   #messageText(): string {
     const { done, total } = this.#progress ?? { done: 0, total: 0 };
-    return `Importing ${this.#source?.name}: ${formatCount(done)} of ${rowCount(total)}`;
-  }
-
-  #offer(source: Source, owner: string): void {
-    const resume = element('button', { type: 'button' }, 'Continue');
-    const discard = element('button', { type: 'button' }, 'Discard');
-    const message = toast(`The import of ${source.name} is not complete.`, resume, discard);
-    this.#message = message;
-    resume.addEventListener('click', () => void continueImport());
-    discard.addEventListener('click', () => void discardImport());
-    const discardImport = async () => {
-      message.close();
-      await (await PageJournal.open(owner, source.name)).setSource(undefined);
-    };
-    const continueImport = async () => {
-      message.close();
-      if (this.#stop !== undefined || !(await this.#load(source))) return;
-      this.#dialog.showModal();
-      await this.#run();
-    };
+    return `Importing ${this.#name}: ${formatCount(done)} of ${rowCount(total)}`;
   }
 
   #showRun(title: string): void {

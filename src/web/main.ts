@@ -4,20 +4,18 @@
 import { PlantStoreError, type Token } from '../client/client.ts';
 import { AddDialog } from './add-dialog.ts';
 import { Connection } from './connection.ts';
-import { copyCurl, curlOf, curlOfPlant } from './curl.ts';
+import { copyCurl } from './curl.ts';
 import { Deletions } from './deletions.ts';
-import { byId, onPress, setText, show } from './dom.ts';
+import { byId, element, onPress, setText, show } from './dom.ts';
 import { Exporter } from './export.ts';
-import { Fields } from './fields.ts';
-import { formatCount, plantCount, tagText } from './format.ts';
+import { plantCount, tagText } from './format.ts';
 import { ImportDialog } from './import.ts';
 import { PlantDialog } from './plant-dialog.ts';
-import { pageSize, PlantPages, type Plant } from './plant-pages.ts';
+import { pageSize, PlantList, type Plant } from './plant-list.ts';
 import { Selection } from './selection.ts';
 import { Session } from './session.ts';
 import type { SharingDialog } from './sharing-dialog.ts';
 import { Table } from './table.ts';
-import { Tags } from './tags.ts';
 import { toast } from './toast.ts';
 import type { TokensDialog } from './tokens-dialog.ts';
 
@@ -25,8 +23,8 @@ import type { TokensDialog } from './tokens-dialog.ts';
 let filter: string | undefined;
 let canWrite = false;
 let canRead = false;
-let pages: PlantPages | undefined;
-let leavePages = new AbortController();
+let list: PlantList | undefined;
+let leaveList = new AbortController();
 /** The dialogs of the menu are loaded when they are first opened: most visits need none of them. */
 let sharingDialog: SharingDialog | undefined;
 let tokensDialog: TokensDialog | undefined;
@@ -35,7 +33,10 @@ const connection = new Connection({
   refresh: () => session.refresh(),
   renew: () => session.renew(),
 });
-const session = new Session(connection, openStore);
+const session = new Session(connection, {
+  onOpen: openStore,
+  onClose: () => importDialog.stop(),
+});
 const selection = new Selection({
   onChange: () => table.refresh(),
   onDelete: () => deletions.delete(selection.plants),
@@ -47,27 +48,27 @@ const deletions = new Deletions(connection, {
   },
   onGone: removePlant,
 });
-const tags = new Tags(connection, { onFilter: toggleFilter, onCount: drawHeading });
+/** Tags of the plants that were loaded, to suggest them. */
+const knownTags = new Set<string>();
+const maxKnownTags = 100;
 const plantDialog = new PlantDialog(connection, {
   onDelete: (plant) => deletions.delete([plant]),
   onGone: removePlant,
 });
 const table = new Table(selection, {
   open: (plant) => void plantDialog.open(plant, { canDelete: canWrite }),
-  copy: ({ id }) => void copy(curlOfPlant(id)),
   filter: toggleFilter,
   delete: (plants) => void deletions.delete(plants),
   canDelete: () => canWrite,
 });
 const addDialog = new AddDialog(connection, (plant) => {
-  tags.change(plant, 1);
+  suggestTags([plant]);
   const isShown = filter === undefined || plant.tag === filter;
-  const row = isShown ? pages?.add(plant) : undefined;
+  const row = isShown ? list?.add(plant) : undefined;
   if (row !== undefined) table.reveal(row, plant.id);
 });
 const importDialog = new ImportDialog(connection, reload);
-const fields = new Fields(() => table.refresh());
-const exporter = new Exporter(connection, () => ({ fields: fields.shown, tag: filter }));
+const exporter = new Exporter(connection, () => filter);
 
 /** Shows the store of a token, from the beginning. */
 function openStore(token: Token): void {
@@ -76,9 +77,9 @@ function openStore(token: Token): void {
   deletions.reset();
   plantDialog.close();
   selection.clear();
-  leavePages.abort();
-  pages = undefined;
-  void importDialog.use(token);
+  leaveList.abort();
+  list = undefined;
+  importDialog.use(token);
   sharingDialog?.use(token);
   tokensDialog?.use(token);
   canRead = scopes.includes('plants:read');
@@ -87,45 +88,49 @@ function openStore(token: Token): void {
   setText('grid-keys', keys());
   show('store');
   for (const id of ['add-open', 'empty-add']) show(id, canWrite);
-  for (const id of ['filter', 'tools', 'grid', 'tags-card']) show(id, canRead);
+  for (const id of ['filter', 'tools', 'grid']) show(id, canRead);
   show('unreadable', !canRead);
-  tags.clear();
+  knownTags.clear();
+  suggestTags([]);
   table.clear();
   drawHeading();
   filter = filterOfAddress();
   reload();
 }
 
-/** Shows the plants and the tags as they are now in the service. */
+/** Shows the plants of the filter as they are now in the service, from the beginning. */
 function reload(): void {
   if (!canRead) return;
-  void tags.restart();
-  showPlants();
-}
-
-/** Shows the plants of the filter, from the beginning. */
-function showPlants(): void {
-  leavePages.abort();
-  const { signal } = (leavePages = new AbortController());
+  leaveList.abort();
+  const { signal } = (leaveList = new AbortController());
   const tag = filter;
-  const read = (after: number | undefined) =>
-    connection.page({ fields: ['id', 'name', 'tag'], limit: pageSize, tag, after, signal });
-  const list = new PlantPages(read, () => {
-    if (list === pages) drawPlants(list);
+  const read = async (after: number | undefined) => {
+    const options = { fields: ['id', 'name', 'tag'], limit: pageSize, tag, after, signal } as const;
+    const plants = await connection.page(options);
+    suggestTags(plants);
+    return plants;
+  };
+  const opened = new PlantList(read, () => {
+    if (list === opened) drawPlants(opened);
   });
-  pages = list;
+  list = opened;
   selection.clear();
-  tags.mark(tag);
-  drawPlants(list);
-  table.show(list);
+  drawPlants(opened);
+  table.show(opened);
 }
 
 function removePlant(plant: Plant): void {
-  pages?.remove(plant.id);
-  tags.change(plant, -1);
+  list?.remove(plant.id);
 }
 
-function drawPlants({ count, isComplete, failure }: PlantPages): void {
+function suggestTags(plants: readonly Plant[]): void {
+  for (const { tag } of plants) if (tag !== '' && knownTags.size < maxKnownTags) knownTags.add(tag);
+  byId('known-tags', HTMLDataListElement).replaceChildren(
+    ...knownTags.values().map((value) => element('option', { value })),
+  );
+}
+
+function drawPlants({ count, isComplete, failure }: PlantList): void {
   const isEmpty = isComplete && count === 0;
   show('empty', isEmpty && filter === undefined);
   show('no-match', isEmpty && filter !== undefined);
@@ -140,18 +145,16 @@ function drawPlants({ count, isComplete, failure }: PlantPages): void {
 }
 
 function drawHeading(): void {
-  const shown = pages?.isComplete ? pages.count : undefined;
-  const total = filter === undefined ? (tags.total ?? shown) : shown;
-  const text =
-    total === undefined ? `more than ${formatCount(pages?.count ?? 0)}` : plantCount(total);
-  setText('store-count', pages === undefined || pages.count === 0 ? '' : text);
+  const { count, isComplete } = list ?? { count: 0, isComplete: false };
+  const text = isComplete ? plantCount(count) : `more than ${plantCount(count)}`;
+  setText('store-count', count === 0 ? '' : text);
   show('filter-chip', filter !== undefined);
   setText('filter-tag', tagText(filter ?? ''));
   setText(
     'no-match-title',
     filter === '' ? 'Every plant has a tag' : `No plant has the tag “${filter}”`,
   );
-  setText('export-what', `${shownPlants()}: ${fields.shown.join(', ')}`);
+  setText('export-what', shownPlants());
 }
 
 function shownPlants(): string {
@@ -168,20 +171,16 @@ function filterOfAddress(): string | undefined {
   return new URLSearchParams(location.hash.slice(1)).get('tag') ?? undefined;
 }
 
-async function copy(command: string): Promise<void> {
-  toast(await copyCurl(command));
-}
-
 function keys(): string {
   return canWrite
-    ? '↑ ↓ move · Space select · Enter open · C copy · Delete delete'
-    : '↑ ↓ move · Enter open · C copy';
+    ? '↑ ↓ move · Space select · Enter open · Delete delete'
+    : '↑ ↓ move · Enter open';
 }
 
 addEventListener('hashchange', () => {
   if (!canRead || filterOfAddress() === filter) return;
   filter = filterOfAddress();
-  showPlants();
+  reload();
 });
 
 /** They end a task that nobody needs any more. */
@@ -212,8 +211,8 @@ function applyFilter(): void {
 
 for (const id of ['filter-clear', 'no-match-clear']) onPress(id, () => void (location.hash = ''));
 for (const id of ['add-open', 'empty-add']) onPress(id, () => addDialog.open(filter));
-onPress('copy-view', () => copy(curlOf('plants', { fields: fields.shown.join(), tag: filter })));
-onPress('failed-retry', showPlants);
+onPress('copy-view', async () => void toast(await copyCurl(filter)));
+onPress('failed-retry', reload);
 onPress('sharing-open', async () => {
   const { SharingDialog } = await import('./sharing-dialog.ts').catch(refuseLoading);
   await (sharingDialog ??= new SharingDialog(connection, reload)).open();

@@ -3,10 +3,9 @@
  */
 import { isProblem } from '../client/problem.ts';
 import type { Connection } from './connection.ts';
-import { copyCurl, curlOfPlant } from './curl.ts';
 import { byId, onPress, setFacts, setText, show } from './dom.ts';
 import { tagText } from './format.ts';
-import type { Plant } from './plant-pages.ts';
+import type { Plant } from './plant-list.ts';
 
 export class PlantDialog {
   readonly #connection: Connection;
@@ -24,10 +23,6 @@ export class PlantDialog {
     this.#connection = connection;
     this.#onGone = onGone;
     onPress('plant-close', () => this.close());
-    onPress('plant-copy', async () => {
-      if (this.#plant === undefined) return;
-      setText('plant-copied', await copyCurl(curlOfPlant(this.#plant.id)));
-    });
     onPress('plant-delete', async () => {
       this.#dialog.close();
       if (this.#plant !== undefined) await onDelete(this.#plant);
@@ -42,8 +37,6 @@ export class PlantDialog {
     this.#plant = plant;
     setText('plant-name', plant.name);
     setFacts('plant-facts', { Id: String(plant.id), Tag: tagText(plant.tag) });
-    setText('plant-curl', curlOfPlant(plant.id));
-    setText('plant-copied', '');
     show('plant-gone', false);
     show('plant-delete', canDelete);
     this.#dialog.showModal();

@@ -2,7 +2,7 @@
  * One row of the table. Rows are reused for other plants while the table scrolls.
  */
 import { element } from './dom.ts';
-import type { Plant } from './plant-pages.ts';
+import type { Plant } from './plant-list.ts';
 
 export interface RowState {
   /** From 0. */

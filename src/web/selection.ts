@@ -3,7 +3,7 @@
  */
 import { onPress, setText, show } from './dom.ts';
 import { plantCount } from './format.ts';
-import type { Plant } from './plant-pages.ts';
+import type { Plant } from './plant-list.ts';
 import { toast } from './toast.ts';
 
 /** No more than this can be deleted by one mistake. */
@@ -32,19 +32,14 @@ export class Selection {
     else this.add([plant]);
   }
 
-  /** Adds all of them, or says why it adds none. Those that are undefined are not in memory. */
-  add(plants: readonly (Plant | undefined)[]): boolean {
-    const known = plants.filter((plant) => plant !== undefined);
+  /** Adds all of them, or says why it adds none. */
+  add(plants: readonly Plant[]): boolean {
     const added = plants.filter((plant) => !this.has(plant));
     if (this.#selected.size + added.length > maxSelected) {
       toast(`Nothing was selected: you can select up to ${maxSelected} plants at a time.`);
       return false;
     }
-    if (known.length < plants.length) {
-      toast('Nothing was selected: not all rows in between are loaded.');
-      return false;
-    }
-    for (const plant of known) this.#selected.set(plant.id, plant);
+    for (const plant of plants) this.#selected.set(plant.id, plant);
     this.#changed();
     return true;
   }

@@ -4,10 +4,9 @@
  */
 import { PlantStoreError, type Token } from '../client/client.ts';
 import { confirm } from './confirm.ts';
-import { serviceUrl, type Connection } from './connection.ts';
+import { ownerOf, serviceUrl, type Connection } from './connection.ts';
 import { byId, onPress, setFacts, setFault, setText, show } from './dom.ts';
 import { formatTime, rightsText } from './format.ts';
-import { deleteImports, ownerOf } from './import-journal.ts';
 import { recall, remember } from './remember.ts';
 import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
 import { toast } from './toast.ts';
@@ -19,16 +18,24 @@ const key = `plant-store.token ${serviceUrl.pathname}`;
 export class Session {
   readonly #connection: Connection;
   readonly #onOpen: (info: Token) => void;
+  readonly #onClose: () => void;
   readonly #signOn = SignOn.ofPage();
   #info: Token | undefined;
   #renewed = () => {};
   /** The number of tokens that were checked. Only the last one counts. */
   #checks = 0;
 
-  /** `onOpen` is called when a store opens, but not when another token continues with the same access. */
-  constructor(connection: Connection, onOpen: (info: Token) => void) {
+  /**
+   * `onOpen` is called when a store opens, but not when another token continues with the same access. `onClose` is
+   * called when the user signs out.
+   */
+  constructor(
+    connection: Connection,
+    { onOpen, onClose }: { onOpen: (info: Token) => void; onClose: () => void },
+  ) {
     this.#connection = connection;
     this.#onOpen = onOpen;
+    this.#onClose = onClose;
     onToken('sign-in', (token) => this.#open(token));
     onToken('renew', (token) => this.#continue(token));
     onPress('renew-later', () => byId('renew', HTMLDialogElement).close());
@@ -173,12 +180,12 @@ export class Session {
   }
 
   /** Leaves nothing of the user in this tab. */
-  async signOut(): Promise<void> {
+  signOut(): void {
+    this.#onClose();
     this.#checks++; // a token that is being checked is not used any more
     this.#signOn?.end();
     remember('sessionStorage', key, undefined);
     forgetSignOn();
-    if (this.#info !== undefined) await deleteImports(ownerOf(this.#info));
     location.replace(serviceUrl); // loads the page again, so that nothing of the store stays in memory
   }
 }

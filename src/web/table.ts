@@ -4,10 +4,9 @@
  */
 import { byId, setText } from './dom.ts';
 import { formatCount } from './format.ts';
-import type { Plant, PlantPages } from './plant-pages.ts';
+import type { Plant, PlantList } from './plant-list.ts';
 import { Row } from './row.ts';
 import type { Selection } from './selection.ts';
-import { VirtualScroll } from './virtual-scroll.ts';
 
 /** Rows that are drawn above and below the visible ones, so that a scroll shows them at once. */
 const spareRows = 8;
@@ -16,7 +15,6 @@ const rowsAhead = 4;
 
 export interface TableActions {
   open: (plant: Plant) => void;
-  copy: (plant: Plant) => void;
   filter: (tag: string) => void;
   delete: (plants: Plant[]) => void;
   /** Whether plants can be selected and deleted. */
@@ -25,12 +23,12 @@ export interface TableActions {
 
 export class Table {
   readonly #grid = byId('grid', HTMLElement);
+  readonly #spacer = byId('spacer', HTMLElement);
   readonly #body = byId('rows', HTMLElement);
-  readonly #scroll: VirtualScroll;
   readonly #rows: Row[] = [];
   readonly #selection: Selection;
   readonly #actions: TableActions;
-  #pages: PlantPages | undefined;
+  #list: PlantList | undefined;
   #rowPx = 0;
   #activeIndex = 0;
   /** Where a range that Shift extends begins, as long as it is selected. It is a plant, because rows move. */
@@ -41,15 +39,15 @@ export class Table {
   constructor(selection: Selection, actions: TableActions) {
     this.#selection = selection;
     this.#actions = actions;
-    this.#scroll = new VirtualScroll(this.#grid, byId('spacer', HTMLElement), () => this.#draw());
+    this.#grid.addEventListener('scroll', () => this.#draw());
     this.#body.addEventListener('click', (event) => this.#pressed(event));
     this.#grid.addEventListener('keydown', (event) => this.#keyPressed(event));
     new ResizeObserver(() => this.refresh()).observe(this.#grid);
   }
 
   /** Shows another list, from its beginning. */
-  show(pages: PlantPages): void {
-    this.#pages = pages;
+  show(list: PlantList): void {
+    this.#list = list;
     this.#activeIndex = 0;
     this.#anchor = undefined;
     this.#newId = undefined;
@@ -59,7 +57,7 @@ export class Table {
 
   /** Shows nothing. */
   clear(): void {
-    this.#pages = undefined;
+    this.#list = undefined;
     this.#resize(0);
   }
 
@@ -84,34 +82,34 @@ export class Table {
   }
 
   #draw(): void {
-    const pages = this.#pages;
-    if (pages === undefined || this.#grid.clientHeight === 0) return;
+    const list = this.#list;
+    if (list === undefined || this.#grid.clientHeight === 0) return;
     const rowPx = this.#measureRow();
-    const { viewPx } = this.#scroll;
-    const visible = Math.ceil(viewPx / rowPx);
-    const { count } = pages;
-    const ahead = pages.isComplete ? 0 : Math.max(rowsAhead, visible - count);
-    this.#scroll.heightPx = (count + ahead) * rowPx;
-    this.#grid.ariaRowCount = String(pages.isComplete ? count + 1 : -1);
-    this.#grid.ariaBusy = String(count === 0 && !pages.isComplete);
+    const viewPx = this.#viewPx;
+    const { count, isComplete, isFull } = list;
+    const ahead = isComplete || isFull ? 0 : Math.max(rowsAhead, Math.ceil(viewPx / rowPx) - count);
+    const rows = count + ahead;
+    this.#spacer.style.height = `${rows * rowPx}px`;
+    this.#grid.ariaRowCount = String(isComplete ? count + 1 : -1);
+    this.#grid.ariaBusy = String(count === 0 && !isComplete);
 
-    const first = Math.max(0, Math.floor(this.#scroll.topPx / rowPx));
-    const end = Math.min(count + ahead, Math.ceil((this.#scroll.topPx + viewPx) / rowPx));
-    const drawn = {
-      start: Math.max(0, first - spareRows),
-      end: Math.min(count + ahead, end + spareRows),
-    };
-    this.#drawRows(drawn.start, drawn.end);
+    const { scrollTop } = this.#grid;
+    const first = Math.floor(scrollTop / rowPx);
+    const end = Math.min(rows, Math.ceil((scrollTop + viewPx) / rowPx));
+    const lastDrawn = Math.min(rows, end + spareRows);
+    this.#drawRows(Math.max(0, first - spareRows), lastDrawn);
     const last = Math.min(end, count);
-    setText('position', last === 0 ? '' : `Rows ${formatCount(first + 1)} to ${formatCount(last)}`);
-    pages.see(drawn.start, drawn.end);
+    const position = `Rows ${formatCount(first + 1)} to ${formatCount(last)}`;
+    const hint = isFull && last === count ? '. Filter by a tag to see others.' : '';
+    setText('position', last === 0 ? '' : position + hint);
+    list.see(lastDrawn);
   }
 
   #drawRows(start: number, end: number): void {
     const before = this.#rows[0]?.index ?? start;
     this.#resize(end - start);
     this.#rotate(start - before);
-    const plants = this.#pages?.slice(start, end) ?? [];
+    const plants = this.#list?.slice(start, end) ?? [];
     this.#rows.forEach((row, at) => {
       const plant = plants[at];
       row.draw({
@@ -122,7 +120,7 @@ export class Table {
         isNew: plant !== undefined && plant.id === this.#newId,
       });
     });
-    this.#body.style.transform = `translateY(${this.#scroll.place(start * this.#rowPx)}px)`;
+    this.#body.style.transform = `translateY(${start * this.#rowPx}px)`;
     const isActiveDrawn = this.#activeIndex >= start && this.#activeIndex < end;
     if (isActiveDrawn) this.#grid.setAttribute('aria-activedescendant', `row-${this.#activeIndex}`);
     else this.#grid.removeAttribute('aria-activedescendant');
@@ -151,6 +149,11 @@ export class Table {
     }
   }
 
+  /** The height of the visible rows, which are below the head. */
+  get #viewPx(): number {
+    return this.#grid.clientHeight - this.#spacer.offsetTop;
+  }
+
   #measureRow(): number {
     if (this.#rows.length === 0) this.#resize(1);
     const px = this.#rows[0]?.element.offsetHeight ?? 0;
@@ -172,7 +175,7 @@ export class Table {
   }
 
   #keyPressed(event: KeyboardEvent): void {
-    const { count } = this.#pages ?? { count: 0 };
+    const { count } = this.#list ?? { count: 0 };
     if (count === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     let index = this.#destination(event.key, count);
     if (index !== undefined) {
@@ -187,7 +190,7 @@ export class Table {
   }
 
   #destination(key: string, count: number): number | undefined {
-    const page = Math.max(1, Math.floor(this.#scroll.viewPx / this.#rowPx) - 1);
+    const page = Math.max(1, Math.floor(this.#viewPx / this.#rowPx) - 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
     if (key === 'Home') return 0;
     if (key === 'End') return count - 1;
@@ -200,7 +203,6 @@ export class Table {
     const plant = this.#plantAt(this.#activeIndex);
     if (plant === undefined) return false;
     if (key === 'Enter') this.#actions.open(plant);
-    else if (key === 'c') this.#actions.copy(plant);
     else if (key === 'Escape') this.#selection.clear();
     else if (!this.#actions.canDelete()) return false;
     else if (key === ' ') this.#select(plant, shiftKey);
@@ -212,7 +214,7 @@ export class Table {
   }
 
   #plantAt(index: number): Plant | undefined {
-    return this.#pages?.slice(index, index + 1)[0];
+    return this.#list?.slice(index, index + 1)[0];
   }
 
   get #rangeStart(): Plant | undefined {
@@ -230,15 +232,15 @@ export class Table {
   /** Adds the rows between the anchor and this one. Returns false if it could not add all of them. */
   #selectRange(plant: Plant | undefined): boolean {
     if (this.#anchor === undefined || plant === undefined) return false;
-    return this.#selection.add(this.#pages?.between(this.#anchor.id, plant.id) ?? []);
+    return this.#selection.add(this.#list?.between(this.#anchor.id, plant.id) ?? []);
   }
 
   #activate(index: number): void {
     this.#activeIndex = index;
-    const { topPx, viewPx } = this.#scroll;
+    const { scrollTop } = this.#grid;
     const [rowTop, rowEnd] = [index * this.#rowPx, (index + 1) * this.#rowPx];
-    if (rowTop < topPx) this.#scroll.topPx = rowTop;
-    else if (rowEnd > topPx + viewPx) this.#scroll.topPx = rowEnd - viewPx;
+    if (rowTop < scrollTop) this.#grid.scrollTop = rowTop;
+    else if (rowEnd > scrollTop + this.#viewPx) this.#grid.scrollTop = rowEnd - this.#viewPx;
     this.refresh();
   }
 }

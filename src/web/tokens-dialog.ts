@@ -35,7 +35,7 @@ export class TokensDialog {
   readonly #connection: Connection;
   readonly #requests: Requests;
   /** Called when the token of the page is revoked. */
-  readonly #onOwnEnd: () => Promise<void>;
+  readonly #onOwnEnd: () => void;
   readonly #dialog = byId('tokens', HTMLDialogElement);
   readonly #label = byId('tokens-label', HTMLInputElement);
   readonly #expiry = byId('tokens-expiry', HTMLSelectElement);
@@ -46,7 +46,7 @@ export class TokensDialog {
   /** The number of times the tokens were loaded. Only the last ones are shown. */
   #loads = 0;
 
-  constructor(connection: Connection, onOwnEnd: () => Promise<void>) {
+  constructor(connection: Connection, onOwnEnd: () => void) {
     this.#connection = connection;
     this.#requests = new Requests(connection, this.#dialog);
     this.#onOwnEnd = onOwnEnd;
@@ -150,7 +150,7 @@ export class TokensDialog {
           if (!isOwn || !isRevoked) throw error; // an earlier response was lost
         });
       });
-      if (isOwn) return await this.#onOwnEnd();
+      if (isOwn) return this.#onOwnEnd();
       entry.remove();
       const revokedAt = new Date().toISOString();
       this.#ended.prepend(this.#item({ ...token, state: 'revoked', revokedAt }));

@@ -1,7 +1,7 @@
 /**
  * Code as the reference shows it: with its strings in colour.
  */
-import { html, Html } from '../html.ts';
+import { html, Html } from './html.ts';
 import { languages, sampleAddress } from './samples.ts';
 
 /** A string and the colon behind it, which makes it the name of a field. */

@@ -2,7 +2,7 @@
  * One operation: what it does and what its parameters mean, beside a sample request and its response.
  */
 import { STATUS_CODES } from 'node:http';
-import { html, type Html } from '../html.ts';
+import { html, type Html } from './html.ts';
 import { codeHtml, samplesHtml } from './code.ts';
 import { inlineHtml } from './markdown.ts';
 import { exampleOf, type Header, type Operation, type Response, type Schema } from './openapi.ts';
@@ -109,7 +109,7 @@ function problemHtml(status: string, { description, headers = {}, content = {} }
     ${statusHtml(status)}
     <div>
       <p>${inlineHtml(description)}${names}</p>
-      <p>${kinds.map((kind) => html`<a href="problems/${kind}">${kind}</a> `)}</p>
+      <p>${kinds.map((kind) => html`<a href="#${kind}">${kind}</a> `)}</p>
     </div>
   </li>`;
 }

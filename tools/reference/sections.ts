@@ -1,9 +1,10 @@
 /**
  * The parts of the reference around the operations.
  */
-import { html, type Html } from '../html.ts';
+import { html, type Html } from './html.ts';
 import { addressHtml, codeHtml, copyableHtml, samplesHtml } from './code.ts';
-import { htmlOf, inlineHtml, type Section } from './markdown.ts';
+import type { Section } from '../markdown.ts';
+import { htmlOf, inlineHtml } from './markdown.ts';
 import type { Header } from './openapi.ts';
 import { sampleAddress } from './samples.ts';
 
@@ -150,11 +151,7 @@ function problemHtml({ heading: kind, tokens }: Section): Html {
       <span>${title} <code>${kind}</code></span>
     </summary>
     <div id="${kind}">
-      ${htmlOf(rest.slice(0, at))} ${htmlOf(rest.slice(at + 1))}
-      <p>
-        <a href="problems/${kind}">The page of <code>${kind}</code></a>
-      </p>
-      ${codeHtml(text)}
+      ${htmlOf(rest.slice(0, at))} ${htmlOf(rest.slice(at + 1))} ${codeHtml(text)}
     </div>
   </details>`;
 }

@@ -1,5 +1,5 @@
 /**
- * The plant that the generated pages have beside the name, and as their icon.
+ * The plant that the reference has beside its name, and as its icon.
  */
 import { html } from './html.ts';
 
