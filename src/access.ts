@@ -159,3 +159,73 @@ export function reaches(reach: Reach, owner: number): boolean {
 export function soleOwner(reach: Reach): number | undefined {
   return reach !== 'all' && reach.length === 1 ? reach[0] : undefined;
 }
+
+export const operations = ['read', 'write'] as const;
+export type Operation = (typeof operations)[number];
+
+/**
+ * - `owner`, `manager`, `share`: what allows it
+ * - `share-for-reading`: the owner shares, but only for reading
+ * - `share-not-in-effect`: the owner shares, but the user has received too many shares before
+ * - `no-access`: none of these applies
+ * - `no-plant`: the store has no such plant
+ * - `scope`, `ended`: the token does not allow it, though its user can
+ */
+export type Rule =
+  | 'owner'
+  | 'manager'
+  | 'share'
+  | 'share-for-reading'
+  | 'share-not-in-effect'
+  | 'no-access'
+  | 'no-plant'
+  | 'scope'
+  | 'ended';
+
+export interface Decision {
+  allowed: boolean;
+  rule: Rule;
+}
+
+/** A user and a plant. Users are given by name. */
+export interface Question {
+  user: string;
+  role: Role;
+  /** Undefined if there is no such plant. */
+  owner: string | undefined;
+  /** What the owner shares with the user; undefined if no share is in effect. */
+  share: ShareAccess | undefined;
+  /** Whether the owner shares, but without effect, because the user receives too many older shares. */
+  isOverLimit?: boolean;
+}
+
+/** Explains what `callerOf` decides. The first fact that is sufficient is the reason. */
+export function decideForUser(
+  { user, role, owner, share, isOverLimit = false }: Question,
+  operation: Operation,
+): Decision {
+  if (owner === undefined) return { allowed: false, rule: 'no-plant' };
+  const [self, other] = [1, 2]; // their numbers do not matter
+  const asker = { store: 0, user: self, identified: [0, ''] } as const;
+  const shares: ReceivedShare[] = share === undefined ? [] : [[other, share]];
+  const can = (what: Operation, as: Role, received: readonly ReceivedShare[]) =>
+    reaches(callerOf(asker, as, [], received)[what], owner === user ? self : other);
+  if (can(operation, 'member', [])) return { allowed: true, rule: 'owner' };
+  if (can(operation, role, [])) return { allowed: true, rule: 'manager' };
+  if (can(operation, role, shares)) return { allowed: true, rule: 'share' };
+  if (can('read', role, shares)) return { allowed: false, rule: 'share-for-reading' };
+  return { allowed: false, rule: isOverLimit ? 'share-not-in-effect' : 'no-access' };
+}
+
+/** `ofUser` is the decision for the user of the token. */
+export function decideForToken(
+  token: Pick<Grant, 'expiresAtMs' | 'revokedAtMs'> & { scopes: readonly Scope[] },
+  operation: Operation,
+  ofUser: Decision,
+  nowMs: number,
+): Decision {
+  if (!ofUser.allowed) return ofUser;
+  if (stateOf(token, nowMs) !== 'active') return { allowed: false, rule: 'ended' };
+  if (!token.scopes.includes(`plants:${operation}`)) return { allowed: false, rule: 'scope' };
+  return ofUser;
+}

@@ -20,7 +20,7 @@ export type RefusalKind =
   | 'unknown-authority';
 
 /**
- * An operation is impossible; the message describes why. If there is a kind, cli/advice.ts adds the command or
+ * An operation is impossible; the message describes why. If there is a kind, cli/errors.ts adds the command or
  * option that helps, because storages do not depend on the command line.
  */
 export class Refusal extends Error {

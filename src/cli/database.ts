@@ -8,8 +8,7 @@ import type { Quotas } from '../quota.ts';
 import { UsageError, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { printError } from './output.ts';
-import { reasonOf } from './reason.ts';
-import { replacePasswords } from './redact.ts';
+import { reasonOf, replacePasswords } from './errors.ts';
 import { terminationSignals } from './signals.ts';
 
 export interface OpenOptions {

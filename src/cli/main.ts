@@ -1,21 +1,20 @@
 /**
- * The program: its commands and their options are in the files *-commands.ts. The code of a command is loaded when
- * it runs.
+ * The program. The commands and their options are in *command.ts and *commands.ts of each folder. The code of a command
+ * is loaded when it runs.
  * Exit status: 0 success, 1 failure or lost output, 2 invalid usage, 3 disk failure.
  */
 import { readFileSync } from 'node:fs';
 import { Argument, Command, CommanderError } from '@commander-js/extra-typings';
-import { addDatabaseCommands } from './database-commands.ts';
-import { refuseFlagsOfNpm } from './npm.ts';
+import { addDatabaseCommands } from './files/commands.ts';
+import { refuseFlagsOfNpm } from './serve/npm.ts';
 import { examples } from './options.ts';
 import { failWith, io, printError, runWith, type Io } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
-import { exitStatusOf, reasonOf } from './reason.ts';
-import { redactSecrets } from './redact.ts';
-import { addServeCommand } from './serve-command.ts';
-import { addShareCommands } from './share-commands.ts';
-import { addTokenCommands } from './token-commands.ts';
-import { addUserCommands } from './user-commands.ts';
+import { exitStatusOf, reasonOf, redactSecrets } from './errors.ts';
+import { addServeCommand } from './serve/command.ts';
+import { addShareCommands } from './admin/share-commands.ts';
+import { addTokenCommands } from './admin/token-commands.ts';
+import { addUserCommands } from './admin/user-commands.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 

@@ -1,5 +1,5 @@
 /**
- * Parsers of the command-line options. Each option that takes a value can also be set by an
+ * Parsers of the command-line options. What several calls have in common, such as the database, can also be set by an
  * environment variable.
  */
 import { isIP } from 'node:net';
@@ -20,7 +20,7 @@ export const maxDuration = 999_999;
 
 const defaultDatabase = 'sqlite:plant-store.db';
 
-/** An option that can also be set by the variable PLANT_STORE_<NAME>. */
+/** A setting of several calls, which the variable PLANT_STORE_<NAME> can also set. Use Option for one call. */
 export function flag<const Flags extends string>(flags: Flags, description: string): Option<Flags> {
   const option = new Option(flags, description);
   return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);

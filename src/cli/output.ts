@@ -2,8 +2,9 @@
  * Where a command reads and prints, and its exit status. A command fails if its output cannot be written.
  */
 import { fstatSync, writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import { printableJson, shownOn } from './printable.ts';
+import { printable, printableJson, shownOn } from './terminal.ts';
 
 export interface Io {
   stdin: Readable & { isTTY?: boolean };
@@ -46,6 +47,21 @@ export function printResult(
   text: string,
 ): void {
   print(json ? printableJson(value) : text);
+}
+
+/** Asks a question on the terminal; only yes counts as true. Undefined without a terminal: nobody was asked. */
+export async function confirm(question: string): Promise<boolean | undefined> {
+  const { stdin, stderr } = io; // standard output can be captured, as in TOKEN=$(...)
+  if (!stdin.isTTY || !stderr.isTTY) return undefined;
+  stderr.write(`${printable(question)} [y/N] `);
+  const lines = createInterface({ input: stdin });
+  try {
+    for await (const answer of lines) return /^\s*y(es)?\s*$/i.test(answer);
+    stderr.write('\n'); // after Ctrl-D, the cursor is still behind the question
+    return false;
+  } finally {
+    lines.close(); // otherwise the terminal keeps the process running
+  }
 }
 
 function failWhenOutputIsLost({ stdout }: Io): void {

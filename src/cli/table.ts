@@ -2,7 +2,7 @@
  * The tables of all commands. On a terminal, what other people wrote cannot change what is shown.
  */
 import { io } from './output.ts';
-import { printable, widthOf } from './printable.ts';
+import { printable, widthOf } from './terminal.ts';
 
 const maxColumnWidth = 60;
 

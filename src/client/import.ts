@@ -36,6 +36,12 @@ export interface ImportJournal {
   write(key: string, entry: JournalEntry): Promise<void>;
 }
 
+/** A journal that ends with the process. */
+export function memoryJournal(): ImportJournal {
+  const entries = new Map<string, JournalEntry>();
+  return { entries, write: async (key, entry) => void entries.set(key, entry) };
+}
+
 export interface ImportOptions {
   store: PlantStore;
   rows: readonly ImportRow[];

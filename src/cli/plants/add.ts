@@ -1,6 +1,6 @@
 import type { NewPlant } from '../../client/client.ts';
 import { io, print } from '../output.ts';
-import { printable, printableJson } from '../printable.ts';
+import { printable, printableJson } from '../terminal.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 export async function addPlant(

@@ -12,7 +12,7 @@ const maxConcurrency = 1_000;
 export function addPlantsCommands(plantStore: Command): void {
   const plants = plantStore
     .command('plants')
-    .description('list, get, add, delete, import and export plants of a running service')
+    .description('list, get, add, delete and import plants of a running service')
     .addHelpText('after', () =>
       examples(['plant-store plants list', 'plant-store plants add Monstera --tag indoor']),
     );
@@ -22,16 +22,20 @@ export function addPlantsCommands(plantStore: Command): void {
     .description('list plants: a table on a terminal, otherwise JSON')
     .addOption(urlFlag())
     .addOption(tokenFlag())
-    .addOption(fieldsFlag())
-    .addOption(tagFilterFlag())
-    .addOption(flag('--limit <number>', 'maximum number of plants').argParser(parsePositive))
+    .addOption(
+      new Option('--fields <list>', 'fields and their order, separated by commas')
+        .argParser(parseFields)
+        .default([...plantFields], plantFields.join(',')),
+    )
+    .addOption(new Option('--tag <text>', 'only plants with exactly this tag'))
+    .addOption(new Option('--limit <number>', 'maximum number of plants').argParser(parsePositive))
     .addOption(jsonFlag('print a JSON array, also on a terminal'))
-    .addOption(csvSwitch())
+    .addOption(new Option('--csv', 'write CSV').conflicts('json'))
     .addHelpText('after', () =>
       examples([
         'plant-store plants list --tag indoor',
         'plant-store plants list --fields id,name --json | jq ".[].name"',
-        'plant-store plants list --limit 20 --csv',
+        'plant-store plants list --csv > plants.csv',
       ]),
     )
     .action(async (options) => (await import('./list.ts')).listPlants(options));
@@ -52,9 +56,9 @@ export function addPlantsCommands(plantStore: Command): void {
     .addArgument(new Argument('<name>', 'name of the plant'))
     .addOption(urlFlag())
     .addOption(tokenFlag())
-    .addOption(flag('--tag <text>', 'tag of the plant'))
+    .addOption(new Option('--tag <text>', 'tag of the plant'))
     .addOption(
-      flag('--id <number>', 'id of the plant; without it, the service assigns one').argParser(
+      new Option('--id <number>', 'id of the plant; without it, the service assigns one').argParser(
         parsePositive,
       ),
     )
@@ -83,36 +87,18 @@ export function addPlantsCommands(plantStore: Command): void {
     .action(async (ids, options) => (await import('./rm.ts')).removePlants(ids, options));
 
   plants
-    .command('export')
-    .description('write all plants to a file, or to standard output')
-    .addArgument(new Argument('[file]', 'path of the file; must not exist'))
-    .addOption(urlFlag())
-    .addOption(tokenFlag())
-    .addOption(fieldsFlag())
-    .addOption(tagFilterFlag())
-    .addOption(jsonFlag('write JSON; the default unless the name of the file ends with .csv'))
-    .addOption(csvSwitch())
-    .addHelpText('after', () =>
-      examples([
-        'plant-store plants export plants.csv',
-        'plant-store plants export | gzip > plants.json.gz',
-      ]),
-    )
-    .action(async (file, options) => (await import('./export.ts')).exportPlants(file, options));
-
-  plants
     .command('import')
     .description('add the plants of a CSV or JSON file; run it again to continue')
     .addArgument(new Argument('<file>', 'path of the file; - reads standard input'))
     .addOption(urlFlag())
     .addOption(tokenFlag())
     .addOption(
-      flag('--concurrency <number>', 'number of requests in flight')
+      new Option('--concurrency <number>', 'number of requests in flight')
         .argParser((text) => parseInteger(text, 1, maxConcurrency))
         .default(32),
     )
     .addOption(
-      flag('--journal <file>', 'file that records the import; usually FILE.import-journal'),
+      new Option('--journal <file>', 'file that records the import; usually FILE.import-journal'),
     )
     .addOption(jsonFlag('print a line of JSON for each row'))
     .addHelpText('after', () =>
@@ -136,20 +122,6 @@ function tokenFlag() {
     '--token <token>',
     'token; @FILE reads it from a file, - from standard input; prefer the variable: other users of the machine can see the arguments',
   );
-}
-
-function fieldsFlag() {
-  return flag('--fields <list>', 'fields and their order, separated by commas')
-    .argParser(parseFields)
-    .default([...plantFields], plantFields.join(','));
-}
-
-function tagFilterFlag() {
-  return flag('--tag <text>', 'only plants with exactly this tag');
-}
-
-function csvSwitch() {
-  return new Option('--csv', 'write CSV').conflicts('json');
 }
 
 function parseFields(text: string): PlantField[] {

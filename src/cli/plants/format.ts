@@ -5,7 +5,7 @@ import type { Plant } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
 import type { PlantField } from '../../plant.ts';
 import { io } from '../output.ts';
-import { printableJson } from '../printable.ts';
+import { printableJson } from '../terminal.ts';
 import { Table } from '../table.ts';
 
 export type Format = 'table' | 'json' | 'csv';
@@ -22,7 +22,7 @@ export function chooseFormat({ json, csv }: { json?: boolean; csv?: boolean }): 
 export const formats: Record<
   Format,
   (pages: Pages, fields: readonly PlantField[]) => AsyncGenerator<string, void>
-> = { table: tableOf, json: jsonOf, csv: csvOf };
+> = { table: tablesOf, json: jsonOf, csv: csvOf };
 
 /** An array with a line for each plant. */
 async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
@@ -43,7 +43,10 @@ async function* csvOf(pages: Pages, fields: readonly PlantField[]): AsyncGenerat
   }
 }
 
-async function* tableOf(pages: Pages, fields: readonly PlantField[]): AsyncGenerator<string, void> {
+async function* tablesOf(
+  pages: Pages,
+  fields: readonly PlantField[],
+): AsyncGenerator<string, void> {
   const table = new Table(fields.map((field) => field.toUpperCase()));
   for await (const page of pages) {
     const rows = page.map((plant) => fields.map((field) => plant[field] ?? ''));

@@ -1,5 +1,5 @@
 import { io, print } from '../output.ts';
-import { printableJson } from '../printable.ts';
+import { printableJson } from '../terminal.ts';
 import { tableOf } from '../table.ts';
 import { withStore, type StoreOptions } from './store.ts';
 

@@ -1,6 +1,11 @@
 import { resolve } from 'node:path';
 import type { PlantStore, PlantStoreError } from '../../client/client.ts';
-import { importPlants, type ImportJournal, type JournalEntry } from '../../client/import.ts';
+import {
+  importPlants,
+  memoryJournal,
+  type ImportJournal,
+  type JournalEntry,
+} from '../../client/import.ts';
 import {
   assertOnlyFields,
   decodeText,
@@ -15,7 +20,7 @@ import { Journal } from '../../sqlite/journal.ts';
 import { failWith, printError } from '../output.ts';
 import { terminationSignals } from '../signals.ts';
 import { readInput } from './input.ts';
-import { printable } from '../printable.ts';
+import { printable } from '../terminal.ts';
 import { Report } from './report.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
@@ -64,7 +69,8 @@ async function readRows(file: string): Promise<Rows> {
 }
 
 function openJournal(file: string, { journal }: ImportOptions, owner: string) {
-  if (journal === undefined && file === '-') return memoryJournal();
+  // Standard input has no name, so its journal has none either.
+  if (journal === undefined && file === '-') return { ...memoryJournal(), [Symbol.dispose]() {} };
   return new Journal(resolve(journal ?? `${file}.import-journal`), owner, isEntry);
 }
 
@@ -73,13 +79,6 @@ function isEntry(value: unknown): value is JournalEntry {
   if (id !== undefined) return Number.isSafeInteger(id) && typeof added === 'boolean';
   if (after !== undefined) return Number.isSafeInteger(after);
   return Number.isSafeInteger(first) && Number.isSafeInteger(last);
-}
-
-/** Standard input has no name, so its journal has none either. */
-function memoryJournal(): ImportJournal & Disposable {
-  const entries = new Map<string, JournalEntry>();
-  const write = async (key: string, entry: JournalEntry) => void entries.set(key, entry);
-  return { entries, write, [Symbol.dispose]() {} };
 }
 
 /** What to do after an import that is not complete. */

@@ -2,14 +2,14 @@ import { pipeline } from 'node:stream/promises';
 import type { PlantStore } from '../../client/client.ts';
 import type { PlantField } from '../../plant.ts';
 import { io } from '../output.ts';
-import { shownOn } from '../printable.ts';
+import { shownOn } from '../terminal.ts';
 import { chooseFormat, formats, type Pages } from './format.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 /** Number of plants per request, and in memory. */
 const pagePlants = 1_000;
 
-export interface Selection {
+interface Selection {
   fields: readonly PlantField[];
   tag?: string | undefined;
   limit?: number | undefined;
@@ -41,7 +41,7 @@ async function* shown(texts: AsyncIterable<string>): AsyncGenerator<string, void
   for await (const text of texts) yield shownOn(io.stdout, text);
 }
 
-export async function* pagesOf(store: PlantStore, selection: Selection): Pages {
+async function* pagesOf(store: PlantStore, selection: Selection): Pages {
   const { fields, tag, limit = Infinity } = selection;
   let left = limit;
   const pages = store.pages({ fields, tag, limit: Math.min(left, pagePlants) });

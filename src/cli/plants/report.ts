@@ -3,7 +3,7 @@ import type { PlantStoreError } from '../../client/client.ts';
 import { summaryOf, type ImportOutcome } from '../../client/import.ts';
 import type { ImportFile } from '../../client/rows.ts';
 import { io, print, printError } from '../output.ts';
-import { printable, printableJson } from '../printable.ts';
+import { printable, printableJson } from '../terminal.ts';
 
 const waitingMessageMs = 5_000;
 

@@ -1,9 +1,9 @@
 import { PlantStore, PlantStoreError } from '../../client/client.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { program } from '../program.ts';
-import { causeOf } from '../reason.ts';
+import { causeOf } from '../errors.ts';
 import { readInput } from './input.ts';
-import { printable } from '../printable.ts';
+import { printable } from '../terminal.ts';
 
 export interface StoreOptions {
   url: string;

@@ -1,17 +1,16 @@
 import { Argument, Option, type Command } from '@commander-js/extra-typings';
-import { defaultScopes, roles } from '../access.ts';
-import { Name, Tag } from '../plant.ts';
+import { defaultScopes, roles } from '../../access.ts';
+import { Name, Tag } from '../../plant.ts';
 import {
   databaseFlag,
   examples,
-  flag,
   jsonFlag,
   maxDuration,
   parseDurationMs,
   parserOf,
   parseScopeList,
   storeFlag,
-} from './options.ts';
+} from '../options.ts';
 
 export function addTokenCommands(plantStore: Command): void {
   const token = plantStore
@@ -28,22 +27,22 @@ export function addTokenCommands(plantStore: Command): void {
     .addOption(databaseFlag())
     .addOption(storeFlag('store of the user; created if needed').default('main'))
     .addOption(
-      flag('--role <role>', 'role of the user from now on; a new user is a member') //
+      new Option('--role <role>', 'role of the user from now on; a new user is a member') //
         .choices(roles),
     )
     .addOption(
-      flag('--scope <list>', 'scopes that the token grants, separated by commas')
+      new Option('--scope <list>', 'scopes that the token grants, separated by commas')
         .argParser(parseScopeList)
         .default([...defaultScopes], defaultScopes.join(',')),
     )
     .addOption(
-      flag(
+      new Option(
         '--expires <duration>',
         `lifetime, such as 12h or 90d, at most ${maxDuration}d; without it, the token never expires`,
       ).argParser(parseDurationMs),
     )
     .addOption(
-      flag('--label <text>', 'note that "token list" shows')
+      new Option('--label <text>', 'note that "token list" shows')
         .argParser(parserOf(Tag))
         .default('', 'none'),
     )

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
-import { fileOf } from './database.ts';
-import { backupDatabase, restoreDatabase } from '../sqlite/backup.ts';
-import { printResult } from './output.ts';
-import { withProgress } from './progress.ts';
+import { fileOf } from '../database.ts';
+import { backupDatabase, restoreDatabase } from '../../sqlite/backup.ts';
+import { printResult } from '../output.ts';
+import { withProgress } from '../progress.ts';
 
 interface FileOptions {
   database: string;

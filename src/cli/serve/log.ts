@@ -2,9 +2,9 @@
  * The log goes to standard error: a line for people on a terminal, otherwise a line of JSON per entry.
  */
 import { pino, type Logger } from 'pino';
-import { Refusal } from '../refusal.ts';
-import { messageOf } from './advice.ts';
-import { shownOn } from './printable.ts';
+import { Refusal } from '../../refusal.ts';
+import { messageOf } from '../errors.ts';
+import { shownOn } from '../terminal.ts';
 
 export function createLog(level: string): Logger {
   const { stderr } = process;

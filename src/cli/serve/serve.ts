@@ -2,24 +2,23 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
-import type { AppOptions } from '../http/app.ts';
-import { createDrain } from '../http/drain.ts';
-import { listen } from '../http/listen.ts';
-import type { OidcOptions } from '../oidc/options.ts';
-import type { Verifier } from '../oidc/verifier.ts';
-import { Problem } from '../problem.ts';
-import { DiskFailure, Refusal, UsageError } from '../refusal.ts';
-import type { Storage } from '../storage.ts';
+import type { AppOptions } from '../../http/app.ts';
+import { createDrain } from '../../http/drain.ts';
+import { listen } from '../../http/listen.ts';
+import type { OidcOptions } from '../../oidc/options.ts';
+import type { Verifier } from '../../oidc/verifier.ts';
+import { Problem } from '../../problem.ts';
+import { DiskFailure, Refusal, UsageError } from '../../refusal.ts';
+import type { Storage } from '../../storage.ts';
 import { announce, hostAndPort, urlOf } from './announce.ts';
-import { displayName, isFile, openStorage } from './database.ts';
+import { displayName, isFile, openStorage } from '../database.ts';
 import { checkLimits, openLimits, type LimitOptions } from './limits.ts';
 import { createLog } from './log.ts';
 import { stopWithNpx } from './npm.ts';
 import { oidcOptions, pageSignOn, type OidcFlags } from './oidc.ts';
-import { failWith, print } from './output.ts';
-import { diskFailureStatus } from './reason.ts';
-import { startShutdownTimeout } from './shutdown-timeout.ts';
-import { terminationSignals } from './signals.ts';
+import { failWith, print } from '../output.ts';
+import { diskFailureStatus } from '../errors.ts';
+import { startShutdownTimeout, terminationSignals } from '../signals.ts';
 import { Workers } from './workers.ts';
 
 interface ServeOptions extends LimitOptions, OidcFlags {
@@ -95,7 +94,7 @@ async function serveInProcess(
     stop.abort();
   };
   await using storage = await openForServing(options, stop, log, onDiskFailure);
-  const { buildApp } = await import('../http/app.ts'); // here, because a primary does not need it
+  const { buildApp } = await import('../../http/app.ts'); // here, because a primary does not need it
   const { baseUrl, corsOrigin: corsOrigins } = options;
   const stopping = stop.signal;
   await using connections = new AsyncDisposableStack();
@@ -132,7 +131,7 @@ async function serveInProcess(
 
 /** Does not wait for the identity provider, which can start after the service. */
 async function startVerifier(oidc: OidcOptions, log: Logger): Promise<Verifier> {
-  const { Verifier } = await import('../oidc/verifier.ts'); // loads jose
+  const { Verifier } = await import('../../oidc/verifier.ts'); // loads jose
   let isAvailable: boolean | undefined;
   let reported = '';
   const verifier = new Verifier(oidc, (err, keys) => {

@@ -2,7 +2,7 @@
  * What npm and npx do to a service that they start.
  */
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
-import { UsageError } from '../refusal.ts';
+import { UsageError } from '../../refusal.ts';
 
 /** How often to check whether npx still runs. A stop is noticed within this time. */
 const parentPollMs = 500;

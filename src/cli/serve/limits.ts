@@ -2,9 +2,9 @@
  * The limits on requests, as the options of `serve` set them.
  */
 import type { Logger } from 'pino';
-import type { Limits } from '../http/request-limits.ts';
-import { TokenBuckets, type Rate } from '../rate-limit.ts';
-import { Refusal, UsageError } from '../refusal.ts';
+import type { Limits } from '../../http/request-limits.ts';
+import { TokenBuckets, type Rate } from '../../rate-limit.ts';
+import { Refusal, UsageError } from '../../refusal.ts';
 
 export interface LimitOptions {
   rateLimit: Rate | 'off';
@@ -35,7 +35,9 @@ export async function openLimits(
   if (rate === 'off') return limits;
   if (redis === undefined)
     return { ...limits, requests: { rate, limiter: new TokenBuckets(rate) } };
-  const { RedisRateLimiter } = await import('../redis/rate-limiter.ts').catch(refuseMissingClient);
+  const { RedisRateLimiter } = await import('../../redis/rate-limiter.ts').catch(
+    refuseMissingClient,
+  );
   const limiter = stack.use(await RedisRateLimiter.connect(redis, rate, log));
   return { ...limits, requests: { rate, limiter } };
 }

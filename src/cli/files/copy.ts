@@ -2,13 +2,13 @@
  * Copies all data of one database to another, on the same engine or a different one.
  */
 import { createHash } from 'node:crypto';
-import { keyColumnCounts, tables, type Archive, type Row, type Table } from '../archive.ts';
-import { Refusal } from '../refusal.ts';
-import { displayName, openArchive } from './database.ts';
-import { printResult } from './output.ts';
-import { program } from './program.ts';
-import { withProgress } from './progress.ts';
-import { causeOf, reasonOf } from './reason.ts';
+import { keyColumnCounts, tables, type Archive, type Row, type Table } from '../../archive.ts';
+import { Refusal } from '../../refusal.ts';
+import { displayName, openArchive } from '../database.ts';
+import { printResult } from '../output.ts';
+import { program } from '../program.ts';
+import { withProgress } from '../progress.ts';
+import { causeOf, reasonOf } from '../errors.ts';
 
 interface CopyOptions {
   from: string;

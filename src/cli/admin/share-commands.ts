@@ -2,10 +2,10 @@
  * The commands about who can access whose plants.
  */
 import { Argument, type Command } from '@commander-js/extra-typings';
-import { shareAccesses } from '../access.ts';
-import { maxId } from '../ids.ts';
-import { Name } from '../plant.ts';
-import { databaseFlag, examples, jsonFlag, parseInteger, parserOf, storeFlag } from './options.ts';
+import { shareAccesses } from '../../access.ts';
+import { maxId } from '../../ids.ts';
+import { Name } from '../../plant.ts';
+import { databaseFlag, examples, jsonFlag, parseInteger, parserOf, storeFlag } from '../options.ts';
 
 const inStore = () => storeFlag('store of the users').default('main');
 

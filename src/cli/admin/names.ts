@@ -1,7 +1,10 @@
-import type { Identity, Role } from '../access.ts';
-import { Refusal } from '../refusal.ts';
-import type { Storage } from '../storage.ts';
-import { program } from './program.ts';
+/**
+ * Stores and users by their names, and whole lists of rows.
+ */
+import type { Identity, Role } from '../../access.ts';
+import { Refusal } from '../../refusal.ts';
+import type { Storage } from '../../storage.ts';
+import { program } from '../program.ts';
 
 /** Throws Refusal if there is no such store. */
 export async function findStore(storage: Storage, name: string): Promise<number> {
@@ -30,4 +33,18 @@ export function noUser(store: string, user: string): Refusal {
   return new Refusal(
     `Store ${store} has no user ${user}. "${program} user list" shows every user.`,
   );
+}
+
+export const pageRows = 500;
+
+/** All rows of a list. `read` returns up to `pageRows` rows: those after `last`, or the first ones. */
+export async function allPages<Row>(
+  read: (last: Row | undefined) => Promise<Row[]>,
+): Promise<Row[]> {
+  const all: Row[] = [];
+  for (;;) {
+    const page = await read(all.at(-1));
+    all.push(...page);
+    if (page.length < pageRows) return all;
+  }
 }

@@ -1,11 +1,11 @@
 import { createInterface } from 'node:readline';
-import { stateOf, type Grant } from '../access.ts';
-import { Refusal } from '../refusal.ts';
-import { formatTimestamp } from '../timestamp.ts';
-import { credentialOf, formatOf, tokenFault, tokenId, type TokenFormat } from '../token.ts';
-import { displayName, openExisting, openStorage } from './database.ts';
-import { io, printResult } from './output.ts';
-import { program } from './program.ts';
+import { stateOf, type Grant } from '../../access.ts';
+import { Refusal } from '../../refusal.ts';
+import { formatTimestamp } from '../../timestamp.ts';
+import { credentialOf, formatOf, tokenFault, tokenId, type TokenFormat } from '../../token.ts';
+import { displayName, openExisting, openStorage } from '../database.ts';
+import { io, printResult } from '../output.ts';
+import { program } from '../program.ts';
 
 interface CheckOptions {
   database: string;

@@ -2,8 +2,8 @@
  * The commands about users and stores.
  */
 import { Argument, Option, type Command } from '@commander-js/extra-typings';
-import { Name } from '../plant.ts';
-import { databaseFlag, examples, flag, jsonFlag, parserOf, storeFlag } from './options.ts';
+import { Name } from '../../plant.ts';
+import { databaseFlag, examples, jsonFlag, parserOf, storeFlag } from '../options.ts';
 
 export function addUserCommands(plantStore: Command): void {
   const user = plantStore
@@ -27,7 +27,9 @@ export function addUserCommands(plantStore: Command): void {
     .addOption(databaseFlag())
     .addOption(storeFlag('store of the user').default('main'))
     .addOption(
-      flag('--plants-to <user>', 'user of the store who gets the plants').argParser(parserOf(Name)),
+      new Option('--plants-to <user>', 'user of the store who gets the plants').argParser(
+        parserOf(Name),
+      ),
     )
     .addOption(
       new Option('--yes', 'remove the user without asking; necessary without a terminal').default(

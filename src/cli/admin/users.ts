@@ -1,14 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Identity } from '../access.ts';
-import { Refusal, UsageError } from '../refusal.ts';
-import type { Storage } from '../storage.ts';
-import type { StoreRecord, UserRecord } from '../user-storage.ts';
-import { confirm } from './confirm.ts';
-import { openStorage } from './database.ts';
-import { findStore, noUser } from './names.ts';
-import { printResult } from './output.ts';
-import { allPages, pageRows } from './pages.ts';
-import { tableOf } from './table.ts';
+import type { Identity } from '../../access.ts';
+import { Refusal, UsageError } from '../../refusal.ts';
+import type { Storage } from '../../storage.ts';
+import type { StoreRecord, UserRecord } from '../../user-storage.ts';
+import { confirm, printResult } from '../output.ts';
+import { openStorage } from '../database.ts';
+import { findStore, noUser, allPages, pageRows } from './names.ts';
+import { tableOf } from '../table.ts';
 
 interface ListOptions {
   database: string;

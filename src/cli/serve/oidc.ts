@@ -2,12 +2,17 @@
  * The flags of `serve` for an identity provider (docs/sign-on.md).
  */
 import { InvalidArgumentError } from '@commander-js/extra-typings';
-import { scopes } from '../access.ts';
-import { isProtected } from '../oidc/fetch.ts';
-import { tokenTypes, type OidcOptions, type PageSignOn, type TokenType } from '../oidc/options.ts';
-import { Name } from '../plant.ts';
-import { UsageError } from '../refusal.ts';
-import { flag, parserOf } from './options.ts';
+import { scopes } from '../../access.ts';
+import { isProtected } from '../../oidc/fetch.ts';
+import {
+  tokenTypes,
+  type OidcOptions,
+  type PageSignOn,
+  type TokenType,
+} from '../../oidc/options.ts';
+import { Name } from '../../plant.ts';
+import { UsageError } from '../../refusal.ts';
+import { flag, parserOf } from '../options.ts';
 
 /** What commander makes of the flags. */
 export interface OidcFlags {

@@ -1,17 +1,15 @@
-import type { Role, Scope } from '../access.ts';
-import { stateOf } from '../access.ts';
-import type { CreatedToken, TokenQuery, TokenRecord } from '../identity-storage.ts';
-import { Refusal } from '../refusal.ts';
-import type { Storage } from '../storage.ts';
-import { confirm } from './confirm.ts';
-import { displayName, isFile, openExisting, openStorage } from './database.ts';
-import { findStore } from './names.ts';
-import { io, printError, printResult } from './output.ts';
-import { allPages, pageRows } from './pages.ts';
-import { printableJson, shownOn } from './printable.ts';
-import { program } from './program.ts';
-import { tableOf } from './table.ts';
-import { formatTimestamp } from '../timestamp.ts';
+import type { Role, Scope } from '../../access.ts';
+import { stateOf } from '../../access.ts';
+import type { CreatedToken, TokenQuery, TokenRecord } from '../../identity-storage.ts';
+import { Refusal } from '../../refusal.ts';
+import type { Storage } from '../../storage.ts';
+import { confirm, io, printError, printResult } from '../output.ts';
+import { displayName, isFile, openExisting, openStorage } from '../database.ts';
+import { findStore, allPages, pageRows } from './names.ts';
+import { printableJson, shownOn } from '../terminal.ts';
+import { program } from '../program.ts';
+import { tableOf } from '../table.ts';
+import { formatTimestamp } from '../../timestamp.ts';
 
 interface NewTokenOptions {
   store: string;

@@ -1,13 +1,12 @@
-import type { ShareAccess } from '../access.ts';
-import { Refusal, UsageError } from '../refusal.ts';
-import type { Share } from '../share-storage.ts';
-import type { Storage } from '../storage.ts';
-import { openStorage } from './database.ts';
-import { findStore, findUser } from './names.ts';
-import { printResult } from './output.ts';
-import { allPages, pageRows } from './pages.ts';
-import { program } from './program.ts';
-import { tableOf } from './table.ts';
+import type { ShareAccess } from '../../access.ts';
+import { Refusal, UsageError } from '../../refusal.ts';
+import type { Share } from '../../share-storage.ts';
+import type { Storage } from '../../storage.ts';
+import { openStorage } from '../database.ts';
+import { findStore, findUser, allPages, pageRows } from './names.ts';
+import { printResult } from '../output.ts';
+import { program } from '../program.ts';
+import { tableOf } from '../table.ts';
 
 interface ShareOptions {
   database: string;

@@ -2,12 +2,12 @@
  * What `serve` prints on standard output once it listens: its address, its database, and how to get in.
  */
 import { isIPv6 } from 'node:net';
-import { defaultScopes } from '../access.ts';
-import type { Storage } from '../storage.ts';
-import { databaseOption, displayName } from './database.ts';
-import { io, print } from './output.ts';
-import { program, shellQuoted } from './program.ts';
-import { addToken, printToken } from './token.ts';
+import { defaultScopes } from '../../access.ts';
+import type { Storage } from '../../storage.ts';
+import { databaseOption, displayName } from '../database.ts';
+import { io, print } from '../output.ts';
+import { program, shellQuoted } from '../program.ts';
+import { addToken, printToken } from '../admin/token.ts';
 
 export interface Announced {
   scheme: Scheme;

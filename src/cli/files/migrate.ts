@@ -1,5 +1,5 @@
-import { displayName, openExisting, openStorage } from './database.ts';
-import { printResult } from './output.ts';
+import { displayName, openExisting, openStorage } from '../database.ts';
+import { printResult } from '../output.ts';
 
 /** Opening a storage already upgrades its schema and, on a cluster, distributes its tables. */
 export async function migrate(options: {

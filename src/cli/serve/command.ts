@@ -14,7 +14,7 @@ import {
   parseRequestsInProgress,
   parseQuota,
   parseWorkers,
-} from './options.ts';
+} from '../options.ts';
 
 export function addServeCommand(plantStore: Command): void {
   plantStore

@@ -1,5 +1,5 @@
 import { Argument, Option, type Command } from '@commander-js/extra-typings';
-import { databaseFlag, examples, flag, jsonFlag, parseDatabaseUrl } from './options.ts';
+import { databaseFlag, examples, flag, jsonFlag, parseDatabaseUrl } from '../options.ts';
 
 export function addDatabaseCommands(plantStore: Command): void {
   plantStore

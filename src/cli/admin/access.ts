@@ -1,19 +1,19 @@
-import { stateOf } from '../access.ts';
 import {
   decideForToken,
   decideForUser,
   operations,
+  stateOf,
   type Decision,
   type Operation,
   type Question,
   type Rule,
-} from '../decision.ts';
-import type { TokenRecord } from '../identity-storage.ts';
-import type { Storage } from '../storage.ts';
-import { openStorage } from './database.ts';
+} from '../../access.ts';
+import type { TokenRecord } from '../../identity-storage.ts';
+import type { Storage } from '../../storage.ts';
+import { openStorage } from '../database.ts';
 import { findUser } from './names.ts';
-import { printResult } from './output.ts';
-import { tableOf } from './table.ts';
+import { printResult } from '../output.ts';
+import { tableOf } from '../table.ts';
 import { allTokens } from './token.ts';
 
 interface AccessOptions {

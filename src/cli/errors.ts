@@ -1,0 +1,79 @@
+/**
+ * Why a command failed, and what a person can do about it: messages without secrets, and the exit status.
+ */
+import { Problem } from '../problem.ts';
+import { DiskFailure, UsageError, Refusal, type RefusalKind } from '../refusal.ts';
+import { redactTokens } from '../token.ts';
+import { program } from './program.ts';
+
+/** Exit status after a disk failure. A service manager can hold back the restart on it (decision 17). */
+export const diskFailureStatus = 3;
+
+export function exitStatusOf(error: unknown): number {
+  if (error instanceof UsageError) return 2;
+  return error instanceof DiskFailure ? diskFailureStatus : 1;
+}
+
+/**
+ * Why a command failed, including the cause, which clients never see. Undefined for a defect: its stack is
+ * shown instead.
+ */
+export function reasonOf(error: unknown): string | undefined {
+  if (error instanceof Refusal) return messageOf(error);
+  if (error instanceof Problem) {
+    if (error.kind === 'internal-error') return undefined;
+    return error.cause === undefined ? error.detail : `${error.detail} Cause: ${causeOf(error)}.`;
+  }
+  // An error of the operating system or of a database driver.
+  return error instanceof Error && 'code' in error ? error.message : undefined;
+}
+
+/** The message of the innermost cause. */
+export function causeOf(error: unknown): string {
+  if (error instanceof Refusal) return messageOf(error);
+  if (error instanceof Error && error.cause !== undefined) return causeOf(error.cause);
+  // A host with several addresses has an error for each.
+  if (error instanceof AggregateError) return error.errors.map(causeOf).join(', ');
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What to do if a storage cannot be used. */
+const advice: Record<RefusalKind, string> = {
+  'unfinished-copy': `Finish it with "${program} copy --resume", or choose another database.`,
+  'no-file': 'Run the command in the folder of the database, or set its path with --database.',
+  'cannot-create': 'Choose another path with --database.',
+  'not-writable': 'Fix the permissions, or choose another path with --database.',
+  'not-a-file': 'Choose a database file with --database.',
+  'foreign-file': 'Choose another file with --database.',
+  'replaced-file': `Put the original file back, or stop the service and restore the new file with "${program} restore".`,
+  'newer-schema': 'Update Plant Store, or choose another database.',
+  'missing-schema': `Create its tables with "${program} migrate".`,
+  'file-exists': 'Choose another name.',
+  'not-a-backup': 'Choose another file.',
+  'missing-database': 'Create it with createdb.',
+  'tls-unsupported':
+    'Enable TLS on the server. If nobody else can read the network traffic, you can add ?sslmode=disable to the address instead.',
+  'certificate-of-other-host': 'Use a host name that the certificate covers in the address.',
+  'unknown-authority': 'Add the CA certificate to the address with ?sslrootcert=FILE.',
+};
+
+/** The message of a refusal, followed by what to do about it. */
+export function messageOf({ message, kind }: Refusal): string {
+  return kind === undefined ? message : `${message} ${advice[kind]}`;
+}
+
+/** Removes passwords and tokens from a message. */
+export function redactSecrets(text: string): string {
+  return redactTokens(replacePasswords(text, ':...'));
+}
+
+/**
+ * Replaces the password, and the colon before it, in each address of a database or of Redis in `text` with `replacement`. It also
+ * finds addresses that are mistyped.
+ */
+export function replacePasswords(text: string, replacement: string): string {
+  return text.replace(
+    /(\b(?:postgres(?:ql)?|rediss?):\/*[^\s:@/]*):[^\s@]*@/gi,
+    `$1${replacement}@`,
+  );
+}
