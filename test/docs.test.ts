@@ -107,11 +107,13 @@ test('every npm command in the documentation exists', () => {
 
 test('the tables of settings contain exactly the options of every command', async () => {
   const settings = await settingsOf([]);
-  const [, ...parts] = new Page(join(root, 'README.md')).section('Settings').split(/^### /m);
-  const documented = parts.flatMap((part) => {
-    const [heading = ''] = part.split('\n', 1);
-    const commands = [...heading.matchAll(/`([^`]+)`/g)].map(([, command = '']) => command);
-    return tableOf(part).flatMap(([flag, variable, initial]) =>
+  let commands: string[] = [];
+  const { tokens } = new Page(join(root, 'README.md')).section('Settings');
+  const documented = tokens.flatMap((token) => {
+    if (token.type === 'heading') {
+      commands = [...token.raw.matchAll(/`([^`]+)`/g)].map(([, command = '']) => command);
+    }
+    return tableOf([token]).flatMap(([flag, variable, initial]) =>
       commands.map((command) => ({ command, setting: `${flag} ${variable} ${initial}` })),
     );
   });
@@ -162,8 +164,8 @@ test('docs/errors.md has a section with type and status for each kind of problem
 
 for (const [kind, trigger] of Object.entries(problemTriggers)) {
   test(`docs/errors.md shows the response of the service for ${kind}`, async (t) => {
-    const { text = '' } = errors.find(({ heading }) => heading === kind) ?? {};
-    const [example, ...others] = blocksOf(text).filter(({ language }) => language === 'json');
+    const { tokens = [] } = errors.find(({ heading }) => heading === kind) ?? {};
+    const [example, ...others] = blocksOf(tokens).filter(({ language }) => language === 'json');
     assert.ok(example && others.length === 0, `${kind} has one example in JSON`);
     const { status, body } = await trigger(t);
     assert.equal(status, problemResponses[kind as keyof typeof problemResponses].status); // its keys are no others

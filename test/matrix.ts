@@ -4,14 +4,17 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { defaultScopes, roles, shareAccesses, type Caller, type Role } from '../src/access.ts';
 import {
   decideForToken,
   decideForUser,
+  defaultScopes,
   operations,
+  roles,
+  shareAccesses,
+  type Caller,
   type Operation,
-  type TokenFacts,
-} from '../src/decision.ts';
+  type Role,
+} from '../src/access.ts';
 import type { Storage } from '../src/storage.ts';
 import { credentialOf } from '../src/token.ts';
 import { addToken, startApp, type TestApp } from './support/app.ts';
@@ -230,7 +233,7 @@ async function replant(
 const nowMs = 1_000;
 const forever = { expiresAtMs: undefined, revokedAtMs: undefined };
 /** With all scopes, with few, and ended. */
-const tokens: readonly TokenFacts[] = [
+const tokens: readonly Parameters<typeof decideForToken>[0][] = [
   { scopes: defaultScopes, ...forever },
   { scopes: ['plants:read'], ...forever },
   { scopes: ['plants:write', 'shares:write'], ...forever, expiresAtMs: nowMs + 1 },

@@ -5,8 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, test, type TestContext } from 'node:test';
-import { newestVersion } from '../src/postgres/migrate.ts';
+import type { TestContext } from 'node:test';
 import { call } from './support/app.ts';
 import { runOk, serve } from './support/command.ts';
 import { ledger } from './support/ledger.ts';
@@ -14,7 +13,6 @@ import { query } from './support/postgres.ts';
 import { it, storageOf, emptyDatabase, type TestDatabase } from './support/storages.ts';
 import { until } from './support/until.ts';
 import { newerProgram } from './support/versions.ts';
-import { before, blocked, index as anIndex, isCompletedAfter, writes } from './upgrade.ts';
 
 const plants = 1_000_000;
 const maxLimitMs = 10_000;
@@ -127,29 +125,3 @@ async function fillWithMany({ url }: TestDatabase): Promise<void> {
     SELECT store, id, user, '', 'plant ' || id FROM users, ids ORDER BY id;
     UPDATE stores SET last_id = ${plants}`);
 }
-
-describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
-  test('is completed by another process if the first one gets SIGSTOP half-way', (t) =>
-    isCompletedAfter(t, 'SIGSTOP'));
-
-  test('is abandoned by a process that wakes after another one has completed it', async (t) => {
-    const setting = await blocked(t, anIndex, writes);
-    const { ended } = setting.migrate();
-    await until('the index is being made', async () => (await setting.index()) === false);
-    const finished = { version: newestVersion + 2, holder: '' };
-    await setting.finish(finished.version);
-    await setting.unblock();
-    assert.deepEqual(await ended, [1, null]);
-    assert.deepEqual(await setting.ledger(), finished);
-  });
-
-  test('does not affect older versions if its first statement fails', async (t) => {
-    const setting = await blocked(t, 'SELECT 1 / 0;', 'SELECT 1', 'refused');
-    const { ended } = setting.migrate();
-    await until('older versions stop', async () => (await setting.read()) === 503, 20_000);
-    assert.deepEqual(await ended, [1, null]);
-    assert.deepEqual(await setting.ledger(), before);
-    assert.deepEqual(await setting.sessions(), []);
-    await until('older versions serve again', async () => (await setting.read()) === 200);
-  });
-});

@@ -1,7 +1,6 @@
 /**
  * Upgrades of PostgreSQL that are interrupted half-way.
  */
-import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import { Client } from 'pg';
@@ -10,9 +9,12 @@ import { call } from './support/app.ts';
 import { runOk, serve, start, type Service } from './support/command.ts';
 import { query } from './support/postgres.ts';
 import { emptyDatabase, type TestDatabase } from './support/storages.ts';
-import { until } from './support/until.ts';
 import { newerProgram } from './support/versions.ts';
 
+export const newerWords =
+  /was written by a newer Plant Store \(schema \d+, this version supports up to \d+\)\./;
+
+export const indexOfSqlite = 'CREATE INDEX plants_by_name ON plants (store, name, id);';
 export const column = 'ALTER TABLE plant_store.plants ADD COLUMN IF NOT EXISTS note text;';
 export const table = 'CREATE TABLE IF NOT EXISTS plant_store.notes (store bigint, note text);';
 export const index = `
@@ -93,40 +95,3 @@ export const done = {
   holder: '',
 };
 export const writes = 'LOCK TABLE plant_store.plants IN ROW EXCLUSIVE MODE';
-
-/** The first process gets the signal half-way, and another one completes the upgrade. */
-export async function isCompletedAfter(
-  t: TestContext,
-  signal: 'SIGKILL' | 'SIGSTOP',
-): Promise<void> {
-  const setting = await blocked(t, table + index, writes);
-  const first = setting.migrate();
-  await until('the index is being made', async () => (await setting.index()) === false);
-  const [{ pid } = {}] = await setting.sessions();
-  first.child.kill(signal);
-  const second = setting.migrate();
-  const service = await serve(t, [], setting);
-  const ready = async () => (await call(`${service.address}/readyz`, 'GET')).status;
-  assert.equal(await ready(), 503);
-  assert.match(service.log(), /the database is being upgraded to a newer schema/);
-  await until(
-    'another session drops the unfinished index',
-    async () => {
-      const sessions = await setting.sessions();
-      return sessions.some((one) => one['pid'] !== pid && String(one['query']).startsWith('DROP'));
-    },
-    20_000,
-  );
-  assert.ok(
-    (await setting.sessions()).every((one) => one['pid'] !== pid),
-    'the first session is terminated',
-  );
-  assert.equal(await setting.read(), 200);
-  first.child.kill('SIGCONT');
-  await setting.unblock();
-  assert.deepEqual(await second.ended, [0, null]);
-  assert.deepEqual(await first.ended, signal === 'SIGKILL' ? [null, signal] : [0, null]);
-  assert.equal(await setting.index(), true);
-  assert.deepEqual(await setting.ledger(), done);
-  await until('the replica is ready', async () => (await ready()) === 200);
-}

@@ -24,3 +24,12 @@ it('copies 1,000,000 plants to PostgreSQL and back, killed ten times, in the mem
   assert.equal(there.kills + back.kills, kills);
   for (const one of [there, back]) assert.ok(one.peakMiB < peakMiB + maxMoreMiB);
 });
+
+it('copies everything from SQLite to PostgreSQL and back, even if it is killed and resumed', async (t) => {
+  const source = await sourceOf(t, 'SQLite', 20_000);
+  const [middle, end] = [await emptyDatabase(t, 'PostgreSQL'), await emptyDatabase(t, 'SQLite')];
+  const there = await copyKilled(source, middle, 1, 20);
+  const back = await copyKilled(middle, end, 1, 20);
+  assert.equal(back.digest, there.digest);
+  assert.ok(there.kills + back.kills > 0);
+});

@@ -121,7 +121,8 @@ function peakOf({ pid }: ChildProcess): () => number {
   };
 }
 
-function digestIn(printed: string): string {
+/** Asserts that the copy succeeded. */
+export function digestIn(printed: string): string {
   const [, digest = ''] = /SHA-256 of both: ([0-9a-f]{64})$/m.exec(printed) ?? [];
   assert.notEqual(digest, '', printed);
   return digest;

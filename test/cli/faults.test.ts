@@ -4,46 +4,17 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { it } from 'node:test';
 import { scopes } from '../../src/access.ts';
-import { call, type Answer } from '../support/app.ts';
+import { call } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
-import { Connection } from '../support/connection.ts';
-import { databaseFile, fill } from '../support/database.ts';
+import { soundIds } from '../support/database.ts';
 import { diskFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
 import { without } from '../support/programs.ts';
-
-const blockBytes = 512; // what `ulimit -f` of a POSIX shell counts in
-
-async function idsOf(address: string, token: string): Promise<number[]> {
-  const { status, json } = await call(`${address}/plants?fields=id`, 'GET', { token });
-  assert.equal(status, 200);
-  return (json as { id: number }[]).map(({ id }) => id);
-}
-
-/** Creates plants until one is refused. */
-async function createUntilRefused(address: string, token: string) {
-  const acknowledged: number[] = [];
-  for (let id = 1; id <= 5_000; id++) {
-    const json = { id, name: 'x'.repeat(200) };
-    const answer: Answer = await call(`${address}/plants`, 'POST', { token, json });
-    if (answer.status !== 201) return { acknowledged, refused: answer, refusedId: id };
-    acknowledged.push(id);
-  }
-  throw new Error('nothing was refused');
-}
-
-function assertHonest({ status, text, headers }: Answer, kind: string): void {
-  assert.equal(status, 503, text);
-  const [before, after, ...others] = text.split(`"/problems/${kind}"`);
-  assert.ok(after !== undefined && others.length === 0, text);
-  assert.match(headers.get('retry-after') ?? '', /^\d+$/);
-  assert.doesNotMatch(`${before}${after}`, /sqlite|SQL|I\/O|\.db|\//i);
-}
+import { assertHonest, createUntilRefused, failingSync, idsOf } from './faults.ts';
 
 it(
   'returns 503 if the disk is full, keeps acknowledged changes, and resumes once there is room',
@@ -88,23 +59,6 @@ it(
   },
 );
 
-it('reports an unknown outcome if a commit cannot be written, and keeps serving', async (t) => {
-  const path = join(diskFolder(t), 'plants.db');
-  const database = ['--database', `sqlite:${path}`];
-  const token = await runOk(['token', 'create', 'alice', ...database]);
-  const limit = Math.ceil((statSync(path).size + 2_000_000) / blockBytes);
-  const limited = ['sh', '-c', `trap '' XFSZ; ulimit -f ${limit}; exec "$0" "$@"`];
-  const service = await serve(t, [...database, '--log-level', 'silent'], { under: limited });
-
-  const { acknowledged, refused } = await createUntilRefused(service.address, token);
-  assertHonest(refused, 'outcome-unknown');
-  assert.ok(acknowledged.length > 50);
-  assert.deepEqual(await idsOf(service.address, token), acknowledged);
-  assert.equal(await service.stop(), 0);
-  const again = await serve(t, database);
-  assert.deepEqual(await idsOf(again.address, token), acknowledged);
-});
-
 it(
   'exits with its own status if a sync fails, and loses no acknowledged change',
   { skip: without('strace') },
@@ -124,92 +78,12 @@ it(
       /^error: The disk reported an error during a write, .* Check the disk/m,
     );
 
-    const again = await serve(t, database);
-    const found = new Set(await idsOf(again.address, token));
+    await runOk(['migrate', ...database]); // opens it as a service does
+    const found = new Set(soundIds(path));
     found.delete(refusedId); // stored or not: its outcome was unknown
     assert.deepEqual([...found], acknowledged);
   },
 );
-
-it(
-  'refuses every write after a failed sync, and serves reads until it exits',
-  { skip: without('strace') },
-  async (t) => {
-    const { path, url } = databaseFile(t);
-    const token = await fill(path, 0);
-    const service = await serve(t, ['--database', url], { under: failingSync(1) });
-    // Open requests keep the service from ending: each is sent to its end later.
-    const open = Array.from({ length: 2 }, () => new Connection(service.address));
-    const head = (method: string, more = '') =>
-      `${method} /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n${more}`;
-    const body = JSON.stringify({ name: 'late' });
-    const [writer = assert.fail(), reader = assert.fail()] = open;
-    writer.write(
-      head('POST', `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`),
-    );
-    reader.write(head('GET'));
-    t.after(() => open.forEach(({ socket }) => socket.destroy()));
-
-    assertHonest(await createOne(service.address, token), 'outcome-unknown');
-    await until('it is stopping', () => service.log().includes('"stopping"'));
-    writer.write(body);
-    reader.write('\r\n');
-    const [refused, list] = await Promise.all(open.map((connection) => connection.answer()));
-    assert.equal(refused?.status, 503);
-    assert.match(refused?.body ?? '', /storage-unavailable.*Nothing was changed/);
-    assert.deepEqual([list?.status, list?.body], [200, '[]']);
-    assert.equal(await service.ended, 3);
-  },
-);
-
-it('exits with the same status with several workers', { skip: without('strace') }, async (t) => {
-  const { path, url } = databaseFile(t);
-  const token = await fill(path, 0);
-  const args = ['--database', url, '--workers', '2'];
-  const service = await serve(t, args, { under: failingSync(1) });
-  assertHonest(await createOne(service.address, token), 'outcome-unknown');
-  assert.equal(await service.ended, 3);
-});
-
-function createOne(address: string, token: string): Promise<Answer> {
-  return call(`${address}/plants`, 'POST', { token, json: { name: 'a' } });
-}
-
-/** A command that fails the sync with the number `at` of each thread of a process. */
-function failingSync(at: number): string[] {
-  const failing = ['strace', '-D', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fsync,fdatasync'];
-  return [...failing, '-e', `inject=fsync,fdatasync:error=EIO:when=${at}`];
-}
-
-it('returns 503 if another process locks the database for too long, and recovers', async (t) => {
-  const path = join(diskFolder(t), 'plants.db');
-  const database = ['--database', `sqlite:${path}`];
-  const token = await runOk(['token', 'create', 'alice', ...database]);
-  const { address } = await serve(t, [...database, '--log-level', 'silent']);
-  const create = () => call(`${address}/plants`, 'POST', { token, json: { name: 'a' } });
-  assert.equal((await create()).status, 201);
-  const other = new DatabaseSync(path);
-  t.after(() => other.close());
-  other.exec('BEGIN IMMEDIATE');
-
-  const sentMs = performance.now();
-  let waiting = 8;
-  const refused: Promise<Answer>[] = [];
-  while (refused.length < waiting) {
-    refused.push(create().finally(() => waiting--)); // behind those that wait for the lock already
-    assert.equal((await call(`${address}/livez`, 'GET')).status, 200);
-  }
-  assert.equal(waiting, 8, 'no other request waits for the lock');
-  for (const answer of await Promise.all(refused)) {
-    assertHonest(answer, 'storage-unavailable');
-  }
-  // A request that waited in the queue does not wait again for the lock.
-  const waitedMs = performance.now() - sentMs;
-  assert.ok(waitedMs > 4_900 && waitedMs < 7_500, `they waited for ${waitedMs} ms`);
-  assert.equal((await call(`${address}/plants`, 'GET', { token })).text, '[{"name":"a","tag":""}]');
-  other.exec('ROLLBACK');
-  assert.equal((await create()).status, 201);
-});
 
 it('is not ready while its file cannot be read, and shows the reason only in the log', async (t) => {
   const path = join(diskFolder(t), 'plants.db');
@@ -229,34 +103,3 @@ it('is not ready while its file cannot be read, and shows the reason only in the
   await until('it is opened again', async () => (await statusOf('/readyz')) === 200);
   assert.equal(await statusOf('/plants'), 200);
 });
-
-it(
-  'reports that nothing was changed if the writer thread cannot start',
-  { skip: without('prlimit') },
-  async (t) => {
-    const { url } = databaseFile(t);
-    const database = ['--database', url];
-    const token = await runOk(['token', 'create', 'alice', ...database]);
-    const { address, child } = await serve(t, [...database, '--log-level', 'silent']);
-    const limitFiles = (count: number) =>
-      spawnSync('prlimit', ['--pid', String(child.pid), `--nofile=${count}:`]);
-    const connection = new Connection(address);
-    t.after(() => connection.socket.destroy());
-    const answerTo = (head: string, body = '') => {
-      const headers = `Host: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json`;
-      const request = `${head} HTTP/1.1\r\n${headers}\r\nContent-Length: ${body.length}\r\n\r\n`;
-      connection.write(request + body);
-      return connection.answer();
-    };
-    const create = (name: string) => answerTo('POST /plants', JSON.stringify({ name }));
-
-    assert.equal((await answerTo('GET /plants'))?.body, '[]'); // so that it is accepted
-    limitFiles(3); // no further file can be opened
-    const refused = await create('refused');
-    assert.equal(refused?.status, 503);
-    assert.match(refused.body, /storage-unavailable/);
-    limitFiles(1_024);
-    assert.equal((await create('stored'))?.status, 201);
-    assert.equal((await answerTo('GET /plants'))?.body, '[{"name":"stored","tag":""}]');
-  },
-);

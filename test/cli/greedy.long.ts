@@ -5,8 +5,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { requestTimeoutMs } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
+import { Connection } from '../support/connection.ts';
 import { until } from '../support/until.ts';
 import {
   besiege,
@@ -109,3 +111,21 @@ for (const [what, begun] of [
     assert.ok(tookMs > requestTimeoutMs - 100 && tookMs < requestTimeoutMs + 2_000, `${tookMs} ms`);
   });
 }
+
+it('sends complete lists if CONNECT follows them', async (t) => {
+  const plants = 10_000;
+  const { service, greedy } = await besiege(t, plants);
+  const connection = new Connection(service.address);
+  t.after(() => connection.socket.destroy());
+  const lists = 2;
+  connection.write(
+    listRequest(greedy).repeat(lists) + 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n',
+  );
+  await once(connection.socket, 'readable');
+  await pause(500); // until the buffers of the system are full
+  for (let at = 0; at < lists; at++) {
+    const answer = await connection.answer();
+    assert.ok(JSON.parse(answer?.body ?? '[]').length >= plants, `list ${at + 1}`);
+  }
+  assert.equal(await connection.answer(), undefined);
+});

@@ -11,7 +11,7 @@ import { call } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { shared } from '../support/shared.ts';
 import { until } from '../support/until.ts';
-import { besiege, lay, listRequest, maxMemoryMiB, sieges, watchWhile } from './greedy.ts';
+import { besiege, listRequest } from './greedy.ts';
 
 /** 8 MB as a list: more than the system's buffers hold for a connection. */
 const plants = 10_000;
@@ -23,16 +23,6 @@ describe('serve', () => {
   const limited = shared((t) =>
     besiege(t, 0, { under: ['sh', '-c', `ulimit -n ${maxFiles}; exec "$0" "$@"`] }),
   );
-
-  it('keeps serving others while 40 connections request the whole list and read nothing', async (t) => {
-    const siege = sieges['40 connections request the whole list'] ?? assert.fail();
-    const besieged = await besiege(t, plants, { heapMiB: 256 });
-    const seen = await watchWhile(besieged, () => lay(besieged, siege), 1_500);
-    t.diagnostic(JSON.stringify(seen));
-    assert.ok(seen.answers >= 3, 'others get responses');
-    assert.ok(seen.aboveIdleMiB <= maxMemoryMiB, `${seen.aboveIdleMiB} MiB above idle`);
-    assert.equal(besieged.service.child.exitCode, null, 'the process is running');
-  });
 
   it('responds to the first of many pipelined requests, then closes the connection with notice', async (t) => {
     const { service, other } = ofFile();
@@ -78,32 +68,15 @@ describe('serve', () => {
 
   it('releases the lists of clients that have disconnected', async () => {
     const { service, greedy, open } = ofFile();
-    for (let round = 0; round < 16; round++) {
+    for (let round = 0; round < 8; round++) {
       const sockets = await Promise.all(Array.from({ length: 16 }, open));
       for (const socket of sockets) socket.write(listRequest(greedy));
-      const afterMs = round % 8;
+      const afterMs = round;
       await pause(afterMs);
       for (const socket of sockets) socket.resetAndDestroy();
     }
     const list = () => call(`${service.address}/plants`, 'GET', { token: greedy });
     await until('a list succeeds again', async () => (await list()).status === 200);
-  });
-
-  it('sends complete lists if CONNECT follows them', async (t) => {
-    const { service, greedy } = ofFile();
-    const connection = new Connection(service.address);
-    t.after(() => connection.socket.destroy());
-    const lists = 4;
-    connection.write(
-      listRequest(greedy).repeat(lists) + 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n',
-    );
-    await once(connection.socket, 'readable');
-    await pause(500); // until the buffers of the system are full
-    for (let at = 0; at < lists; at++) {
-      const answer = await connection.answer();
-      assert.ok(JSON.parse(answer?.body ?? '[]').length >= plants, `list ${at + 1}`);
-    }
-    assert.equal(await connection.answer(), undefined);
   });
 
   it('serves users while clients without a token leave documents unread', async () => {
@@ -120,14 +93,22 @@ describe('serve', () => {
 
   it('refuses long lists of a user who leaves lists unread, but serves short pages', async () => {
     const { service, greedy, open } = ofFile();
-    const status = async () =>
-      (await call(`${service.address}/plants`, 'GET', { token: greedy })).status;
+    const list = async () => {
+      const headers = { authorization: `Bearer ${greedy}` };
+      const response = await fetch(`${service.address}/plants`, { headers });
+      if (response.status === 503)
+        return { headers: response.headers, text: await response.text() };
+      await response.body?.cancel(); // reading all of it takes longer
+      return undefined;
+    };
     // Concurrent requests can all be refused.
+    let refused: Awaited<ReturnType<typeof list>>;
     await until('a list is refused', async () => {
       (await open()).write(listRequest(greedy));
-      return (await status()) === 503;
+      refused = await list();
+      return refused !== undefined;
     });
-    const answer = await call(`${service.address}/plants`, 'GET', { token: greedy });
+    const answer = refused ?? assert.fail();
     assert.match(answer.text, /"\/problems\/overloaded"/);
     assert.equal(answer.headers.get('retry-after'), '1');
     const page = await call(`${service.address}/plants?limit=10`, 'GET', { token: greedy });

@@ -3,18 +3,39 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, it } from 'node:test';
-import { startApp } from '../support/app.ts';
+import { describe, it, type TestContext } from 'node:test';
+import { override, startApp } from '../support/app.ts';
 import { run, runOk, start } from '../support/command.ts';
 import { tempFolder } from '../support/temp.ts';
-import { importInterrupted } from './import.ts';
 
-it('1,000 rows are added once, although the command and the service are killed', async (t) => {
-  await importInterrupted(t, { rows: 1_000, kills: { command: 1, service: 1 }, seed: 1 });
-});
+const slowRows = 200;
+
+/** A service that creates half of the rows of a file, and the others once it may resume. */
+async function startSlow(t: TestContext) {
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
+  t.after(() => resume()); // otherwise the service would wait for the rest
+  let created = 0;
+  const app = await startApp(t, {
+    wrap: (storage) =>
+      override(storage, {
+        async createPlant(caller, plant) {
+          if (++created > slowRows / 2) {
+            begin();
+            await resumed;
+          }
+          return storage.createPlant(caller, plant);
+        },
+      }),
+  });
+  const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
+  const file = join(tempFolder(t), 'plants.csv');
+  writeFileSync(file, `name\n${Array.from({ length: slowRows }, (_, at) => `${at}\n`).join('')}`);
+  return { app, env, file, begun, resume };
+}
 
 describe('plants import', { concurrency: 2 }, () => {
   it('names the line and the reason of each refusal, and fails', async (t) => {
@@ -33,14 +54,9 @@ describe('plants import', { concurrency: 2 }, () => {
   it('reads standard input, and prints JSON', async (t) => {
     const app = await startApp(t);
     const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
-    const cwd = tempFolder(t);
     const input = '[{"name": "Monstera"}, {"name": ""}]';
-    const under = ['sh', '-c', `printf '%s' '${input}' | exec "$@"`, 'sh'];
-    const { status, stdout, stderr } = await run(['plants', 'import', '-', '--json'], {
-      env,
-      cwd,
-      under,
-    });
+    const args = ['plants', 'import', '-', '--json'];
+    const { status, stdout, stderr } = await run(args, { env, input });
     assert.equal(status, 1);
     const outcomes = stdout
       .trim()
@@ -53,18 +69,13 @@ describe('plants import', { concurrency: 2 }, () => {
   });
 
   it('says that an import of standard input cannot continue', async (t) => {
-    const app = await startApp(t);
-    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
-    const file = join(tempFolder(t), 'plants.csv');
-    writeFileSync(file, `name\n${Array.from({ length: 5_000 }, (_, at) => `${at}\n`).join('')}`);
-    const under = ['sh', '-c', `exec "$@" <'${file}'`, 'sh'];
-    const importing = start(['plants', 'import', '-'], { env, under });
-    let stderr = '';
-    importing.stderr.setEncoding('utf8').on('data', (chunk) => (stderr += String(chunk)));
-    const token = env.PLANT_STORE_TOKEN;
-    while ((await app.call('GET', '/plants?limit=1', { token })).text === '[]');
-    importing.kill('SIGINT');
-    await once(importing, 'close');
+    const { env, file, begun } = await startSlow(t);
+    const input = readFileSync(file, 'utf8');
+    const importing = run(['plants', 'import', '-'], { env, input });
+    await begun;
+    process.kill(process.pid, 'SIGINT');
+    const { status, stderr } = await importing;
+    assert.equal(status, 130);
     assert.match(stderr, /It cannot continue without --journal: the same command would add/);
   });
 
@@ -144,19 +155,14 @@ describe('plants import', { concurrency: 2 }, () => {
   });
 
   it('stops at a signal, and at another import with the same journal', async (t) => {
-    const app = await startApp(t);
-    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
-    const file = join(tempFolder(t), 'plants.csv');
-    writeFileSync(file, `name\n${Array.from({ length: 2_000 }, (_, at) => `${at}\n`).join('')}`);
+    const { app, env, file, begun, resume } = await startSlow(t);
     const child = start(['plants', 'import', file], { env });
     const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => {
       let text = '';
       stream.setEncoding('utf8').on('data', (chunk) => (text += String(chunk)));
       return () => text;
     });
-    while (
-      (await app.call('GET', '/plants?limit=1', { token: env.PLANT_STORE_TOKEN })).text === '[]'
-    );
+    await begun;
     const second = await run(['plants', 'import', file], { env });
     assert.match(
       second.stderr,
@@ -169,10 +175,11 @@ describe('plants import', { concurrency: 2 }, () => {
       stderr?.(),
       'The import is not complete. Run the same command again to continue.\n',
     );
+    resume();
     await runOk(['plants', 'import', file], { env });
     const { text } = await app.call('GET', '/plants', { token: env.PLANT_STORE_TOKEN });
     const names: { name: string }[] = JSON.parse(text);
-    assert.equal(new Set(names.map(({ name }) => name)).size, 2_000);
-    assert.equal(names.length, 2_000);
+    assert.equal(new Set(names.map(({ name }) => name)).size, slowRows);
+    assert.equal(names.length, slowRows);
   });
 });

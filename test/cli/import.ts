@@ -60,7 +60,7 @@ export async function importInterrupted(
   const done = new AbortController();
   let others = 0;
   const adding = (async () => {
-    while (!done.signal.aborted) {
+    while (!done.signal.aborted && others < rows) {
       await store.create({ name: names[others % rows] ?? '', tag: 'other' }).catch(() => {});
       others++;
     }

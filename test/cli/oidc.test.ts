@@ -8,13 +8,9 @@ import { runHere, serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
 import { audience, startProvider } from '../support/provider.ts';
 import { until } from '../support/until.ts';
+import { tokenOf } from './oidc.ts';
 
 const issuer = 'https://login.example/realms/garden';
-
-async function tokenOf(address: string, token: string): Promise<Record<string, unknown>> {
-  const { status, json } = await call(`${address}/token`, 'GET', { token });
-  return { ...(json as object), status };
-}
 
 describe('serve with an identity provider', () => {
   it('uses the variables: of a provider that differs from the standard', async (t) => {
@@ -53,22 +49,6 @@ describe('serve with an identity provider', () => {
     assert.ok(text.includes(onPage.replaceAll('"', '&quot;')));
     assert.equal(await service.stop(), 0);
     assert.match(service.log(), /"msg":"identity provider available"/);
-  });
-
-  it('uses the flags in every worker, with a claim for the store', async (t) => {
-    const provider = await startProvider(t);
-    const flags = ['--oidc-issuer', provider.issuer, '--oidc-audience', audience];
-    const more = ['--oidc-store-claim', 'nursery', '--oidc-client-id', 'page', '--workers', '2'];
-    const service = await serve(t, ['--database', databaseFile(t).url, ...flags, ...more]);
-    const token = await provider.sign({ nursery: 'south' });
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, () => tokenOf(service.address, token)),
-    );
-    for (const answer of answers)
-      assert.partialDeepStrictEqual(answer, { status: 200, store: 'south', user: 'alice' });
-    const { text } = await call(service.address, 'GET');
-    assert.match(text, /&quot;openid plants:read plants:write shares:write&quot;/);
-    assert.equal(await service.stop(), 0);
   });
 
   it('starts without it, logs why, and logs when it is there', async (t) => {

@@ -4,16 +4,18 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { startApp } from '../support/app.ts';
-import { executable, run, runOk, serve, start } from '../support/command.ts';
+import { executable, run, runOk, start } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
+import { freePort } from '../support/postgres.ts';
+import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
-import { until } from '../support/until.ts';
 import { without } from '../support/programs.ts';
 
 interface Setup {
@@ -42,7 +44,13 @@ async function setUp(t: TestContext): Promise<Setup> {
   };
 }
 
-/** What the terminal shows. */
+/** What a terminal would show. */
+async function shownBy(args: readonly string[], env: Record<string, string>): Promise<string> {
+  const { stdout, stderr } = await run(args, { env, isTerminal: true });
+  return stdout + stderr;
+}
+
+/** What a real terminal shows. */
 async function onTerminal(args: readonly string[], env: Record<string, string>): Promise<string> {
   const words = [process.execPath, executable, ...args].map((word) => `'${word}'`);
   const command = `stty cols 200; ${words.join(' ')}`;
@@ -55,6 +63,15 @@ async function onTerminal(args: readonly string[], env: Record<string, string>):
 }
 
 describe('plants', { concurrency: 2 }, () => {
+  /** A service with plants that take a while to list. */
+  const long = shared(async (t) => {
+    const { path } = databaseFile(t);
+    const token = await fill(path, 10_000);
+    const open = async () => new SqliteStorage(path, { create: false });
+    const { address } = await startApp(t, { open });
+    return { PLANT_STORE_URL: address, PLANT_STORE_TOKEN: token };
+  });
+
   it('add, list and rm print JSON into a pipe', async (t) => {
     const { plants, ok } = await setUp(t);
     assert.equal(await ok('list'), '[]');
@@ -80,23 +97,21 @@ describe('plants', { concurrency: 2 }, () => {
     assert.equal(await ok('list'), '[]');
   });
 
-  it('take every setting from its variable', async (t) => {
-    const { env, ok } = await setUp(t);
+  it('ignore a variable named like a flag of one call', async (t) => {
+    const { env } = await setUp(t);
+    const variables = { PLANT_STORE_TAG: 'a', PLANT_STORE_ID: '7', PLANT_STORE_LIMIT: '0' };
+    const again = { env: { ...env, ...variables } };
+    await runOk(['plants', 'add', 'Monstera'], again);
+    assert.equal(await runOk(['plants', 'list', '--csv'], again), 'id,name,tag\n1,Monstera,');
+  });
+
+  it('import records its progress in the journal that --journal names', async (t) => {
+    const { ok } = await setUp(t);
     const file = join(tempFolder(t), 'plants.csv');
     writeFileSync(file, 'name\nAloe\n');
-    const runWith = (args: string[], more: Record<string, string>) =>
-      runOk(['plants', ...args], { env: { ...env, ...more } });
-    await runWith(['add', 'Monstera'], { PLANT_STORE_TAG: 'a', PLANT_STORE_ID: '7' });
-    await ok('add', 'Ficus', '--tag', 'a');
-    const selection = {
-      PLANT_STORE_FIELDS: 'name,id',
-      PLANT_STORE_TAG: 'a',
-      PLANT_STORE_LIMIT: '1',
-    };
-    assert.equal(await runWith(['list', '--csv'], selection), 'name,id\nMonstera,7');
     const journal = `${file}.other`;
-    const settings = { PLANT_STORE_CONCURRENCY: '1', PLANT_STORE_JOURNAL: journal };
-    assert.equal(await runWith(['import', file], settings), 'Added 1 plant.');
+    const flags = ['--concurrency', '1', '--journal', journal];
+    assert.equal(await ok('import', file, ...flags), 'Added 1 plant.');
     assert.ok(existsSync(journal));
   });
 
@@ -118,21 +133,17 @@ describe('plants', { concurrency: 2 }, () => {
           '',
         ].join('\n'),
       );
-      assert.equal(await onTerminal(['plants', 'add', 'new'], env), 'Added plant 6: new.\n');
+      assert.equal(await shownBy(['plants', 'add', 'new'], env), 'Added plant 6: new.\n');
       assert.match(
-        await onTerminal(['plants', 'list', '--json'], env),
+        await shownBy(['plants', 'list', '--json'], env),
         /^\{"id":4,"name":"a\\u202eb","tag":"T"\},$/m,
       );
     },
   );
 
-  it('list succeeds quietly if its reader ends, as in `plants list | head`', async (t) => {
-    const { path, url } = databaseFile(t);
-    const token = await fill(path, 100_000);
-    const service = await serve(t, ['--database', url]);
-    const env = { PLANT_STORE_URL: service.address, PLANT_STORE_TOKEN: token };
+  it('list succeeds quietly if its reader ends, as in `plants list | head`', async () => {
     const under = ['sh', '-c', '"$@"; echo "status $?" >&2', 'sh'];
-    const child = start(['plants', 'list', '--csv'], { env, under });
+    const child = start(['plants', 'list', '--csv'], { env: long(), under });
     const stderr = Array.fromAsync(child.stderr.setEncoding('utf8'));
     const [first] = (await once(child.stdout, 'data')) as [Buffer];
     assert.match(String(first), /^id,name,tag\n/);
@@ -141,12 +152,12 @@ describe('plants', { concurrency: 2 }, () => {
     assert.equal((await stderr).join(''), 'status 0\n');
   });
 
-  it('get shows a plant', { skip: without('script') }, async (t) => {
+  it('get shows a plant', async (t) => {
     const { env, plants, ok, add } = await setUp(t);
     await add(['a\u202eb'], 'T');
     assert.deepEqual(JSON.parse(await ok('get', '1')), { id: 1, name: 'a\u202eb', tag: 'T' });
     assert.equal(
-      await onTerminal(['plants', 'get', '1'], env),
+      await shownBy(['plants', 'get', '1'], env),
       'ID  NAME        TAG\n1   a<U+202E>b  T\n',
     );
     const { status, stdout, stderr } = await plants('get', '2');
@@ -159,14 +170,14 @@ describe('plants', { concurrency: 2 }, () => {
 
   const hostile =
     'list shows what a hostile server sends on no terminal as it is, and in a pipe unchanged';
-  it(hostile, { skip: without('script') }, async (t) => {
+  it(hostile, async (t) => {
     const name = 'x\u001b]0;owned\u0007\u202e';
     const url = await answering(t, (response) => {
       response.end(JSON.stringify([{ id: 1, name, tag: { no: 'tag' } }]));
     });
     const env = { PLANT_STORE_URL: url, PLANT_STORE_TOKEN: 'any' };
     for (const format of ['--csv', '--json', '--fields=id,name,tag']) {
-      const shown = await onTerminal(['plants', 'list', format], env);
+      const shown = await shownBy(['plants', 'list', format], env);
       for (const escape of '\u001b\u0007\u202e') assert.ok(!shown.includes(escape), shown);
       assert.match(shown, /owned/);
     }
@@ -208,49 +219,18 @@ describe('plants', { concurrency: 2 }, () => {
     },
   );
 
-  it('export writes a complete file or none, which import reads', async (t) => {
-    const { plants, ok, add } = await setUp(t);
+  it('list writes what import reads, as CSV and as JSON', async (t) => {
+    const { ok, add } = await setUp(t);
     const folder = tempFolder(t);
-    const names = ['Monstera', '=cmd', "'=x", 'a,"b"', ' 🌱 ', 'c;-d'];
-    await add(names, '@tag');
-    for (const file of ['plants.csv', 'plants.json']) {
-      const path = join(folder, file);
-      assert.equal(await ok('export', path), `Exported 6 plants to ${path}.`);
-      const again = await plants('export', path);
-      assert.deepEqual(
-        [again.status, again.stderr],
-        [1, `error: ${path} already exists. Choose another name.\n`],
-      );
+    await add(['Monstera', '=cmd', "'=x", 'a,"b"', ' 🌱 ', 'c;-d'], '@tag');
+    assert.match(await ok('list', '--csv'), /^2,'=cmd,'@tag$/m);
+    for (const format of ['csv', 'json']) {
+      const file = join(folder, `plants.${format}`);
+      writeFileSync(file, await ok('list', `--${format}`));
       const other = await setUp(t);
-      assert.equal(await other.ok('import', path), 'Added 6 plants.');
+      assert.equal(await other.ok('import', file), 'Added 6 plants.');
       assert.equal(await other.ok('list'), await ok('list'));
     }
-    assert.match(readFileSync(join(folder, 'plants.csv'), 'utf8'), /^2,'=cmd,'@tag$/m);
-    assert.equal(
-      await ok('export', '--csv'),
-      readFileSync(join(folder, 'plants.csv'), 'utf8').trim(),
-    );
-    const unfinished = tempFolder(t);
-    const { path: long, url } = databaseFile(t);
-    const token = await fill(long, 100_000);
-    const service = await serve(t, ['--database', url]);
-    const args = ['plants', 'export', join(unfinished, 'plants.csv'), '--url', service.address];
-    const stopped = start(args, { env: { PLANT_STORE_TOKEN: token } });
-    await until('it writes', () => readdirSync(unfinished).length > 0);
-    stopped.kill('SIGINT');
-    assert.deepEqual(await once(stopped, 'close'), [130, null]);
-    assert.deepEqual(readdirSync(unfinished), []);
-    assert.match(
-      (await plants('export', join(folder, 'new.csv'), '--token', '@missing')).stderr,
-      /^error: Cannot read the token from missing: there is no such file\.$/m,
-    );
-    const lost = await plants('export', join(folder, 'lost.csv'), '--url', 'http://127.0.0.1:9');
-    assert.equal(lost.status, 1);
-    assert.ok(!readdirSync(folder).some((name) => /lost|partial/.test(name)));
-    assert.match(
-      (await plants('export', join(folder, 'none', 'x.csv'))).stderr,
-      /^error: .*x\.csv cannot be created: the folder does not exist\.$/m,
-    );
   });
 
   it('take the token from a file or standard input, and never print it', async (t) => {
@@ -260,8 +240,8 @@ describe('plants', { concurrency: 2 }, () => {
     writeFileSync(file, `${token}\n`);
     const url = { PLANT_STORE_URL: env['PLANT_STORE_URL'] ?? '' };
     assert.equal(await runOk(['plants', 'list', '--token', `@${file}`], { env: url }), '[]');
-    const under = ['sh', '-c', `exec "$@" <'${file}'`, 'sh'];
-    assert.equal(await runOk(['plants', 'list', '--token', '-'], { env: url, under }), '[]');
+    const input = `${token}\n`;
+    assert.equal(await runOk(['plants', 'list', '--token', '-'], { env: url, input }), '[]');
     for (const pasted of [`Bearer ${token}`, `http://127.0.0.1:8080/#token=${token}`]) {
       assert.equal(await runOk(['plants', 'list', '--token', pasted], { env: url }), '[]');
     }
@@ -282,19 +262,14 @@ describe('plants', { concurrency: 2 }, () => {
   it('say what is wrong with the address, the arguments and the plant', async (t) => {
     const { plants, env } = await setUp(t);
     const cutting = await addressOf(t, (socket) => socket.once('data', () => socket.destroy()));
-    const service = await serve(t, ['--database', databaseFile(t).url]);
-    await service.stop();
+    const closed = `http://127.0.0.1:${await freePort()}`;
     const failures: [string[], number, RegExp][] = [
       [
         ['list', '--url', 'http://127.0.0.1:9'],
         1,
         /^error: Cannot connect to http:\/\/127\.0\.0\.1:9: /,
       ],
-      [
-        ['add', 'x', '--url', service.address],
-        1,
-        /^error: Cannot connect to http:.* ECONNREFUSED /,
-      ],
+      [['add', 'x', '--url', closed], 1, /^error: Cannot connect to http:.* ECONNREFUSED /],
       [['add', 'x', '--url', cutting], 1, /^error: The response was lost, so the change may have/],
       [
         ['list', '--url', `${env['PLANT_STORE_URL']}/other`],

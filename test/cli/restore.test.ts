@@ -16,9 +16,11 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import { applicationId, createSchema, newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
+import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { schemaDifference, unfinishedCopyTable } from '../../src/sqlite/schema.ts';
-import { call } from '../support/app.ts';
-import { run, runOk, serve } from '../support/command.ts';
+import { credentialOf } from '../../src/token.ts';
+import { call, startApp } from '../support/app.ts';
+import { run, runHere, runOk, serve } from '../support/command.ts';
 import { databaseFile, fill, soundIds, type DatabaseFile } from '../support/database.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { shared } from '../support/shared.ts';
@@ -93,13 +95,12 @@ describe('restore', { concurrency: 2 }, () => {
   it('also keeps the WAL of a killed server', async (t) => {
     const backup = await backupOf(t, 1);
     const { path, url } = databaseFile(t);
-    const token = await fill(path, 0);
-    const service = await serve(t, ['--database', url]);
-    for (const id of [10, 20, 30]) {
-      const json = { id, name: 'Monstera' };
-      assert.equal((await call(`${service.address}/plants`, 'POST', { token, json })).status, 201);
-    }
-    await service.stop('SIGKILL');
+    const live = databaseFile(t);
+    const token = await fill(live.path, 0);
+    await using storage = new SqliteStorage(live.path, { create: false });
+    const { caller } = (await storage.identify(credentialOf(token))) ?? assert.fail();
+    for (const id of [10, 20, 30]) await storage.createPlant(caller, { id, name: 'Monstera' });
+    for (const suffix of ['', '-wal']) copyFileSync(live.path + suffix, path + suffix); // as a kill leaves them
     assert.ok(statSync(`${path}-wal`).size > 0);
     const printed = await runOk(['restore', backup, '--database', url]);
     const [, kept = ''] = / is kept at (.*)\.$/.exec(printed) ?? [];
@@ -116,7 +117,8 @@ describe('restore', { concurrency: 2 }, () => {
     await runOk(['share', 'alice', 'carol', 'read', '--database', url]);
     const target = databaseFile(t);
     await runOk(['restore', backup, '--database', target.url]);
-    const { address } = await serve(t, ['--database', target.url]);
+    const open = async () => new SqliteStorage(target.path, { create: false });
+    const { address } = await startApp(t, { open });
     const { text } = await call(`${address}/plants?fields=id`, 'GET', { token });
     assert.equal(text, '[{"id":1},{"id":2},{"id":3}]');
     const shares = await call(`${address}/shares`, 'GET', { token });
@@ -193,7 +195,7 @@ describe('restore accepts a backup', { concurrency: 2 }, () => {
     const { path, url } = databaseFile(t);
     await runOk(['restore', backup, '--database', url]);
     assert.deepEqual(soundIds(path), [1, 2, 3]);
-    const { status, stderr } = await run(['serve', '--port', '0', '--database', url]);
+    const { status, stderr } = await runHere(['serve', '--port', '0', '--database', url]);
     assert.equal(status, 1);
     assert.match(stderr, /is an incomplete copy/);
   });

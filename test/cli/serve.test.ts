@@ -2,21 +2,21 @@
  * What serve prints when it starts, what it refuses, and what it never logs.
  */
 import assert from 'node:assert/strict';
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { call } from '../support/app.ts';
-import { run, runHere, runOk, serve } from '../support/command.ts';
+import { runHere, serve } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
-import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
+import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
-import { without } from '../support/programs.ts';
+import { serveOnTerminal } from './serve.ts';
 
 const checkout = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -65,96 +65,9 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     assert.match(service.output(), /^\d\d:\d\d:\d\d info {2}stopped$/m);
     assert.doesNotMatch(service.output(), /\{/);
   });
-
-  const links: [args: string[], link: RegExp][] = [
-    [['--host', '0.0.0.0'], /^ {2}http:\/\/127\.0\.0\.1:\d+\/#token=plant_/m],
-    [['--base-url', 'https://p.example/api/'], /^ {2}https:\/\/p\.example\/api\/#token=plant_/m],
-    [['--host', '::', '--workers', '2'], /^ {2}http:\/\/\[::1\]:\d+\/#token=plant_/m],
-  ];
-  for (const [args, link] of links) {
-    it(`prints a link that a browser can open with ${args.join(' ')}`, async (t) => {
-      const service = await serveOnTerminal(t, ['--database', databaseFile(t).url, ...args]);
-      if (service === undefined) return;
-      assert.match(service.output(), link);
-      assert.equal(await service.interrupt(), 0);
-    });
-  }
-
-  it('on a terminal creates no token if there is one, and prints how to', async (t) => {
-    const { path, url } = databaseFile(t);
-    await fill(path, 0);
-    const service = await serveOnTerminal(t, ['--database', url]);
-    if (service === undefined) return;
-    assert.equal(await service.interrupt(), 0);
-    assert.doesNotMatch(service.output(), /plant_/);
-    assert.match(service.output(), new RegExp(`^Open ${service.address}/ in a browser\\.`, 'm'));
-    const [, args = ''] = /^ {2}npx plant-store (token .*)$/m.exec(service.output()) ?? [];
-    assert.match(await runOk(args.split(' ')), /^plant_\w{58}$/);
-  });
 });
 
-it(
-  'listens on one address of a name that has several',
-  {
-    skip:
-      without('unshare', 'mount') ||
-      (spawnSync('unshare', ['--mount', 'true']).status !== 0 && 'needs root and namespaces'),
-  },
-  async (t) => {
-    const hosts = join(tempFolder(t), 'hosts');
-    writeFileSync(hosts, '127.0.0.1 localhost\n::1 localhost\n');
-    const script = 'mount --bind "$0" /etc/hosts && exec "$@"';
-    const under = ['unshare', '--mount', 'sh', '-c', script, hosts];
-    const args = ['--database', databaseFile(t).url, '--host', 'localhost'];
-    const { address } = await serve(t, args, { under });
-    const { port } = new URL(address);
-    const answers = await Promise.allSettled(
-      ['127.0.0.1', '[::1]'].map((host) => call(`http://${host}:${port}/livez`, 'GET')),
-    );
-    assert.deepEqual(answers.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected']);
-  },
-);
-
-/** Starts serve on its own terminal, if a program for that is installed. */
-async function serveOnTerminal(t: TestContext, args: readonly string[]) {
-  const serving = `exec ${quotedExecutable} serve --port 0 ${args.join(' ')}`;
-  const terminal = startOnTerminal(t, serving);
-  if (terminal === undefined) return undefined;
-  const listens = /^Plant Store listens on (\S+)\nDatabase: .*\n[^]* listening /m;
-  await terminal.shows(listens);
-  const [, address = ''] = listens.exec(terminal.output()) ?? [];
-  return {
-    address,
-    output: () => terminal.output(),
-    interrupt() {
-      terminal.type('\x03'); // Ctrl-C
-      return terminal.ended;
-    },
-  };
-}
-
 describe('serve', { concurrency: 2 }, () => {
-  it('exits with 1 and advice if the port is in use', async (t) => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    t.after(() => taken.close());
-    await once(taken, 'listening');
-    const service = await serve(t, ['--database', databaseFile(t).url]);
-    const ports = [
-      String((taken.address() as AddressInfo).port), // it listens on a port
-      new URL(service.address).port,
-    ];
-    for (const port of ports) {
-      const args = ['serve', '--port', port, '--database', databaseFile(t).url];
-      const { status, stdout, stderr } = await run(args);
-      assert.deepEqual([status, stdout], [1, '']);
-      assert.equal(
-        stderr,
-        `error: Cannot listen on 127.0.0.1:${port}: the port is in use. ` +
-          'Choose another with --port, or 0 for a free one.\n',
-      );
-    }
-  });
-
   const bad: [option: string, value: string, advice: RegExp][] = [
     ['--port', '65536', /Use an integer from 0 to 65535\./],
     ['--port', '80.5', /Use an integer from 0 to 65535\./],
@@ -195,61 +108,90 @@ describe('serve', { concurrency: 2 }, () => {
   });
 });
 
-it('--base-url is the prefix of Location, Link and the paths of /openapi.json', async (t) => {
-  const { path, url } = databaseFile(t);
-  const token = await fill(path, 2);
-  const baseUrl = 'https://plants.example/api/';
-  const { address } = await serve(t, ['--database', url, '--base-url', baseUrl]);
-  const json = { name: 'Monstera', id: 7 };
-  const created = await call(`${address}/plants`, 'POST', { token, json });
-  assert.equal(created.headers.get('location'), 'https://plants.example/api/plants/7');
-  const { headers } = await call(`${address}/plants?limit=1&fields=id`, 'GET', { token });
-  const next = '<https://plants.example/api/plants?limit=1&after=1&fields=id>; rel="next"';
-  assert.equal(headers.get('link'), next);
-  const { text } = await call(`${address}/openapi.json`, 'GET');
-  assert.deepEqual(JSON.parse(text).servers, [{ url: 'https://plants.example/api' }]);
-});
+describe('serve with flags', () => {
+  const started = shared(async (t) => {
+    const { path, url } = databaseFile(t);
+    const token = await fill(path, 2);
+    const flags = ['--base-url', 'https://plants.example/api/', '--log-level', 'debug'];
+    flags.push('--cors-origin', 'https://Garden.example:443/, http://localhost:5173');
+    return { token, service: await serve(t, ['--database', url, ...flags]) };
+  });
 
-it('--cors-origin takes origins as people write them, also in every worker', async (t) => {
-  const env = { PLANT_STORE_CORS_ORIGIN: 'https://Garden.example:443/, http://localhost:5173' };
-  const args = ['--database', databaseFile(t).url, '--workers', '2'];
-  const { address } = await serve(t, args, { env });
-  for (const origin of ['https://garden.example', 'http://localhost:5173']) {
-    const { headers } = await call(`${address}/livez`, 'GET', { headers: { origin } });
-    assert.equal(headers.get('access-control-allow-origin'), origin);
-  }
-});
+  it('exits with 1 and advice if the port is in use', async (t) => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    t.after(() => taken.close());
+    await once(taken, 'listening');
+    const { service } = started();
+    const ports = [
+      String((taken.address() as AddressInfo).port), // it listens on a port
+      new URL(service.address).port,
+    ];
+    for (const port of ports) {
+      const args = ['serve', '--port', port, '--database', databaseFile(t).url];
+      const { status, stdout, stderr } = await runHere(args);
+      assert.deepEqual([status, stdout], [1, '']);
+      assert.equal(
+        stderr,
+        `error: Cannot listen on 127.0.0.1:${port}: the port is in use. ` +
+          'Choose another with --port, or 0 for a free one.\n',
+      );
+    }
+  });
 
-it('the log has every request at level debug, but never a token or the content of a plant', async (t) => {
-  const { path, url } = databaseFile(t);
-  const token = await fill(path, 0);
-  const service = await serve(t, ['--database', url, '--log-level', 'debug']);
-  const plants = `${service.address}/plants`;
-  const json = { name: 'hidden name', tag: 'hidden-tag' };
-  const answers = [
-    await call(plants, 'POST', { token, json }),
-    await call(`${plants}?tag=hidden-tag&limit=1`, 'GET', { token }),
-    await call(`${plants}/1`, 'DELETE', { token }),
-    await call(`${plants}?access_token=${token}`, 'GET'),
-    await call(`${plants}?hidden-query=1`, 'GET', { token }),
-    await call(plants, 'POST', { token, json: { hidden: 'hidden' } }),
-    await call(plants, 'GET', { token: `${token}x` }),
-    await call(`${service.address}/hidden/${token}`, 'GET', { token }),
-  ];
-  assert.equal(await service.stop(), 0);
-  const entries = service
-    .log()
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-  const logged = entries.filter(({ requestId }) => requestId !== undefined);
-  assert.deepEqual(
-    logged.map(({ requestId, status }) => [requestId, status]),
-    answers.map(({ headers, status }) => [headers.get('x-request-id'), status]),
-  );
-  assert.deepEqual(
-    answers.map(({ status }) => status),
-    [201, 200, 204, 401, 400, 400, 401, 404],
-  );
-  assert.ok(!/hidden|plant_/.test(service.log() + service.output()), service.log());
+  it('--base-url is the prefix of Location, Link and the paths of /openapi.json', async () => {
+    const {
+      token,
+      service: { address },
+    } = started();
+    const json = { name: 'Monstera', id: 7 };
+    const created = await call(`${address}/plants`, 'POST', { token, json });
+    assert.equal(created.headers.get('location'), 'https://plants.example/api/plants/7');
+    const { headers } = await call(`${address}/plants?limit=1&fields=id`, 'GET', { token });
+    const next = '<https://plants.example/api/plants?limit=1&after=1&fields=id>; rel="next"';
+    assert.equal(headers.get('link'), next);
+    const { text } = await call(`${address}/openapi.json`, 'GET');
+    assert.deepEqual(JSON.parse(text).servers, [{ url: 'https://plants.example/api' }]);
+  });
+
+  it('--cors-origin takes origins as people write them', async () => {
+    const { address } = started().service;
+    for (const origin of ['https://garden.example', 'http://localhost:5173']) {
+      const { headers } = await call(`${address}/livez`, 'GET', { headers: { origin } });
+      assert.equal(headers.get('access-control-allow-origin'), origin);
+    }
+  });
+
+  it('the log has every request at level debug, but never a token or the content of a plant', async () => {
+    const { token, service } = started(); // it stops
+    const plants = `${service.address}/plants`;
+    const json = { name: 'hidden name', tag: 'hidden-tag' };
+    const answers = [
+      await call(plants, 'POST', { token, json }),
+      await call(`${plants}?tag=hidden-tag&limit=1`, 'GET', { token }),
+      await call(`${plants}/1`, 'DELETE', { token }),
+      await call(`${plants}?access_token=${token}`, 'GET'),
+      await call(`${plants}?hidden-query=1`, 'GET', { token }),
+      await call(plants, 'POST', { token, json: { hidden: 'hidden' } }),
+      await call(plants, 'GET', { token: `${token}x` }),
+      await call(`${service.address}/hidden/${token}`, 'GET', { token }),
+    ];
+    assert.equal(await service.stop(), 0);
+    const entries = service
+      .log()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const logged = entries
+      .filter(({ requestId }) => requestId !== undefined)
+      .slice(-answers.length);
+    assert.deepEqual(
+      logged.map(({ requestId, status }) => [requestId, status]),
+      answers.map(({ headers, status }) => [headers.get('x-request-id'), status]),
+    );
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [201, 200, 204, 401, 400, 400, 401, 404],
+    );
+    assert.ok(!/hidden|plant_/.test(service.log() + service.output()), service.log());
+  });
 });

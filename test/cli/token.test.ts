@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { isToken } from '../../src/token.ts';
-import { addToken, call } from '../support/app.ts';
-import { run, runOk, serve } from '../support/command.ts';
+import { addToken, call, startApp } from '../support/app.ts';
+import { run, runOk } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { idOf } from '../support/tokens.ts';
@@ -171,24 +171,24 @@ describe('token create', { concurrency: 2 }, () => {
   });
 });
 
+/** As Ctrl-D on a terminal. */
+const endOfInput = '';
 const newDatabase = /^The database (\S+) does not exist\. Create it\? \[y\/N\] $/m;
 
 describe('token create on a terminal', { concurrency: 2 }, () => {
   it('asks before it creates a database, and creates nothing unless the answer is yes', async (t) => {
     const { folder, path, url } = databaseFile(t);
-    for (const answer of ['\n', 'yesterday\n', '\x04']) {
-      const terminal = startOnTerminal(
-        t,
-        `${quotedExecutable} token create alice --database ${url}`,
+    const create = ['token', 'create', 'alice', '--database', url];
+    const advice =
+      'Run the command in the folder of the database, or set its path with --database.';
+    for (const input of ['\n', 'yesterday\n', endOfInput]) {
+      const { status, stdout, stderr } = await run(create, { input, isTerminal: true });
+      assert.deepEqual([status, stdout], [1, '']);
+      assert.ok(
+        stderr.startsWith(`The database ${path} does not exist. Create it? [y/N] `),
+        stderr,
       );
-      if (terminal === undefined) return;
-      await terminal.shows(newDatabase);
-      assert.ok(terminal.output().includes(path));
-      terminal.type(answer);
-      assert.equal(await terminal.ended, 1);
-      const advice =
-        'Run the command in the folder of the database, or set its path with --database.';
-      assert.ok(terminal.output().endsWith(`\nerror: Nothing was created. ${advice}\n`));
+      assert.ok(stderr.endsWith(`error: Nothing was created. ${advice}\n`), stderr);
       assert.deepEqual(readdirSync(folder), []);
     }
   });
@@ -213,18 +213,15 @@ describe('token create on a terminal', { concurrency: 2 }, () => {
     it(`asks before it creates the names of "${args}"`, async (t) => {
       const { path, url } = databaseFile(t);
       await fill(path, 0);
-      const create = `${quotedExecutable} token create ${args} --database ${url}`;
-      for (const [answer, status] of [
+      const create = ['token', 'create', ...args.split(' '), '--database', url];
+      for (const [answer, expected] of [
         ['n', 1],
         ['y', 0],
       ] as const) {
-        const terminal = startOnTerminal(t, create);
-        if (terminal === undefined) return;
-        await terminal.shows(/ \[y\/N\] $/);
-        assert.equal(terminal.output(), `Database: ${path}\n${question} [y/N] `);
-        terminal.type(`${answer}\n`);
-        assert.equal(await terminal.ended, status, terminal.output());
-        assert.equal((await list(url)).length, 2 - status);
+        const { status, stderr } = await run(create, { input: `${answer}\n`, isTerminal: true });
+        assert.equal(status, expected, stderr);
+        assert.ok(stderr.startsWith(`Database: ${path}\n${question} [y/N] `), stderr);
+        assert.equal((await list(url)).length, 2 - expected);
       }
     });
   }
@@ -233,13 +230,11 @@ describe('token create on a terminal', { concurrency: 2 }, () => {
     const { path, url } = databaseFile(t);
     await runOk(['migrate', '--database', url]);
     for (const args of ['alice', 'alice', 'bob --store north --yes']) {
-      const terminal = startOnTerminal(
-        t,
-        `${quotedExecutable} token create ${args} --database ${url}`,
-      );
-      if (terminal === undefined) return;
-      assert.equal(await terminal.ended, 0);
-      assert.match(terminal.output(), /^Database: \S+\nCreated token .*\nplant_\w{58}\n$/);
+      const create = ['token', 'create', ...args.split(' '), '--database', url];
+      const { status, stdout, stderr } = await run(create, { isTerminal: true });
+      assert.equal(status, 0);
+      assert.match(stderr, /^Database: \S+\nCreated token .*\n$/);
+      assert.match(stdout, /^plant_\w{58}\n$/);
     }
     const { stderr } = await run([
       'token',
@@ -251,12 +246,10 @@ describe('token create on a terminal', { concurrency: 2 }, () => {
       url,
     ]);
     assert.match(stderr, /^User alice was a member and is a manager now, with every token\.$/m);
-    const fresh = startOnTerminal(
-      t,
-      `${quotedExecutable} token create alice --database ${url}.new --yes`,
-    );
-    assert.equal(await fresh?.ended, 0);
-    assert.ok(fresh?.output().startsWith(`Database: ${path}.new (new)\nCreated token `));
+    const createNew = ['token', 'create', 'alice', '--database', `${url}.new`, '--yes'];
+    const fresh = await run(createNew, { isTerminal: true });
+    assert.equal(fresh.status, 0);
+    assert.ok(fresh.stderr.startsWith(`Database: ${path}.new (new)\nCreated token `));
   });
 });
 
@@ -311,8 +304,8 @@ describe('token list', { concurrency: 2 }, () => {
 
 describe('a token and the running service', { concurrency: 2 }, () => {
   it('works from its creation until its revocation', async (t) => {
-    const { url } = databaseFile(t);
-    const { address } = await serve(t, ['--database', url]);
+    const { address, database } = await startApp(t);
+    const { url } = database;
     const token = await runOk(['token', 'create', 'alice', '--database', url]);
     const status = async () => (await call(`${address}/plants`, 'GET', { token })).status;
     assert.equal(await status(), 200);
@@ -329,8 +322,8 @@ describe('a token and the running service', { concurrency: 2 }, () => {
   });
 
   it('is refused after its expiry', async (t) => {
-    const { url } = databaseFile(t);
-    const { address } = await serve(t, ['--database', url]);
+    const { address, database } = await startApp(t);
+    const { url } = database;
     const create = ['token', 'create', 'alice', '--expires', '1s', '--database', url];
     const token = await runOk(create);
     const answer = () => call(`${address}/plants`, 'GET', { token });

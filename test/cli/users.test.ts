@@ -1,25 +1,17 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
 import { openArchive } from '../../src/cli/database.ts';
-import { credentialOf, hashToken, makeToken } from '../../src/token.ts';
-import { addToken, call, startApp, type TokenOptions } from '../support/app.ts';
-import { run, runOk, serve, start } from '../support/command.ts';
+import { hashToken, makeToken } from '../../src/token.ts';
+import { addToken, startApp, type TokenOptions } from '../support/app.ts';
+import { run, runOk } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
-import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
-import { it, itOnce, testDatabase } from '../support/storages.ts';
+import { itOnce, testDatabase } from '../support/storages.ts';
 import { tempFolder } from '../support/temp.ts';
 import { addOldToken, idOf } from '../support/tokens.ts';
-import { until } from '../support/until.ts';
-
-async function grantOf(storage: Storage, token: string) {
-  const grant = await storage.identify(credentialOf(token));
-  assert.ok(grant);
-  return grant;
-}
+import { firstUserWith, grantOf, plantsOf } from './users.ts';
 
 /** Adds a user with some plants. Returns a token. */
 async function userWith(
@@ -33,11 +25,6 @@ async function userWith(
   const names = Array.from({ length: plants }, (_, at) => `${user} ${at}`);
   await Promise.all(names.map((name) => storage.createPlant(caller, { name })));
   return token;
-}
-
-async function plantsOf(storage: Storage, token: string): Promise<number> {
-  const { caller } = await grantOf(storage, token);
-  return storage.countPlants(caller, 100_000);
 }
 
 describe('user list and store list', { concurrency: 2 }, () => {
@@ -90,10 +77,10 @@ describe('user list and store list', { concurrency: 2 }, () => {
 });
 
 describe('user remove', { concurrency: 2 }, () => {
-  it('ends the tokens and shares of a user, and moves the plants', async (t) => {
+  itOnce('ends the tokens and shares of a user, and moves the plants', async (t) => {
     const app = await startApp(t);
     const { storage, database } = app;
-    const alice = await userWith(storage, 'alice', 1_201);
+    const alice = await firstUserWith(storage, database, 1_201);
     const bob = await userWith(storage, 'bob', 1);
     const carol = await app.token('carol');
     const { store } = (await grantOf(storage, alice)).caller;
@@ -159,29 +146,10 @@ describe('user remove', { concurrency: 2 }, () => {
     },
   );
 
-  itOnce('continues after it was killed, and loses no plant', async (t) => {
-    const database = await testDatabase(t);
-    const { url } = database;
-    await using storage = await database.open();
-    const [alice, bob] = [await userWith(storage, 'alice', 1_600), await addToken(storage, 'bob')];
-    const remove = ['user', 'remove', 'alice', '--yes', '--plants-to', 'bob', '--database', url];
-    const child = start(remove);
-    const closed = once(child, 'close');
-    await until('some plants have moved', async () => (await plantsOf(storage, bob)) > 0);
-    child.kill('SIGKILL');
-    await closed;
-    const moved = await plantsOf(storage, bob);
-    const rest = JSON.parse(await runOk([...remove, '--json']));
-    assert.ok(rest.movedPlants <= 1_600 - moved); // PostgreSQL can still commit the last batch
-    assert.equal(await plantsOf(storage, alice), 0);
-    assert.equal(await plantsOf(storage, bob), 1_600);
-    assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, true);
-  });
-
   itOnce('lets the writes of others run between its batches', async (t) => {
     const app = await startApp(t);
     const { storage, database } = app;
-    await userWith(storage, 'alice', 1_600);
+    await firstUserWith(storage, database, 1_600);
     const bob = await app.token('bob');
     const args = ['user', 'remove', 'alice', '--yes', '--plants-to', 'bob'];
     args.push('--database', database.url);
@@ -229,23 +197,21 @@ describe('user remove', { concurrency: 2 }, () => {
     const { path, url } = databaseFile(t);
     await fill(path, 2);
     await runOk(['token', 'create', 'bob', '--database', url]);
-    const remove = `${quotedExecutable} user remove alice --plants-to bob --database ${url}`;
+    const remove = (...args: string[]) => ['user', 'remove', ...args, '--database', url];
     for (const [answer, expected] of [
       ['n', 1],
       ['y', 0],
     ] as const) {
-      const terminal = startOnTerminal(t, remove);
-      if (terminal === undefined) return;
-      await terminal.shows(/ \[y\/N\] $/);
+      const args = remove('alice', '--plants-to', 'bob');
+      const { status, stderr } = await run(args, { input: `${answer}\n`, isTerminal: true });
       const question =
         'Remove user alice from store main? Their tokens and shares end. bob gets 2 plants. [y/N] ';
-      assert.equal(terminal.output(), question);
-      terminal.type(`${answer}\n`);
-      assert.equal(await terminal.ended, expected, terminal.output());
+      assert.ok(stderr.startsWith(question), stderr);
+      assert.equal(status, expected, stderr);
     }
-    const yes = startOnTerminal(t, `${quotedExecutable} user remove bob --yes --database ${url}`);
-    assert.equal(await yes?.ended, 1);
-    assert.match(yes?.output() ?? '', /^error: bob owns 2 plants\./);
+    const yes = await run(remove('bob', '--yes'), { isTerminal: true });
+    assert.equal(yes.status, 1);
+    assert.match(yes.stderr, /^error: bob owns 2 plants\./);
   });
 });
 
@@ -314,7 +280,8 @@ describe('token check', { concurrency: 2 }, () => {
     assert.equal(stdout, `This is a Plant Store token with the id ${idOf(token)}. ${missing}\n`);
     const value = JSON.parse((await check(token, '--json')).stdout);
     assert.deepEqual(value, { id: idOf(token), format: 2 });
-    const named = await check(token, '--database', 'sqlite:nowhere.db');
+    const nowhere = ['token', 'check', '--database', 'sqlite:nowhere.db'];
+    const named = await run(nowhere, { input: token });
     assert.equal(named.status, 1);
     assert.match(named.stderr, /^error: There is no database at /);
 
@@ -352,22 +319,21 @@ describe('token check', { concurrency: 2 }, () => {
   });
 
   test('says on a terminal that it waits for the token', async (t) => {
-    const token = makeToken(1);
-    const terminal = startOnTerminal(t, `${quotedExecutable} token check`, tempFolder(t));
-    if (terminal === undefined) return;
-    await terminal.shows(/^Paste the token, then press Enter: $/);
-    terminal.type(`${token}\n`);
-    assert.equal(await terminal.ended, 0, terminal.output());
-    assert.match(terminal.output(), new RegExp(`Plant Store token with the id ${idOf(token)}\\.`));
+    const { path, url } = databaseFile(t);
+    const input = `${await fill(path, 0)}\n`;
+    const check = ['token', 'check', '--database', url];
+    const { status, stdout, stderr } = await run(check, { input, isTerminal: true });
+    assert.deepEqual([status, stderr], [0, 'Paste the token, then press Enter: ']);
+    assert.match(stdout, / is active\./);
   });
 });
 
 test('token list shows the last use of a token after the service has stopped', async (t) => {
-  const { url } = databaseFile(t);
+  const { path, url } = databaseFile(t);
   const token = await runOk(['token', 'create', 'alice', '--database', url]);
-  const service = await serve(t, ['--database', url]);
-  assert.equal((await call(`${service.address}/plants`, 'GET', { token })).status, 200);
-  assert.equal(await service.stop(), 0);
+  const app = await startApp(t, { open: async () => new SqliteStorage(path, { create: false }) });
+  assert.equal((await app.call('GET', '/plants', { token })).status, 200);
+  await app.close();
   const [{ lastUsedAt }] = JSON.parse(await runOk(['token', 'list', '--json', '--database', url]));
   assert.match(lastUsedAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:00\.000Z$/);
   const minute = lastUsedAt.slice(0, 16);

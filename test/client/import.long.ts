@@ -37,4 +37,7 @@ it('a row without an id is added once if the service carries out its request lat
 for (const role of ['manager', 'member'] as const) {
   it(`an interrupted import of a ${role} adds each row once`, (t) =>
     rounds(t, (inner, seed) => interrupted(inner, role, seed)));
+
+  it(`an interrupted import of a ${role} also does so in a store that has the largest id`, (t) =>
+    interrupted(t, role, 1, { name: 'last', tag: 'last', id: Number.MAX_SAFE_INTEGER }));
 }

@@ -158,13 +158,7 @@ describe('an import', { concurrency: 2 }, () => {
     assert.deepEqual(await names(), expected.toSorted());
   });
 
-  for (const role of ['manager', 'member'] as const) {
-    it(`of a ${role} adds each row once if it is stopped and its connections are cut`, async (t) => {
-      await interrupted(t, role, 1);
-    });
-
-    it(`of a ${role} also does so in a store that has the largest id`, async (t) => {
-      await interrupted(t, role, 1, { name: 'last', tag: 'last', id: Number.MAX_SAFE_INTEGER });
-    });
-  }
+  it('adds each row once if it is stopped and its connections are cut', async (t) => {
+    await interrupted(t, 'member', 1);
+  });
 });

@@ -1,5 +1,5 @@
 /**
- * Requests that never become complete, through each reverse proxy of docs/deploy.md.
+ * The service behind the reverse proxies of docs/deploy.md, and requests that never become complete.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -7,6 +7,9 @@ import { describe, it } from 'node:test';
 import { connect } from 'node:tls';
 import { startApp } from '../support/app.ts';
 import { missing, reverseProxyNames, startReverseProxy } from '../support/reverse-proxies.ts';
+import { testProxy } from './proxies.ts';
+
+for (const name of reverseProxyNames) if (name !== 'nginx') testProxy(name);
 
 describe('a create whose body never becomes complete', { concurrency: true }, () => {
   for (const name of reverseProxyNames) {

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startApp } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
@@ -138,6 +139,19 @@ it('returns the allowed methods for CONNECT', async (t) => {
     const answer = await exchange(port, request('CONNECT x:80', headers, 'ab'));
     assert.match(answer, /^allow: DELETE, GET, HEAD, OPTIONS, POST, PUT\r$/im);
     assert.match(answer, /^connection: close\r$/im);
+  }
+});
+
+it('refuses an unknown coding alike whether it comes alone or among many', async (t) => {
+  const { port } = await startApp(t);
+  const sockets = Array.from({ length: 50 }, () => connect({ host: '127.0.0.1', port }));
+  const alive = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n';
+  for (const socket of sockets) socket.write(alive);
+  await Promise.all(sockets.map((socket) => once(socket, 'data')));
+  const odd = request('DELETE /plants/1', ['Host: x', 'Transfer-Encoding: identity']);
+  for (const socket of sockets) socket.end(odd);
+  for (const answer of await Promise.all(sockets.map((socket) => text(socket)))) {
+    assert.match(answer, /HTTP\/1\.1 400 [^]*Send the body with Content-Length/);
   }
 });
 

@@ -8,7 +8,7 @@ import { databaseFile } from '../support/database.ts';
 const source = new URL('../../src/', import.meta.url);
 const paths = ['web', 'client'].flatMap((folder) =>
   readdirSync(new URL(`${folder}/`, source))
-    .filter((name) => /\.(css|svg|ts)$/.test(name))
+    .filter((name) => /\.(css|ts)$/.test(name))
     .map((name) => `/${folder}/${name}`),
 );
 
@@ -45,7 +45,6 @@ it('serves every module and style of the page and the client', async (t) => {
   const { call } = await startApp(t);
   const mediaTypes: Record<string, string> = {
     css: 'text/css; charset=utf-8',
-    svg: 'image/svg+xml',
     ts: 'text/javascript; charset=utf-8',
   };
   assert.ok(paths.some((path) => path.endsWith('.ts')));

@@ -197,20 +197,6 @@ describe('a token of the provider', () => {
     assert.ok(Date.now() >= exp * 1_000, 'and not before');
     assert.equal(await status(token), 401);
   });
-
-  it('is verified again under another key of the same id', async (t) => {
-    const { status, provider } = await start(t);
-    const token = await provider.sign();
-    assert.equal(await status(token), 200);
-    const [key] = provider.keys;
-    const other = await makeKey(key?.kid ?? '');
-    provider.publish([other, await makeKey('second')]);
-    await until('the keys were fetched', async () => {
-      await status(await provider.sign({}, { kid: 'unknown' })); // causes a fetch
-      return (await status(token)) === 401;
-    });
-    assert.equal(await status(await provider.sign({}, {}, other)), 200);
-  });
 });
 
 describe('a removed user', () => {

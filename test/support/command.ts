@@ -26,6 +26,8 @@ export interface RunOptions {
   program?: string;
   /** Standard input; empty if there is none. */
   input?: string;
+  /** In this process only: whether the streams say that they are a terminal. */
+  isTerminal?: boolean;
   /** A wrapper command, such as `strace`. */
   under?: readonly string[];
 }
@@ -35,12 +37,19 @@ export interface RunOptions {
  * this process take turns, so a test of commands at the same time uses `runProcess`.
  */
 export async function run(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
-  const { env = {}, input, ...ofProcess } = options;
+  const { cwd, env = {}, input, isTerminal, ...ofProcess } = options;
   const needsProcess =
     args[0] === 'serve' ||
     Object.keys(ofProcess).length > 0 ||
     !Object.keys(env).every((name) => name.startsWith('PLANT_STORE_'));
-  return needsProcess ? runProcess(args, options) : runHere(args, { env, ...(input && { input }) });
+  return needsProcess
+    ? runProcess(args, options)
+    : runHere(args, {
+        env,
+        ...(cwd !== undefined && { cwd }),
+        ...(input && { input }),
+        ...(isTerminal && { isTerminal }),
+      });
 }
 
 let lastRun: Promise<unknown> = Promise.resolve();
@@ -48,7 +57,7 @@ let lastRun: Promise<unknown> = Promise.resolve();
 /** Runs a command in this process: also `serve`, if it is refused before it listens. */
 export async function runHere(
   args: readonly string[],
-  options: Pick<RunOptions, 'env' | 'input'> = {},
+  options: Pick<RunOptions, 'cwd' | 'env' | 'input' | 'isTerminal'> = {},
 ): Promise<Outcome> {
   const outcome = lastRun.then(() => runNow(args, options));
   lastRun = outcome.catch(() => {});
@@ -57,17 +66,21 @@ export async function runHere(
 
 async function runNow(
   args: readonly string[],
-  { env = {}, input = '' }: Pick<RunOptions, 'env' | 'input'>,
+  { cwd, env = {}, input = '', isTerminal = false }: Parameters<typeof runHere>[1] & object,
 ): Promise<Outcome> {
-  const before = process.env;
+  const [before, folder] = [process.env, process.cwd()];
+  if (cwd !== undefined) process.chdir(cwd);
   process.env = { ...withoutSettings(before), ...env };
   const [stdout, stderr] = [collector(), collector()];
   try {
     const stdin = Readable.from(input === '' ? [] : [Buffer.from(input)]);
-    const status = await main([process.execPath, executable, ...args], { stdin, stdout, stderr });
+    const streams = { stdin, stdout, stderr };
+    for (const stream of Object.values(streams)) Object.assign(stream, { isTTY: isTerminal });
+    const status = await main([process.execPath, executable, ...args], streams);
     return { status, stdout: stdout.text(), stderr: stderr.text() };
   } finally {
     process.env = before;
+    process.chdir(folder);
   }
 }
 

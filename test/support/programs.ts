@@ -12,6 +12,7 @@ const packages = {
   caddy: 'caddy',
   cc: 'gcc libc6-dev',
   chromium: 'chromium',
+  'chromium-headless-shell': 'chromium-headless-shell',
   curl: 'curl',
   fish: 'fish',
   haproxy: 'haproxy',

@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectTls } from 'node:tls';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { blocksOf } from '../../tools/markdown.ts';
+import { Page } from '../../tools/markdown.ts';
 import { balancerConfiguration } from './balancer.ts';
 import { freePort } from './postgres.ts';
 import { tempFolder } from './temp.ts';
@@ -160,9 +160,7 @@ function selfSigned(folder: string): { certificate: string; key: string } {
 
 /** The lines for a proxy in docs/deploy.md. */
 function documented(language: string): string {
-  const page = readFileSync(new URL('../../docs/deploy.md', import.meta.url), 'utf8');
-  const blocks = blocksOf(page.replaceAll(/^ {2}/gm, '')); // some are in lists
-  return blocks
+  return new Page(new URL('../../docs/deploy.md', import.meta.url)).blocks
     .filter((block) => block.language === language)
     .map(({ text }) => text)
     .join('');

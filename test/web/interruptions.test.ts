@@ -1,39 +1,14 @@
 import assert from 'node:assert/strict';
-import { it, type TestContext } from 'node:test';
-import { tooManyWrites } from '../../src/problem.ts';
-import { override } from '../support/app.ts';
-import { openPage, withoutBrowser } from '../support/browser.ts';
-import { serve } from '../support/command.ts';
-import { databaseFile, fill } from '../support/database.ts';
-import { idOf } from '../support/tokens.ts';
-import {
-  browserOfFile,
-  changeUser,
-  deleteChosen,
-  namesOf,
-  openStore,
-  responseTo,
-  toast,
-  type OpenStore,
-} from './store.ts';
+import { it } from 'node:test';
+import { withoutBrowser } from '../support/browser.ts';
+import { addWithRevokedToken } from './interruptions.ts';
+import { browserOfFile, changeUser, namesOf, openStore, responseTo } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
 
-/** Opens the dialog, revokes the token, and adds the plant that was typed. */
-async function addWithRevokedToken(t: TestContext): Promise<OpenStore> {
-  const store = await openStore(t, browser());
-  const { page, app, token } = store;
-  await page.getByRole('button', { name: 'Add plant' }).click();
-  await page.getByRole('textbox', { name: 'Name' }).fill('A name that took long to type');
-  await app.storage.revokeToken(idOf(token), Date.now());
-  await page.keyboard.press('Enter');
-  await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
-  return store;
-}
-
 it('a revoked token loses no typed text, and another one continues', { skip }, async (t) => {
-  const store = await addWithRevokedToken(t);
+  const store = await addWithRevokedToken(t, browser());
   const { page, app } = store;
   await page.getByRole('button', { name: 'Not now' }).click();
   assert.equal(await page.locator('#add-name').inputValue(), 'A name that took long to type');
@@ -51,38 +26,6 @@ it('a revoked token loses no typed text, and another one continues', { skip }, a
   await page.locator('#rows').getByText('A name that took long to type').waitFor();
   assert.equal((await namesOf({ ...store, token })).length, 5);
   await page.getByRole('region', { name: 'Connection' }).waitFor({ state: 'hidden' });
-});
-
-it('a link with a new token continues too', { skip }, async (t) => {
-  const store = await addWithRevokedToken(t);
-  const { page, app } = store;
-  const token = await app.token('alice');
-  await page.evaluate(`location.hash = 'token=${token}'`);
-  await page.locator('#rows').getByText('A name that took long to type').waitFor();
-  await page.locator('#renew').waitFor({ state: 'hidden' });
-  await page.getByRole('region', { name: 'Connection' }).waitFor({ state: 'hidden' });
-});
-
-it('the last of two links wins, however slow its response is', { skip }, async (t) => {
-  const { page, app } = await openStore(t, browser());
-  const { promise: bobIsOpen, resolve } = Promise.withResolvers<void>();
-  await page.route(
-    '**/token',
-    async (route) => {
-      await bobIsOpen;
-      await route.continue();
-    },
-    { times: 1 },
-  );
-  const carol = page.waitForRequest('**/token');
-  await page.evaluate(`location.hash = 'token=${await app.token('carol')}'`);
-  await carol;
-  await changeUser(page, await app.token('bob'));
-  await page.getByRole('button', { name: 'bob' }).waitFor();
-  const late = responseTo(page, 'GET', '/token');
-  resolve();
-  await late;
-  assert.equal(await page.locator('#who-user').innerText(), 'bob');
 });
 
 it('a late response for one user changes nothing for the next', { skip }, async (t) => {
@@ -110,165 +53,4 @@ it('a late response for one user changes nothing for the next', { skip }, async 
   await page.locator('#add-submit[aria-busy=true]').waitFor({ state: 'detached' });
   await page.locator('#add-close').click();
   await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
-});
-
-it('a token that cannot read shows nothing of the user before', { skip }, async (t) => {
-  const { page, app } = await openStore(t, browser());
-  await page.getByText('4 plants, by tag').waitFor();
-  const token = await app.token('bob', { scopes: ['plants:write'] });
-  await changeUser(page, token);
-  await page.getByRole('button', { name: 'bob' }).waitFor();
-  assert.ok(!(await page.content()).includes('Aloe vera'));
-  assert.equal(await page.locator('#known-tags option').count(), 0);
-});
-
-it('the token of another user opens their store, and adds nothing there', { skip }, async (t) => {
-  const { page, app } = await addWithRevokedToken(t);
-  const token = await app.token('bob', { store: 'north' });
-  await page.locator('#renew-token').fill(token);
-  await page.keyboard.press('Enter');
-  await page.locator('#add-submit[aria-busy=true]').waitFor({ state: 'detached' });
-  assert.equal(await page.locator('#add-name').inputValue(), 'A name that took long to type');
-  await page.getByRole('button', { name: 'Close' }).click();
-  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
-  assert.equal(await page.title(), 'north · Plant Store');
-  assert.deepEqual((await app.call('GET', '/plants', { token })).json, []);
-});
-
-it('a service that is down and back costs no reload', { skip }, async (t) => {
-  const { url, path } = databaseFile(t);
-  const token = await fill(path, 3);
-  const service = await serve(t, ['--database', url]);
-  const { page } = await openPage(browser(), `${service.address}/#token=${token}`);
-  t.after(() => page.context().close());
-  await page.getByText('3 plants, by tag').waitFor();
-  await page.evaluate('window.isSamePage = true');
-  await service.stop();
-  await page.locator('.tag-bar').first().click();
-  const banner = page.getByRole('region', { name: 'Connection' });
-  await banner.getByText('The service does not respond.').waitFor();
-  await banner.getByText(/Trying again in \d+ s\./).waitFor();
-  const { port } = new URL(service.address);
-  await serve(t, ['--database', url, '--port', port]);
-  await banner.waitFor({ state: 'hidden' });
-  await page.locator('#rows .row:not(.loading)').first().waitFor();
-  assert.equal(await page.locator('#rows .row:not(.loading)').count(), 3);
-  assert.equal(await page.evaluate('window.isSamePage'), true);
-});
-
-it('an overloaded service gets the plant later', { skip }, async (t) => {
-  let refusals = 1;
-  const store = await openStore(t, browser(), {
-    plants: [],
-    wrap: (storage) =>
-      override(storage, {
-        createPlant: async (caller, plant) => {
-          if (refusals-- > 0) throw tooManyWrites();
-          return storage.createPlant(caller, plant);
-        },
-      }),
-  });
-  const { page } = store;
-  await page.getByRole('button', { name: 'Add your first plant' }).click();
-  await page.getByRole('textbox', { name: 'Name' }).fill('Patience');
-  await page.keyboard.press('Enter');
-  await page
-    .locator('#add-waiting')
-    .getByText(/The service is busy\. Trying again/)
-    .waitFor();
-  await page.getByText('Added “Patience”').waitFor();
-  assert.deepEqual(await namesOf(store), ['Patience']);
-});
-
-it(
-  'the page explains a limit, and adds the plant when the limit allows it',
-  { skip },
-  async (t) => {
-    const plan = { isLimited: false };
-    const limiter = {
-      take: () => ({
-        isAllowed: !plan.isLimited,
-        remaining: plan.isLimited ? 0 : 9,
-        nextMs: 1_000,
-      }),
-    };
-    const limits = { requests: { rate: { requests: 9, windowSeconds: 1 }, limiter } };
-    const store = await openStore(t, browser(), { plants: [], limits });
-    const { page } = store;
-    await page.getByRole('button', { name: 'Add your first plant' }).click();
-    await page.getByRole('textbox', { name: 'Name' }).fill('Patience');
-    plan.isLimited = true;
-    await page.keyboard.press('Enter');
-    await page
-      .locator('#add-waiting')
-      .getByText(/You have reached a limit of the service\. Trying again/)
-      .waitFor();
-    plan.isLimited = false;
-    await page.getByText('Added “Patience”').waitFor();
-    assert.deepEqual(await namesOf(store), ['Patience']);
-  },
-);
-
-it('a plant with an id of its own is added once if a response is lost', { skip }, async (t) => {
-  const store = await openStore(t, browser(), { plants: [] });
-  const { page } = store;
-  await page.route(
-    '**/plants?*',
-    async (route) => {
-      await route.fetch();
-      await route.abort();
-    },
-    { times: 1 },
-  );
-  await page.getByRole('button', { name: 'Add your first plant' }).click();
-  await page.getByText('Choose the id yourself').click();
-  await page.locator('#add-id').fill('7');
-  await page.locator('#add-name').fill('Once');
-  await page.keyboard.press('Enter');
-  await page.getByText('Added “Once” with the id 7.').waitFor();
-  assert.equal(await page.locator('#add-waiting').innerText(), '');
-  assert.deepEqual(await namesOf(store), ['Once']);
-});
-
-it('a failure shows what to do, and one can try again', { skip }, async (t) => {
-  let failures = Infinity;
-  const { page } = await openStore(t, browser(), {
-    wrap: (storage) =>
-      override(storage, {
-        listPlants: async (caller, query) => {
-          if (failures-- > 0) throw new Error('a defect');
-          return storage.listPlants(caller, query);
-        },
-      }),
-  });
-  await page.getByRole('heading', { name: 'Internal error' }).waitFor();
-  failures = 0;
-  await page.getByRole('button', { name: 'Try again' }).click();
-  await page.getByText('Aloe vera').waitFor();
-});
-
-it('a plant that somebody else deleted is gone, and no error', { skip }, async (t) => {
-  const { page, app, token } = await openStore(t, browser());
-  for (const id of [1, 2]) await app.call('DELETE', `/plants/${id}`, { token });
-  await page.getByText('Monstera deliciosa').click();
-  await page
-    .getByText('Someone has deleted this plant, or no longer shares it with you.')
-    .waitFor();
-  await page.getByRole('button', { name: 'Close' }).click();
-  await page.locator('#rows').getByText('Monstera deliciosa').waitFor({ state: 'detached' });
-  await page.getByRole('checkbox', { name: 'Select Ficus' }).click();
-  await deleteChosen(page);
-  await toast(page, 'Deleted “Ficus lyrata”.').waitFor();
-});
-
-it('a read-only token shows no control that it cannot use', { skip }, async (t) => {
-  const { page } = await openStore(t, browser(), { access: { scopes: ['plants:read'] } });
-  await page.getByRole('button', { name: 'alice read only' }).waitFor();
-  assert.equal(await page.getByRole('button', { name: 'Add plant' }).count(), 0);
-  assert.equal(await page.getByRole('checkbox', { name: 'Select' }).count(), 0);
-  await page.locator('#grid').focus();
-  await page.keyboard.press('Delete');
-  await page.keyboard.press('Enter');
-  await page.getByRole('dialog', { name: 'Monstera deliciosa' }).waitFor();
-  assert.equal(await page.getByRole('button', { name: 'Delete' }).count(), 0);
 });

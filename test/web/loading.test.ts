@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import type { Page, Request } from 'playwright-core';
 import { startApp } from '../support/app.ts';
 import { withoutBrowser } from '../support/browser.ts';
@@ -16,56 +17,62 @@ async function openSignIn(page: Page, address: string): Promise<void> {
   await page.getByRole('heading', { name: 'Open your store' }).waitFor();
 }
 
-it('a first visit asks for all its files at once', { skip }, async (t) => {
-  const { address } = await startApp(t);
-  const context = await browser().newContext();
-  t.after(() => context.close());
-  const page = await context.newPage();
-  const files = new Set<string>();
-  page.on('request', (request) => isFile(request) && files.add(request.url()));
-  await openSignIn(page, address);
-  assert.ok(files.size > 30);
+it(
+  'a first visit asks for all its files at once, of at most 80 KB, and a second one for none again',
+  { skip },
+  async (t) => {
+    const { address } = await startApp(t);
+    const context = await browser().newContext();
+    t.after(() => context.close());
+    const page = await context.newPage();
+    const files = new Set<string>();
+    const bodies: Promise<number>[] = [];
+    page.on('request', (request) => isFile(request) && files.add(request.url()));
+    page.on('response', (response) => {
+      bodies.push(response.body().then((body) => gzipSync(body).length));
+    });
+    await openSignIn(page, address);
+    assert.ok(files.size > 30);
+    const sizes = await Promise.all(bodies);
+    const bytes = sizes.reduce((sum, size) => sum + size);
+    t.diagnostic(`${sizes.length} files, ${bytes} bytes`);
+    assert.ok(bytes < 80_000, `${bytes} bytes, compressed`);
 
-  const other = await (await browser().newContext()).newPage();
-  t.after(() => other.context().close());
-  const held = new Set<string>();
-  const release = Promise.withResolvers<void>();
-  await other.route('**/*', async (route) => {
-    if (isFile(route.request())) {
-      held.add(route.request().url());
-      await release.promise;
-    }
-    await route.continue();
-  });
-  const opened = openSignIn(other, address);
-  await until('all are asked for before the first one is there', () => held.size === files.size);
-  release.resolve();
-  await opened;
-});
+    const again = await context.newPage();
+    const network = await context.newCDPSession(again);
+    await network.send('Network.enable');
+    const cached = new Set<string>();
+    const loaded = new Map<string, string>();
+    network.on('Network.requestServedFromCache', ({ requestId }) => cached.add(requestId));
+    network.on('Network.responseReceived', ({ requestId, response }) => {
+      if (response.fromDiskCache === true) cached.add(requestId);
+      loaded.set(requestId, response.url);
+    });
+    await openSignIn(again, address);
+    assert.ok(loaded.size > 30);
+    const asked = [...loaded].filter(([id]) => !cached.has(id)).map(([, url]) => url);
+    assert.deepEqual(
+      asked.filter((url) => !url.startsWith('data:')),
+      [`${address}/`],
+    );
 
-it('a second visit asks for no file again', { skip }, async (t) => {
-  const { address } = await startApp(t);
-  const context = await browser().newContext();
-  t.after(() => context.close());
-  await openSignIn(await context.newPage(), address);
-  const page = await context.newPage();
-  const network = await context.newCDPSession(page);
-  await network.send('Network.enable');
-  const cached = new Set<string>();
-  const loaded = new Map<string, string>();
-  network.on('Network.requestServedFromCache', ({ requestId }) => cached.add(requestId));
-  network.on('Network.responseReceived', ({ requestId, response }) => {
-    if (response.fromDiskCache === true) cached.add(requestId);
-    loaded.set(requestId, response.url);
-  });
-  await openSignIn(page, address);
-  assert.ok(loaded.size > 30);
-  const asked = [...loaded].filter(([id]) => !cached.has(id)).map(([, url]) => url);
-  assert.deepEqual(
-    asked.filter((url) => !url.startsWith('data:')),
-    [`${address}/`],
-  );
-});
+    const other = await (await browser().newContext()).newPage();
+    t.after(() => other.context().close());
+    const held = new Set<string>();
+    const release = Promise.withResolvers<void>();
+    await other.route('**/*', async (route) => {
+      if (isFile(route.request())) {
+        held.add(route.request().url());
+        await release.promise;
+      }
+      await route.continue();
+    });
+    const opened = openSignIn(other, address);
+    await until('all are asked for before the first one is there', () => held.size === files.size);
+    release.resolve();
+    await opened;
+  },
+);
 
 it('files last only at the address of their own version', async (t) => {
   const { call } = await startApp(t);

@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { Page } from 'playwright-core';
 import { scopes } from '../../src/access.ts';
-import type { TestApp } from '../support/app.ts';
 import { withoutBrowser } from '../support/browser.ts';
+import { openSharing, sharesOf } from './sharing.ts';
 import {
   assertNames,
   browserOfFile,
-  changeUser,
   deleteChosen,
   openStore,
   press,
-  pressAtOnce,
-  responseTo,
   shelf,
   tabTo,
   toast,
@@ -20,15 +16,6 @@ import {
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
-
-const sharesOf = async (app: TestApp, token: string) =>
-  (await app.call('GET', '/shares', { token })).json;
-
-async function openSharing(page: Page): Promise<void> {
-  await page.locator('#who').click();
-  await page.getByRole('button', { name: 'Sharing' }).click();
-  await page.getByText('Loading …').first().waitFor({ state: 'hidden' });
-}
 
 it(
   'the keyboard alone shares a collection, changes the share, and ends it',
@@ -81,26 +68,6 @@ it(
   },
 );
 
-it('an answer is for its own question, however soon the next one follows', { skip }, async (t) => {
-  const { page, app, token } = await openStore(t, browser(), { access: { scopes } });
-  for (const user of ['bob', 'carol', 'dave']) {
-    await app.call('PUT', `/shares/${user}`, { token, json: { access: 'read' } });
-  }
-  await openSharing(page);
-  await page.getByRole('button', { name: 'End sharing with bob' }).waitFor();
-  const end = (user: string) => `[aria-label="End sharing with ${user}"]`;
-  const no = '#confirm button';
-  const yes = '#confirm-yes';
-
-  await pressAtOnce(page, end('bob'), no, end('carol'));
-  await page.getByRole('button', { name: 'End sharing', exact: true }).click();
-  await page.getByText('You and “carol” share nothing now.').waitFor();
-  await pressAtOnce(page, end('bob'), no, end('dave'), yes);
-  await page.getByText('You and “dave” share nothing now.').waitFor();
-  const given = [{ user: 'bob', access: 'read' }];
-  assert.deepEqual(await sharesOf(app, token), { given, received: [] });
-});
-
 it('plants of others can be seen, not deleted, and leave with their share', { skip }, async (t) => {
   const { page, app } = await openStore(t, browser(), { access: { scopes, role: 'member' } });
   const bob = await app.token('bob', { scopes });
@@ -137,66 +104,4 @@ it('plants of others can be seen, not deleted, and leave with their share', { sk
     page,
     shelf.map(({ name }) => name),
   );
-});
-
-it('changes are sent in order, and none in the name of the next user', { skip }, async (t) => {
-  const { page, app, token } = await openStore(t, browser(), { access: { scopes } });
-  for (const user of ['carol', 'dave']) {
-    await app.call('PUT', `/shares/${user}`, { token, json: { access: 'read' } });
-  }
-  const { promise: isHeld, resolve: release } = Promise.withResolvers<void>();
-  const sent: string[] = [];
-  await page.route('**/shares/*', async (route) => {
-    sent.push(`${route.request().method()} ${route.request().postData() ?? ''}`);
-    await isHeld;
-    await route.continue();
-  });
-  await openSharing(page);
-  const access = page.getByRole('combobox', { name: 'What carol can do' });
-  for (const choice of ['write', 'read', 'write']) await access.selectOption(choice);
-  await page.getByRole('combobox', { name: 'What dave can do' }).selectOption('write');
-  await page.locator('#sharing-user').fill('of alice');
-  await page.locator('#sharing-submit').click();
-  await page.locator('#sharing-submit').click();
-  await changeUser(page, await app.token('bob', { scopes }));
-  await page.getByRole('button', { name: 'bob' }).waitFor();
-  await page.getByRole('dialog').waitFor({ state: 'hidden' });
-  const late = responseTo(page, 'PUT', '/shares/carol');
-  release();
-  await late;
-  await openSharing(page);
-  await page.getByText('You share with nobody.').waitFor();
-  assert.deepEqual(sent, ['PUT {"access":"write"}']);
-  assert.equal(await page.locator('#sharing-submit[aria-busy]').count(), 0);
-});
-
-it(
-  'a token that cannot share shows the shares, and how to get one that can',
-  { skip },
-  async (t) => {
-    const { page, app } = await openStore(t, browser());
-    const bob = await app.token("bob's", { scopes });
-    const alice = await app.token('alice', { scopes });
-    await app.call('PUT', '/shares/alice', { token: bob, json: { access: 'write' } });
-    await app.call('PUT', '/shares/carol', { token: alice, json: { access: 'read' } });
-    await page.route('**/sharing-dialog.ts', (route) => route.abort(), { times: 1 });
-    await openSharing(page);
-    await toast(page, 'Its file could not be loaded. Reload the page.').waitFor();
-    await page.reload();
-    await openSharing(page);
-    await page.getByText('you can see and delete their plants').waitFor();
-    await page.getByRole('listitem').getByText('carol').waitFor();
-    const command = 'npx plant-store token create alice --store main';
-    await page.getByText(`${command} --scope plants:read,plants:write,shares:write`).waitFor();
-    assert.equal(await page.getByRole('dialog').getByRole('button').count(), 1, 'only Close');
-  },
-);
-
-it('a token that can only share lists the shares too', { skip }, async (t) => {
-  const { page, app, token } = await openStore(t, browser(), {
-    access: { scopes: ['shares:write'] },
-  });
-  await app.call('PUT', '/shares/carol', { token, json: { access: 'read' } });
-  await openSharing(page);
-  await page.getByRole('combobox', { name: 'What carol can do' }).waitFor();
 });

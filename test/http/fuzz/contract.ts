@@ -32,6 +32,7 @@ const allowed: Record<Route, string> = {
   health: 'GET, HEAD, OPTIONS',
   document: 'GET, HEAD, OPTIONS',
   file: 'GET, HEAD, OPTIONS',
+  moved: 'GET, HEAD, OPTIONS',
   token: 'DELETE, GET, HEAD, OPTIONS',
   tokens: 'GET, HEAD, OPTIONS, POST',
   ownToken: 'DELETE, OPTIONS',
@@ -173,10 +174,11 @@ function judgeRoute(
     add(stage.target, stage.target, { status: 405, kind: 'method-not-allowed', allow });
   } else if (!isAllowed) {
     add(stage.target, stage.target, { status: 405, kind: 'method-not-allowed', allow });
-  } else if (route === 'health' || route === 'document' || route === 'file') {
+  } else if (['health', 'document', 'file', 'moved'].includes(route)) {
     // RFC 9110, section 13.1.2: the client has whatever there is.
     const isKnown = route === 'document' && sent(request, 'if-none-match').includes('*');
-    const outcome = route === 'file' ? notFound : { status: isKnown ? 304 : 200 };
+    const found = { status: route === 'moved' ? 302 : isKnown ? 304 : 200 };
+    const outcome = route === 'file' ? notFound : found;
     add(stage.store, stage.store, outcome);
     if (mayHaveBody(request)) judgeUnwantedBody(request, add, optional);
     if (request.target.includes('?')) add(stage.input, optional, invalid);

@@ -13,6 +13,7 @@ export type Route =
   | 'health'
   | 'document'
   | 'file'
+  | 'moved'
   | 'token'
   | 'tokens'
   | 'ownToken'
@@ -34,14 +35,8 @@ export const fieldNames = ['id', 'name', 'tag'] as const;
 export type Field = (typeof fieldNames)[number];
 
 const healthPaths = ['/livez', '/readyz'];
-const documentPaths = [
-  '/',
-  '/web/theme.css',
-  '/problems',
-  '/problems/id-taken',
-  '/openapi.json',
-  '/docs',
-];
+const documentPaths = ['/', '/web/theme.css', '/openapi.json', '/docs'];
+const movedPaths = ['/problems', '/problems/id-taken'];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function judgeTarget(target: Bytes): Target {
@@ -64,6 +59,7 @@ export function judgeTarget(target: Bytes): Target {
   const whole = `/${segments.join('/')}`;
   if (healthPaths.includes(whole)) return { ...found, route: 'health' };
   if (documentPaths.includes(whole)) return { ...found, route: 'document' };
+  if (movedPaths.includes(whole)) return { ...found, route: 'moved' };
   if (isFile(segments)) return { ...found, route: 'file' };
   if (whole === '/token') return { ...found, route: 'token' };
   const [folder = '', ...names] = segments;

@@ -1,0 +1,361 @@
+/**
+ * The service behind each reverse proxy of docs/deploy.md: it behaves as without one, over TLS.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect as connectHttp2, constants } from 'node:http2';
+import { Agent, request as httpsRequest } from 'node:https';
+import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { describe, it, type TestContext } from 'node:test';
+import { connect as connectTls } from 'node:tls';
+import { createGunzip } from 'node:zlib';
+import type { ProblemKind } from '../../src/problem.ts';
+import { problemResponses, problemType } from '../../src/http/problems.ts';
+import type { Storage } from '../../src/storage.ts';
+import { startApp } from '../support/app.ts';
+import {
+  missing,
+  startReverseProxy,
+  type ReverseProxy,
+  type ReverseProxyName,
+} from '../support/reverse-proxies.ts';
+import { until } from '../support/until.ts';
+
+const listLength = 2_000;
+const gzip = { headers: { 'accept-encoding': 'gzip' } };
+const largestBody = '{"name":"Monstera"}'.padEnd(16_384);
+
+/** Adds the tests of the service behind this proxy. */
+export function testProxy(name: ReverseProxyName): void {
+  const skip = missing(name);
+  describe(`behind ${name}`, { skip, concurrency: 2 }, () => {
+    it('serves HTTP/1.1 and HTTP/2 with the headers of the service', async (t) => {
+      const { proxy, send, token } = await start(t, name);
+      const created = await send('POST', '/plants?fields=id', { body: '{"name":"Monstera"}' });
+      assert.equal(created.status, 201);
+      assert.equal(created.headers.location, '/plants/1');
+      assert.match(String(created.headers['x-request-id']), /^[0-9a-f-]{36}$/);
+      assert.equal((await send('DELETE', '/plants/1')).status, 204);
+      const [status, body] = await getOverHttp2(t, proxy, token);
+      assert.deepEqual([status, body], [200, '[]']);
+    });
+
+    it('accepts every request that the service accepts, and no larger one', async (t) => {
+      const { send } = await start(t, name);
+      const post = async (body: string, fill = 0) => {
+        const headers = fill > 0 ? { 'x-fill': 'a'.repeat(fill) } : {};
+        return send('POST', '/plants', { body, headers });
+      };
+      // The headers of both are 16,384 bytes together with those that the proxy and the test add.
+      assert.equal((await post(largestBody, 15_700)).status, 201);
+      assertProblem(await post(`${largestBody} `), 'body-too-large');
+      assertProblem(await post('{}'.padEnd(1_000_000)), 'body-too-large');
+      assertProblem(await post(largestBody, 16_400), 'headers-too-large');
+      const long = await send('GET', `/plants?tag=${'a'.repeat(17_000)}`);
+      assertProblem(long, 'headers-too-large');
+    });
+
+    it('passes on everything that the service has sent of a list', async (t) => {
+      const { pause, open } = await startWithList(t, name);
+      let received = '';
+      const response = await open('GET', '/plants?fields=id,name');
+      response.setEncoding('utf8').on('data', (chunk) => (received += String(chunk)));
+      const lastId = await pause.begun;
+      await until('the client has it', () => received.includes(`{"id":${lastId},`));
+      pause.end();
+      await once(response, 'end');
+      assert.equal(JSON.parse(received).length, listLength);
+    });
+
+    it('compresses a long list, and passes it on as it is sent', async (t) => {
+      const { pause, open } = await startWithList(t, name);
+      const response = await open('GET', '/plants?fields=id,name', gzip);
+      assert.equal(response.headers['content-encoding'], 'gzip');
+      assert.equal(response.headers.vary, 'Accept-Encoding');
+      assert.equal(response.headers.etag, undefined);
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => (bytes += chunk.length));
+      let received = '';
+      const plain = response.pipe(createGunzip()).setEncoding('utf8');
+      plain.on('data', (chunk) => (received += String(chunk)));
+      const lastId = await pause.begun;
+      // Caddy 2.6 waits until it has a full block, and HAProxy keeps a few bytes.
+      const id = name === 'Caddy' ? 0 : name === 'nginx' ? lastId : lastId - 5;
+      await until('the client has it', () => id === 0 || received.includes(`{"id":${id},`));
+      pause.end();
+      await once(plain, 'end');
+      assert.equal(JSON.parse(received).length, listLength);
+      assert.ok(bytes < received.length / 5, `${bytes} of ${received.length} bytes`);
+    });
+
+    it('compresses only what is long and has no secret, for those who accept it', async (t) => {
+      const { pause, send } = await startWithList(t, name);
+      pause.end();
+      assert.equal((await send('GET', '/plants')).headers['content-encoding'], undefined);
+      const page = await send('GET', '/plants?limit=1000', gzip);
+      assert.equal(page.headers['content-encoding'], 'gzip');
+      for (const [method, path, body] of [
+        ['GET', '/plants?limit=1'],
+        ['GET', '/plants/2'],
+        ['POST', '/plants', '{"name":"Monstera"}'],
+        ['POST', '/tokens', '{}'],
+      ] as const) {
+        if (name === 'HAProxy' && path.includes('limit')) continue; // its version 2.6 looks at no length
+        const answer = await send(method, path, { ...gzip, ...(body !== undefined && { body }) });
+        assert.equal(answer.headers['content-encoding'], undefined, `${method} ${path}`);
+        assert.ok(JSON.parse(answer.body));
+      }
+    });
+
+    it('shows that a list broke off', async (t) => {
+      const { pause, open, stop } = await startWithList(t, name);
+      const response = await open('GET', '/plants?fields=id,name');
+      await pause.begun;
+      await stop();
+      pause.end();
+      let received = '';
+      response.setEncoding('utf8').on('data', (chunk) => (received += String(chunk)));
+      const ended = once(response, 'end');
+      if (name === 'Caddy')
+        await ended; // Caddy 2.6 ends it like a complete one
+      else await assert.rejects(ended, { code: 'ECONNRESET' });
+      assert.throws(() => void JSON.parse(received), SyntaxError);
+    });
+
+    it('serves below the path of the public address', async (t) => {
+      const app = await startApp(t, { baseUrl: 'https://plants.example/api' });
+      const token = await app.token('alice');
+      const proxy = await startReverseProxy(t, name, app.port, true);
+      const { send } = client(t, proxy, token);
+      const created = await send('POST', '/api/plants', { body: '{"name":"Monstera"}' });
+      const { location = '' } = created.headers;
+      assert.equal(location, 'https://plants.example/api/plants/1');
+      assert.equal((await send('GET', new URL(location).pathname)).status, 200);
+      assert.equal((await send('GET', '/api/plants?limit=1&fields=id')).body, '[{"id":1}]');
+    });
+
+    it('names its client, and nothing that the client invents', async (t) => {
+      const limits = {
+        authFailures: { requests: 1, windowSeconds: 3_600 },
+        trustedProxies: ['127.0.0.1'],
+      };
+      const app = await startApp(t, { limits });
+      const proxy = await startReverseProxy(t, name, app.port);
+      const invented = { 'x-forwarded-for': '192.0.2.1', forwarded: 'for=192.0.2.2' };
+      for (const localAddress of ['127.0.0.2', '127.0.0.3']) {
+        const { send } = client(t, proxy, 'invalid', localAddress);
+        assert.equal((await send('GET', '/plants', { headers: invented })).status, 401);
+        assert.equal((await send('GET', '/plants')).status, 429);
+        const other = { 'x-forwarded-for': '192.0.2.3, 127.0.0.1' };
+        assert.equal((await send('GET', '/plants', { headers: other })).status, 429);
+      }
+    });
+
+    it('uses one connection to the service for many requests', async (t) => {
+      const { send, served } = await start(t, name);
+      for (let at = 0; at < 20; at++) assert.equal((await send('GET', '/plants')).status, 200);
+      assert.equal(new Set(served.map(({ port }) => port)).size, 1);
+    });
+
+    it('never sends a change twice', async (t) => {
+      const state = { isDying: false };
+      const { send, served } = await start(t, name, state);
+      for (const [method, path] of [
+        ['POST', '/plants'],
+        ['DELETE', '/plants/1'],
+      ] as const) {
+        state.isDying = false;
+        assert.equal((await send('GET', '/plants')).status, 200); // so that a connection is open
+        state.isDying = true;
+        const answer = await send(
+          method,
+          path,
+          method === 'POST' ? { body: largestBody } : {},
+        ).catch(() => undefined);
+        // If a connection that was used before breaks, HAProxy closes that of the client too.
+        if (answer === undefined) assert.equal(name, 'HAProxy');
+        else {
+          assertProblem(answer, 'outcome-unknown');
+          assert.equal(answer.headers['retry-after'], '1');
+        }
+        assert.equal(served.filter((one) => one.method === method).length, 1);
+      }
+    });
+
+    it('returns 503 with the reason while the service is not running', async (t) => {
+      const { stop, send } = await start(t, name);
+      await stop();
+      let answer: Response | undefined;
+      await until('the proxy has noticed', async () => {
+        answer = await send('POST', '/plants', { body: '{"name":"Monstera"}' });
+        return name !== 'HAProxy' || !answer.body.includes('outcome-unknown'); // it checks each 0.5 s
+      });
+      assert.ok(answer);
+      assertProblem(answer, 'storage-unavailable');
+      assert.equal(answer.headers['retry-after'], '1');
+    });
+
+    if (name === 'HAProxy') return; // it has no port without TLS
+    it('redirects the page to TLS, but no request with a token', async (t) => {
+      const { proxy, token } = await start(t, name);
+      const { httpPort: port } = proxy;
+      const plain = async (path: string) => {
+        const headers = { host: 'plants.example', authorization: `Bearer ${token}` };
+        const sent = httpRequest({ host: '127.0.0.1', port, path, headers }).end();
+        const [response] = (await once(sent, 'response')) as [IncomingMessage];
+        response.resume();
+        return [response.statusCode, response.headers.location];
+      };
+      assert.deepEqual(await plain('/plants'), [403, undefined]);
+      const [status = 0, location] = await plain('/');
+      assert.deepEqual(
+        [Math.floor(Number(status) / 100), location],
+        [3, 'https://plants.example/'],
+      );
+    });
+  });
+}
+
+interface Response {
+  status: number | undefined;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+function assertProblem({ status, headers, body }: Response, kind: ProblemKind): void {
+  const expected = { type: problemType(kind, ''), ...pick(problemResponses[kind]) };
+  assert.equal(status, expected.status, body);
+  assert.equal(headers['content-type'], 'application/problem+json');
+  const { type, title, status: shown } = JSON.parse(body);
+  assert.deepEqual({ type, title, status: shown }, expected);
+}
+
+const pick = ({ title, status }: { title: string; status: number }) => ({ title, status });
+
+interface Faults {
+  /** Where the service pauses in a list. */
+  pause?: Pause;
+  /** The service dies when it gets a change. */
+  isDying?: boolean;
+}
+
+export async function start(t: TestContext, name: ReverseProxyName, faults: Faults = {}) {
+  /** The requests that reached the service, and the client ports of their connections. */
+  const served: { method: string | undefined; port: number | undefined }[] = [];
+  let stop = async () => {};
+  const app = await startApp(t, {
+    wrap: (storage) => pausing(storage, faults.pause),
+    addRoutes: ({ server }) => {
+      stop = async () => {
+        server.close().closeAllConnections();
+        await once(server, 'close');
+      };
+      server.prependListener('request', ({ method, url, socket }: IncomingMessage) => {
+        if (url === '/readyz') return;
+        served.push({ method, port: socket.remotePort });
+        if (faults.isDying === true && method !== 'GET') socket.destroy();
+      });
+    },
+  });
+  const token = await app.token('alice');
+  const proxy = await startReverseProxy(t, name, app.port);
+  return { app, stop, proxy, token, served, ...client(t, proxy, token) };
+}
+
+/** With a list that is sent in several parts; the service pauses before it reads the last ones. */
+async function startWithList(t: TestContext, name: ReverseProxyName) {
+  const pause = new Pause();
+  const started = await start(t, name, { pause });
+  await started.send('POST', '/plants', { body: '{"name":"Monstera"}' });
+  const more = Array.from({ length: listLength - 1 }, (_, at) => at + 2);
+  await started.app.database.fill(more.map((id) => ({ id, tag: '', name: 'M'.repeat(200) })));
+  return { ...started, pause };
+}
+
+/** Sends requests through the proxy on one connection. */
+function client(t: TestContext, proxy: ReverseProxy, token: string, localAddress?: string) {
+  const agent = new Agent({
+    keepAlive: true,
+    maxSockets: 1,
+    ...(localAddress && { localAddress }),
+  });
+  t.after(() => agent.destroy());
+  const open = async (
+    method: string,
+    path: string,
+    { body = '', headers = {} }: { body?: string; headers?: Record<string, string> } = {},
+  ): Promise<IncomingMessage> => {
+    const sent = httpsRequest({
+      ...addressOf(proxy),
+      agent,
+      method,
+      path,
+      headers: {
+        host: 'plants.example',
+        authorization: `Bearer ${token}`,
+        ...(body !== '' && { 'content-type': 'application/json', 'content-length': body.length }),
+        ...headers,
+      },
+    });
+    sent.on('error', () => {}); // a body that is refused before it is sent
+    sent.end(body);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return response;
+  };
+  const send = async (...args: Parameters<typeof open>): Promise<Response> => {
+    const response = await open(...args);
+    const chunks: string[] = [];
+    for await (const chunk of response.setEncoding('utf8')) chunks.push(String(chunk));
+    return { status: response.statusCode, headers: response.headers, body: chunks.join('') };
+  };
+  return { open, send };
+}
+
+function addressOf({ httpsPort, ca }: ReverseProxy) {
+  return { host: '127.0.0.1', port: httpsPort, servername: 'plants.example', ca };
+}
+
+/** A pause in the middle of a list. */
+class Pause {
+  readonly #begun = Promise.withResolvers<number>();
+  readonly #end = Promise.withResolvers<void>();
+  readonly end = this.#end.resolve;
+  /** The id of the last plant before the pause. */
+  readonly begun = this.#begun.promise;
+
+  async at(id: number): Promise<void> {
+    this.#begun.resolve(id);
+    await this.#end.promise;
+  }
+}
+
+function pausing(storage: Storage, pause: Pause | undefined): Storage {
+  let batches = 0;
+  return new Proxy(storage, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name);
+      if (typeof member !== 'function') return member;
+      if (name !== 'listPlants' || pause === undefined) return member.bind(target);
+      return async (...args: Parameters<Storage['listPlants']>) => {
+        if (++batches === 5) await pause.at(args[1].after);
+        return target.listPlants(...args);
+      };
+    },
+  });
+}
+
+async function getOverHttp2(
+  t: TestContext,
+  proxy: ReverseProxy,
+  token: string,
+): Promise<[number, string]> {
+  const session = connectHttp2('https://plants.example', {
+    createConnection: () => connectTls({ ...addressOf(proxy), ALPNProtocols: ['h2'] }),
+  });
+  t.after(() => session.destroy());
+  const stream = session.request({ ':path': '/plants', authorization: `Bearer ${token}` });
+  const [headers] = await once(stream, 'response');
+  const chunks: string[] = [];
+  for await (const chunk of stream.setEncoding('utf8')) chunks.push(String(chunk));
+  return [Number(headers[constants.HTTP2_HEADER_STATUS]), chunks.join('')];
+}

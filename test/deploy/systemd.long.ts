@@ -1,0 +1,58 @@
+/**
+ * The limits of the systemd unit of docs/deploy.md, compared with what the service does.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { chownSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { call } from '../support/app.ts';
+import { runOk, serve } from '../support/command.ts';
+import { databaseFile } from '../support/database.ts';
+import { without } from '../support/programs.ts';
+import { withoutUnprivileged } from '../support/unprivileged.ts';
+
+const unit = readFileSync(new URL('../../deploy/plant-store.service', import.meta.url), 'utf8');
+const nobody = 65_534;
+const noOtherUser = (process.getuid?.() !== 0 && 'needs root') || withoutUnprivileged;
+
+it(
+  'the unit allows every system call of the service',
+  { skip: without('systemd-analyze', 'strace') || noOtherUser },
+  async (t) => {
+    const { folder, url } = databaseFile(t);
+    chownSync(folder, nobody, nobody);
+    const trace = join(folder, 'trace');
+    const under = ['strace', '-f', '-qq', '-o', trace];
+    const args = ['--database', url, '--workers', '2'];
+    const { address, child } = await serve(t, args, { uid: nobody, under });
+    const token = await runOk(['token', 'create', 'alice', '--database', url], { uid: nobody });
+    const json = { name: 'Monstera' };
+    assert.equal((await call(`${address}/plants`, 'POST', { token, json })).status, 201);
+    const [primary = ''] = childrenOf(child.pid);
+    process.kill(Number(primary), 'SIGTERM');
+    await new Promise((resolve) => child.once('exit', resolve));
+
+    const [allow = '', deny = ''] = [...unit.matchAll(/^SystemCallFilter=~?(.*)$/gm)].map(
+      ([, set = '']) => set,
+    );
+    const allowed = systemCalls(allow).difference(systemCalls(deny));
+    const lines = readFileSync(trace, 'utf8').matchAll(/^\d+ +(\w+)\(/gm);
+    const used = new Set([...lines].map(([, name = '']) => name));
+    assert.ok(used.size > 40);
+    assert.deepEqual([...used.difference(allowed)], []);
+  },
+);
+
+/** The system calls in a set of systemd, such as @system-service. */
+function systemCalls(set: string): Set<string> {
+  const list = execFileSync('systemd-analyze', ['syscall-filter', set], { encoding: 'utf8' });
+  const members = [...list.matchAll(/^ +([@\w-]+)$/gm)].map(([, name = '']) => name);
+  return new Set(
+    members.flatMap((name) => (name.startsWith('@') ? [...systemCalls(name)] : [name])),
+  );
+}
+
+function childrenOf(pid: number | undefined): string[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+}

@@ -1,0 +1,81 @@
+/**
+ * Rare events on the page.
+ */
+import { it } from 'node:test';
+import assert from 'node:assert/strict';
+import { startApp } from '../support/app.ts';
+import { openPage, withoutBrowser } from '../support/browser.ts';
+import { assertNames, browserOfFile, deleteChosen, openStore, toast } from './store.ts';
+
+const browser = browserOfFile();
+const skip = withoutBrowser;
+
+it('a reload while a link opens does not lose its token', { skip }, async (t) => {
+  const app = await startApp(t);
+  const { page } = await openPage(browser(), 'about:blank');
+  t.after(() => page.context().close());
+  const asked = Promise.withResolvers<void>();
+  await page.route('**/token', () => asked.resolve(), { times: 1 }); // the service does not respond
+  await page.goto(`${app.address}/#token=${await app.token('alice')}`);
+  await asked.promise;
+  await page.reload();
+  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
+  assert.equal(page.url(), `${app.address}/`);
+});
+
+it('works if the browser blocks the data of sites', { skip }, async (t) => {
+  const app = await startApp(t);
+  const { page, errors } = await openPage(browser(), 'about:blank');
+  t.after(() => page.context().close());
+  // What Chromium does if its user blocks them.
+  await page.addInitScript(`
+    for (const name of ['localStorage', 'sessionStorage', 'indexedDB']) {
+      Object.defineProperty(window, name, {
+        get: () => { throw new DOMException('blocked', 'SecurityError') },
+      });
+    }
+  `);
+  await page.goto(app.address);
+  await page.locator('#sign-in-token').fill(await app.token('alice'));
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
+  await page.getByRole('button', { name: 'Import a file' }).click();
+  await page.locator('#import-text').fill('name\nAloe');
+  await page.locator('#import-read').click();
+  await page.getByRole('alert').getByText('does not let the page store its progress').waitFor();
+  await page.locator('#import-cancel').click();
+  await page.getByRole('button', { name: 'alice' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+  await page.goto(`${app.address}/docs`);
+  await page.locator('.samples input').first().waitFor({ state: 'attached' });
+  assert.deepEqual(errors, []);
+});
+
+it('a list that was read before a delete does not bring the row back', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  await page.getByText('4 plants', { exact: true }).waitFor();
+  const listed = Promise.withResolvers<void>();
+  const deleted = Promise.withResolvers<void>();
+  await page.route('**/plants/*', async (route) => {
+    if (route.request().method() === 'DELETE') await listed.promise;
+    await route.continue();
+  });
+  await page.route(
+    '**/plants?*tag=indoor*',
+    async (route) => {
+      const response = await route.fetch();
+      listed.resolve();
+      await deleted.promise;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  await page.getByRole('checkbox', { name: 'Select Ficus' }).click();
+  await deleteChosen(page);
+  await page.getByRole('button', { name: 'Show only the tag indoor' }).first().click();
+  await toast(page, 'Deleted “Ficus lyrata”.').waitFor();
+  deleted.resolve();
+  await page.getByText('1 plant', { exact: true }).waitFor();
+  await assertNames(page, ['Monstera deliciosa']);
+});

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { PlantList, type Plant } from '../../src/web/plant-list.ts';
+import { until } from '../support/until.ts';
+
+const plant = (id: number): Plant => ({ id, name: `Plant ${id}`, tag: '' });
+
+/** A list of these plants. `beforeReply` runs after each read, before its reply arrives. */
+function listOf(plants: Plant[], beforeReply: (reads: number) => void): PlantList {
+  let reads = 0;
+  const read = async (after = 0) => {
+    const page = plants.filter(({ id }) => id > after).slice(0, 250);
+    beforeReply(++reads);
+    return page;
+  };
+  return new PlantList(read, () => {});
+}
+
+async function shown(list: PlantList): Promise<number[]> {
+  list.see(10);
+  await until('the list ends', () => {
+    list.see(10);
+    return list.isComplete;
+  });
+  return list.slice(0, 10).map((row) => row.id);
+}
+
+it('shows a plant that was added while the end of the list was read', async () => {
+  const plants = [plant(1), plant(2)];
+  const list = listOf(plants, (reads) => {
+    if (reads !== 2) return;
+    plants.push(plant(3));
+    assert.equal(list.add(plant(3)), undefined, 'its place is not known yet');
+  });
+  assert.deepEqual(await shown(list), [1, 2, 3]);
+});
+
+it('shows a plant once that was read before it is added', async () => {
+  const list = listOf([plant(1), plant(5), plant(9)], () => {});
+  assert.deepEqual(await shown(list), [1, 5, 9]);
+  assert.equal(list.add(plant(5)), 1);
+  assert.deepEqual(await shown(list), [1, 5, 9]);
+  assert.equal(list.count, 3);
+});
+
+it('reads no further than the table can show', async () => {
+  let reads = 0;
+  const read = async (after = 0) => {
+    reads++;
+    return Array.from({ length: 25_000 }, (_, at) => plant(after + at + 1));
+  };
+  const list = new PlantList(read, () => {});
+  list.see(1_000_000);
+  await until('the list is full', () => list.isFull);
+  list.see(1_000_000);
+  assert.equal(list.count, 100_000);
+  assert.deepEqual([list.isComplete, reads], [false, 4]);
+});

@@ -1,0 +1,187 @@
+/**
+ * Rare events of signing in through an identity provider, on the page.
+ */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { Request } from 'playwright-core';
+import { scopes } from '../../src/access.ts';
+import { violations } from '../support/accessibility.ts';
+import { startApp } from '../support/app.ts';
+import { openPage, withoutBrowser } from '../support/browser.ts';
+import { until } from '../support/until.ts';
+import { signInAtProvider, start, startExpired, tokenOf } from './sign-on.ts';
+import { browserOfFile } from './store.ts';
+
+const browser = browserOfFile();
+const skip = withoutBrowser;
+
+it('the name of a provider fits on a phone, however long it is', { skip }, async (t) => {
+  const issuer = `https://${'a'.repeat(60)}.${'b'.repeat(60)}.example/realms/garden`;
+  const app = await startApp(t, { signOn: { issuer, clientId: 'page', scope: 'openid' } });
+  const { page } = await openPage(browser(), app.address, {
+    viewport: { width: 360, height: 640 },
+    colorScheme: 'dark',
+  });
+  t.after(() => page.context().close());
+  const widthOf = async (id: string) => (await page.locator(id).boundingBox())?.width ?? Infinity;
+  assert.ok((await widthOf('#sign-in-start')) < 320);
+  await page.evaluate(`document.getElementById('renew').showModal()`);
+  assert.ok((await widthOf('#renew-start')) < 320);
+  assert.deepEqual(await violations(page), []);
+});
+
+it('a page that loads with an expired token replaces it', { skip }, async (t) => {
+  const { page, ourErrors } = await startExpired(t, browser());
+  await page.reload();
+  await page.locator('#store').waitFor();
+  assert.equal(await page.locator('#renew').isVisible(), false);
+  assert.deepEqual(ourErrors(), []);
+});
+
+it('a person who signed in is not offered to create a token', { skip }, async (t) => {
+  const { app, page, ourErrors } = await start(t, browser());
+  const ours = await app.token('alice', { scopes });
+  await page.locator('#sign-in-start').click();
+  await signInAtProvider(page, 'alice');
+  const openTokens = async () => {
+    await page.locator('#who').click();
+    await page.locator('#tokens-open').click();
+  };
+  await openTokens();
+  await page.getByText('You cannot create tokens, because you signed in with an').waitFor();
+  assert.equal(await page.locator('#tokens-form').isVisible(), false);
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', { name: 'Revoke' }).click();
+  await page.locator('#confirm').getByRole('button', { name: 'Cancel' }).click();
+  await page.locator('#tokens-close').click();
+
+  await page.evaluate(`location.hash = 'token=${ours}'`); // another token of the same user
+  await page.waitForURL(`${app.address}/`);
+  await until('it is used', async () => (await tokenOf(page)) === ours);
+  await openTokens();
+  await page.locator('#tokens-label').waitFor();
+  assert.equal(await page.locator('#tokens-refused').isVisible(), false);
+  assert.deepEqual(ourErrors(), []);
+});
+
+it('a person who has signed out gets no token that was requested before', { skip }, async (t) => {
+  const { provider, app, page } = await startExpired(t, browser());
+  const asked = Promise.withResolvers<void>();
+  const signedOut = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  const isForToken = (request: Request) => request.url() === `${provider.issuer}/token`;
+  for (const event of ['requestfinished', 'requestfailed'] as const) {
+    // Both names are in the overloads, but not their union.
+    page.on(event as 'requestfailed', (request) => isForToken(request) && ended.resolve());
+  }
+  await page.route(`${provider.issuer}/token`, async (route) => {
+    asked.resolve();
+    await signedOut.promise;
+    await route.continue().catch(() => {}); // the page has aborted it
+  });
+  await page.route(`${app.address}/`, async (route) => {
+    signedOut.resolve();
+    await ended.promise;
+    await route.continue();
+  });
+  await page.locator('#filter-input').fill('indoor');
+  await page.keyboard.press('Enter');
+  await asked.promise;
+  await page.locator('#who').click();
+  await page.locator('#sign-out').focus();
+  await page.keyboard.press('Enter'); // a click would wait for the document
+  await page.locator('#sign-in-start').waitFor();
+  assert.equal(await page.evaluate('sessionStorage.length'), 0);
+});
+
+it('a person signs in again if no other token can be had', { skip }, async (t) => {
+  const { provider, app, page } = await startExpired(t, browser());
+  provider.publish(provider.keys, { url: `${app.address}/`, lifetimeSeconds: 600 }); // it forgets
+  await page.locator('#filter-input').fill('indoor');
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog', { name: 'Your token no longer works' });
+  await dialog.waitFor();
+  assert.deepEqual(await violations(page), []);
+  await dialog
+    .getByRole('button', { name: `Sign in again with 127.0.0.1:${provider.port}` })
+    .click();
+  await signInAtProvider(page, 'alice');
+  await page.locator('#store').waitFor();
+});
+
+it('an ID token for another client, or an expired one, is refused', { skip }, async (t) => {
+  const { provider, page } = await start(t, browser());
+  const claims: { now: Record<string, unknown> } = { now: {} };
+  await page.route(`${provider.issuer}/token`, async (route) => {
+    const response = await route.fetch();
+    const tokens = (await response.json()) as { id_token: string };
+    const [header, payload = '', signature] = tokens.id_token.split('.');
+    const theirs = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    const changed = Buffer.from(JSON.stringify({ ...theirs, ...claims.now })).toString('base64url');
+    await route.fulfill({
+      response,
+      json: { ...tokens, id_token: [header, changed, signature].join('.') },
+    });
+  });
+  const nowSeconds = Math.floor(Date.now() / 1_000);
+  const signIn = async (changes: Record<string, unknown>) => {
+    const isFirst = Object.keys(claims.now).length === 0; // the provider remembers the person
+    claims.now = changes;
+    await page.locator('#sign-in-start').click();
+    if (isFirst) await signInAtProvider(page, 'alice');
+  };
+  for (const changes of [
+    { exp: nowSeconds - 600 },
+    { exp: undefined },
+    { exp: 'tomorrow' },
+    { azp: 'other' },
+    { aud: ['page', 'other'] },
+    { aud: ['other'], azp: 'page' },
+  ]) {
+    await signIn(changes);
+    const reason = 'exp' in changes ? 'has expired. Check the clock' : 'is for another sign-in';
+    await page.locator('#sign-in-on-fault').getByText(reason).waitFor();
+    assert.equal(await page.locator('#store').isVisible(), false, JSON.stringify(changes));
+  }
+  await signIn({ aud: ['page', 'other'], azp: 'page' });
+  await page.locator('#store').waitFor();
+});
+
+it('a page that failed to get another token tries again', { skip }, async (t) => {
+  const { provider, page } = await startExpired(t, browser());
+  provider.instead = (request, response) => {
+    const isForToken = request.url === '/token';
+    response.setHeader('access-control-allow-origin', '*');
+    response.setHeader('content-type', 'application/json');
+    const { issuer } = provider;
+    const json = isForToken
+      ? { access_token: 'no such character can be in a header: ✓' }
+      : { issuer, token_endpoint: `${issuer}/token` };
+    response.end(JSON.stringify(json));
+  };
+  await page.locator('#filter-input').fill('indoor');
+  await page.keyboard.press('Enter');
+  await page.locator('#failed, .toast').filter({ visible: true }).first().waitFor();
+  provider.instead = undefined;
+  await page.evaluate(`location.hash = ''`);
+  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
+});
+
+it('a response for another sign-in is refused', { skip }, async (t) => {
+  const { app, page } = await start(t, browser());
+  await page.locator('#sign-in-start').click();
+  await page.locator('input[name=login]').waitFor();
+  // The person returns to the page, where somebody has changed the nonce meanwhile.
+  const change = `{
+    const key = 'plant-store.sign-on /';
+    const pending = JSON.parse(sessionStorage.getItem(key));
+    sessionStorage.setItem(key, JSON.stringify({ ...pending, nonce: 'other' }));
+  }`;
+  const interaction = page.url();
+  await page.goto(app.address);
+  await page.evaluate(change);
+  await page.goto(interaction);
+  await signInAtProvider(page, 'alice');
+  await page.getByText('The response of the provider is for another sign-in.').waitFor();
+  assert.equal(await page.locator('#store').isVisible(), false);
+});

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { withoutBrowser } from '../support/browser.ts';
+import { browserOfFile, openStore } from './store.ts';
+
+const browser = browserOfFile();
+const skip = withoutBrowser;
+const dayMs = 86_400_000;
+
+it('a new token grants no more than the one of the page, and can get lost', { skip }, async (t) => {
+  const { page } = await openStore(t, browser(), {
+    access: { scopes: ['plants:read'], expiresAtMs: Date.now() + 40 * dayMs },
+  });
+  await page.locator('#who').click();
+  await page.locator('#tokens-open').click();
+  const options = page.locator('#tokens-expiry option');
+  await options.filter({ hasText: 'days' }).first().waitFor({ state: 'attached' }); // the dialog is loaded on demand
+  const lifetimes = await options.allInnerTexts();
+  assert.deepEqual(lifetimes.slice(1), ['for 7 days', 'for 30 days']);
+  await page.getByRole('checkbox', { name: 'See plants' }).uncheck();
+  await page.locator('#tokens-label').fill('x'.repeat(101));
+  await page.locator('#tokens-submit').click();
+  await page.getByText('Choose at least one.').waitFor();
+  await page.getByRole('checkbox').check();
+  await page.locator('#tokens-submit').click();
+  await page.locator('#tokens-label-fault').getByText('too long').waitFor();
+  await page.locator('#tokens-label:focus').fill('lost');
+  await page.route(
+    '**/tokens',
+    async (route) => {
+      await route.fetch();
+      await route.abort();
+    },
+    { times: 1 },
+  );
+  await page.locator('#tokens-submit').click();
+  await page.getByRole('alert').getByText('The response was lost.').waitFor();
+  await page.getByRole('button', { name: 'Revoke lost' }).waitFor();
+  assert.equal(await page.locator('#tokens-label').inputValue(), 'lost');
+});
+
+it('revoking the token of the page signs out', { skip }, async (t) => {
+  const { page, app, token } = await openStore(t, browser());
+  await page.locator('#who').click();
+  await page.locator('#tokens-open').click();
+  const current = page.getByRole('listitem').filter({ hasText: 'this page' });
+  await current.getByRole('button').click();
+  await page.getByText('This page signs out').waitFor();
+  await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+  assert.equal(await page.evaluate('sessionStorage.length'), 0);
+  assert.equal((await app.call('GET', '/token', { token })).status, 401);
+});
