@@ -6,7 +6,6 @@
 import { readFileSync } from 'node:fs';
 import { Argument, Command, CommanderError } from '@commander-js/extra-typings';
 import { addDatabaseCommands } from './files/commands.ts';
-import { refuseFlagsOfNpm } from './serve/npm.ts';
 import { examples } from './options.ts';
 import { failWith, io, printError, runWith, type Io } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
@@ -48,8 +47,7 @@ function program() {
       writeErr: (text) => printError(redactSecrets(text.trimEnd())),
     })
     .showHelpAfterError('(add --help for usage)')
-    .addHelpText('after', examples(['plant-store serve', 'plant-store token create alice']))
-    .hook('preSubcommand', (_, command) => refuseFlagsOfNpm(command));
+    .addHelpText('after', examples(['plant-store serve', 'plant-store token create alice']));
 
   addServeCommand(plantStore);
   addTokenCommands(plantStore);

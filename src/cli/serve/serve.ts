@@ -14,7 +14,6 @@ import { announce, hostAndPort, urlOf } from './announce.ts';
 import { displayName, isFile, openStorage } from '../database.ts';
 import { checkLimits, openLimits, type LimitOptions } from './limits.ts';
 import { createLog } from './log.ts';
-import { stopWithNpx } from './npm.ts';
 import { oidcOptions, pageSignOn, type OidcFlags } from './oidc.ts';
 import { failWith, print } from '../output.ts';
 import { diskFailureStatus } from '../errors.ts';
@@ -54,7 +53,6 @@ interface AccessOptions extends Pick<AppOptions, 'createServer' | 'signOn'> {
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
   const log = createLog(options.logLevel);
-  stopWithNpx(stop);
   checkLimits(options);
   try {
     const createServer = await serverFactory(options, stop, log); // the primary checks the files too
