@@ -11,9 +11,7 @@ import { failWith, io, printError, runWith, type Io } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
 import { exitStatusOf, reasonOf, redactSecrets } from './errors.ts';
 import { addServeCommand } from './serve/command.ts';
-import { addShareCommands } from './admin/share-commands.ts';
-import { addTokenCommands } from './admin/token-commands.ts';
-import { addUserCommands } from './admin/user-commands.ts';
+import { addAdminCommands } from './admin/commands.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 
@@ -50,9 +48,7 @@ function program() {
     .addHelpText('after', examples(['plant-store serve', 'plant-store token create alice']));
 
   addServeCommand(plantStore);
-  addTokenCommands(plantStore);
-  addUserCommands(plantStore);
-  addShareCommands(plantStore);
+  addAdminCommands(plantStore);
   addDatabaseCommands(plantStore);
   addPlantsCommands(plantStore);
   plantStore

@@ -4,14 +4,13 @@ import type { Share } from '../../share-storage.ts';
 import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
 import { findStore, findUser, allPages, pageRows } from './names.ts';
+import type { DatabaseOptions } from '../options.ts';
 import { printResult } from '../output.ts';
 import { program } from '../program.ts';
 import { tableOf } from '../table.ts';
 
-interface ShareOptions {
-  database: string;
+interface ShareOptions extends DatabaseOptions {
   store: string;
-  json?: true | undefined;
 }
 
 export async function share(

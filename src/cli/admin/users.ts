@@ -5,15 +5,11 @@ import type { Storage } from '../../storage.ts';
 import type { StoreRecord, UserRecord } from '../../user-storage.ts';
 import { confirm, printResult } from '../output.ts';
 import { openStorage } from '../database.ts';
+import type { DatabaseOptions } from '../options.ts';
 import { findStore, noUser, allPages, pageRows } from './names.ts';
 import { tableOf } from '../table.ts';
 
-interface ListOptions {
-  database: string;
-  json?: true | undefined;
-}
-
-export async function listStores(options: ListOptions): Promise<void> {
+export async function listStores(options: DatabaseOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const stores = await allStores(storage);
   const rows = stores.map(({ store, users, lastId }) => [store, users, lastId]);
@@ -22,7 +18,7 @@ export async function listStores(options: ListOptions): Promise<void> {
 
 /** Lists the users of one store, or of all. */
 export async function listUsers(
-  options: ListOptions & { store?: string | undefined },
+  options: DatabaseOptions & { store?: string | undefined },
 ): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   if (options.store !== undefined) await findStore(storage, options.store);
@@ -46,13 +42,11 @@ function allStores(storage: Storage): Promise<StoreRecord[]> {
   return allPages((last) => storage.listStores({ after: last?.store, limit: pageRows }));
 }
 
-interface RemoveOptions {
-  database: string;
+interface RemoveOptions extends DatabaseOptions {
   store: string;
   plantsTo?: string | undefined;
   /** Removes the user without a question. */
   yes: boolean;
-  json?: true | undefined;
 }
 
 /** Plants or shares in one transaction, which takes a few milliseconds. */

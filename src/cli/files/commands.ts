@@ -1,40 +1,27 @@
+/**
+ * The commands about whole databases.
+ */
 import { Argument, Option, type Command } from '@commander-js/extra-typings';
-import { databaseFlag, examples, flag, jsonFlag, parseDatabaseUrl } from '../options.ts';
+import { databaseCommand, examples, flag, jsonFlag, parseDatabaseUrl } from '../options.ts';
 
 export function addDatabaseCommands(plantStore: Command): void {
-  plantStore
-    .command('migrate')
+  databaseCommand(plantStore, 'migrate', [
+    'plant-store migrate',
+    'plant-store migrate --database postgres://plants@db.example/plants',
+  ])
     .description('create a database or upgrade its schema (serve also does this)')
-    .addOption(databaseFlag())
-    .addOption(jsonFlag())
-    .addHelpText(
-      'after',
-      examples([
-        'plant-store migrate',
-        'plant-store migrate --database postgres://plants@db.example/plants',
-      ]),
-    )
     .action(async (options) => (await import('./migrate.ts')).migrate(options));
 
-  plantStore
-    .command('backup')
+  databaseCommand(plantStore, 'backup', ['plant-store backup plants.backup'])
     .description('back up an SQLite database, even while it is in use, and verify the copy')
     .addArgument(new Argument('<file>', 'path of the backup; must not exist'))
-    .addOption(databaseFlag())
-    .addOption(jsonFlag())
-    .addHelpText('after', examples(['plant-store backup plants.backup']))
     .action(async (file, options) => (await import('./backup.ts')).backup(file, options));
 
-  plantStore
-    .command('restore')
+  databaseCommand(plantStore, 'restore', [
+    'plant-store restore plants.backup --database sqlite:plants.db',
+  ])
     .description('replace an SQLite database with a backup; stop the service first')
     .addArgument(new Argument('<file>', 'path of the backup'))
-    .addOption(databaseFlag())
-    .addOption(jsonFlag())
-    .addHelpText(
-      'after',
-      examples(['plant-store restore plants.backup --database sqlite:plants.db']),
-    )
     .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
 
   plantStore

@@ -27,7 +27,6 @@ import { withStore, type StoreOptions } from './store.ts';
 interface ImportOptions extends StoreOptions {
   concurrency: number;
   journal?: string | undefined;
-  json?: true;
 }
 
 interface Rows {

@@ -1,23 +1,29 @@
 import type { Command } from '@commander-js/extra-typings';
-import { oidcFlags } from './oidc.ts';
+import { maxId } from '../../ids.ts';
+import { tokenTypes } from '../../oidc/options.ts';
+import { Name } from '../../plant.ts';
+import { maxRequests } from '../../rate-limit.ts';
+import { parseIssuer } from './oidc.ts';
 import {
   databaseFlag,
   examples,
   flag,
+  integer,
   parseBaseUrl,
   parseHost,
   parseOrigins,
-  parsePort,
+  parserOf,
   parseProxies,
   parseRateOrOff,
   parseRedisUrl,
-  parseRequestsInProgress,
-  parseQuota,
   parseWorkers,
 } from '../options.ts';
 
-export function addServeCommand(plantStore: Command): void {
-  plantStore
+/** The options of `serve`, as commander parses them. */
+export type ServeOptions = ReturnType<ReturnType<typeof addServeCommand>['opts']>;
+
+export function addServeCommand(plantStore: Command) {
+  return plantStore
     .command('serve')
     .description('start the HTTP service')
     .addOption(databaseFlag())
@@ -26,7 +32,7 @@ export function addServeCommand(plantStore: Command): void {
     )
     .addOption(
       flag('--port <number>', 'port to listen on; 0 chooses a free one')
-        .argParser(parsePort)
+        .argParser(integer(0, 65_535))
         .default(8080),
     )
     .addOption(
@@ -48,11 +54,11 @@ export function addServeCommand(plantStore: Command): void {
       flag(
         '--max-plants-per-user <number>',
         'maximum number of plants that a user can own',
-      ).argParser(parseQuota),
+      ).argParser(integer(1, maxId)),
     )
     .addOption(
       flag('--max-plants-per-store <number>', 'maximum number of plants in a store').argParser(
-        parseQuota,
+        integer(1, maxId),
       ),
     )
     .addOption(
@@ -63,17 +69,51 @@ export function addServeCommand(plantStore: Command): void {
         .argParser(parseWorkers)
         .default(1),
     )
-    .addOption(oidcFlags.issuer)
-    .addOption(oidcFlags.audience)
-    .addOption(oidcFlags.tokenType)
-    .addOption(oidcFlags.userClaim)
-    .addOption(oidcFlags.store)
-    .addOption(oidcFlags.storeClaim)
-    .addOption(oidcFlags.roleClaim)
-    .addOption(oidcFlags.managerValue)
-    .addOption(oidcFlags.scopePrefix)
-    .addOption(oidcFlags.clientId)
-    .addOption(oidcFlags.clientScope)
+    .addOption(
+      flag(
+        '--oidc-issuer <url>',
+        'identity provider whose access tokens are accepted: its issuer URL',
+      ).argParser(parseIssuer),
+    )
+    .addOption(
+      flag('--oidc-audience <text>', 'audience (aud) of those tokens: the name of this API'),
+    )
+    .addOption(
+      flag('--oidc-token-type <type>', 'their type (typ); jwt also accepts JWT and none')
+        .choices(tokenTypes)
+        .default(tokenTypes[0]),
+    )
+    .addOption(flag('--oidc-user-claim <claim>', 'claim with the name of the user').default('sub'))
+    .addOption(
+      flag('--oidc-store <name>', 'store of their users; created if needed')
+        .argParser(parserOf(Name))
+        .default('main'),
+    )
+    .addOption(
+      flag(
+        '--oidc-store-claim <claim>',
+        'claim with the name of the store, if not all users have the same',
+      ).conflicts('oidcStore'),
+    )
+    .addOption(
+      flag('--oidc-role-claim <claim>', 'claim that makes a user a manager; else a member'),
+    )
+    .addOption(flag('--oidc-manager-value <text>', 'value of that claim for a manager'))
+    .addOption(
+      flag('--oidc-scope-prefix <text>', 'what precedes the scopes in the token').default(
+        '',
+        'none',
+      ),
+    )
+    .addOption(
+      flag('--oidc-client-id <text>', 'id of the page at the provider; lets people sign in there'),
+    )
+    .addOption(
+      flag(
+        '--oidc-client-scope <list>',
+        'scopes that the page requests, separated by spaces; openid and all of the service without it',
+      ),
+    )
     .addOption(
       flag(
         '--rate-limit <rate>',
@@ -101,7 +141,7 @@ export function addServeCommand(plantStore: Command): void {
         '--max-requests-in-progress <number>',
         'requests with one token that are in progress; counted by each process',
       )
-        .argParser(parseRequestsInProgress)
+        .argParser(integer(1, maxRequests))
         .default(512),
     )
     .addOption(

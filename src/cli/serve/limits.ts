@@ -3,18 +3,11 @@
  */
 import type { Logger } from 'pino';
 import type { Limits } from '../../http/request-limits.ts';
-import { TokenBuckets, type Rate } from '../../rate-limit.ts';
+import { TokenBuckets } from '../../rate-limit.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
+import type { ServeOptions } from './command.ts';
 
-export interface LimitOptions {
-  rateLimit: Rate | 'off';
-  rateLimitRedis?: string | undefined;
-  authFailureLimit: Rate | 'off';
-  maxRequestsInProgress: number;
-  trustProxy: readonly string[];
-}
-
-export function checkLimits({ rateLimit, rateLimitRedis }: LimitOptions): void {
+export function checkLimits({ rateLimit, rateLimitRedis }: ServeOptions): void {
   if (rateLimitRedis !== undefined && rateLimit === 'off') {
     throw new UsageError('--rate-limit-redis requires --rate-limit, such as --rate-limit 200/s.');
   }
@@ -22,7 +15,7 @@ export function checkLimits({ rateLimit, rateLimitRedis }: LimitOptions): void {
 
 /** Opens the connection to Redis, if there is one. It closes when `stack` is disposed. */
 export async function openLimits(
-  options: LimitOptions,
+  options: ServeOptions,
   stack: AsyncDisposableStack,
   log: Logger,
 ): Promise<Limits> {

@@ -11,29 +11,15 @@ import { Problem } from '../../problem.ts';
 import { DiskFailure, Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { announce, hostAndPort, urlOf } from './announce.ts';
+import type { ServeOptions } from './command.ts';
 import { displayName, isFile, openStorage } from '../database.ts';
-import { checkLimits, openLimits, type LimitOptions } from './limits.ts';
+import { checkLimits, openLimits } from './limits.ts';
 import { createLog } from './log.ts';
-import { oidcOptions, pageSignOn, type OidcFlags } from './oidc.ts';
+import { oidcOptions, pageSignOn } from './oidc.ts';
 import { failWith, print } from '../output.ts';
 import { diskFailureStatus } from '../errors.ts';
 import { startShutdownTimeout, terminationSignals } from '../signals.ts';
 import { Workers } from './workers.ts';
-
-interface ServeOptions extends LimitOptions, OidcFlags {
-  database: string;
-  host: string;
-  port: number;
-  baseUrl: string;
-  corsOrigin: readonly string[];
-  tlsCert?: string | undefined;
-  tlsKey?: string | undefined;
-  maxPlantsPerUser?: number | undefined;
-  maxPlantsPerStore?: number | undefined;
-  /** Number of processes. */
-  workers: number;
-  logLevel: string;
-}
 
 /** What the flags for TLS and the identity provider stand for. */
 interface AccessOptions extends Pick<AppOptions, 'createServer' | 'signOn'> {
