@@ -74,10 +74,9 @@ function openJournal(file: string, { journal }: ImportOptions, owner: string) {
 }
 
 function isEntry(value: unknown): value is JournalEntry {
-  const { id, added, after, first, last } = Object(value);
-  if (id !== undefined) return Number.isSafeInteger(id) && typeof added === 'boolean';
-  if (after !== undefined) return Number.isSafeInteger(after);
-  return Number.isSafeInteger(first) && Number.isSafeInteger(last);
+  const { id, added, after } = Object(value);
+  if (id === undefined) return Number.isSafeInteger(after);
+  return Number.isSafeInteger(id) && typeof added === 'boolean';
 }
 
 /** What to do after an import that is not complete. */
