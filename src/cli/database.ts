@@ -8,7 +8,7 @@ import type { Quotas } from '../quota.ts';
 import { UsageError, Refusal } from '../refusal.ts';
 import type { Storage } from '../storage.ts';
 import { printError } from './output.ts';
-import { reasonOf, replacePasswords } from './errors.ts';
+import { reasonOf, refuseMissing, replacePasswords } from './errors.ts';
 import { terminationSignals } from './signals.ts';
 
 export interface OpenOptions {
@@ -31,6 +31,8 @@ export interface OpenOptions {
 }
 
 const slowOpenMs = 5_000;
+
+const refuseMissingDriver = refuseMissing('The PostgreSQL driver', 'pg');
 
 /** Opens the storage of a valid address (options.ts). Throws Refusal if that fails. */
 export async function openStorage(url: string, options: OpenOptions): Promise<Storage> {
@@ -126,16 +128,6 @@ export async function openArchive(
     if (reason === undefined) throw error;
     // A copy opens two databases, so the message shows which one failed.
     throw new Refusal(`${displayName(url)}: ${reason}`, { cause: error });
-  });
-}
-
-/** `pg` is an optional dependency. */
-function refuseMissingDriver(error: unknown): never {
-  if (!(error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND')) {
-    throw error;
-  }
-  throw new Refusal('The PostgreSQL driver is not installed. Install it with "npm install pg".', {
-    cause: error,
   });
 }
 

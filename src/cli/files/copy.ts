@@ -63,23 +63,20 @@ async function copyAndCompare(
       done += await copyTable(source, target, table, (copied) => onProgress(done + copied, total));
     }
   });
-  const [sourceDigest, targetDigest] = await withProgress(
-    'Comparing',
-    'rows',
-    async (onProgress) => {
-      let done = 0;
-      const count = (rows: number) => onProgress((done += rows), 2 * total);
-      return [await digestOf(source, count), await digestOf(target, count)] as const;
-    },
-  );
-  if (sourceDigest !== targetDigest || version !== (await source.version())) {
+  const digests = await withProgress('Comparing', 'rows', async (onProgress) => {
+    let done = 0;
+    const count = (rows: number) => onProgress((done += rows), 2 * total);
+    return [await digestOf(source, count), await digestOf(target, count)] as const;
+  });
+  const [digest] = digests;
+  if (digest !== digests[1] || version !== (await source.version())) {
     throw new Refusal(
       'The copy differs from the original: one of them changed during the copy. ' +
         'Stop the service, then copy to an empty database.',
     );
   }
   await target.finishCopy();
-  return { counts, digest: sourceDigest };
+  return { counts, digest };
 }
 
 /** Refuses a target that contains data, unless that data is an incomplete copy of the same source. */
@@ -115,16 +112,15 @@ async function copyTable(
   table: Table,
   onProgress: (copied: number) => void,
 ): Promise<number> {
-  let after = await target.lastKey(table);
+  const after = await target.lastKey(table);
   let copied = after === undefined ? 0 : await target.count(table);
-  for (;;) {
-    onProgress(copied);
-    const rows = await source.read(table, after, batchRows);
-    if (rows.length === 0) return copied;
+  onProgress(copied);
+  for await (const rows of batchesOf(source, table, after)) {
     await target.add(table, rows);
     copied += rows.length;
-    after = lastKeyOf(table, rows);
+    onProgress(copied);
   }
+  return copied;
 }
 
 /** SHA-256 of all rows of all tables in order, in hexadecimal. */
@@ -132,24 +128,27 @@ async function digestOf(archive: Archive, onProgress: (rows: number) => void): P
   const digest = createHash('sha256');
   for (const table of tables) {
     digest.update(`${table}\n`);
-    for (let after: Row | undefined; ;) {
-      const rows = await archive.read(table, after, batchRows);
-      if (rows.length === 0) break;
+    for await (const rows of batchesOf(archive, table)) {
       for (const row of rows) digest.update(`${JSON.stringify(row.map(comparable))}\n`);
       onProgress(rows.length);
-      after = lastKeyOf(table, rows);
     }
   }
   return digest.digest('hex');
 }
 
+/** All rows of the table, or those after a key. */
+async function* batchesOf(archive: Archive, table: Table, after?: Row): AsyncGenerator<Row[]> {
+  for (let key = after; ;) {
+    const rows = await archive.read(table, key, batchRows);
+    if (rows.length === 0) return;
+    yield rows;
+    key = rows.at(-1)?.slice(0, keyColumnCounts[table]);
+  }
+}
+
 /** Bytes become text, because each engine returns them as another class. */
 function comparable(value: Row[number]): string | number | null {
   return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
-}
-
-function lastKeyOf(table: Table, rows: readonly Row[]): Row | undefined {
-  return rows.at(-1)?.slice(0, keyColumnCounts[table]);
 }
 
 /** One table after the other, because each can take long and use all machines. */
