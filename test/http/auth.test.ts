@@ -32,7 +32,7 @@ describe('authentication', () => {
     const { call, token, storage } = await startApp(t);
     const expired = await token('alice', { expiresAtMs: Date.now() - 1 });
     const revoked = await token('alice');
-    await storage.revokeToken(idOf(revoked), Date.now());
+    await storage.identity.revokeToken(idOf(revoked), Date.now());
     const good = await token('alice');
     const bad = [
       `Bearer ${makeToken(1)}`,
@@ -153,7 +153,7 @@ describe('authorization', () => {
     const { call, token, storage } = await startApp(t);
     const alice = await token('alice');
     assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
-    await storage.revokeToken(idOf(alice), Date.now());
+    await storage.identity.revokeToken(idOf(alice), Date.now());
     assert.equal((await call('GET', '/plants', { token: alice })).status, 401);
   });
 });
@@ -170,7 +170,7 @@ describe('an unknown token', () => {
               lookups.count++;
               if (lookups.isFailing)
                 return Promise.reject(storageUnavailable(new Error('not now')));
-              return target.identify(credential);
+              return target.identity.identify(credential);
             };
           }
           const member: unknown = Reflect.get(target, name);
@@ -201,7 +201,7 @@ describe('an unknown token', () => {
     const status = async () => (await call('GET', '/plants', { token })).status;
     assert.equal(await status(), 401);
     await using archive = await openArchive(database.url, { create: false });
-    const alice = await storage.findUser('main', 'alice');
+    const alice = await storage.users.find('main', 'alice');
     assert.ok(alice);
     await addOldToken(archive, alice, token);
     await until('it is accepted', async () => (await status()) === 200, 2_000);

@@ -61,10 +61,10 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
   'too-many-shares': async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice', { scopes: ['shares:write'] });
-    const { store = 0 } = await app.storage.findNames({ store: 'main', user: 'alice' });
+    const { store = 0 } = await app.storage.identity.findNames({ store: 'main', user: 'alice' });
     const others = Array.from({ length: maxGivenShares }, (_, at) => `user ${at}`);
     const share = (user: string) =>
-      app.storage.share(store, { owner: 'alice', user, access: 'read' }, 0);
+      app.storage.shares.set(store, { owner: 'alice', user, access: 'read' }, 0);
     await Array.fromAsync(inParallel(others, 16, share));
     return responseOf(await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } }));
   },

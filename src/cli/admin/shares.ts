@@ -23,8 +23,8 @@ export async function share(
   if (owner === user) throw new UsageError('A user cannot share with themselves.');
   await using storage = await openStorage(options.database, { create: false });
   const { store } = await findUser(storage, options.store, owner);
-  const isNew = await storage.share(store, { owner, user, access }, Date.now());
-  const { role } = await storage.findNames({ store: options.store, user });
+  const isNew = await storage.shares.set(store, { owner, user, access }, Date.now());
+  const { role } = await storage.identity.findNames({ store: options.store, user });
   const later = role === undefined ? `, once there is a user ${user}` : '';
   const can = access === 'read' ? 'can read' : 'can read and delete';
   const text = `${user} ${can} all plants of ${owner}${later}.`;
@@ -34,7 +34,7 @@ export async function share(
 export async function unshare(owner: string, user: string, options: ShareOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const { store } = await findUser(storage, options.store, owner);
-  if (!(await storage.unshare(store, [{ owner, user }]))) {
+  if (!(await storage.shares.end(store, [{ owner, user }]))) {
     throw new Refusal(
       `${owner} does not share with ${user}. "${program} shares" lists all shares.`,
     );
@@ -55,11 +55,11 @@ export async function listShares(user: string | undefined, options: ShareOptions
 
 async function sharesOf(storage: Storage, storeName: string, user: string): Promise<Share[]> {
   const { store } = await findUser(storage, storeName, user);
-  const { given, received } = await storage.sharesOf(store, user);
+  const { given, received } = await storage.shares.of(store, user);
   return [...given, ...received];
 }
 
 async function allShares(storage: Storage, storeName: string): Promise<Share[]> {
   const store = await findStore(storage, storeName);
-  return allPages((last) => storage.listShares(store, last, pageRows));
+  return allPages((last) => storage.shares.list(store, last, pageRows));
 }

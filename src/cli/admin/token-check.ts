@@ -41,7 +41,7 @@ export async function checkToken(options: CheckOptions): Promise<void> {
       `This is a Plant Store token with the id ${id}. ${unknown}`,
     );
   }
-  const grant = await storage.identify(credential);
+  const grant = await storage.identity.identify(credential);
   if (grant === undefined) {
     throw new Refusal(
       `This is a Plant Store token with the id ${id}, but ${name} does not contain it.`,

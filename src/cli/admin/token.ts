@@ -37,10 +37,10 @@ export async function createToken(user: string, options: CreateOptions): Promise
   if (existing === undefined && !yes) await confirmDatabase(database);
   await using storage = existing ?? (await openStorage(database, { create: true }));
   printError(`Database: ${displayName(database)}${existing === undefined ? ' (new)' : ''}`);
-  const found = await storage.findNames({ store, user });
+  const found = await storage.identity.findNames({ store, user });
   // Only for a new store: a list of all tokens asks every machine of a cluster.
   const isEmpty = async () =>
-    found.store === undefined && (await storage.listTokens({ limit: 1 })).length === 0;
+    found.store === undefined && (await storage.identity.listTokens({ limit: 1 })).length === 0;
   const isNew = found.role === undefined;
   if (isNew && !yes && !(await isEmpty()))
     await confirmUser(user, store, found.store !== undefined);
@@ -82,7 +82,7 @@ export async function printToken(
     io.stdout.write(`${shownOn(io.stdout, text)}\n`, resolve),
   );
   if (!(failure instanceof Error)) return;
-  await storage.revokeToken(id, Date.now());
+  await storage.identity.revokeToken(id, Date.now());
   throw new Refusal(`Token ${id} could not be printed, so it was revoked. Create another.`);
 }
 
@@ -94,7 +94,7 @@ export async function addToken(
 ): Promise<CreatedToken & { expiresAtMs: number | undefined }> {
   const createdAtMs = Date.now();
   const expiresAtMs = expires && createdAtMs + expires;
-  const created = await storage.createToken({
+  const created = await storage.identity.createToken({
     store,
     user,
     role,
@@ -136,7 +136,9 @@ export async function allTokens(
   storage: Storage,
   of: Pick<TokenQuery, 'store' | 'owner'>,
 ): Promise<TokenRecord[]> {
-  return allPages((last) => storage.listTokens({ ...of, after: last?.position, limit: pageRows }));
+  return allPages((last) =>
+    storage.identity.listTokens({ ...of, after: last?.position, limit: pageRows }),
+  );
 }
 
 export async function revokeToken(
@@ -144,7 +146,7 @@ export async function revokeToken(
   options: { database: string; json?: true | undefined },
 ): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
-  const token = await storage.revokeToken(id, Date.now());
+  const token = await storage.identity.revokeToken(id, Date.now());
   if (token === undefined) {
     throw new Refusal(`There is no token ${id}. "${program} token list" shows the ids.`);
   }
