@@ -10,10 +10,10 @@ export interface PlantStorage {
    * Rejects with `id-taken` if the store has a plant with the id, whoever owns it. Rejects with `quota-exceeded` if
    * there is no other reason, but no room (quota.ts). In both cases nothing changes.
    */
-  createPlant(caller: Caller, plant: NewPlant): Promise<Plant>;
+  create(caller: Caller, plant: NewPlant): Promise<Plant>;
 
   /** Resolves to undefined if there is no plant with this id within reach. */
-  findPlant(caller: ReadAccess, id: number): Promise<Plant | undefined>;
+  find(caller: ReadAccess, id: number): Promise<Plant | undefined>;
 
   /**
    * The first `limit` plants with an id above `after`, in ascending order of id. If `tag` is given, only
@@ -23,10 +23,10 @@ export interface PlantStorage {
    * reach. If `tag` is given and the reach is not the whole store, it can scan all plants in reach. Other
    * requests run between the steps of a scan.
    */
-  listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage>;
+  list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage>;
 
   /** Resolves to false if there was no plant with this id within reach. */
-  deletePlant(caller: Caller, id: number): Promise<boolean>;
+  delete(caller: Caller, id: number): Promise<boolean>;
 
   /** The name of the owner, for commands of the operator; undefined if the store has no such plant. */
   findOwner(store: number, id: number): Promise<string | undefined>;

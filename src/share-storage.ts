@@ -67,15 +67,15 @@ export interface ShareStorage {
    * Rejects with `invalid-token` if the owner was removed: a later user of that name must not share anything. Rejects
    * with `too-many-shares` if the owner shares with `maxGivenShares` others.
    */
-  share(store: number, share: Share, sinceMs: number, by?: Caller): Promise<boolean>;
+  set(store: number, share: Share, sinceMs: number, by?: Caller): Promise<boolean>;
 
   /** Ends shares, all of them in one transaction. Resolves to whether there was any. */
-  unshare(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean>;
+  end(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean>;
 
-  sharesOf(store: number, user: string, query?: SharesQuery): Promise<SharesPage>;
+  of(store: number, user: string, query?: SharesQuery): Promise<SharesPage>;
 
   /** Shares of a store in the order in which its owners were created, then by user, after the one given. */
-  listShares(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]>;
+  list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]>;
 }
 
 /** The names at both ends of a share, which identify it. */

@@ -35,8 +35,12 @@ import type { UserStorage } from './user-storage.ts';
  *
  * Disposal waits for what is in progress and releases all resources. Call nothing afterwards.
  */
-export interface Storage
-  extends PlantStorage, IdentityStorage, ShareStorage, UserStorage, AsyncDisposable {
+export interface Storage extends AsyncDisposable {
+  readonly plants: PlantStorage;
+  readonly identity: IdentityStorage;
+  readonly shares: ShareStorage;
+  readonly users: UserStorage;
+
   /** Resolves if the storage can respond. */
   check(): Promise<void>;
 }

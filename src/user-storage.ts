@@ -4,17 +4,17 @@ import type { Identity, Role } from './access.ts';
  * The users and stores of a storage (storage.ts), for its operators.
  *
  * A removed user keeps their row, so that a write in progress never refers to a user who does not exist. No method
- * returns removed users, except `findUser`. A new token for the name makes them a new user, who is a member.
+ * returns removed users, except `find`. A new token for the name makes them a new user, who is a member.
  */
 export interface UserStorage {
   /** Stores in ascending order of name. */
   listStores(query: NameQuery): Promise<StoreRecord[]>;
 
   /** Users of a store in ascending order of name; none if there is no such store. */
-  listUsers(store: string, query: NameQuery): Promise<UserRecord[]>;
+  list(store: string, query: NameQuery): Promise<UserRecord[]>;
 
   /** A user, even if they were removed; undefined if there never was one with this name. */
-  findUser(store: string, user: string): Promise<FoundUser | undefined>;
+  find(store: string, user: string): Promise<FoundUser | undefined>;
 
   /** How many plants the user owns, counted up to `limit`. */
   countPlants(user: Identity, limit: number): Promise<number>;
@@ -35,7 +35,7 @@ export interface UserStorage {
    * Removes a user, and revokes tokens that were created for them since `endAccess`. Resolves to false, without
    * a change, if they still own plants or give shares.
    */
-  removeUser(user: Identity, removedAtMs: number): Promise<boolean>;
+  remove(user: Identity, removedAtMs: number): Promise<boolean>;
 }
 
 export interface NameQuery {

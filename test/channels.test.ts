@@ -52,14 +52,14 @@ it('publishes every problem with its kind, even if the request is not HTTP', asy
 test('PostgreSQL: publishes how many requests are busy and waiting', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
-  const grant = await storage.identify(credentialOf(await addToken(storage, 'alice')));
+  const grant = await storage.identity.identify(credentialOf(await addToken(storage, 'alice')));
   assert.ok(grant);
   type Usage = { server: string; lane: string; busy: number; waiting: number };
   const usages = messagesOf<Usage>(t, 'plant-store:pool');
   const reads = 130; // two more than are sent at a time
-  await Promise.all(Array.from({ length: reads }, () => storage.findPlant(grant.caller, 1)));
+  await Promise.all(Array.from({ length: reads }, () => storage.plants.find(grant.caller, 1)));
   await storage.check();
-  await storage.createPlant(grant.caller, { name: 'Monstera' });
+  await storage.plants.create(grant.caller, { name: 'Monstera' });
   const of = (name: string) => usages.filter(({ lane }) => lane === name);
   assert.equal(Math.max(...of('reads').map(({ busy }) => busy)), 128);
   assert.equal(Math.max(...of('reads').map(({ waiting }) => waiting)), 2);

@@ -124,7 +124,9 @@ async function populate(storage: Storage, users: number, plants: number): Promis
   for (let id = 1; id <= plants; id++) {
     const owner = people[(id * id) % users] ?? assert.fail();
     model.owners.set(id, owner);
-    creates.push(storage.createPlant(await callerOf(storage, owner), { id, name: `plant ${id}` }));
+    creates.push(
+      storage.plants.create(await callerOf(storage, owner), { id, name: `plant ${id}` }),
+    );
   }
   await Promise.all(creates);
   return model;
@@ -164,11 +166,11 @@ async function changeShares(
         if (owner === receiver || (kind !== 'all' && kind !== needed)) return;
         if (isWanted) {
           const access = shareAccesses[random(2)] ?? 'read';
-          const isNew = await storage.share(store, { ...ends, access }, Date.now());
+          const isNew = await storage.shares.set(store, { ...ends, access }, Date.now());
           assert.equal(isNew, existing === undefined);
           shares.set(key, access);
         } else {
-          assert.equal(await storage.unshare(store, [ends]), shares.delete(key));
+          assert.equal(await storage.shares.end(store, [ends]), shares.delete(key));
         }
       }),
     );
@@ -225,7 +227,9 @@ async function replant(
     if (model.owners.has(id)) continue;
     const owner = model.people[random(model.people.length - 1)] ?? assert.fail();
     model.owners.set(id, owner);
-    creates.push(storage.createPlant(await callerOf(storage, owner), { id, name: `plant ${id}` }));
+    creates.push(
+      storage.plants.create(await callerOf(storage, owner), { id, name: `plant ${id}` }),
+    );
   }
   await Promise.all(creates);
 }
@@ -245,9 +249,11 @@ const tokens: readonly Parameters<typeof decideForToken>[0][] = [
 /** `plant-store access` decides with the same functions from the same facts. */
 async function compareDecisions(model: Model, person: Person, storage: Storage): Promise<void> {
   const { store } = await callerOf(storage, person);
-  const { received } = await storage.sharesOf(store, person.name);
+  const { received } = await storage.shares.of(store, person.name);
   const accesses = new Map(received.map((share) => [share.owner, share.access]));
-  const names = await Promise.all(model.owners.keys().map((id) => storage.findOwner(store, id)));
+  const names = await Promise.all(
+    model.owners.keys().map((id) => storage.plants.findOwner(store, id)),
+  );
   for (const [at, [id, owner]] of [...model.owners].entries()) {
     const name = names[at];
     assert.equal(name, person.store === 'main' ? owner.name : undefined);
@@ -285,7 +291,7 @@ async function explain(model: Model, app: TestApp, random: Random): Promise<void
 }
 
 async function callerOf(storage: Storage, { token }: Person): Promise<Caller> {
-  const grant = await storage.identify(credentialOf(token));
+  const grant = await storage.identity.identify(credentialOf(token));
   assert.ok(grant);
   return grant.caller;
 }
@@ -297,7 +303,7 @@ function inProcess(storage: Storage, random: Random): Service {
       const limit = [3, 20, 100, 1_000][random(4)] ?? 1;
       const ids = new Set<number>();
       for (let after: number | undefined = 0; after !== undefined;) {
-        const page = await storage.listPlants(caller, { after, limit, fields: ['id'] });
+        const page = await storage.plants.list(caller, { after, limit, fields: ['id'] });
         const plants: { id: number }[] = JSON.parse(`[${page.json}]`);
         for (const { id } of plants) ids.add(id);
         after = page.next;
@@ -305,10 +311,10 @@ function inProcess(storage: Storage, random: Random): Service {
       return ids;
     },
     async get(person, id) {
-      return (await storage.findPlant(await callerOf(storage, person), id)) !== undefined;
+      return (await storage.plants.find(await callerOf(storage, person), id)) !== undefined;
     },
     async delete(person, id) {
-      return storage.deletePlant(await callerOf(storage, person), id);
+      return storage.plants.delete(await callerOf(storage, person), id);
     },
   };
 }

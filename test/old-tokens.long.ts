@@ -18,14 +18,14 @@ describe('tokens of older versions', { concurrency: true }, () => {
   test('keep working in a process if the directory is not available any more', async (t) => {
     const database = await emptyDatabase(t, 'PostgreSQL');
     await using storage = await database.open();
-    const grant = await storage.identify(credentialOf(await addToken(storage, 'alice')));
+    const grant = await storage.identity.identify(credentialOf(await addToken(storage, 'alice')));
     assert.ok(grant);
     await using archive = await openArchive(database.url, { create: false });
     const credential = credentialOf(await addOldToken(archive, grant.caller));
-    assert.ok(await storage.identify(credential));
+    assert.ok(await storage.identity.identify(credential));
     await query(database.url, 'DROP TABLE plant_store.unrouted_tokens');
     await addToken(storage, 'alice', { role: 'manager' }); // no cached grant is current any more
-    assert.equal((await storage.identify(credential))?.role, 'manager');
+    assert.equal((await storage.identity.identify(credential))?.role, 'manager');
   });
 
   for (let steps = 0; steps <= upgradeSteps.length; steps++) {

@@ -82,7 +82,7 @@ export async function assertKept(database: TestDatabase): Promise<void> {
   await runOk(['migrate', '--database', database.url]);
   await using storage = await database.open();
   const grants = await Promise.all(
-    [active, child, revoked].map((token) => storage.identify(credentialOf(token))),
+    [active, child, revoked].map((token) => storage.identity.identify(credentialOf(token))),
   );
   assert.deepEqual(
     grants.map((grant) => [grant?.tokenId, grant?.family, grant?.storeName, grant?.revokedAtMs]),
@@ -92,7 +92,7 @@ export async function assertKept(database: TestDatabase): Promise<void> {
       [idOf(revoked), idOf(revoked), 'north', 4],
     ],
   );
-  const listed = await storage.listTokens({ limit: 10 });
+  const listed = await storage.identity.listTokens({ limit: 10 });
   const inOrderOfCreation = listed.toSorted((a, b) => a.createdAtMs - b.createdAtMs);
   const common = { format: 1, role: 'member', label: '' };
   const times = { expiresAtMs: undefined, revokedAtMs: undefined, lastUsedAtMs: undefined };
@@ -105,8 +105,8 @@ export async function assertKept(database: TestDatabase): Promise<void> {
   ];
   assert.equal(listed.length, expected.length);
   assert.partialDeepStrictEqual(inOrderOfCreation, expected);
-  assert.equal((await storage.revokeToken(idOf(active), 5))?.revokedAtMs, 5);
-  assert.equal((await storage.identify(credentialOf(active)))?.revokedAtMs, 5);
-  const grant = await storage.identify(credentialOf(await addToken(storage, 'alice')));
+  assert.equal((await storage.identity.revokeToken(idOf(active), 5))?.revokedAtMs, 5);
+  assert.equal((await storage.identity.identify(credentialOf(active)))?.revokedAtMs, 5);
+  const grant = await storage.identity.identify(credentialOf(await addToken(storage, 'alice')));
   assert.deepEqual(grant?.caller.store, 7);
 }

@@ -24,7 +24,7 @@ async function open(t: TestContext, database: TestDatabase, quotas?: Partial<Quo
 
 async function caller(storage: Storage, user: string, role: Role = 'member'): Promise<Caller> {
   const token = await addToken(storage, user, { role });
-  const grant = await storage.identify(credentialOf(token));
+  const grant = await storage.identity.identify(credentialOf(token));
   assert.ok(grant);
   return grant.caller;
 }
@@ -32,7 +32,7 @@ async function caller(storage: Storage, user: string, role: Role = 'member'): Pr
 /** The id of the plant, or why it was refused. */
 async function create(storage: Storage, owner: Caller, id?: number): Promise<number | string> {
   try {
-    return (await storage.createPlant(owner, { name: 'Fern', ...(id && { id }) })).id;
+    return (await storage.plants.create(owner, { name: 'Fern', ...(id && { id }) })).id;
   } catch (error) {
     assert.ok(error instanceof Problem);
     return error.kind === 'quota-exceeded' ? error.detail : error.kind;
@@ -41,7 +41,7 @@ async function create(storage: Storage, owner: Caller, id?: number): Promise<num
 
 async function idsOf(storage: Storage, who: Caller): Promise<number[]> {
   const query = { after: 0, limit: 1_000, fields: ['id'] } as const;
-  const { json } = await storage.listPlants(who, query);
+  const { json } = await storage.plants.list(who, query);
   const plants: Plant[] = JSON.parse(`[${json}]`);
   return plants.map(({ id }) => id);
 }
@@ -61,7 +61,7 @@ it('a user owns at most as many plants as the quota; each deleted plant makes ro
   assert.equal(await create(storage, alice), userFull(2));
   assert.equal(await create(storage, alice, 9), userFull(2));
   assert.equal(await create(storage, bob), 8);
-  assert.ok(await storage.deletePlant(alice, 1));
+  assert.ok(await storage.plants.delete(alice, 1));
   assert.equal(await create(storage, alice, 1), 1);
   assert.equal(await create(storage, alice), userFull(2));
   assert.deepEqual(await idsOf(storage, alice), [1, 7]);
@@ -75,9 +75,9 @@ it('a store has at most as many plants as the quota, whoever owns them', async (
   assert.equal(await create(storage, bob), storeFull(3));
   assert.equal(await create(storage, alice), userFull(2));
   const other = await addToken(storage, 'alice', { store: 'other' });
-  const grant = await storage.identify(credentialOf(other));
+  const grant = await storage.identity.identify(credentialOf(other));
   assert.ok(grant && isCreated(await create(storage, grant.caller)));
-  assert.ok(await storage.deletePlant(alice, 1));
+  assert.ok(await storage.plants.delete(alice, 1));
   assert.equal(await create(storage, bob), 4);
 });
 
@@ -145,7 +145,7 @@ for (const scope of ['user', 'store'] as const) {
     const storages = [await open(t, database, quotas), await open(t, database, quotas)];
     const pick = () => storages[below(2)] as Storage;
     const [alice, bob] = [await caller(pick(), 'alice'), await caller(pick(), 'bob')];
-    await pick().share(alice.store, { owner: 'alice', user: 'bob', access: 'write' }, 0);
+    await pick().shares.set(alice.store, { owner: 'alice', user: 'bob', access: 'write' }, 0);
     const manager = await caller(pick(), 'manager', 'manager');
     const helper = await caller(pick(), 'bob');
     assert.deepEqual(helper.write, [alice.user, bob.user]);
@@ -161,7 +161,7 @@ for (const scope of ['user', 'store'] as const) {
       const creates = Array.from({ length: wanted }, () => create(pick(), owner()));
       const deletes = ended.map((id) => {
         const by = [reader, scope === 'user' ? helper : manager, manager][below(3)] as Caller;
-        return pick().deletePlant(by, id);
+        return pick().plants.delete(by, id);
       });
       const created = (await Promise.all(creates)).filter(isCreated).length;
       assert.ok((await Promise.all(deletes)).every(Boolean));
@@ -186,9 +186,9 @@ it('a process without quotas does not disturb those with quotas', async (t) => {
   assert.equal(await create(limited, alice), 4);
   assert.equal(await create(limited, alice), storeFull(4));
   assert.equal(await create(free, alice), 5);
-  assert.ok(await limited.deletePlant(alice, 1));
+  assert.ok(await limited.plants.delete(alice, 1));
   assert.equal(await create(limited, alice), storeFull(4));
-  assert.ok(await free.deletePlant(alice, 2));
+  assert.ok(await free.plants.delete(alice, 2));
   assert.equal(await create(limited, alice), 6);
   assert.equal(await create(limited, alice), storeFull(4));
 });
@@ -202,11 +202,11 @@ it('a lower quota keeps all plants; it applies to plants that are older than it'
   const storage = await open(t, database, { perUser: 3 });
   for (const id of [1, 2]) {
     assert.equal(await create(storage, alice), userFull(3));
-    assert.ok(await storage.deletePlant(alice, id));
+    assert.ok(await storage.plants.delete(alice, id));
   }
   assert.equal(await create(storage, alice), userFull(3));
   assert.deepEqual(await idsOf(storage, alice), [3, 4, 5]);
-  assert.ok(await storage.deletePlant(alice, 3));
+  assert.ok(await storage.plants.delete(alice, 3));
   assert.equal(await create(storage, alice), 6);
   await storage[Symbol.asyncDispose]();
   const after = await open(t, database, { perUser: 4 });
@@ -224,10 +224,10 @@ it('a transaction that is rolled back uses no room', async (t) => {
   for (const id of [1, 2]) assert.equal(await create(one, alice), id);
   const nul = 'No storage accepts this: \u0000';
   await Promise.allSettled([
-    one.createPlant(alice, { name: 'Fern' }),
-    one.createPlant({ ...alice, user: 99 }, { name: nul }),
+    one.plants.create(alice, { name: 'Fern' }),
+    one.plants.create({ ...alice, user: 99 }, { name: nul }),
   ]);
-  assert.ok(await other.deletePlant(alice, 1));
+  assert.ok(await other.plants.delete(alice, 1));
   const room = 3 - (await idsOf(other, alice)).length;
   for (let at = 0; at < room; at++) assert.ok(isCreated(await create(one, alice)));
   assert.equal(await create(one, alice), userFull(3));

@@ -17,56 +17,56 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
     it('lets a user read, or read and delete, the plants of an owner who shares', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
-      await storage.createPlant(await alice(), { name: 'hers', id: 1 });
-      await storage.createPlant(await bob(), { name: 'his', id: 2 });
+      await storage.plants.create(await alice(), { name: 'hers', id: 1 });
+      await storage.plants.create(await bob(), { name: 'his', id: 2 });
       assert.deepEqual(await ids(storage, await bob()), [2]);
 
       assert.equal(await share(storage, 'alice', 'bob', 'read'), true);
       assert.deepEqual(await ids(storage, await bob()), [1, 2]);
-      assert.equal((await storage.findPlant(await bob(), 1))?.name, 'hers');
-      assert.equal(await storage.deletePlant(await bob(), 1), false);
+      assert.equal((await storage.plants.find(await bob(), 1))?.name, 'hers');
+      assert.equal(await storage.plants.delete(await bob(), 1), false);
       assert.deepEqual(await ids(storage, await alice()), [1]);
 
       assert.equal(await share(storage, 'alice', 'bob', 'write'), false);
-      const { id } = await storage.createPlant(await bob(), { name: 'new' });
+      const { id } = await storage.plants.create(await bob(), { name: 'new' });
       assert.deepEqual(await ids(storage, await alice()), [1]);
-      assert.equal(await storage.deletePlant(await bob(), 1), true);
-      assert.equal(await storage.deletePlant(await bob(), 1), false);
-      assert.equal(await storage.deletePlant(await bob(), id), true);
+      assert.equal(await storage.plants.delete(await bob(), 1), true);
+      assert.equal(await storage.plants.delete(await bob(), 1), false);
+      assert.equal(await storage.plants.delete(await bob(), id), true);
       assert.deepEqual(await ids(storage, await alice()), []);
     });
 
     it('ends shares from either side, and says whether there was any', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
-      await storage.createPlant(await alice(), { name: 'hers', id: 1 });
+      await storage.plants.create(await alice(), { name: 'hers', id: 1 });
       await share(storage, 'alice', 'bob', 'write');
       await share(storage, 'bob', 'alice', 'read');
       const { store } = await alice();
       const given = { owner: 'alice', user: 'bob' };
       const received = { owner: 'bob', user: 'alice' };
-      assert.equal(await storage.unshare(store, [given]), true);
-      assert.equal(await storage.unshare(store, [given]), false);
+      assert.equal(await storage.shares.end(store, [given]), true);
+      assert.equal(await storage.shares.end(store, [given]), false);
       assert.deepEqual(await ids(storage, await bob()), []);
       assert.deepEqual((await alice()).read.length, 2);
-      assert.equal(await storage.unshare(store, [given, received]), true);
-      assert.equal(await storage.unshare(store, [given, received]), false);
+      assert.equal(await storage.shares.end(store, [given, received]), true);
+      assert.equal(await storage.shares.end(store, [given, received]), false);
       assert.deepEqual((await alice()).read.length, 1);
-      assert.equal(await storage.unshare(store, [{ owner: 'nobody', user: 'bob' }]), false);
-      assert.equal(await storage.unshare(store + 1, [given]), false);
+      assert.equal(await storage.shares.end(store, [{ owner: 'nobody', user: 'bob' }]), false);
+      assert.equal(await storage.shares.end(store + 1, [given]), false);
     });
 
     it('holds for a user who comes later, and only in its store', async (t) => {
       const storage = await open(t);
       const alice = await user(storage, 'alice');
-      await storage.createPlant(await alice(), { name: 'hers', id: 1 });
+      await storage.plants.create(await alice(), { name: 'hers', id: 1 });
       assert.equal(await share(storage, 'alice', 'bob', 'read'), true);
       assert.equal(await share(storage, 'alice', 'bob', 'read'), false);
       const bob = await user(storage, 'bob');
       const stranger = await user(storage, 'bob', undefined, 'elsewhere');
       assert.deepEqual(await ids(storage, await bob()), [1]);
       assert.deepEqual(await ids(storage, await stranger()), []);
-      const { given, received } = await storage.sharesOf((await stranger()).store, 'bob');
+      const { given, received } = await storage.shares.of((await stranger()).store, 'bob');
       assert.deepEqual([given, received], [[], []]);
     });
 
@@ -77,7 +77,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
       await share(storage, 'alice', 'eve', 'read');
       const { read, write } = await manager();
       assert.deepEqual([read, write], ['all', 'all']);
-      assert.equal((await storage.sharesOf((await manager()).store, 'eve')).received.length, 1);
+      assert.equal((await storage.shares.of((await manager()).store, 'eve')).received.length, 1);
     });
 
     it('shows shares by name from both sides, and all shares of a store page by page', async (t) => {
@@ -92,16 +92,16 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
       for (const { owner, user: other, access } of all.toReversed()) {
         await share(storage, owner, other, access);
       }
-      const { store = 0 } = await storage.findNames({ store: 'main', user: 'alice' });
-      assert.deepEqual(await storage.sharesOf(store, 'alice'), {
+      const { store = 0 } = await storage.identity.findNames({ store: 'main', user: 'alice' });
+      assert.deepEqual(await storage.shares.of(store, 'alice'), {
         given: [all[0], all[1]],
         received: [all[3], all[2]],
       });
-      assert.deepEqual(await storage.sharesOf(store, 'nobody'), { given: [], received: [] });
-      const [first, second] = await storage.listShares(store, undefined, 2);
+      assert.deepEqual(await storage.shares.of(store, 'nobody'), { given: [], received: [] });
+      const [first, second] = await storage.shares.list(store, undefined, 2);
       assert.deepEqual([first, second], [all[0], all[1]]);
-      assert.deepEqual(await storage.listShares(store, second, 10), [all[2], all[3]]);
-      assert.deepEqual(await storage.listShares(store, all[3], 10), []);
+      assert.deepEqual(await storage.shares.list(store, second, 10), [all[2], all[3]]);
+      assert.deepEqual(await storage.shares.list(store, all[3], 10), []);
     });
 
     it('orders the names on both sides by code point', async (t) => {
@@ -112,8 +112,8 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
         await share(storage, 'alice', each, 'read');
         await share(storage, each, 'alice', 'read');
       }
-      const { store = 0 } = await storage.findNames({ store: 'main', user: 'alice' });
-      const { given, received } = await storage.sharesOf(store, 'alice');
+      const { store = 0 } = await storage.identity.findNames({ store: 'main', user: 'alice' });
+      const { given, received } = await storage.shares.of(store, 'alice');
       assert.deepEqual(
         given.map((each) => each.user),
         names,
@@ -128,7 +128,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
       const storage = await open(t);
       const other = await openAgain(t);
       const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
-      await storage.createPlant(await alice(), { name: 'hers', id: 1 });
+      await storage.plants.create(await alice(), { name: 'hers', id: 1 });
       for (const [writing, reading] of [
         [storage, other],
         [other, storage],
@@ -142,11 +142,11 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
         assert.deepEqual(await seen(), []);
         await share(writing, 'alice', 'bob', 'read');
         assert.deepEqual(await seen(), [1]);
-        assert.equal(await reading.deletePlant(await bob(reading), 1), false);
+        assert.equal(await reading.plants.delete(await bob(reading), 1), false);
         await share(writing, 'alice', 'bob', 'write');
         assert.equal((await bob(reading)).write.length, 2);
         const { store } = await alice(writing);
-        await writing.unshare(store, [{ owner: 'alice', user: 'bob' }]);
+        await writing.shares.end(store, [{ owner: 'alice', user: 'bob' }]);
         assert.deepEqual(await seen(), []);
       }
     });
@@ -162,21 +162,21 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
         kind: 'too-many-shares',
       });
       assert.equal(await share(storage, 'alice', 'user 7', 'write'), false);
-      const { store = 0 } = await storage.findNames({ store: 'main', user: 'alice' });
-      assert.equal((await storage.sharesOf(store, 'alice')).given.length, maxGivenShares);
-      await storage.unshare(store, [{ owner: 'alice', user: 'user 3' }]);
+      const { store = 0 } = await storage.identity.findNames({ store: 'main', user: 'alice' });
+      assert.equal((await storage.shares.of(store, 'alice')).given.length, maxGivenShares);
+      await storage.shares.end(store, [{ owner: 'alice', user: 'user 3' }]);
       assert.equal(await share(storage, 'alice', 'one more', 'read'), true);
     });
 
     it('merges the plants of the owners who shared first, up to the limit', async (t) => {
       const storage = await open(t);
       const bob = await user(storage, 'bob');
-      const own = await storage.createPlant(await bob(), { name: 'his' });
+      const own = await storage.plants.create(await bob(), { name: 'his' });
       const owners = Array.from({ length: maxOwnersInReach + 1 }, (_, at) => `owner ${at}`);
       const plants = await inTurns([...owners.entries()], async ([at, each]) => {
         const owner = await user(storage, each);
         await share(storage, each, 'bob', 'read', at);
-        return storage.createPlant(await owner(), { name: each, tag: at % 2 ? 'odd' : '' });
+        return storage.plants.create(await owner(), { name: each, tag: at % 2 ? 'odd' : '' });
       });
       const inEffect = plants.slice(0, maxOwnersInReach - 1);
       const reached = [own, ...inEffect].toSorted((a, b) => a.id - b.id);
@@ -187,9 +187,9 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
         await list(storage, caller, { limit: 2_000, tag: 'odd' }),
         reached.filter(({ tag }) => tag === 'odd'),
       );
-      const { received } = await storage.sharesOf(caller.store, 'bob');
+      const { received } = await storage.shares.of(caller.store, 'bob');
       assert.equal(received.length, maxOwnersInReach - 1);
-      await storage.unshare(caller.store, [{ owner: 'owner 5', user: 'bob' }]);
+      await storage.shares.end(caller.store, [{ owner: 'owner 5', user: 'bob' }]);
       const names = (await list(storage, await bob(), { limit: 2_000 })).map((each) => each.name);
       assert.ok(!names.includes('owner 5'));
       assert.ok(names.includes(`owner ${maxOwnersInReach - 1}`));
@@ -211,7 +211,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
         plants.map(({ owner, ...plant }) => {
           const caller = owners.find((each) => each.user === owner);
           assert.ok(caller);
-          return storage.createPlant(caller, plant);
+          return storage.plants.create(caller, plant);
         }),
       );
       const [first] = owners;
@@ -230,7 +230,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
           for (const limit of [1, 7, 100, 333]) {
             const found: number[] = [];
             for (let after: number | undefined = 0; after !== undefined;) {
-              const page = await storage.listPlants(caller, {
+              const page = await storage.plants.list(caller, {
                 after,
                 limit,
                 fields: ['id'],
@@ -259,7 +259,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
       const create = (id: number) => {
         const owner = ownerOf(id);
         assert.ok(owner);
-        return storage.createPlant(owner, { id, name: `n${id}`, tag: 't' });
+        return storage.plants.create(owner, { id, name: `n${id}`, tag: 't' });
       };
       await inTurns(staying, create);
       const read = inReach.map((each) => each.user).toSorted((a, b) => a - b);
@@ -271,7 +271,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
           const owner = ownerOf(id);
           assert.ok(owner);
           if (id === 0 || stays(id)) continue;
-          if (!(await storage.deletePlant(owner, id))) await create(id);
+          if (!(await storage.plants.delete(owner, id))) await create(id);
         }
       };
       const changes = Promise.all([change(1), change(2), change(4)]);
@@ -281,7 +281,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
             const found: number[] = [];
             for (let after: number | undefined = 0; after !== undefined;) {
               const range = { after, limit, fields: ['id'], ...query } as const;
-              const page = await storage.listPlants({ ...owners[0], read } as Caller, range);
+              const page = await storage.plants.list({ ...owners[0], read } as Caller, range);
               const plants: Pick<Plant, 'id'>[] = JSON.parse(`[${page.json}]`);
               assert.ok(plants.length <= limit);
               found.push(...plants.map(({ id }) => id));
@@ -323,9 +323,14 @@ async function user(
   store = 'main',
 ): Promise<(at?: Storage) => Promise<Caller>> {
   const named = { store, user: name, role };
-  const { token } = await storage.createToken({ ...named, scopes: [], label: '', createdAtMs: 0 });
+  const { token } = await storage.identity.createToken({
+    ...named,
+    scopes: [],
+    label: '',
+    createdAtMs: 0,
+  });
   return async (at = storage) => {
-    const grant = await at.identify(credentialOf(token));
+    const grant = await at.identity.identify(credentialOf(token));
     assert.ok(grant);
     return grant.caller;
   };
@@ -338,8 +343,8 @@ async function share(
   access: ShareAccess,
   sinceMs = 0,
 ): Promise<boolean> {
-  const { store = 0 } = await storage.findNames({ store: 'main', user: owner });
-  return storage.share(store, { owner, user: other, access }, sinceMs);
+  const { store = 0 } = await storage.identity.findNames({ store: 'main', user: owner });
+  return storage.shares.set(store, { owner, user: other, access }, sinceMs);
 }
 
 async function list(
@@ -347,7 +352,7 @@ async function list(
   caller: Caller,
   query: Partial<PlantQuery> = {},
 ): Promise<Plant[]> {
-  const { json } = await storage.listPlants(caller, {
+  const { json } = await storage.plants.list(caller, {
     after: 0,
     limit: 1_000,
     fields: plantFields,

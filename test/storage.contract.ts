@@ -30,59 +30,59 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
     it('assigns the next id above every id that the store has ever had', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      assert.deepEqual(await storage.createPlant(alice, { name: 'a' }), plant(1, 'a'));
-      assert.deepEqual(await storage.createPlant(alice, { name: 'b', id: 7 }), plant(7, 'b'));
-      assert.deepEqual(await storage.createPlant(alice, { name: 'c' }), plant(8, 'c'));
-      assert.equal(await storage.deletePlant(alice, 8), true);
-      assert.equal((await storage.createPlant(alice, { name: 'd' })).id, 9);
-      assert.equal((await storage.createPlant(alice, { name: 'e', id: 3 })).id, 3);
-      assert.equal((await storage.createPlant(alice, { name: 'f' })).id, 10);
+      assert.deepEqual(await storage.plants.create(alice, { name: 'a' }), plant(1, 'a'));
+      assert.deepEqual(await storage.plants.create(alice, { name: 'b', id: 7 }), plant(7, 'b'));
+      assert.deepEqual(await storage.plants.create(alice, { name: 'c' }), plant(8, 'c'));
+      assert.equal(await storage.plants.delete(alice, 8), true);
+      assert.equal((await storage.plants.create(alice, { name: 'd' })).id, 9);
+      assert.equal((await storage.plants.create(alice, { name: 'e', id: 3 })).id, 3);
+      assert.equal((await storage.plants.create(alice, { name: 'f' })).id, 10);
     });
 
     it('refuses an id that any user of the store has, without a change', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
-      await storage.createPlant(alice, { name: 'first', id: 5 });
-      await rejectsWith('id-taken', storage.createPlant(bob, { name: 'second', id: 5 }));
-      await rejectsWith('id-taken', storage.createPlant(alice, { name: 'second', id: 5 }));
-      assert.deepEqual(await storage.findPlant(alice, 5), plant(5, 'first'));
-      assert.equal((await storage.createPlant(bob, { name: 'third' })).id, 6);
-      await storage.deletePlant(alice, 5);
-      assert.equal((await storage.createPlant(bob, { name: 'second', id: 5 })).id, 5);
+      await storage.plants.create(alice, { name: 'first', id: 5 });
+      await rejectsWith('id-taken', storage.plants.create(bob, { name: 'second', id: 5 }));
+      await rejectsWith('id-taken', storage.plants.create(alice, { name: 'second', id: 5 }));
+      assert.deepEqual(await storage.plants.find(alice, 5), plant(5, 'first'));
+      assert.equal((await storage.plants.create(bob, { name: 'third' })).id, 6);
+      await storage.plants.delete(alice, 5);
+      assert.equal((await storage.plants.create(bob, { name: 'second', id: 5 })).id, 5);
     });
 
     it('assigns random free ids after the largest one, and still accepts smaller ones', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
-      await storage.createPlant(alice, { name: 'last', id: maxId });
+      await storage.plants.create(alice, { name: 'last', id: maxId });
       const users = Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? alice : bob));
       const created = await Promise.all([
-        ...users.map((user) => storage.createPlant(user, { name: 'more' })),
-        storage.createPlant(alice, { name: 'own', id: 1 }),
+        ...users.map((user) => storage.plants.create(user, { name: 'more' })),
+        storage.plants.create(alice, { name: 'own', id: 1 }),
       ]);
-      created.push(await storage.createPlant(bob, { name: 'more' }));
+      created.push(await storage.plants.create(bob, { name: 'more' }));
       assert.equal(new Set(created.map(({ id }) => id)).size, 22);
       for (const one of created) assert.ok(one.id >= 1 && one.id < maxId, String(one.id));
       assert.ok(created.some(({ id }) => id > 2 ** 50));
       assert.equal(created[20]?.id, 1);
       for (const [at, one] of created.entries())
         assert.deepEqual(
-          await storage.findPlant(users[at] ?? (at === 20 ? alice : bob), one.id),
+          await storage.plants.find(users[at] ?? (at === 20 ? alice : bob), one.id),
           one,
         );
-      assert.deepEqual(await storage.findPlant(alice, maxId), plant(maxId, 'last'));
-      assert.equal(await storage.deletePlant(alice, maxId), true);
-      assert.notEqual((await storage.createPlant(alice, { name: 'next' })).id, maxId);
-      const [store] = await storage.listStores({ limit: 1 });
+      assert.deepEqual(await storage.plants.find(alice, maxId), plant(maxId, 'last'));
+      assert.equal(await storage.plants.delete(alice, maxId), true);
+      assert.notEqual((await storage.plants.create(alice, { name: 'next' })).id, maxId);
+      const [store] = await storage.users.listStores({ limit: 1 });
       assert.equal(store?.lastId, maxId);
     });
 
     it('assigns the last id to only one of several concurrent creates', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      await storage.createPlant(alice, { name: 'before', id: maxId - 1 });
+      await storage.plants.create(alice, { name: 'before', id: maxId - 1 });
       const names = ['a', 'b', 'c'];
-      const asked = names.map((one) => storage.createPlant(alice, { name: one }));
+      const asked = names.map((one) => storage.plants.create(alice, { name: one }));
       const created = await Promise.all(asked);
       const last = created.filter(({ id }) => id === maxId);
       assert.equal(last.length, 1);
@@ -93,7 +93,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
     it('accepts the largest limit', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      const plants = [await storage.createPlant(alice, { name: 'a' })];
+      const plants = [await storage.plants.create(alice, { name: 'a' })];
       assert.deepEqual(await list(storage, alice, { limit: 2_147_483_647 }), plants);
     });
 
@@ -111,8 +111,8 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         "';--",
       ];
       for (const text of texts) {
-        const { id } = await storage.createPlant(alice, { name: text, tag: text });
-        assert.deepEqual(await storage.findPlant(alice, id), { id, name: text, tag: text });
+        const { id } = await storage.plants.create(alice, { name: text, tag: text });
+        assert.deepEqual(await storage.plants.find(alice, id), { id, name: text, tag: text });
         assert.deepEqual(await list(storage, alice, { after: id - 1, tag: text }), [
           { id, name: text, tag: text },
         ]);
@@ -122,11 +122,11 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
     it('allows members to read and delete only their own plants', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
-      await storage.createPlant(alice, { name: 'hers', id: 1 });
-      await storage.createPlant(bob, { name: 'his', id: 2 });
+      await storage.plants.create(alice, { name: 'hers', id: 1 });
+      await storage.plants.create(bob, { name: 'his', id: 2 });
       assert.deepEqual(await list(storage, alice), [plant(1, 'hers')]);
-      assert.equal(await storage.findPlant(alice, 2), undefined);
-      assert.equal(await storage.deletePlant(alice, 2), false);
+      assert.equal(await storage.plants.find(alice, 2), undefined);
+      assert.equal(await storage.plants.delete(alice, 2), false);
       assert.deepEqual(await list(storage, bob), [plant(2, 'his')]);
     });
 
@@ -135,25 +135,25 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       const manager = await caller(storage, 'manager', 'manager');
       const alice = await caller(storage, 'alice');
       const stranger = await caller(storage, 'alice', 'member', 'elsewhere');
-      await storage.createPlant(alice, { name: 'hers', id: 1 });
-      await storage.createPlant(stranger, { name: 'elsewhere', id: 1 });
-      await storage.createPlant(stranger, { name: 'elsewhere', id: 2 });
+      await storage.plants.create(alice, { name: 'hers', id: 1 });
+      await storage.plants.create(stranger, { name: 'elsewhere', id: 1 });
+      await storage.plants.create(stranger, { name: 'elsewhere', id: 2 });
       assert.deepEqual(await list(storage, manager), [plant(1, 'hers')]);
-      assert.deepEqual(await storage.findPlant(manager, 1), plant(1, 'hers'));
-      assert.equal(await storage.findPlant(manager, 2), undefined);
-      assert.equal(await storage.deletePlant(manager, 2), false);
-      assert.equal(await storage.deletePlant(manager, 1), true);
-      assert.equal(await storage.findPlant(alice, 1), undefined);
+      assert.deepEqual(await storage.plants.find(manager, 1), plant(1, 'hers'));
+      assert.equal(await storage.plants.find(manager, 2), undefined);
+      assert.equal(await storage.plants.delete(manager, 2), false);
+      assert.equal(await storage.plants.delete(manager, 1), true);
+      assert.equal(await storage.plants.find(alice, 1), undefined);
       assert.equal((await list(storage, stranger)).length, 2);
     });
 
     it('deletes a plant once, and removes it from every result', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      await storage.createPlant(alice, { name: 'a', tag: 't' });
-      assert.equal(await storage.deletePlant(alice, 1), true);
-      assert.equal(await storage.deletePlant(alice, 1), false);
-      assert.equal(await storage.findPlant(alice, 1), undefined);
+      await storage.plants.create(alice, { name: 'a', tag: 't' });
+      assert.equal(await storage.plants.delete(alice, 1), true);
+      assert.equal(await storage.plants.delete(alice, 1), false);
+      assert.equal(await storage.plants.find(alice, 1), undefined);
       assert.deepEqual(await list(storage, alice), []);
       assert.deepEqual(await list(storage, alice, { tag: 't' }), []);
     });
@@ -164,7 +164,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         const alice = await caller(storage, 'alice', role);
         const all: Plant[] = [];
         for (const id of [40, 7, 300, 12, 2, 90]) {
-          all.push(await storage.createPlant(alice, { id, name: `n${id}`, tag: `t${id % 2}` }));
+          all.push(await storage.plants.create(alice, { id, name: `n${id}`, tag: `t${id % 2}` }));
         }
         const sorted = all.toSorted((a, b) => a.id - b.id);
         const even = sorted.filter(({ tag }) => tag === 't0');
@@ -189,7 +189,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         const some = Array.from({ length: 1_000 }, (_, at) => done + at + 1);
         await Promise.all(
           some.map((id) =>
-            storage.createPlant(alice, { id, name: 'a', tag: tagged.has(id) ? 'rare' : '' }),
+            storage.plants.create(alice, { id, name: 'a', tag: tagged.has(id) ? 'rare' : '' }),
           ),
         );
       }
@@ -197,7 +197,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       const others = Array.from({ length: 1_000 }, (_, at) => plants + at + 1);
       await Promise.all(
         others.map((id) =>
-          storage.createPlant(bob, { id, name: 'b', tag: id % 400 === 0 ? 'rare' : '' }),
+          storage.plants.create(bob, { id, name: 'b', tag: id % 400 === 0 ? 'rare' : '' }),
         ),
       );
       const ids = [...tagged];
@@ -209,7 +209,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         for (let after = 0; after <= found.length; after++) {
           const rest = found.slice(after);
           for (let limit = 1; limit <= rest.length + 1; limit++) {
-            const page = await storage.listPlants(who, {
+            const page = await storage.plants.list(who, {
               after: found[after - 1] ?? 0,
               limit,
               tag: 'rare',
@@ -226,30 +226,33 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         }
       }
       const query = { after: 0, limit: 100, tag: 'rare', fields: ['id'] } as const;
-      const none = await storage.listPlants(alice, { ...query, tag: 'none' });
+      const none = await storage.plants.list(alice, { ...query, tag: 'none' });
       assert.deepEqual(none, { json: '', next: undefined });
     });
 
     it('rejects an interrupted scan, which is no complete page', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
-      await storage.createPlant(alice, { name: 'a', tag: 't' });
+      await storage.plants.create(alice, { name: 'a', tag: 't' });
       const query = { after: 0, limit: 1, tag: 't', fields: ['id'] } as const;
       const assertWanted = () => {
         throw new Error('the client has disconnected');
       };
       for (const who of [alice, reaching([alice, bob], alice)]) {
-        const page = storage.listPlants(who, { ...query, assertWanted });
+        const page = storage.plants.list(who, { ...query, assertWanted });
         await assert.rejects(page, { message: 'the client has disconnected' });
-        assert.equal((await storage.listPlants(who, query)).json, '{"id":1}');
+        assert.equal((await storage.plants.list(who, query)).json, '{"id":1}');
       }
     });
 
     it('returns the requested fields in their order, in the bytes of a single plant', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      const first = await storage.createPlant(alice, { name: '"quoted" \\ é 𝒳 \u2028', tag: '/' });
-      const second = await storage.createPlant(alice, { name: 'b' });
+      const first = await storage.plants.create(alice, {
+        name: '"quoted" \\ é 𝒳 \u2028',
+        tag: '/',
+      });
+      const second = await storage.plants.create(alice, { name: 'b' });
       const orders: PlantField[][] = [
         ['id'],
         ['name', 'tag'],
@@ -258,13 +261,13 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         ['tag', 'id', 'name'],
       ];
       for (const fields of orders) {
-        const page = await storage.listPlants(alice, { after: 0, limit: 10, fields });
+        const page = await storage.plants.list(alice, { after: 0, limit: 10, fields });
         const expected = [first, second].map((one) => plantJson(one, fields)).join();
         assert.deepEqual(page, { json: expected, next: undefined });
       }
-      const page = await storage.listPlants(alice, { after: 0, limit: 1, fields: ['id'] });
+      const page = await storage.plants.list(alice, { after: 0, limit: 1, fields: ['id'] });
       assert.deepEqual(page, { json: '{"id":1}', next: 1 });
-      const none = await storage.listPlants(alice, { after: 9, limit: 10, fields: defaultFields });
+      const none = await storage.plants.list(alice, { after: 9, limit: 10, fields: defaultFields });
       assert.deepEqual(none, { json: '', next: undefined });
     });
 
@@ -273,7 +276,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       const alice = await caller(storage, 'alice');
       const wanted = Array.from({ length: 200 }, (_, at) => (at % 4 === 0 ? { id: 1_000 } : {}));
       const outcomes = await Promise.allSettled(
-        wanted.map((one) => storage.createPlant(alice, { name: 'n', ...one })),
+        wanted.map((one) => storage.plants.create(alice, { name: 'n', ...one })),
       );
       const ids = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []));
       assert.equal(ids.length, 151, 'all without an id, and one with it');
@@ -288,12 +291,12 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       const other = await openAgain(t);
-      await storage.createPlant(alice, { name: 'a' });
-      assert.deepEqual(await other.findPlant(alice, 1), plant(1, 'a'));
-      await other.deletePlant(alice, 1);
-      assert.equal(await storage.findPlant(alice, 1), undefined);
-      assert.equal((await other.createPlant(alice, { name: 'b' })).id, 2);
-      assert.equal((await storage.createPlant(alice, { name: 'c' })).id, 3);
+      await storage.plants.create(alice, { name: 'a' });
+      assert.deepEqual(await other.plants.find(alice, 1), plant(1, 'a'));
+      await other.plants.delete(alice, 1);
+      assert.equal(await storage.plants.find(alice, 1), undefined);
+      assert.equal((await other.plants.create(alice, { name: 'b' })).id, 2);
+      assert.equal((await storage.plants.create(alice, { name: 'c' })).id, 3);
     });
   });
 
@@ -309,7 +312,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         const owner = owners[((id * 7_919) % 97) + (id % 5)] ?? first; // some own none, some many
         return { owner, plant: { id, name: `n${id}`, tag: `t${at % 3}` } };
       });
-      await Promise.all(plants.map((one) => storage.createPlant(one.owner, one.plant)));
+      await Promise.all(plants.map((one) => storage.plants.create(one.owner, one.plant)));
 
       for (const count of [0, 2, 10, 100]) {
         const reached = owners.slice(0, count);
@@ -324,7 +327,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
             const pages: string[] = [];
             for (let next: number | undefined = 0; next !== undefined;) {
               const query: PlantQuery = { after: next, limit, tag, fields: ['id', 'tag'] };
-              const page = await storage.listPlants(who, query);
+              const page = await storage.plants.list(who, query);
               pages.push(page.json);
               ({ next } = page);
             }
@@ -344,33 +347,33 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         await caller(storage, 'alice'), // last: a caller whose grants may have changed is identified again
       ];
       const plants = [
-        await storage.createPlant(alice, { name: 'a' }),
-        await storage.createPlant(bob, { name: 'b' }),
-        await storage.createPlant(carol, { name: 'c' }),
+        await storage.plants.create(alice, { name: 'a' }),
+        await storage.plants.create(bob, { name: 'b' }),
+        await storage.plants.create(carol, { name: 'c' }),
       ];
       const both = reaching([alice, bob], alice);
       const reader = { ...both, write: alice.write };
-      assert.deepEqual(await storage.findPlant(both, 2), plants[1]);
-      assert.equal(await storage.findPlant(both, 3), undefined);
-      assert.equal(await storage.findPlant(both, 4), undefined);
-      assert.equal(await storage.deletePlant(both, 3), false);
-      assert.equal(await storage.deletePlant(both, 4), false);
-      assert.deepEqual(await storage.findPlant(reader, 2), plants[1]);
-      assert.equal(await storage.deletePlant(reader, 2), false);
+      assert.deepEqual(await storage.plants.find(both, 2), plants[1]);
+      assert.equal(await storage.plants.find(both, 3), undefined);
+      assert.equal(await storage.plants.find(both, 4), undefined);
+      assert.equal(await storage.plants.delete(both, 3), false);
+      assert.equal(await storage.plants.delete(both, 4), false);
+      assert.deepEqual(await storage.plants.find(reader, 2), plants[1]);
+      assert.equal(await storage.plants.delete(reader, 2), false);
 
-      const deletes = [1, 2, 3, 2].map((id) => storage.deletePlant(both, id));
+      const deletes = [1, 2, 3, 2].map((id) => storage.plants.delete(both, id));
       assert.deepEqual(await Promise.all(deletes), [true, true, false, false]);
       assert.deepEqual(await list(storage, both), []);
       assert.deepEqual(await list(storage, bob), []);
       assert.deepEqual(await list(storage, carol), [plants[2]]);
-      const own = await storage.createPlant(both, { name: 'd' });
+      const own = await storage.plants.create(both, { name: 'd' });
       assert.deepEqual(await list(storage, alice), [own]);
     });
 
     it('shows the changes of any owner at once', async (t) => {
       const storage = await open(t);
       const other = await openAgain(t);
-      const { token } = await storage.createToken(newToken);
+      const { token } = await storage.identity.createToken(newToken);
       const credential = credentialOf(token);
       const [bob, carol] = [await caller(storage, 'bob'), await caller(storage, 'carol')];
       for (const [writing, reading] of [
@@ -379,18 +382,18 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         [other, storage],
       ] as const) {
         const page = async (owners: readonly Caller[]) => {
-          const alice = (await reading.identify(credential))?.caller;
+          const alice = (await reading.identity.identify(credential))?.caller;
           assert.ok(alice);
           return list(reading, reaching([alice, ...owners], alice), { limit: 20 });
         };
         const [before, beforeWider] = [await page([bob]), await page([bob, carol])];
         assert.deepEqual(await page([bob]), before);
-        const bobs = await writing.createPlant(bob, { name: 'b' });
+        const bobs = await writing.plants.create(bob, { name: 'b' });
         assert.deepEqual(await page([bob]), [...before, bobs]);
-        const carols = await writing.createPlant(carol, { name: 'c' });
+        const carols = await writing.plants.create(carol, { name: 'c' });
         assert.deepEqual(await page([bob]), [...before, bobs]);
         assert.deepEqual(await page([bob, carol]), [...beforeWider, bobs, carols]);
-        await writing.deletePlant(bob, bobs.id);
+        await writing.plants.delete(bob, bobs.id);
         assert.deepEqual(await page([bob]), before);
         assert.deepEqual(await page([bob, carol]), [...beforeWider, carols]);
       }
@@ -400,13 +403,13 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
   describe(`${name}: tokens`, () => {
     it('finds the grant of a token, and none for an unknown token', async (t) => {
       const storage = await open(t);
-      const { token, id } = await storage.createToken({
+      const { token, id } = await storage.identity.createToken({
         ...newToken,
         scopes: ['plants:read'],
         expiresAtMs: 9_000,
       });
       const credential = credentialOf(token);
-      const grant = await storage.identify(credential);
+      const grant = await storage.identity.identify(credential);
       assert.ok(grant);
       assert.equal(roleOf(grant.caller), 'member');
       assert.deepEqual(grant.caller.scopes, new Set(['plants:read']));
@@ -421,7 +424,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         credentialOf(makeToken(2 ** 53 - 1)),
         credentialOf(makeOldToken()),
       ]) {
-        assert.equal(await storage.identify(unknown), undefined);
+        assert.equal(await storage.identity.identify(unknown), undefined);
       }
     });
 
@@ -438,9 +441,9 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
 
     it('changes the role of the user in that store only if a role is given', async (t) => {
       const storage = await open(t);
-      const { token } = await storage.createToken(newToken);
+      const { token } = await storage.identity.createToken(newToken);
       const credential = credentialOf(token);
-      const roleNow = async () => roleOf((await storage.identify(credential))?.caller);
+      const roleNow = async () => roleOf((await storage.identity.identify(credential))?.caller);
       assert.equal(await roleNow(), 'member');
       await caller(storage, 'alice', 'manager', 'elsewhere');
       assert.equal(await roleNow(), 'member');
@@ -455,7 +458,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
     it('shows later changes to a cached caller, even from another connection', async (t) => {
       const storage = await open(t);
       const other = await openAgain(t);
-      const { token, id } = await storage.createToken(newToken);
+      const { token, id } = await storage.identity.createToken(newToken);
       const credential = credentialOf(token);
       for (const [writing, reading] of [
         [storage, storage],
@@ -464,36 +467,36 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       ] as const) {
         // Read twice before and twice after, so that every cache is in use.
         const page = async () => {
-          const who = (await reading.identify(credential))?.caller;
+          const who = (await reading.identity.identify(credential))?.caller;
           assert.ok(who);
           return list(reading, who, { limit: 20 });
         };
         const before = await page();
         assert.deepEqual(await page(), before);
-        const alice = (await writing.identify(credential))?.caller;
+        const alice = (await writing.identity.identify(credential))?.caller;
         assert.ok(alice);
-        const added = await writing.createPlant(alice, { name: 'new' });
+        const added = await writing.plants.create(alice, { name: 'new' });
         assert.deepEqual(await page(), [...before, added]);
-        await writing.deletePlant(alice, added.id);
+        await writing.plants.delete(alice, added.id);
         assert.deepEqual(await page(), before);
 
         // Also for a cached caller, on the connection of the write.
         await list(writing, alice, { limit: 20 });
-        const own = await writing.createPlant(alice, { name: 'own' });
+        const own = await writing.plants.create(alice, { name: 'own' });
         assert.deepEqual(await list(writing, alice, { limit: 20 }), [...before, own]);
-        await writing.deletePlant(alice, own.id);
+        await writing.plants.delete(alice, own.id);
         assert.deepEqual(await list(writing, alice, { limit: 20 }), before);
 
-        const role = async () => roleOf((await reading.identify(credential))?.caller);
+        const role = async () => roleOf((await reading.identity.identify(credential))?.caller);
         assert.equal(await role(), 'member');
         await caller(writing, 'alice', 'manager');
         assert.equal(await role(), 'manager');
         await caller(writing, 'alice', 'member');
         assert.equal(await role(), 'member');
       }
-      await other.revokeToken(id, 5_000);
-      assert.equal((await other.identify(credential))?.revokedAtMs, 5_000);
-      assert.equal((await storage.identify(credential))?.revokedAtMs, 5_000);
+      await other.identity.revokeToken(id, 5_000);
+      assert.equal((await other.identity.identify(credential))?.revokedAtMs, 5_000);
+      assert.equal((await storage.identity.identify(credential))?.revokedAtMs, 5_000);
     });
 
     it('returns the pages of each user, role, field and limit', async (t) => {
@@ -501,8 +504,8 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
       const manager = await caller(storage, 'eve', 'manager');
       const [first, second] = [
-        await storage.createPlant(alice, { name: 'a' }),
-        await storage.createPlant(bob, { name: 'b' }),
+        await storage.plants.create(alice, { name: 'a' }),
+        await storage.plants.create(bob, { name: 'b' }),
       ];
       for (let round = 0; round < 2; round++) {
         assert.deepEqual(await list(storage, alice), [first]);
@@ -511,9 +514,9 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         assert.deepEqual(await list(storage, manager, { limit: 1 }), [first]);
         assert.deepEqual(await list(storage, manager, { limit: 20, tag: 'none' }), []);
         const page = { after: 0, limit: 20 };
-        const ids = await storage.listPlants(manager, { ...page, fields: ['id'] });
+        const ids = await storage.plants.list(manager, { ...page, fields: ['id'] });
         assert.equal(ids.json, '{"id":1},{"id":2}');
-        const names = await storage.listPlants(manager, { ...page, fields: ['name'] });
+        const names = await storage.plants.list(manager, { ...page, fields: ['name'] });
         assert.equal(names.json, '{"name":"a"},{"name":"b"}');
       }
     });
@@ -521,10 +524,10 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
     it('never returns a cached grant that is not current, even if it has passed that on', async (t) => {
       const storage = await open(t);
       const other = await openAgain(t);
-      const { token, id } = await storage.createToken(newToken);
+      const { token, id } = await storage.identity.createToken(newToken);
       const credential = credentialOf(token);
       let passedOn: Grant | undefined;
-      const identify = () => storage.identify(credential, (cached) => (passedOn = cached));
+      const identify = () => storage.identity.identify(credential, (cached) => (passedOn = cached));
       const first = await identify();
       assert.equal(passedOn, undefined);
       assert.equal(await identify(), first);
@@ -535,19 +538,19 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       assert.equal(passedOn, passedBefore);
       assert.equal(second?.caller.read, 'all');
       assert.notEqual(second, first);
-      await other.revokeToken(id, 5_000);
+      await other.identity.revokeToken(id, 5_000);
       assert.equal((await identify())?.revokedAtMs, 5_000);
     });
 
     it('revokes by id, once, for every connection', async (t) => {
       const storage = await open(t);
-      const { token, id } = await storage.createToken(newToken);
-      const later = await storage.createToken(newToken);
+      const { token, id } = await storage.identity.createToken(newToken);
+      const later = await storage.identity.createToken(newToken);
       const other = await openAgain(t);
-      const revoked = await storage.revokeToken(id, 5_000);
+      const revoked = await storage.identity.revokeToken(id, 5_000);
       assert.deepEqual([revoked?.id, revoked?.revokedAtMs], [id, 5_000]);
-      assert.equal((await storage.revokeToken(id, 6_000))?.revokedAtMs, 5_000);
-      assert.equal((await other.identify(credentialOf(token)))?.revokedAtMs, 5_000);
+      assert.equal((await storage.identity.revokeToken(id, 6_000))?.revokedAtMs, 5_000);
+      assert.equal((await other.identity.identify(credentialOf(token)))?.revokedAtMs, 5_000);
       const [route = '', hex = ''] = later.id.split('-');
       for (const unknown of [
         '0'.repeat(16),
@@ -559,16 +562,23 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         `${route}-${'0'.repeat(16)}`,
         `${'z'.repeat(9)}-${hex}`,
       ]) {
-        assert.equal(await storage.revokeToken(unknown, 1), undefined, unknown);
+        assert.equal(await storage.identity.revokeToken(unknown, 1), undefined, unknown);
       }
-      assert.equal((await other.identify(credentialOf(later.token)))?.revokedAtMs, undefined);
+      assert.equal(
+        (await other.identity.identify(credentialOf(later.token)))?.revokedAtMs,
+        undefined,
+      );
     });
 
     it('finds a store and its users from their first token on', async (t) => {
       const storage = await open(t);
       const [main, elsewhere] = ['main', 'elsewhere'];
       const find = async (storeName: string, user: string) => {
-        const { store, user: number, role } = await storage.findNames({ store: storeName, user });
+        const {
+          store,
+          user: number,
+          role,
+        } = await storage.identity.findNames({ store: storeName, user });
         return { store: typeof store, user: typeof number, role };
       };
       assert.deepEqual(await find(main, 'alice'), {
@@ -576,7 +586,7 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         user: 'undefined',
         role: undefined,
       });
-      await storage.createToken(newToken);
+      await storage.identity.createToken(newToken);
       assert.deepEqual(await find(main, 'alice'), {
         store: 'number',
         user: 'number',
@@ -592,8 +602,11 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         user: 'undefined',
         role: undefined,
       });
-      await storage.createToken({ ...newToken, store: elsewhere });
-      await storage.revokeToken((await storage.listTokens({ limit: 1 }))[0]?.id ?? '', 1);
+      await storage.identity.createToken({ ...newToken, store: elsewhere });
+      await storage.identity.revokeToken(
+        (await storage.identity.listTokens({ limit: 1 }))[0]?.id ?? '',
+        1,
+      );
       assert.deepEqual(await find(main, 'alice'), {
         store: 'number',
         user: 'number',
@@ -612,10 +625,17 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       const tokens: string[] = [];
       for (let at = 0; at < 5; at++) {
         const store = at < 3 ? 'main' : 'elsewhere';
-        const { token } = await storage.createToken({ ...newToken, store, label: `no. ${at}` });
+        const { token } = await storage.identity.createToken({
+          ...newToken,
+          store,
+          label: `no. ${at}`,
+        });
         tokens.push(token);
       }
-      const { store = 0, user = 0 } = await storage.findNames({ store: 'main', user: 'alice' });
+      const { store = 0, user = 0 } = await storage.identity.findNames({
+        store: 'main',
+        user: 'alice',
+      });
       const old = await addOldToken(archive, { store, user });
       const positions = [...tokens, old].map((token) => {
         return { store: routeOf(token) ?? store, hash: hashToken(token) };
@@ -625,12 +645,12 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       );
       const seen: TokenPosition[] = [];
       for (;;) {
-        const page = await storage.listTokens({ after: seen.at(-1), limit: 2 });
+        const page = await storage.identity.listTokens({ after: seen.at(-1), limit: 2 });
         if (page.length === 0) break;
         seen.push(...page.map(({ position }) => position));
       }
       assert.deepEqual(seen.map(plain), inOrder.map(plain));
-      const listed = await storage.listTokens({ store: 'main', limit: 10 });
+      const listed = await storage.identity.listTokens({ store: 'main', limit: 10 });
       assert.deepEqual(
         listed.map(({ position }) => plain(position)),
         inOrder.filter((each) => each.store === store).map(plain),
@@ -643,10 +663,14 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       } = listed.find((one) => one.format === 2) ?? {};
       assert.deepEqual(first, record);
       assert.deepEqual(
-        await storage.listTokens({ store: 'main', after: listed.at(-2)?.position, limit: 10 }),
+        await storage.identity.listTokens({
+          store: 'main',
+          after: listed.at(-2)?.position,
+          limit: 10,
+        }),
         listed.slice(-1),
       );
-      assert.deepEqual(await storage.listTokens({ store: 'nowhere', limit: 10 }), []);
+      assert.deepEqual(await storage.identity.listTokens({ store: 'nowhere', limit: 10 }), []);
     });
 
     it('accepts, lists and revokes tokens of older versions', async (t) => {
@@ -659,21 +683,21 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       const other = await openAgain(t);
       const id = hashToken(old).toString('hex', 0, 8);
       for (const at of [storage, other]) {
-        const grant = await at.identify(credentialOf(old));
+        const grant = await at.identity.identify(credentialOf(old));
         assert.deepEqual([grant?.tokenId, grant?.family, grant?.storeName], [id, id, 'main']);
-        assert.equal((await at.identify(credentialOf(bobs)))?.storeName, 'elsewhere');
+        assert.equal((await at.identity.identify(credentialOf(bobs)))?.storeName, 'elsewhere');
       }
-      const listed = await storage.listTokens({ owner: alice, limit: 10 });
+      const listed = await storage.identity.listTokens({ owner: alice, limit: 10 });
       assert.deepEqual(new Map(listed.map((one) => [one.format, one.id])).get(1), id);
       assert.equal(listed.length, 2);
       const routed = listed.find(({ format }) => format === 2)?.id ?? '';
-      assert.equal(await storage.revokeToken(routed.slice(0, 10) + id, 5), undefined);
-      assert.equal(await storage.revokeToken(id, 5, bobsGrant), undefined);
-      assert.equal((await storage.revokeToken(id, 6))?.revokedAtMs, 6);
+      assert.equal(await storage.identity.revokeToken(routed.slice(0, 10) + id, 5), undefined);
+      assert.equal(await storage.identity.revokeToken(id, 5, bobsGrant), undefined);
+      assert.equal((await storage.identity.revokeToken(id, 6))?.revokedAtMs, 6);
       const bobsId = hashToken(bobs).toString('hex', 0, 8);
-      assert.equal((await other.revokeToken(bobsId, 7, bobsGrant))?.id, bobsId);
-      assert.equal((await other.identify(credentialOf(old)))?.revokedAtMs, 6);
-      assert.equal((await storage.identify(credentialOf(bobs)))?.revokedAtMs, 7);
+      assert.equal((await other.identity.revokeToken(bobsId, 7, bobsGrant))?.id, bobsId);
+      assert.equal((await other.identity.identify(credentialOf(old)))?.revokedAtMs, 6);
+      assert.equal((await storage.identity.identify(credentialOf(bobs)))?.revokedAtMs, 7);
     });
 
     it('ends a grant at its exact millisecond, or earlier if it is revoked', () => {
@@ -732,8 +756,8 @@ async function grantOf(
   role?: Role,
   store = 'main',
 ): Promise<Grant> {
-  const { token } = await storage.createToken({ ...newToken, user, role, store });
-  const grant = await storage.identify(credentialOf(token));
+  const { token } = await storage.identity.createToken({ ...newToken, user, role, store });
+  const grant = await storage.identity.identify(credentialOf(token));
   assert.ok(grant);
   return grant;
 }
@@ -758,7 +782,7 @@ async function list(
   query: Partial<PlantQuery> = {},
 ): Promise<Plant[]> {
   const fields: PlantField[] = ['id', 'name', 'tag'];
-  const page = await storage.listPlants(who, { after: 0, limit: 1_000, fields, ...query });
+  const page = await storage.plants.list(who, { after: 0, limit: 1_000, fields, ...query });
   const plants: Plant[] = JSON.parse(`[${page.json}]`);
   if (page.next !== undefined) assert.equal(page.next, plants.at(-1)?.id);
   return plants;

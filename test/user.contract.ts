@@ -29,9 +29,9 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const token = { hash, scopes: ['plants:read'], label: 'phone', ...times(20) } as const;
       const creator = await alice();
       assert.equal(creator.family, creator.tokenId);
-      await storage.createOwnToken(creator, token);
+      await storage.identity.createOwnToken(creator, token);
       const { store } = creator.caller;
-      const grant = await other.identify({ tokenHash: hash, store });
+      const grant = await other.identity.identify({ tokenHash: hash, store });
       const id = tokenId(hash, store);
       assert.partialDeepStrictEqual(grant, {
         tokenId: id,
@@ -42,7 +42,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         expiresAtMs: 20,
       });
       assert.deepEqual([...(grant?.caller.scopes ?? [])], ['plants:read']);
-      const listed = await other.listTokens({ owner: creator.caller, limit: 10 });
+      const listed = await other.identity.listTokens({ owner: creator.caller, limit: 10 });
       assert.equal(listed.find((one) => one.id === id)?.label, 'phone');
     });
 
@@ -50,9 +50,9 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const storage = await open(t);
       const alice = await user(storage, 'alice');
       const grant = await alice();
-      await storage.createOwnToken(grant, newOwn(49));
-      await (await openAgain(t)).revokeToken(grant.tokenId, 5);
-      await rejectsWith('invalid-token', storage.createOwnToken(grant, newOwn(10)));
+      await storage.identity.createOwnToken(grant, newOwn(49));
+      await (await openAgain(t)).identity.revokeToken(grant.tokenId, 5);
+      await rejectsWith('invalid-token', storage.identity.createOwnToken(grant, newOwn(10)));
       assert.equal((await tokensOf(storage, 'alice')).length, 2);
     });
 
@@ -63,9 +63,9 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const grant = await alice();
       for (let round = 0; round < 10; round++) {
         const asking = newOwn(1);
-        await storage.createOwnToken(grant, asking);
+        await storage.identity.createOwnToken(grant, asking);
         const { store } = grant.caller;
-        const by = await storage.identify({ tokenHash: asking.hash, store });
+        const by = await storage.identity.identify({ tokenHash: asking.hash, store });
         assert.ok(by);
         const ids = [by.tokenId];
         const created: string[] = [];
@@ -73,19 +73,19 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
           ...Array.from({ length: 5 }, async () => {
             const own = newOwn(1);
             try {
-              await storage.createOwnToken(by, own);
+              await storage.identity.createOwnToken(by, own);
               created.push(tokenId(own.hash, store));
             } catch (error) {
               isEnded(error);
             }
           }),
-          other.revokeToken(by.tokenId, 2),
+          other.identity.revokeToken(by.tokenId, 2),
         ]);
         const listed = await tokensOf(storage, 'alice');
         const active = listed.filter((each) => stateOf(each, 3) === 'active').map(({ id }) => id);
         assert.deepEqual(new Set(active), new Set([grant.tokenId, ...created]));
-        for (const id of [...ids, ...created]) await storage.revokeToken(id, 2);
-        await rejectsWith('invalid-token', storage.createOwnToken(by, newOwn(3)));
+        for (const id of [...ids, ...created]) await storage.identity.revokeToken(id, 2);
+        await rejectsWith('invalid-token', storage.identity.createOwnToken(by, newOwn(3)));
       }
     });
 
@@ -97,30 +97,35 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const grant = await alice();
       const { caller, tokenId: id } = grant;
       const { caller: bobs, tokenId: bobsId } = await bob();
-      await storage.createPlant(bobs, { name: 'first' });
-      await storage.createPlant(caller, { name: 'second' });
-      await other.revokeToken(id, 2);
+      await storage.plants.create(bobs, { name: 'first' });
+      await storage.plants.create(caller, { name: 'second' });
+      await other.identity.revokeToken(id, 2);
       const created: Promise<unknown>[] = [];
       const refused: Promise<unknown>[] = [];
       for (let round = 0; round < 5; round++) {
-        refused.push(storage.createPlant(caller, { name: 'refused' }));
-        created.push(storage.createPlant(bobs, { name: 'new' }));
-        refused.push(storage.deletePlant(caller, 2));
-        refused.push(storage.createPlant(caller, { name: 'refused', id: 100 + round }));
+        refused.push(storage.plants.create(caller, { name: 'refused' }));
+        created.push(storage.plants.create(bobs, { name: 'new' }));
+        refused.push(storage.plants.delete(caller, 2));
+        refused.push(storage.plants.create(caller, { name: 'refused', id: 100 + round }));
       }
       refused.push(
-        storage.share(caller.store, { owner: 'alice', user: 'bob', access: 'read' }, 1, caller),
-        storage.unshare(caller.store, [{ owner: 'bob', user: 'alice' }], caller),
-        again().then((one) => storage.revokeToken(one.tokenId, 3, grant)),
-        storage.revokeToken(id, 3, grant),
+        storage.shares.set(
+          caller.store,
+          { owner: 'alice', user: 'bob', access: 'read' },
+          1,
+          caller,
+        ),
+        storage.shares.end(caller.store, [{ owner: 'bob', user: 'alice' }], caller),
+        again().then((one) => storage.identity.revokeToken(one.tokenId, 3, grant)),
+        storage.identity.revokeToken(id, 3, grant),
       );
       // Also if there is nothing to change.
       for (const unknown of [bobsId, bobsId.replace(/.{16}$/, '0'.repeat(16)), 'none'])
-        refused.push(storage.revokeToken(unknown, 3, grant));
+        refused.push(storage.identity.revokeToken(unknown, 3, grant));
       for (const write of [caller.write, [caller.user, bobs.user]])
-        refused.push(storage.deletePlant({ ...caller, write }, 1_000));
+        refused.push(storage.plants.delete({ ...caller, write }, 1_000));
       for (const owner of ['bob', 'nobody'])
-        refused.push(storage.unshare(caller.store, [{ owner, user: 'alice' }], caller));
+        refused.push(storage.shares.end(caller.store, [{ owner, user: 'alice' }], caller));
       await Promise.all(refused.map((each) => rejectsWith('invalid-token', each)));
       const ids = (await Promise.all(created)).map((plant) => (plant as { id: number }).id);
       assert.deepEqual(
@@ -138,7 +143,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const { caller } = await (await user(storage, 'alice'))();
       for (let round = 0; round < 5; round++) {
         const creating = Array.from({ length: 5 }, () =>
-          storage.createPlant(caller, { name: 'a' }),
+          storage.plants.create(caller, { name: 'a' }),
         );
         await Promise.all([...creating, user(other, `user ${round}`)]);
       }
@@ -161,7 +166,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
           for (let isRefused = false; !isRefused;) {
             const isLate = isRevoked;
             try {
-              await storage.createPlant(caller, { name: 'a' });
+              await storage.plants.create(caller, { name: 'a' });
               created++;
               assert.ok(!isLate, 'it was created after the revocation');
             } catch (error) {
@@ -170,7 +175,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
             }
           }
         });
-        await other.revokeToken(id, 2);
+        await other.identity.revokeToken(id, 2);
         isRevoked = true;
         await Promise.all(creating);
         assert.equal((await plantIds(storage, manager.caller)).length, before + created);
@@ -185,9 +190,9 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         const grant = await alice();
         await Promise.all([
           ...Array.from({ length: 5 }, () =>
-            storage.createOwnToken(grant, newOwn(1)).catch(isEnded),
+            storage.identity.createOwnToken(grant, newOwn(1)).catch(isEnded),
           ),
-          other.endAccess(grant.caller, 2, 10),
+          other.users.endAccess(grant.caller, 2, 10),
         ]);
         for (const each of await tokensOf(storage, `alice ${round}`)) {
           assert.equal(each.revokedAtMs, 2);
@@ -202,7 +207,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const grant = await alice();
       const outcomes = await Promise.allSettled(
         Array.from({ length: maxActiveTokens + 20 }, (_, at) =>
-          (at % 2 ? storage : other).createOwnToken(grant, newOwn(1)),
+          (at % 2 ? storage : other).identity.createOwnToken(grant, newOwn(1)),
         ),
       );
       const refused = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
@@ -210,9 +215,12 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       for (const { kind } of refused) assert.equal(kind, 'too-many-tokens');
       const tokens = await tokensOf(storage, 'alice');
       assert.equal(tokens.length, maxActiveTokens);
-      await storage.createOwnToken(await bob(), newOwn(1));
-      await storage.revokeToken(tokens.find(({ id }) => id !== grant.tokenId)?.id ?? '', 1);
-      await storage.createOwnToken(grant, newOwn(1));
+      await storage.identity.createOwnToken(await bob(), newOwn(1));
+      await storage.identity.revokeToken(
+        tokens.find(({ id }) => id !== grant.tokenId)?.id ?? '',
+        1,
+      );
+      await storage.identity.createOwnToken(grant, newOwn(1));
       await user(storage, 'alice'); // operators have no limit
       assert.equal((await tokensOf(storage, 'alice')).length, maxActiveTokens + 2);
     });
@@ -225,15 +233,15 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const ended: string[] = [];
       for (let at = 0; at < maxEndedTokens + 5; at++) {
         const own = at % 2 ? { ...newOwn(at), expiresAtMs: at + 1 } : newOwn(at);
-        await storage.createOwnToken(grant, own);
+        await storage.identity.createOwnToken(grant, own);
         ended.push(idOf(own));
-        if (at % 2 === 0) await storage.revokeToken(idOf(own), at + 1);
+        if (at % 2 === 0) await storage.identity.revokeToken(idOf(own), at + 1);
       }
       const bobsToken = newOwn(0);
-      await storage.createOwnToken(bobs, bobsToken);
-      await storage.revokeToken(idOf(bobsToken), 1);
+      await storage.identity.createOwnToken(bobs, bobsToken);
+      await storage.identity.revokeToken(idOf(bobsToken), 1);
       const last = newOwn(1_000);
-      await storage.createOwnToken(grant, last);
+      await storage.identity.createOwnToken(grant, last);
       const remaining = [grant.tokenId, ...ended.slice(5), idOf(last)];
       assert.deepEqual(
         (await tokensOf(storage, 'alice')).map(({ id }) => id),
@@ -250,13 +258,13 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const { tokenId: id } = own;
       for (const other of [bob, namesake]) {
         const grant = await other();
-        assert.equal(await storage.revokeToken(id, 1, grant), undefined);
-        assert.equal(await storage.revokeToken(grant.tokenId, 1, own), undefined);
+        assert.equal(await storage.identity.revokeToken(id, 1, grant), undefined);
+        assert.equal(await storage.identity.revokeToken(grant.tokenId, 1, own), undefined);
         assert.equal((await other()).revokedAtMs, undefined);
       }
-      assert.equal((await storage.revokeToken(id, 7, own))?.revokedAtMs, 7);
+      assert.equal((await storage.identity.revokeToken(id, 7, own))?.revokedAtMs, 7);
       const later = await user(storage, 'alice');
-      assert.equal((await storage.revokeToken(id, 8, await later()))?.revokedAtMs, 7);
+      assert.equal((await storage.identity.revokeToken(id, 8, await later()))?.revokedAtMs, 7);
       assert.equal((await alice()).revokedAtMs, 7);
     });
 
@@ -266,8 +274,11 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const twin = await (await user(storage, 'alice'))();
       const below = async (by: Grant, scopes: readonly Scope[] = ['plants:read']) => {
         const own = { ...newOwn(1), scopes };
-        await storage.createOwnToken(by, own);
-        const grant = await storage.identify({ tokenHash: own.hash, store: by.caller.store });
+        await storage.identity.createOwnToken(by, own);
+        const grant = await storage.identity.identify({
+          tokenHash: own.hash,
+          store: by.caller.store,
+        });
         assert.equal(grant?.family, root.tokenId);
         assert.ok(grant);
         return grant;
@@ -278,12 +289,12 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       for (let depth = 0; depth < 20; depth++) deepest = await below(deepest);
       const other = await openAgain(t);
       const stateAfter = async (by: Grant, { tokenId: id, tokenHash }: Grant) => {
-        const refused = await other.revokeToken(id, 1, by).then(
+        const refused = await other.identity.revokeToken(id, 1, by).then(
           () => false,
           ({ kind }: { kind: string }) => kind === 'insufficient-scope',
         );
         const { store } = by.caller;
-        const { revokedAtMs } = (await storage.identify({ tokenHash, store })) ?? {};
+        const { revokedAtMs } = (await storage.identity.identify({ tokenHash, store })) ?? {};
         assert.equal(revokedAtMs === undefined, refused);
         return refused ? 'refused' : 'revoked';
       };
@@ -308,16 +319,16 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const storage = await open(t);
       const grantOf = async (scopes: readonly Scope[]) => {
         const wanted = { store: 'main', user: 'alice', scopes, label: '', createdAtMs: 1 };
-        const { token } = await storage.createToken(wanted);
-        const grant = await storage.identify(credentialOf(token));
+        const { token } = await storage.identity.createToken(wanted);
+        const grant = await storage.identity.identify(credentialOf(token));
         assert.ok(grant);
         return grant;
       };
       const [reader, writer] = [await grantOf(['plants:read']), await grantOf(defaultScopes)];
-      await assert.rejects(storage.revokeToken(writer.tokenId, 1, reader), {
+      await assert.rejects(storage.identity.revokeToken(writer.tokenId, 1, reader), {
         kind: 'insufficient-scope',
       });
-      assert.equal((await storage.revokeToken(reader.tokenId, 1, writer))?.revokedAtMs, 1);
+      assert.equal((await storage.identity.revokeToken(reader.tokenId, 1, writer))?.revokedAtMs, 1);
     });
 
     it('lists the tokens of one user by hash, page by page', async (t) => {
@@ -329,12 +340,16 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const ids = [first];
       for (let made = 0; made < 4; made++) {
         const own = newOwn(made);
-        await storage.createOwnToken(await alice(), own);
+        await storage.identity.createOwnToken(await alice(), own);
         ids.push(tokenId(own.hash, owner.store));
       }
       const seen: TokenRecord[] = [];
       for (;;) {
-        const page = await storage.listTokens({ owner, after: seen.at(-1)?.position, limit: 2 });
+        const page = await storage.identity.listTokens({
+          owner,
+          after: seen.at(-1)?.position,
+          limit: 2,
+        });
         if (page.length === 0) break;
         seen.push(...page);
       }
@@ -343,7 +358,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         ids.toSorted(),
       );
       const nobody = { ...owner, user: owner.user + 100 };
-      assert.deepEqual(await storage.listTokens({ owner: nobody, limit: 10 }), []);
+      assert.deepEqual(await storage.identity.listTokens({ owner: nobody, limit: 10 }), []);
     });
 
     it('records the last use of tokens, and keeps cached grants', async (t) => {
@@ -361,14 +376,14 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         store: grant.caller.store,
         usedAtMs,
       });
-      await other.recordUses([await use(await bob(), 120_000), await use(cached, 60_000)]);
+      await other.identity.recordUses([await use(await bob(), 120_000), await use(cached, 60_000)]);
       assert.deepEqual(await lastUses(), [60_000, 120_000]);
-      await storage.recordUses([await use(cached, 180_000)]);
-      await storage.recordUses([
+      await storage.identity.recordUses([await use(cached, 180_000)]);
+      await storage.identity.recordUses([
         await use(cached, 60_000),
         { ...(await use(cached, 9)), hash: randomBytes(tokenHashBytes) },
       ]);
-      await storage.recordUses([]);
+      await storage.identity.recordUses([]);
       assert.deepEqual(await lastUses(), [180_000, 120_000]);
       assert.equal(await alice(), cached, 'the same object');
     });
@@ -377,30 +392,33 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
   describe(`${name}: users and stores`, () => {
     it('lists stores and users by name, page by page', async (t) => {
       const storage = await open(t);
-      assert.deepEqual(await storage.listStores({ limit: 10 }), []);
+      assert.deepEqual(await storage.users.listStores({ limit: 10 }), []);
       const alice = await user(storage, 'alice', { role: 'manager' });
       await user(storage, 'Zoë');
       await user(storage, 'bob', { expiresAtMs: 1 });
       await user(storage, 'carol', { store: 'north' });
-      await storage.createOwnToken(await alice(), newOwn(1));
-      await storage.createPlant((await alice()).caller, { name: 'a', id: 7 });
+      await storage.identity.createOwnToken(await alice(), newOwn(1));
+      await storage.plants.create((await alice()).caller, { name: 'a', id: 7 });
       const stores = [
         { store: 'main', users: 3, lastId: 7 },
         { store: 'north', users: 1, lastId: 0 },
       ];
-      assert.deepEqual(await storage.listStores({ limit: 10 }), stores);
-      assert.deepEqual(await storage.listStores({ limit: 1 }), stores.slice(0, 1));
-      assert.deepEqual(await storage.listStores({ after: 'main', limit: 1 }), stores.slice(1));
+      assert.deepEqual(await storage.users.listStores({ limit: 10 }), stores);
+      assert.deepEqual(await storage.users.listStores({ limit: 1 }), stores.slice(0, 1));
+      assert.deepEqual(
+        await storage.users.listStores({ after: 'main', limit: 1 }),
+        stores.slice(1),
+      );
       const store = 'main';
       const users = [
         { store, user: 'Zoë', role: 'member', activeTokens: 1 },
         { store, user: 'alice', role: 'manager', activeTokens: 2 },
         { store, user: 'bob', role: 'member', activeTokens: 0 },
       ];
-      assert.deepEqual(await storage.listUsers('main', { limit: 10 }), users);
-      assert.deepEqual(await storage.listUsers('main', { limit: 2 }), users.slice(0, 2));
-      assert.deepEqual(await storage.listUsers('main', { after: 'alice', limit: 2 }), [users[2]]);
-      assert.deepEqual(await storage.listUsers('nowhere', { limit: 10 }), []);
+      assert.deepEqual(await storage.users.list('main', { limit: 10 }), users);
+      assert.deepEqual(await storage.users.list('main', { limit: 2 }), users.slice(0, 2));
+      assert.deepEqual(await storage.users.list('main', { after: 'alice', limit: 2 }), [users[2]]);
+      assert.deepEqual(await storage.users.list('nowhere', { limit: 10 }), []);
     });
 
     it('moves plants to another owner in batches, on every connection', async (t) => {
@@ -409,10 +427,10 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
       const manager = await user(storage, 'eve', { role: 'manager' });
       const [{ caller: from }, { caller: to }] = [await alice(), await bob()];
-      for (const id of [5, 1, 3, 4]) await storage.createPlant(from, { name: `n${id}`, id });
-      await storage.createPlant(to, { name: 'his', id: 2 });
-      assert.equal(await storage.countPlants(from, 3), 3);
-      assert.equal(await storage.countPlants(from, 10), 4);
+      for (const id of [5, 1, 3, 4]) await storage.plants.create(from, { name: `n${id}`, id });
+      await storage.plants.create(to, { name: 'his', id: 2 });
+      assert.equal(await storage.users.countPlants(from, 3), 3);
+      assert.equal(await storage.users.countPlants(from, 10), 4);
       const seen = async (at: Storage) => {
         const lists = [alice, bob, manager].map(async (who) =>
           plantIds(at, (await who(at)).caller),
@@ -423,12 +441,12 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       for (const at of [storage, other, storage]) {
         assert.deepEqual(await seen(at), [[1, 3, 4, 5], [2], all]);
       }
-      assert.equal(await other.movePlants(from, to.user, 3), 3);
+      assert.equal(await other.users.movePlants(from, to.user, 3), 3);
       for (const at of [storage, other]) assert.deepEqual(await seen(at), [[5], [1, 2, 3, 4], all]);
-      assert.equal(await storage.movePlants(from, to.user, 3), 1);
-      assert.equal(await storage.movePlants(from, to.user, 3), 0);
+      assert.equal(await storage.users.movePlants(from, to.user, 3), 1);
+      assert.equal(await storage.users.movePlants(from, to.user, 3), 0);
       for (const at of [storage, other]) assert.deepEqual(await seen(at), [[], all, all]);
-      assert.deepEqual((await storage.findPlant(to, 5))?.name, 'n5');
+      assert.deepEqual((await storage.plants.find(to, 5))?.name, 'n5');
     });
 
     it('ends the tokens and shares of a user, and removes only one without plants', async (t) => {
@@ -438,44 +456,47 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const { caller } = await alice();
       const { store } = caller;
       for (const each of ['bob', 'carol', 'dave']) {
-        await storage.share(store, { owner: 'alice', user: each, access: 'read' }, 1);
+        await storage.shares.set(store, { owner: 'alice', user: each, access: 'read' }, 1);
       }
       for (const [at, owner] of ['bob', 'carol', 'dave'].entries()) {
         await user(storage, owner);
-        await storage.share(store, { owner, user: 'alice', access: 'write' }, at);
+        await storage.shares.set(store, { owner, user: 'alice', access: 'write' }, at);
       }
-      await storage.createPlant(caller, { name: 'a', id: 1 });
+      await storage.plants.create(caller, { name: 'a', id: 1 });
       assert.deepEqual(await plantIds(other, (await bob(other)).caller), [1]);
-      assert.equal(await storage.removeUser(caller, 5), false);
+      assert.equal(await storage.users.remove(caller, 5), false);
 
-      assert.equal(await storage.endAccess(caller, 4, 2), 5);
-      assert.equal(await storage.endAccess(caller, 5, 2), 1);
-      assert.equal(await storage.endAccess(caller, 6, 2), 0);
+      assert.equal(await storage.users.endAccess(caller, 4, 2), 5);
+      assert.equal(await storage.users.endAccess(caller, 5, 2), 1);
+      assert.equal(await storage.users.endAccess(caller, 6, 2), 0);
       assert.equal((await alice(other)).revokedAtMs, 4);
       assert.deepEqual(await plantIds(other, (await bob(other)).caller), []);
-      assert.equal(await storage.removeUser(caller, 5), false, 'there is a plant');
-      await storage.movePlants(caller, (await bob()).caller.user, 10);
+      assert.equal(await storage.users.remove(caller, 5), false, 'there is a plant');
+      await storage.users.movePlants(caller, (await bob()).caller.user, 10);
       assert.deepEqual(await plantIds(other, (await bob(other)).caller), [1]);
-      assert.equal(await storage.removeUser(caller, 5), true);
-      assert.equal(await storage.removeUser(caller, 6), true);
+      assert.equal(await storage.users.remove(caller, 5), true);
+      assert.equal(await storage.users.remove(caller, 6), true);
 
       const found = { store, user: caller.user, isRemoved: true };
-      assert.deepEqual(await storage.findUser('main', 'alice'), found);
-      assert.equal((await storage.findNames({ store: 'main', user: 'alice' })).role, undefined);
-      const names = (await storage.listUsers('main', { limit: 10 })).map((each) => each.user);
+      assert.deepEqual(await storage.users.find('main', 'alice'), found);
+      assert.equal(
+        (await storage.identity.findNames({ store: 'main', user: 'alice' })).role,
+        undefined,
+      );
+      const names = (await storage.users.list('main', { limit: 10 })).map((each) => each.user);
       assert.deepEqual(names, ['bob', 'carol', 'dave']);
-      assert.equal((await storage.listStores({ limit: 1 }))[0]?.users, 3);
-      assert.equal(await storage.findUser('main', 'nobody'), undefined);
-      assert.equal(await storage.findUser('nowhere', 'alice'), undefined);
+      assert.equal((await storage.users.listStores({ limit: 1 }))[0]?.users, 3);
+      assert.equal(await storage.users.find('main', 'nobody'), undefined);
+      assert.equal(await storage.users.find('nowhere', 'alice'), undefined);
     });
 
     it('ends a token that is created while its user is removed', async (t) => {
       const storage = await open(t);
       const { caller } = await (await user(storage, 'alice'))();
-      await storage.endAccess(caller, 4, 10);
+      await storage.users.endAccess(caller, 4, 10);
       const late = await user(storage, 'alice');
       assert.equal((await late()).revokedAtMs, undefined);
-      assert.equal(await storage.removeUser(caller, 5), true);
+      assert.equal(await storage.users.remove(caller, 5), true);
       assert.equal((await late()).revokedAtMs, 5);
       await user(storage, 'alice');
       assert.equal((await late()).revokedAtMs, 5, 'also after there is a new user of that name');
@@ -485,14 +506,14 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const storage = await open(t);
       const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
       const [{ caller }, { caller: to }] = [await alice(), await bob()];
-      await storage.createPlant(caller, { name: 'a', id: 1 });
-      await storage.endAccess(to, 4, 10);
-      assert.equal(await storage.removeUser(to, 5), true);
-      assert.equal(await storage.movePlants(caller, to.user, 10), 0);
+      await storage.plants.create(caller, { name: 'a', id: 1 });
+      await storage.users.endAccess(to, 4, 10);
+      assert.equal(await storage.users.remove(to, 5), true);
+      assert.equal(await storage.users.movePlants(caller, to.user, 10), 0);
       assert.deepEqual(await plantIds(storage, (await alice()).caller), [1]);
       const share = { owner: 'bob', user: 'alice', access: 'read' } as const;
-      await assert.rejects(storage.share(to.store, share, 6), { kind: 'invalid-token' });
-      assert.deepEqual(await storage.sharesOf(to.store, 'alice'), { given: [], received: [] });
+      await assert.rejects(storage.shares.set(to.store, share, 6), { kind: 'invalid-token' });
+      assert.deepEqual(await storage.shares.of(to.store, 'alice'), { given: [], received: [] });
     });
 
     it('makes a removed user a new one with a new token', async (t) => {
@@ -500,14 +521,14 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       for (const role of [undefined, 'manager'] as const) {
         const alice = await user(storage, 'alice', { role: 'manager' });
         const { caller } = await alice();
-        await storage.createPlant(caller, { name: 'a' });
-        await storage.share(caller.store, { owner: 'alice', user: 'bob', access: 'read' }, 1);
+        await storage.plants.create(caller, { name: 'a' });
+        await storage.shares.set(caller.store, { owner: 'alice', user: 'bob', access: 'read' }, 1);
         await user(storage, 'bob');
-        await storage.share(caller.store, { owner: 'bob', user: 'alice', access: 'read' }, 1);
-        const to = await storage.findUser('main', 'bob');
-        await storage.endAccess(caller, 4, 10);
-        await storage.movePlants(caller, to?.user ?? 0, 10);
-        await storage.removeUser(caller, 5);
+        await storage.shares.set(caller.store, { owner: 'bob', user: 'alice', access: 'read' }, 1);
+        const to = await storage.users.find('main', 'bob');
+        await storage.users.endAccess(caller, 4, 10);
+        await storage.users.movePlants(caller, to?.user ?? 0, 10);
+        await storage.users.remove(caller, 5);
 
         const again = await user(storage, 'alice', { role });
         const grant = await again();
@@ -515,8 +536,8 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
         if (role === undefined) assert.deepEqual(await plantIds(storage, grant.caller), []);
         assert.deepEqual(grant.caller.read, role ? 'all' : [caller.user]);
         assert.equal((await alice()).revokedAtMs, 4);
-        assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, false);
-        const listed = await storage.listUsers('main', { limit: 1 });
+        assert.equal((await storage.users.find('main', 'alice'))?.isRemoved, false);
+        const listed = await storage.users.list('main', { limit: 1 });
         assert.deepEqual(listed, [
           { store: 'main', user: 'alice', role: role ?? 'member', activeTokens: 1 },
         ]);
@@ -541,9 +562,9 @@ function newOwn(createdAtMs: number) {
 }
 
 async function tokensOf(storage: Storage, name: string): Promise<TokenRecord[]> {
-  const owner = await storage.findUser('main', name);
+  const owner = await storage.users.find('main', name);
   assert.ok(owner);
-  return storage.listTokens({ owner, limit: 1_000 });
+  return storage.identity.listTokens({ owner, limit: 1_000 });
 }
 
 /** Creates a token, and returns a function that identifies its user. */
@@ -557,7 +578,7 @@ async function user(
   }: { role?: Role | undefined; store?: string; expiresAtMs?: number } = {},
 ): Promise<(at?: Storage) => Promise<Grant>> {
   const scopes = defaultScopes;
-  const { token } = await storage.createToken({
+  const { token } = await storage.identity.createToken({
     store,
     user: name,
     role,
@@ -566,13 +587,13 @@ async function user(
     ...times(expiresAtMs),
   });
   return async (at = storage) => {
-    const grant = await at.identify(credentialOf(token));
+    const grant = await at.identity.identify(credentialOf(token));
     assert.ok(grant);
     return grant;
   };
 }
 
 async function plantIds(storage: Storage, caller: Caller): Promise<number[]> {
-  const page = await storage.listPlants(caller, { after: 0, limit: 10_000, fields: ['id'] });
+  const page = await storage.plants.list(caller, { after: 0, limit: 10_000, fields: ['id'] });
   return (JSON.parse(`[${page.json}]`) as { id: number }[]).map(({ id }) => id); // as requested
 }

@@ -152,10 +152,10 @@ export function addRoutes(
   app: FastifyInstance,
   { storage, log, baseUrl, limits = {}, verifier, signOn, stopping }: AppOptions,
 ): void {
-  const uses = new TokenUses(storage);
+  const uses = new TokenUses(storage.identity);
   app.addHook('onClose', () => uses.close());
   const requestLimits = new RequestLimits(limits, log);
-  const authentication = new Authentication(storage, requestLimits, uses, verifier);
+  const authentication = new Authentication(storage.identity, requestLimits, uses, verifier);
   app.decorateRequest('grant');
   // A token can expire while the body arrives. Each write checks in its transaction whether it was revoked.
   app.addHook('preHandler', ({ grant }, _reply, done) => {
@@ -167,8 +167,8 @@ export function addRoutes(
   const longReads = new FairSemaphore({ maxOfKey: maxLongReads });
   const lists = { budgets, longReads, log, baseUrl };
   plantRoutes(app, { storage, authentication, ...lists });
-  shareRoutes(app, { storage, authentication, ...lists });
-  tokenRoutes(app, { storage, authentication, ...lists });
+  shareRoutes(app, { shares: storage.shares, authentication, ...lists });
+  tokenRoutes(app, { identity: storage.identity, authentication, ...lists });
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);

@@ -41,7 +41,7 @@ export function plantRoutes(
     '/plants',
     { ...writeOptions, schema: operations.createPlant },
     async (request, reply) => {
-      const plant = await storage.createPlant(request.grant.caller, request.body);
+      const plant = await storage.plants.create(request.grant.caller, request.body);
       reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
       return sendText(reply, jsonMediaType, plantJson(plant, request.query.fields));
     },
@@ -52,7 +52,7 @@ export function plantRoutes(
     {
       onRequest: authentication.requireScopeToList(({ query }, caller) => {
         const page = shortPageOf(caller.read, query as ListQuery); // the schema of the route has made it one
-        return page && storage.listPlants(caller, page);
+        return page && storage.plants.list(caller, page);
       }),
       schema: operations.listPlants,
     },
@@ -70,7 +70,7 @@ export function plantRoutes(
         frame: ['[', ']'] as const,
         read: async (range: Range<number>) => {
           const wanted = { ...range, tag, fields, assertWanted };
-          const { json, next } = await (page ?? storage.listPlants(caller, wanted));
+          const { json, next } = await (page ?? storage.plants.list(caller, wanted));
           return { arrays: [json], next };
         },
       };
@@ -82,7 +82,7 @@ export function plantRoutes(
     '/plants/:id',
     { ...readOptions, schema: operations.getPlant },
     async (request, reply) => {
-      const plant = await storage.findPlant(request.grant.caller, request.params.id);
+      const plant = await storage.plants.find(request.grant.caller, request.params.id);
       if (plant === undefined) throw plantNotFound();
       return sendText(reply, jsonMediaType, plantJson(plant, request.query.fields));
     },
@@ -92,7 +92,7 @@ export function plantRoutes(
     '/plants/:id',
     { ...writeOptions, schema: operations.deletePlant },
     async (request, reply) => {
-      const deleted = await storage.deletePlant(request.grant.caller, request.params.id);
+      const deleted = await storage.plants.delete(request.grant.caller, request.params.id);
       if (!deleted) throw plantNotFound();
       return reply.code(204).send();
     },

@@ -14,13 +14,13 @@ import { sendText } from './send.ts';
 const jsonMediaType = 'application/json';
 
 interface ShareRoutesOptions extends ListOptions {
-  storage: ShareStorage;
+  shares: ShareStorage;
   authentication: Authentication;
 }
 
 export function shareRoutes(
   app: FastifyInstance,
-  { storage, authentication, ...lists }: ShareRoutesOptions,
+  { shares, authentication, ...lists }: ShareRoutesOptions,
 ): void {
   const routes = app.withTypeProvider<operations.TypeBoxProvider>();
   const readOptions = { onRequest: authentication.requireScope('plants:read', 'shares:write') };
@@ -39,9 +39,7 @@ export function shareRoutes(
         maxBatchItems: 200,
         frame: ['{"given":[', '],"received":[', ']}'] as const,
         read: async (range: Range<string>) => {
-          const page = await runInSlice(caller, () =>
-            storage.sharesOf(caller.store, userName, range),
-          );
+          const page = await runInSlice(caller, () => shares.of(caller.store, userName, range));
           const given = page.given.map(({ user, access }) => JSON.stringify({ user, access }));
           const received = page.received.map(({ owner: user, access }) =>
             JSON.stringify({ user, access }),
@@ -59,7 +57,7 @@ export function shareRoutes(
     async ({ grant: { caller, userName: owner }, params: { user }, body: { access } }, reply) => {
       if (user === owner) throw refuseOwnName();
       const share: Share = { owner, user, access };
-      const isNew = await storage.share(caller.store, share, Date.now(), caller);
+      const isNew = await shares.set(caller.store, share, Date.now(), caller);
       reply.code(isNew ? 201 : 200);
       return sendText(reply, jsonMediaType, JSON.stringify({ user, access }));
     },
@@ -74,7 +72,7 @@ export function shareRoutes(
         { owner: own, user: other },
         { owner: other, user: own },
       ];
-      if (!(await storage.unshare(caller.store, ends, caller))) throw shareNotFound();
+      if (!(await shares.end(caller.store, ends, caller))) throw shareNotFound();
       return reply.code(204).send();
     },
   );

@@ -22,13 +22,13 @@ import type { NewToken } from './token-schemas.ts';
 const jsonMediaType = 'application/json';
 
 export interface TokenRoutesOptions extends ListOptions {
-  storage: IdentityStorage;
+  identity: IdentityStorage;
   authentication: Authentication;
 }
 
 export function tokenRoutes(
   app: FastifyInstance,
-  { storage, authentication, ...lists }: TokenRoutesOptions,
+  { identity, authentication, ...lists }: TokenRoutesOptions,
 ): void {
   const { baseUrl } = lists;
   const routes = app.withTypeProvider<TypeBoxProvider>();
@@ -43,7 +43,7 @@ export function tokenRoutes(
     { ...options, schema: operations.revokeOwnToken },
     async ({ grant }, reply) => {
       refuseForeign(grant, reply);
-      await storage.revokeToken(grant.tokenId, Date.now(), grant);
+      await identity.revokeToken(grant.tokenId, Date.now(), grant);
       return reply.code(204).send();
     },
   );
@@ -56,7 +56,7 @@ export function tokenRoutes(
       const { store } = grant.caller;
       const token = makeToken(store);
       const own = ownTokenOf(body, grant, hashToken(token), reply);
-      await storage.createOwnToken(grant, own);
+      await identity.createOwnToken(grant, own);
       const id = tokenId(own.hash, store);
       const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
       const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };
@@ -75,7 +75,7 @@ export function tokenRoutes(
       frame: ['[', ']'] as const,
       read: async ({ after, limit }: Range<string>) => {
         const wanted = { owner: grant.caller, after: positionOf(after, grant), limit: limit + 1 };
-        const found = await runInSlice(grant.caller, () => storage.listTokens(wanted));
+        const found = await runInSlice(grant.caller, () => identity.listTokens(wanted));
         const tokens = found.slice(0, limit);
         const items = tokens.map((token) => JSON.stringify(valueOf(token, grant)));
         const next = found.length > limit ? tokens.at(-1)?.id : undefined;
@@ -89,7 +89,7 @@ export function tokenRoutes(
     '/tokens/:tokenId',
     { ...options, schema: operations.revokeToken },
     async ({ grant, params }, reply) => {
-      const revoked = await storage
+      const revoked = await identity
         .revokeToken(params.tokenId, Date.now(), grant)
         .catch((error: unknown) => {
           if (isProblem(error, 'insufficient-scope'))

@@ -14,18 +14,25 @@ import { createdPlant, creationOf } from '../changes.ts';
 import type {
   CreatedToken,
   FoundNames,
+  IdentityStorage,
   NewToken,
   TokenQuery,
   TokenRecord,
   TokenUse,
 } from '../identity-storage.ts';
 import { revokerOf, type OwnToken } from '../own-tokens.ts';
-import type { PlantPage, PlantQuery } from '../plant-storage.ts';
+import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { Quotas } from '../quota.ts';
-import type { Share, ShareEnds, SharesPage, SharesQuery } from '../share-storage.ts';
+import type { Share, ShareEnds, SharesPage, SharesQuery, ShareStorage } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
-import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
+import type {
+  FoundUser,
+  NameQuery,
+  StoreRecord,
+  UserRecord,
+  UserStorage,
+} from '../user-storage.ts';
 import { parseAddress } from './address.ts';
 import { Freshness } from './freshness.ts';
 import { Grants } from './grants.ts';
@@ -49,7 +56,6 @@ interface OpenOptions extends ReadinessOptions {
 }
 
 export class PostgresStorage implements Storage {
-  readonly maxLookups = 32;
   readonly #cluster: Cluster;
   readonly #freshness: Freshness;
   readonly #readiness: Readiness;
@@ -98,142 +104,138 @@ export class PostgresStorage implements Storage {
     return this.#readiness.openWithTimeout();
   }
 
-  async createPlant(caller: Caller, plant: NewPlant): Promise<Plant> {
-    await this.#readyFor(caller.store);
-    const creation = creationOf(caller, plant);
-    return createdPlant(creation, await this.#writerOf(caller.store).write(creation));
-  }
+  readonly plants: PlantStorage = {
+    create: async (caller: Caller, plant: NewPlant): Promise<Plant> => {
+      await this.#readyFor(caller.store);
+      const creation = creationOf(caller, plant);
+      return createdPlant(creation, await this.#writerOf(caller.store).write(creation));
+    },
+    find: (caller: ReadAccess, id: number): Promise<Plant | undefined> => {
+      return this.#reader.find(caller, id);
+    },
+    list: (caller: ReadAccess, query: PlantQuery): Promise<PlantPage> => {
+      return this.#reader.list(caller, query);
+    },
+    delete: async ({ store, write, identified }: Caller, id: number): Promise<boolean> => {
+      await this.#readyFor(store);
+      if (write === 'all' || write.length === 1) {
+        return this.#writerOf(store).write(['delete', store, write, id, identified]);
+      }
+      // A group of changes would compare each plant with every owner in reach, so the owner is looked up first.
+      const findOwner = async () => (await this.#cluster.read(store, findSql, [store, id]))[0]?.[2];
+      for (let owner = await findOwner(); owner !== undefined && reaches(write, owner);) {
+        const change = ['delete', store, [owner], id, identified] as const;
+        if (await this.#writerOf(store).write(change)) return true;
+        const current = await findOwner();
+        if (current === owner) return false; // deleted and created again
+        owner = current;
+      }
+      return this.#writerOf(store).write(['delete', store, [], id, identified]); // only checks the token
+    },
+    findOwner: async (store: number, id: number): Promise<string | undefined> => {
+      const server = this.#cluster.ofStore(store);
+      return this.#readiness.read(
+        server,
+        async () => (await this.#cluster.read(store, findOwnerSql, [store, id]))[0]?.[0],
+      );
+    },
+  };
 
-  findPlant(caller: ReadAccess, id: number): Promise<Plant | undefined> {
-    return this.#reader.find(caller, id);
-  }
+  readonly identity: IdentityStorage = {
+    maxLookups: 32,
+    findNames: async (name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> => {
+      await this.#readyForName(name.store);
+      return this.#tokens.findNames(name);
+    },
+    createToken: async (token: NewToken): Promise<CreatedToken> => {
+      await this.#readyForName(token.store);
+      return this.#tokens.create(token);
+    },
+    placeOf: (credential: Credential): Pool => {
+      return this.#grants.serverOf(credential);
+    },
+    identify: (
+      credential: Credential,
+      onCheck?: (cached: Grant) => void,
+    ): Promise<Grant | undefined> => {
+      const server = this.#grants.serverOf(credential);
+      return this.#readiness.read(server, () => this.#grants.identify(credential, onCheck));
+    },
+    listTokens: async (query: TokenQuery): Promise<TokenRecord[]> => {
+      const { store, owner } = query;
+      await (owner === undefined ? this.#readyForName(store) : this.#readyFor(owner.store));
+      return this.#tokens.list(query);
+    },
+    createOwnToken: async (by: Grant, token: OwnToken): Promise<void> => {
+      await this.#readyFor(by.caller.store);
+      return this.#ownTokens.create(by, token);
+    },
+    revokeToken: async (
+      id: string,
+      revokedAtMs: number,
+      by?: Grant,
+    ): Promise<TokenRecord | undefined> => {
+      const revoker = by && revokerOf(by);
+      await this.#readiness.whenReady(this.#tokens.serverOf(id, revoker));
+      return this.#tokens.revoke(id, revokedAtMs, revoker);
+    },
+    recordUses: async (uses: readonly TokenUse[]): Promise<void> => {
+      await this.#readiness.whenReady(this.#cluster.any);
+      return this.#ownTokens.recordUses(uses);
+    },
+  };
 
-  listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    return this.#reader.list(caller, query);
-  }
+  readonly shares: ShareStorage = {
+    set: async (store: number, share: Share, sinceMs: number, by?: Caller): Promise<boolean> => {
+      await this.#readyFor(store);
+      return this.#shares.set(store, share, sinceMs, by);
+    },
+    end: async (store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> => {
+      await this.#readyFor(store);
+      return this.#shares.end(store, ends, by);
+    },
+    of: async (store: number, user: string, query?: SharesQuery): Promise<SharesPage> => {
+      return this.#readiness.read(this.#cluster.ofStore(store), () =>
+        this.#shares.of(store, user, query),
+      );
+    },
+    list: async (store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> => {
+      return this.#readiness.read(this.#cluster.ofStore(store), () =>
+        this.#shares.list(store, after, limit),
+      );
+    },
+  };
 
-  async deletePlant({ store, write, identified }: Caller, id: number): Promise<boolean> {
-    await this.#readyFor(store);
-    if (write === 'all' || write.length === 1) {
-      return this.#writerOf(store).write(['delete', store, write, id, identified]);
-    }
-    // A group of changes would compare each plant with every owner in reach, so the owner is looked up first.
-    const findOwner = async () => (await this.#cluster.read(store, findSql, [store, id]))[0]?.[2];
-    for (let owner = await findOwner(); owner !== undefined && reaches(write, owner);) {
-      const change = ['delete', store, [owner], id, identified] as const;
-      if (await this.#writerOf(store).write(change)) return true;
-      const current = await findOwner();
-      if (current === owner) return false; // deleted and created again
-      owner = current;
-    }
-    return this.#writerOf(store).write(['delete', store, [], id, identified]); // only checks the token
-  }
-
-  async findOwner(store: number, id: number): Promise<string | undefined> {
-    const server = this.#cluster.ofStore(store);
-    return this.#readiness.read(
-      server,
-      async () => (await this.#cluster.read(store, findOwnerSql, [store, id]))[0]?.[0],
-    );
-  }
-
-  async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
-    await this.#readyForName(name.store);
-    return this.#tokens.findNames(name);
-  }
-
-  async createToken(token: NewToken): Promise<CreatedToken> {
-    await this.#readyForName(token.store);
-    return this.#tokens.create(token);
-  }
-
-  placeOf(credential: Credential): Pool {
-    return this.#grants.serverOf(credential);
-  }
-
-  identify(credential: Credential, onCheck?: (cached: Grant) => void): Promise<Grant | undefined> {
-    const server = this.placeOf(credential);
-    return this.#readiness.read(server, () => this.#grants.identify(credential, onCheck));
-  }
-
-  async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
-    const { store, owner } = query;
-    await (owner === undefined ? this.#readyForName(store) : this.#readyFor(owner.store));
-    return this.#tokens.list(query);
-  }
-
-  async createOwnToken(by: Grant, token: OwnToken): Promise<void> {
-    await this.#readyFor(by.caller.store);
-    return this.#ownTokens.create(by, token);
-  }
-
-  async revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined> {
-    const revoker = by && revokerOf(by);
-    await this.#readiness.whenReady(this.#tokens.serverOf(id, revoker));
-    return this.#tokens.revoke(id, revokedAtMs, revoker);
-  }
-
-  async recordUses(uses: readonly TokenUse[]): Promise<void> {
-    await this.#readiness.whenReady(this.#cluster.any);
-    return this.#ownTokens.recordUses(uses);
-  }
-
-  async listStores(query: NameQuery): Promise<StoreRecord[]> {
-    await this.#readiness.whenReady(this.#cluster.any);
-    return this.#users.listStores(query);
-  }
-
-  async listUsers(store: string, query: NameQuery): Promise<UserRecord[]> {
-    await this.#readyForName(store);
-    return this.#users.listUsers(store, query);
-  }
-
-  async findUser(store: string, user: string): Promise<FoundUser | undefined> {
-    await this.#readyForName(store);
-    return this.#users.find(store, user);
-  }
-
-  async countPlants(user: Identity, limit: number): Promise<number> {
-    await this.#readyFor(user.store);
-    return this.#users.countPlants(user, limit);
-  }
-
-  async endAccess(user: Identity, revokedAtMs: number, limit: number): Promise<number> {
-    await this.#readyFor(user.store);
-    return this.#users.endAccess(user, revokedAtMs, limit);
-  }
-
-  async movePlants(from: Identity, to: number, limit: number): Promise<number> {
-    await this.#readyFor(from.store);
-    return this.#users.movePlants(from, to, limit);
-  }
-
-  async removeUser(user: Identity, removedAtMs: number): Promise<boolean> {
-    await this.#readyFor(user.store);
-    return this.#users.remove(user, removedAtMs);
-  }
-
-  async share(store: number, share: Share, sinceMs: number, by?: Caller): Promise<boolean> {
-    await this.#readyFor(store);
-    return this.#shares.set(store, share, sinceMs, by);
-  }
-
-  async unshare(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> {
-    await this.#readyFor(store);
-    return this.#shares.end(store, ends, by);
-  }
-
-  async sharesOf(store: number, user: string, query?: SharesQuery): Promise<SharesPage> {
-    return this.#readiness.read(this.#cluster.ofStore(store), () =>
-      this.#shares.of(store, user, query),
-    );
-  }
-
-  async listShares(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
-    return this.#readiness.read(this.#cluster.ofStore(store), () =>
-      this.#shares.list(store, after, limit),
-    );
-  }
+  readonly users: UserStorage = {
+    listStores: async (query: NameQuery): Promise<StoreRecord[]> => {
+      await this.#readiness.whenReady(this.#cluster.any);
+      return this.#users.listStores(query);
+    },
+    list: async (store: string, query: NameQuery): Promise<UserRecord[]> => {
+      await this.#readyForName(store);
+      return this.#users.listUsers(store, query);
+    },
+    find: async (store: string, user: string): Promise<FoundUser | undefined> => {
+      await this.#readyForName(store);
+      return this.#users.find(store, user);
+    },
+    countPlants: async (user: Identity, limit: number): Promise<number> => {
+      await this.#readyFor(user.store);
+      return this.#users.countPlants(user, limit);
+    },
+    endAccess: async (user: Identity, revokedAtMs: number, limit: number): Promise<number> => {
+      await this.#readyFor(user.store);
+      return this.#users.endAccess(user, revokedAtMs, limit);
+    },
+    movePlants: async (from: Identity, to: number, limit: number): Promise<number> => {
+      await this.#readyFor(from.store);
+      return this.#users.movePlants(from, to, limit);
+    },
+    remove: async (user: Identity, removedAtMs: number): Promise<boolean> => {
+      await this.#readyFor(user.store);
+      return this.#users.remove(user, removedAtMs);
+    },
+  };
 
   async check(): Promise<void> {
     return this.#readiness.check();

@@ -7,6 +7,7 @@ import { createdPlant, creationOf } from '../changes.ts';
 import type {
   CreatedToken,
   FoundNames,
+  IdentityStorage,
   NewToken,
   TokenQuery,
   TokenRecord,
@@ -15,13 +16,19 @@ import type {
 import { isShort, listKind } from '../lists.ts';
 import { revokerOf, type OwnToken } from '../own-tokens.ts';
 import type { NewPlant, Plant } from '../plant.ts';
-import type { PlantPage, PlantQuery } from '../plant-storage.ts';
+import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
-import type { Share, ShareEnds, SharesPage, SharesQuery } from '../share-storage.ts';
+import type { Share, ShareEnds, SharesPage, SharesQuery, ShareStorage } from '../share-storage.ts';
 import type { Storage } from '../storage.ts';
-import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
+import type {
+  FoundUser,
+  NameQuery,
+  StoreRecord,
+  UserRecord,
+  UserStorage,
+} from '../user-storage.ts';
 import { runInSlice } from '../time-slices.ts';
 import { scan } from '../scan.ts';
 import { Connection, type OpenConnection } from './connection.ts';
@@ -48,8 +55,6 @@ export interface SqliteOptions extends OpenOptions {
 }
 
 export class SqliteStorage implements Storage {
-  /** Unlimited, because the lookups of one event loop iteration share a transaction. */
-  readonly maxLookups = Infinity;
   readonly #connection: Connection;
   readonly #batcher: ReadBatcher;
   readonly #writer: Writer;
@@ -75,59 +80,121 @@ export class SqliteStorage implements Storage {
     this.#filePoll = setInterval(() => this.#checkFile(), filePollMs).unref();
   }
 
-  async createPlant(caller: Caller, plant: NewPlant): Promise<Plant> {
-    const creation = creationOf(caller, plant);
-    return createdPlant(creation, await this.#write(creation));
-  }
+  readonly plants: PlantStorage = {
+    create: async (caller: Caller, plant: NewPlant): Promise<Plant> => {
+      const creation = creationOf(caller, plant);
+      return createdPlant(creation, await this.#write(creation));
+    },
+    find: async (caller: ReadAccess, id: number): Promise<Plant | undefined> => {
+      return this.#read(({ plants }) => plants.find(caller, id));
+    },
+    list: async (caller: ReadAccess, query: PlantQuery): Promise<PlantPage> => {
+      const kind = listKind(caller.read, query);
+      if (kind === 'scan' || kind === 'owners') {
+        const progress: OwnersProgress = { isSparse: false };
+        const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
+          this.#read(({ plants }) => plants.scanStep(caller, { ...query, ...range }, progress));
+        return scan(query, (range) => runInSlice(caller, async () => step(range)));
+      }
+      const read = () => this.#read(({ plants }) => plants.list(kind, caller, query));
+      return isShort(caller.read, query) ? read() : runInSlice(caller, async () => read());
+    },
+    delete: async ({ store, write, identified }: Caller, id: number): Promise<boolean> => {
+      return this.#write(['delete', store, write, id, identified]);
+    },
+    findOwner: async (store: number, id: number): Promise<string | undefined> => {
+      return this.#read(({ plants }) => plants.findOwner(store, id));
+    },
+  };
 
-  async findPlant(caller: ReadAccess, id: number): Promise<Plant | undefined> {
-    return this.#read(({ plants }) => plants.find(caller, id));
-  }
+  readonly identity: IdentityStorage = {
+    /** Unlimited, because the lookups of one event loop iteration share a transaction. */
+    maxLookups: Infinity,
+    findNames: async (name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> => {
+      return this.#read(({ tokens }) => tokens.findNames(name));
+    },
+    createToken: async (token: NewToken): Promise<CreatedToken> => {
+      return this.#write(['createToken', token]);
+    },
+    placeOf: (): object => {
+      return this;
+    },
+    /** The batch refreshes the cache first. So reads for this caller include every write before this call. */
+    identify: async (credential: Credential): Promise<Grant | undefined> => {
+      const { tokenHash, claims } = credential;
+      const { buffer, byteOffset, byteLength } = tokenHash;
+      const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
+      this.#refuseFault();
+      const find = () =>
+        this.#batcher.read(({ freshness, tokens }) =>
+          freshness.grants.getOrLoad(key, () => tokens.findGrant(credential)),
+        );
+      return claims === undefined ? find() : this.#findOrCreate(claims, find);
+    },
+    listTokens: async (query: TokenQuery): Promise<TokenRecord[]> => {
+      return this.#read(({ tokens }) => tokens.list(query));
+    },
+    createOwnToken: async (
+      { tokenHash, tokenId, caller }: Grant,
+      token: OwnToken,
+    ): Promise<void> => {
+      const { store, user, identified } = caller;
+      return this.#write([
+        'createOwnToken',
+        { tokenHash, tokenId, store, user, identified },
+        token,
+      ]);
+    },
+    revokeToken: async (
+      id: string,
+      revokedAtMs: number,
+      by?: Grant,
+    ): Promise<TokenRecord | undefined> => {
+      return this.#write(['revokeToken', id, revokedAtMs, by && revokerOf(by)]);
+    },
+    recordUses: async (uses: readonly TokenUse[]): Promise<void> => {
+      return this.#write(['recordUses', uses]);
+    },
+  };
 
-  async listPlants(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    const kind = listKind(caller.read, query);
-    if (kind === 'scan' || kind === 'owners') {
-      const progress: OwnersProgress = { isSparse: false };
-      const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
-        this.#read(({ plants }) => plants.scanStep(caller, { ...query, ...range }, progress));
-      return scan(query, (range) => runInSlice(caller, async () => step(range)));
-    }
-    const read = () => this.#read(({ plants }) => plants.list(kind, caller, query));
-    return isShort(caller.read, query) ? read() : runInSlice(caller, async () => read());
-  }
+  readonly shares: ShareStorage = {
+    set: async (store: number, share: Share, sinceMs: number, by?: Caller): Promise<boolean> => {
+      return this.#write(['share', store, share, sinceMs, by?.identified]);
+    },
+    end: async (store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> => {
+      return this.#write(['unshare', store, ends, by?.identified]);
+    },
+    of: async (store: number, user: string, query?: SharesQuery): Promise<SharesPage> => {
+      return this.#read(({ shares }) => shares.of(store, user, query));
+    },
+    list: async (store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> => {
+      return this.#read(({ shares }) => shares.list(store, after, limit));
+    },
+  };
 
-  async deletePlant({ store, write, identified }: Caller, id: number): Promise<boolean> {
-    return this.#write(['delete', store, write, id, identified]);
-  }
-
-  async findOwner(store: number, id: number): Promise<string | undefined> {
-    return this.#read(({ plants }) => plants.findOwner(store, id));
-  }
-
-  async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
-    return this.#read(({ tokens }) => tokens.findNames(name));
-  }
-
-  async createToken(token: NewToken): Promise<CreatedToken> {
-    return this.#write(['createToken', token]);
-  }
-
-  placeOf(): object {
-    return this;
-  }
-
-  /** The batch refreshes the cache first. So reads for this caller include every write before this call. */
-  async identify(credential: Credential): Promise<Grant | undefined> {
-    const { tokenHash, claims } = credential;
-    const { buffer, byteOffset, byteLength } = tokenHash;
-    const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
-    this.#refuseFault();
-    const find = () =>
-      this.#batcher.read(({ freshness, tokens }) =>
-        freshness.grants.getOrLoad(key, () => tokens.findGrant(credential)),
-      );
-    return claims === undefined ? find() : this.#findOrCreate(claims, find);
-  }
+  readonly users: UserStorage = {
+    listStores: async (query: NameQuery): Promise<StoreRecord[]> => {
+      return this.#read(({ users }) => users.listStores(query));
+    },
+    list: async (store: string, query: NameQuery): Promise<UserRecord[]> => {
+      return this.#read(({ users }) => users.listUsers(store, query));
+    },
+    find: async (store: string, user: string): Promise<FoundUser | undefined> => {
+      return this.#read(({ users }) => users.find(store, user));
+    },
+    countPlants: async (user: Identity, limit: number): Promise<number> => {
+      return this.#read(({ users }) => users.countPlants(user, limit));
+    },
+    endAccess: async (user: Identity, revokedAtMs: number, limit: number): Promise<number> => {
+      return this.#write(['endAccess', user, revokedAtMs, limit]);
+    },
+    movePlants: async (from: Identity, to: number, limit: number): Promise<number> => {
+      return this.#write(['movePlants', from, to, limit]);
+    },
+    remove: async (user: Identity, removedAtMs: number): Promise<boolean> => {
+      return this.#write(['removeUser', user, removedAtMs]);
+    },
+  };
 
   async #findOrCreate(
     { storeName, userName, issuedAtMs }: Claims,
@@ -137,67 +204,6 @@ export class SqliteStorage implements Storage {
     if (grant !== undefined) return grant;
     await this.#write(['createUser', storeName, userName, issuedAtMs]);
     return find();
-  }
-
-  async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
-    return this.#read(({ tokens }) => tokens.list(query));
-  }
-
-  async createOwnToken({ tokenHash, tokenId, caller }: Grant, token: OwnToken): Promise<void> {
-    const { store, user, identified } = caller;
-    return this.#write(['createOwnToken', { tokenHash, tokenId, store, user, identified }, token]);
-  }
-
-  async revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined> {
-    return this.#write(['revokeToken', id, revokedAtMs, by && revokerOf(by)]);
-  }
-
-  async recordUses(uses: readonly TokenUse[]): Promise<void> {
-    return this.#write(['recordUses', uses]);
-  }
-
-  async listStores(query: NameQuery): Promise<StoreRecord[]> {
-    return this.#read(({ users }) => users.listStores(query));
-  }
-
-  async listUsers(store: string, query: NameQuery): Promise<UserRecord[]> {
-    return this.#read(({ users }) => users.listUsers(store, query));
-  }
-
-  async findUser(store: string, user: string): Promise<FoundUser | undefined> {
-    return this.#read(({ users }) => users.find(store, user));
-  }
-
-  async countPlants(user: Identity, limit: number): Promise<number> {
-    return this.#read(({ users }) => users.countPlants(user, limit));
-  }
-
-  async endAccess(user: Identity, revokedAtMs: number, limit: number): Promise<number> {
-    return this.#write(['endAccess', user, revokedAtMs, limit]);
-  }
-
-  async movePlants(from: Identity, to: number, limit: number): Promise<number> {
-    return this.#write(['movePlants', from, to, limit]);
-  }
-
-  async removeUser(user: Identity, removedAtMs: number): Promise<boolean> {
-    return this.#write(['removeUser', user, removedAtMs]);
-  }
-
-  async share(store: number, share: Share, sinceMs: number, by?: Caller): Promise<boolean> {
-    return this.#write(['share', store, share, sinceMs, by?.identified]);
-  }
-
-  async unshare(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> {
-    return this.#write(['unshare', store, ends, by?.identified]);
-  }
-
-  async sharesOf(store: number, user: string, query?: SharesQuery): Promise<SharesPage> {
-    return this.#read(({ shares }) => shares.of(store, user, query));
-  }
-
-  async listShares(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
-    return this.#read(({ shares }) => shares.list(store, after, limit));
   }
 
   async check(): Promise<void> {

@@ -42,18 +42,22 @@ export async function sourceOf(
   await addToken(opened, 'bob', { role: 'manager', scopes: ['plants:read'], expiresAtMs: 5 });
   await addToken(opened, 'alice', { store: 'elsewhere' });
   await addToken(opened, 'zoë', { store: 'élan' });
-  const { store = 0, user = 0 } = await opened.findNames({ store: 'main', user: 'alice' });
+  const { store = 0, user = 0 } = await opened.identity.findNames({ store: 'main', user: 'alice' });
   await using archive = await openArchive(database.url, { create: false });
   const oldToken = await addOldToken(archive, { store, user });
   for (const [at, owner] of ['bob', 'alice'].entries()) {
     for (let other = 0; other < 20; other++) {
       const access = other % 2 === 0 ? 'read' : 'write';
-      await opened.share(store, { owner, user: `friend é 𝒳 ${other}`, access }, at * 5 - other);
+      await opened.shares.set(
+        store,
+        { owner, user: `friend é 𝒳 ${other}`, access },
+        at * 5 - other,
+      );
     }
   }
-  await opened.share(store, { owner: 'alice', user: 'carol', access: 'read' }, 0);
+  await opened.shares.set(store, { owner: 'alice', user: 'carol', access: 'read' }, 0);
   const revoked = await addToken(opened, 'alice');
-  await opened.revokeToken(idOf(revoked), 7);
+  await opened.identity.revokeToken(idOf(revoked), 7);
   return { ...database, oldToken };
 }
 

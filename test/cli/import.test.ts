@@ -22,12 +22,14 @@ async function startSlow(t: TestContext) {
   const app = await startApp(t, {
     wrap: (storage) =>
       override(storage, {
-        async createPlant(caller, plant) {
-          if (++created > slowRows / 2) {
-            begin();
-            await resumed;
-          }
-          return storage.createPlant(caller, plant);
+        plants: {
+          async create(caller, plant) {
+            if (++created > slowRows / 2) {
+              begin();
+              await resumed;
+            }
+            return storage.plants.create(caller, plant);
+          },
         },
       }),
   });

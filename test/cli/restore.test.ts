@@ -98,8 +98,8 @@ describe('restore', { concurrency: 2 }, () => {
     const live = databaseFile(t);
     const token = await fill(live.path, 0);
     await using storage = new SqliteStorage(live.path, { create: false });
-    const { caller } = (await storage.identify(credentialOf(token))) ?? assert.fail();
-    for (const id of [10, 20, 30]) await storage.createPlant(caller, { id, name: 'Monstera' });
+    const { caller } = (await storage.identity.identify(credentialOf(token))) ?? assert.fail();
+    for (const id of [10, 20, 30]) await storage.plants.create(caller, { id, name: 'Monstera' });
     for (const suffix of ['', '-wal']) copyFileSync(live.path + suffix, path + suffix); // as a kill leaves them
     assert.ok(statSync(`${path}-wal`).size > 0);
     const printed = await runOk(['restore', backup, '--database', url]);

@@ -18,8 +18,8 @@ test('shows names and labels of others on a terminal, but not their control char
   for (const user of names) {
     token = await runOk(['token', 'create', user, '--label', 'x\u2028\u2066y', '--database', url]);
   }
-  const { caller } = (await storage.identify(credentialOf(token))) ?? assert.fail();
-  await storage.createPlant(caller, { name: 'Fern', id: 42 });
+  const { caller } = (await storage.identity.identify(credentialOf(token))) ?? assert.fail();
+  await storage.plants.create(caller, { name: 'Fern', id: 42 });
   const onTerminal = async (command: string) => {
     const args = [...command.split(' '), '--database', url];
     const { stdout, stderr } = await run(args, { isTerminal: true });
@@ -150,11 +150,11 @@ itOnce('explains that a share is not in effect', async (t) => {
   t.after(() => storage[Symbol.asyncDispose]());
   const owners = Array.from({ length: maxOwnersInReach }, (_, at) => `owner ${at}`);
   await addToken(storage, 'bob');
-  const bob = await storage.findUser('main', 'bob');
+  const bob = await storage.users.find('main', 'bob');
   assert.ok(bob);
   const share = async (owner: string, at: number) => {
     await addToken(storage, owner);
-    await storage.share(bob.store, { owner, user: 'bob', access: 'read' }, at);
+    await storage.shares.set(bob.store, { owner, user: 'bob', access: 'read' }, at);
   };
   const atOnce = 50; // a busy machine could not write all of them in time
   for (let at = 0; at < owners.length; at += atOnce) {
@@ -166,7 +166,7 @@ itOnce('explains that a share is not in effect', async (t) => {
 });
 
 async function createFor(storage: Storage, user: string, id: number): Promise<void> {
-  const grant = await storage.identify(credentialOf(await addToken(storage, user)));
+  const grant = await storage.identity.identify(credentialOf(await addToken(storage, user)));
   assert.ok(grant);
-  await storage.createPlant(grant.caller, { name: 'Fern', id });
+  await storage.plants.create(grant.caller, { name: 'Fern', id });
 }

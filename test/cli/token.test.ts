@@ -258,7 +258,7 @@ describe('token list', { concurrency: 2 }, () => {
     await addToken(storage, 'active');
     await addToken(storage, 'expired', { expiresAtMs: Date.now() });
     const revoked = await addToken(storage, 'revoked', { expiresAtMs: Date.now() });
-    await storage.revokeToken(idOf(revoked), Date.now());
+    await storage.identity.revokeToken(idOf(revoked), Date.now());
     const rows = await list(url);
     for (const { USER, STATE } of rows) assert.equal(USER, STATE);
     assert.equal(rows.length, 3);

@@ -28,5 +28,5 @@ itOnce('user remove continues after it was killed, and loses no plant', async (t
   assert.ok(rest.movedPlants <= 1_600 - moved); // PostgreSQL can still commit the last batch
   assert.equal(await plantsOf(storage, alice), 0);
   assert.equal(await plantsOf(storage, bob), 1_600);
-  assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, true);
+  assert.equal((await storage.users.find('main', 'alice'))?.isRemoved, true);
 });

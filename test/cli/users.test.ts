@@ -22,7 +22,7 @@ async function userWith(
   const token = await addToken(storage, user, options);
   const { caller } = await grantOf(storage, token);
   const names = Array.from({ length: plants }, (_, at) => `${user} ${at}`);
-  await Promise.all(names.map((name) => storage.createPlant(caller, { name })));
+  await Promise.all(names.map((name) => storage.plants.create(caller, { name })));
   return token;
 }
 
@@ -83,7 +83,7 @@ describe('user remove', { concurrency: 2 }, () => {
     const bob = await userWith(storage, 'bob', 1);
     const carol = await app.token('carol');
     const { store } = (await grantOf(storage, alice)).caller;
-    await storage.share(store, { owner: 'alice', user: 'carol', access: 'read' }, 1);
+    await storage.shares.set(store, { owner: 'alice', user: 'carol', access: 'read' }, 1);
     const list = (token: string) => app.call('GET', '/plants?limit=10', { token });
     for (const token of [alice, bob, carol]) assert.equal((await list(token)).status, 200);
 
@@ -172,7 +172,9 @@ describe('user remove', { concurrency: 2 }, () => {
     const { caller } = await grantOf(storage, alice);
     const remove = ['user', 'remove', 'alice', '--yes', '--database', url];
     assert.equal(await runOk(remove), 'Removed user alice from store main.');
-    await assert.rejects(storage.createPlant(caller, { name: 'late' }), { kind: 'invalid-token' });
+    await assert.rejects(storage.plants.create(caller, { name: 'late' }), {
+      kind: 'invalid-token',
+    });
     assert.equal(await plantsOf(storage, bob), 0);
   });
 
@@ -189,7 +191,7 @@ describe('user remove', { concurrency: 2 }, () => {
         'error: There is no terminal to confirm this on, so nothing was changed. Pass --yes to remove user alice.\n',
     });
     assert.equal((await grantOf(storage, alice)).revokedAtMs, undefined);
-    assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, false);
+    assert.equal((await storage.users.find('main', 'alice'))?.isRemoved, false);
   });
 
   test('asks on a terminal, unless there is --yes', async (t) => {

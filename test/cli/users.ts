@@ -8,7 +8,7 @@ import { addToken } from '../support/app.ts';
 import type { TestDatabase } from '../support/storages.ts';
 
 export async function grantOf(storage: Storage, token: string) {
-  const grant = await storage.identify(credentialOf(token));
+  const grant = await storage.identity.identify(credentialOf(token));
   assert.ok(grant);
   return grant;
 }
@@ -28,5 +28,5 @@ export async function firstUserWith(
 
 export async function plantsOf(storage: Storage, token: string): Promise<number> {
   const { caller } = await grantOf(storage, token);
-  return storage.countPlants(caller, 100_000);
+  return storage.users.countPlants(caller, 100_000);
 }

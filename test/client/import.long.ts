@@ -12,13 +12,15 @@ it('a row without an id is added once if the service carries out its request lat
   const app = await startApp(t, {
     wrap: (storage) =>
       override(storage, {
-        createPlant: async (caller, plant) => {
-          if (plant.id !== undefined || !isFirst) return storage.createPlant(caller, plant);
-          isFirst = false;
-          await pause(3_000);
-          const created = await storage.createPlant(caller, plant);
-          late.resolve();
-          return created;
+        plants: {
+          create: async (caller, plant) => {
+            if (plant.id !== undefined || !isFirst) return storage.plants.create(caller, plant);
+            isFirst = false;
+            await pause(3_000);
+            const created = await storage.plants.create(caller, plant);
+            late.resolve();
+            return created;
+          },
         },
       }),
   });

@@ -12,7 +12,7 @@ import { createGunzip } from 'node:zlib';
 import type { ProblemKind } from '../../src/problem.ts';
 import { problemResponses, problemType } from '../../src/http/problems.ts';
 import type { Storage } from '../../src/storage.ts';
-import { startApp } from '../support/app.ts';
+import { override, startApp } from '../support/app.ts';
 import {
   missing,
   startReverseProxy,
@@ -331,15 +331,12 @@ class Pause {
 
 function pausing(storage: Storage, pause: Pause | undefined): Storage {
   let batches = 0;
-  return new Proxy(storage, {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name);
-      if (typeof member !== 'function') return member;
-      if (name !== 'listPlants' || pause === undefined) return member.bind(target);
-      return async (...args: Parameters<Storage['listPlants']>) => {
-        if (++batches === 5) await pause.at(args[1].after);
-        return target.listPlants(...args);
-      };
+  return override(storage, {
+    plants: {
+      list: async (caller, query) => {
+        if (++batches === 5) await pause?.at(query.after);
+        return storage.plants.list(caller, query);
+      },
     },
   });
 }

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { storageUnavailable } from '../../src/problem.ts';
-import type { Credential } from '../../src/access.ts';
 import type { Storage } from '../../src/storage.ts';
 import { openArchive } from '../../src/cli/database.ts';
 import { makeToken } from '../../src/token.ts';
-import { startApp } from '../support/app.ts';
+import { override, startApp } from '../support/app.ts';
 import { itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
 import { addOldToken, idOf, makeOldToken } from '../support/tokens.ts';
@@ -32,7 +31,7 @@ describe('authentication', () => {
     const { call, token, storage } = await startApp(t);
     const expired = await token('alice', { expiresAtMs: Date.now() - 1 });
     const revoked = await token('alice');
-    await storage.revokeToken(idOf(revoked), Date.now());
+    await storage.identity.revokeToken(idOf(revoked), Date.now());
     const good = await token('alice');
     const bad = [
       `Bearer ${makeToken(1)}`,
@@ -153,7 +152,7 @@ describe('authorization', () => {
     const { call, token, storage } = await startApp(t);
     const alice = await token('alice');
     assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
-    await storage.revokeToken(idOf(alice), Date.now());
+    await storage.identity.revokeToken(idOf(alice), Date.now());
     assert.equal((await call('GET', '/plants', { token: alice })).status, 401);
   });
 });
@@ -163,18 +162,13 @@ describe('an unknown token', () => {
   const counted = () => {
     const lookups = { count: 0, isFailing: false };
     const wrap = (storage: Storage): Storage =>
-      new Proxy(storage, {
-        get(target, name) {
-          if (name === 'identify') {
-            return (credential: Credential) => {
-              lookups.count++;
-              if (lookups.isFailing)
-                return Promise.reject(storageUnavailable(new Error('not now')));
-              return target.identify(credential);
-            };
-          }
-          const member: unknown = Reflect.get(target, name);
-          return typeof member === 'function' ? member.bind(target) : member;
+      override(storage, {
+        identity: {
+          async identify(credential) {
+            lookups.count++;
+            if (lookups.isFailing) throw storageUnavailable(new Error('not now'));
+            return storage.identity.identify(credential);
+          },
         },
       });
     return { lookups, wrap };
@@ -201,7 +195,7 @@ describe('an unknown token', () => {
     const status = async () => (await call('GET', '/plants', { token })).status;
     assert.equal(await status(), 401);
     await using archive = await openArchive(database.url, { create: false });
-    const alice = await storage.findUser('main', 'alice');
+    const alice = await storage.users.find('main', 'alice');
     assert.ok(alice);
     await addOldToken(archive, alice, token);
     await until('it is accepted', async () => (await status()) === 200, 2_000);

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, type TestContext } from 'node:test';
-import type { PlantPage, PlantQuery } from '../../src/plant-storage.ts';
+import type { PlantQuery } from '../../src/plant-storage.ts';
 import type { Storage } from '../../src/storage.ts';
 import { credentialOf } from '../../src/token.ts';
-import { call, startApp, type TestApp } from '../support/app.ts';
+import { call, override, startApp, type TestApp } from '../support/app.ts';
 import { itOnce as it } from '../support/storages.ts';
 
 /** More than two batches of the stream, so that it has a first, a middle and a last one. */
@@ -14,7 +14,7 @@ const many = 2_345;
 async function startFull(t: TestContext, wrap?: (storage: Storage) => Storage) {
   const app = await startApp(t, wrap && { wrap });
   const alice = await app.token('alice');
-  const { caller } = (await app.storage.identify(credentialOf(alice))) ?? {};
+  const { caller } = (await app.storage.identity.identify(credentialOf(alice))) ?? {};
   assert.ok(caller);
   const plant = (id: number) => ({ id, tag: id % 6 === 0 ? 'b' : 'a', name: `n${id / 2}` });
   await app.database.fill(ids.map(plant));
@@ -208,16 +208,12 @@ describe('streamed list', () => {
 
 /** The real storage, which calls `look` before each read of a list. */
 function observed(storage: Storage, look: (query: PlantQuery) => void | Promise<void>): Storage {
-  return new Proxy(storage, {
-    get(target, name) {
-      if (name === 'listPlants') {
-        return async (...args: Parameters<Storage['listPlants']>): Promise<PlantPage> => {
-          await look(args[1]);
-          return target.listPlants(...args);
-        };
-      }
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' ? value.bind(target) : value;
+  return override(storage, {
+    plants: {
+      list: async (caller, query) => {
+        await look(query);
+        return storage.plants.list(caller, query);
+      },
     },
   });
 }

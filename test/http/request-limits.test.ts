@@ -99,7 +99,7 @@ describe('the limit on the rate of requests', () => {
 
   it('holds refusals if there are many', async (t) => {
     const { storage, token } = await startApp(t);
-    const grant = await storage.identify(credentialOf(await token('alice')));
+    const grant = await storage.identity.identify(credentialOf(await token('alice')));
     assert.ok(grant);
     const reply = { header: () => reply } as unknown as FastifyReply; // all that is used of it
     const limits = new RequestLimits(limitedTo(perHour(1)), pino({ level: 'silent' }));
@@ -145,9 +145,11 @@ describe('the limit on the rate of requests', () => {
       limits: limitedTo(perHour(2)),
       wrap: (storage) =>
         override(storage, {
-          listPlants: (caller, query) => {
-            pages++;
-            return storage.listPlants(caller, query);
+          plants: {
+            list: (caller, query) => {
+              pages++;
+              return storage.plants.list(caller, query);
+            },
           },
         }),
     });
@@ -225,7 +227,7 @@ describe('the limit on failed authentication', () => {
     const { call, token, storage } = await startApp(t, { limits });
     const revoked = await token('alice');
     assert.equal((await call('GET', '/plants', { token: revoked })).status, 200);
-    await storage.revokeToken(idOf(revoked), Date.now());
+    await storage.identity.revokeToken(idOf(revoked), Date.now());
     const unknown = makeToken(1);
     for (let at = 0; at < 9; at++) assert.equal((await call('GET', '/plants')).status, 401);
     for (const bad of [revoked, unknown, unknown]) {
@@ -287,10 +289,12 @@ describe('the limit on requests in progress', () => {
       },
       wrap: (storage) =>
         override(storage, {
-          identify: async (credential) => {
-            identified.resolve();
-            await disconnected.promise;
-            return storage.identify(credential);
+          identity: {
+            identify: async (credential) => {
+              identified.resolve();
+              await disconnected.promise;
+              return storage.identity.identify(credential);
+            },
           },
         }),
     });

@@ -76,14 +76,18 @@ class Gate {
       await this.#held?.promise;
     };
     return override(storage, {
-      deletePlant: async (...args) => pass().then(() => storage.deletePlant(...args)),
-      unshare: async (...args) => pass().then(() => storage.unshare(...args)),
-      revokeToken: async (id, at, by) =>
-        (by === undefined ? Promise.resolve() : pass()).then(() => storage.revokeToken(id, at, by)),
-      identify: async (credential) =>
-        storage.identify(credential).finally(() => {
-          if (this.#isBodyHeld) this.#reached.resolve();
-        }),
+      plants: { delete: async (...args) => pass().then(() => storage.plants.delete(...args)) },
+      shares: { end: async (...args) => pass().then(() => storage.shares.end(...args)) },
+      identity: {
+        revokeToken: async (id, at, by) => {
+          if (by !== undefined) await pass();
+          return storage.identity.revokeToken(id, at, by);
+        },
+        identify: async (credential) =>
+          storage.identity.identify(credential).finally(() => {
+            if (this.#isBodyHeld) this.#reached.resolve();
+          }),
+      },
     });
   }
 
@@ -161,7 +165,7 @@ describe('a write in progress', () => {
       const before = await stateOf(app, alice);
       const id = idOf(alice.ended);
       const response = await gate.send(app.port, alice.ended, write, alice, () =>
-        app.storage.revokeToken(id, Date.now()),
+        app.storage.identity.revokeToken(id, Date.now()),
       );
       assert.partialDeepStrictEqual(response, refused, write.operation);
       assert.match(response.text, /The token is revoked/);
@@ -177,7 +181,7 @@ describe('a write in progress', () => {
     for (const write of writes) {
       const bobs = await app.token('bob');
       const response = await gate.send(app.port, alice.ended, write, alice, () =>
-        app.storage.revokeToken(idOf(bobs), Date.now()),
+        app.storage.identity.revokeToken(idOf(bobs), Date.now()),
       );
       assert.equal(response.status, write.status, `${write.operation}: ${response.text}`);
     }
@@ -190,23 +194,23 @@ describe('a write in progress', () => {
     const app = await startApp(t, { verifier, wrap: (storage) => gate.wrap(storage) });
     const { storage } = app;
     await app.token('dave');
-    const dave = await storage.findUser('main', 'dave');
+    const dave = await storage.users.find('main', 'dave');
     assert.ok(dave);
     for (const [at, write] of writes.filter(({ isOwnOnly }) => isOwnOnly !== true).entries()) {
       const alice = await newPerson(app, `alice ${at}`);
       const iat = Math.floor(Date.now() / 1_000) - 60;
       const jwt = await provider.sign({ sub: alice.name, scope: scopes.join(' '), iat });
       const response = await gate.send(app.port, jwt, write, alice, async () => {
-        const user = await storage.findUser('main', alice.name);
+        const user = await storage.users.find('main', alice.name);
         assert.ok(user);
-        while ((await storage.endAccess(user, Date.now(), 10)) > 0);
-        await storage.movePlants(user, dave.user, 10);
-        assert.ok(await storage.removeUser(user, Date.now()));
+        while ((await storage.users.endAccess(user, Date.now(), 10)) > 0);
+        await storage.users.movePlants(user, dave.user, 10);
+        assert.ok(await storage.users.remove(user, Date.now()));
       });
       assert.partialDeepStrictEqual(response, refused, write.operation);
-      const owner = await storage.findOwner(dave.store, alice.plant);
+      const owner = await storage.plants.findOwner(dave.store, alice.plant);
       assert.equal(owner, 'dave', write.operation);
-      assert.equal(await storage.countPlants(dave, 10), at + 1);
+      assert.equal(await storage.users.countPlants(dave, 10), at + 1);
     }
   });
 

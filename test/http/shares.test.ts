@@ -108,12 +108,14 @@ it('refuses a user who is removed while the request is in progress', async (t) =
   const app = await startApp(t, {
     wrap: (storage) =>
       override(storage, {
-        async share(...args) {
-          const alice = await storage.findUser('main', 'alice');
-          assert.ok(alice);
-          while ((await storage.endAccess(alice, Date.now(), 10)) > 0);
-          assert.ok(await storage.removeUser(alice, Date.now()));
-          return storage.share(...args);
+        shares: {
+          async set(...args) {
+            const alice = await storage.users.find('main', 'alice');
+            assert.ok(alice);
+            while ((await storage.users.endAccess(alice, Date.now(), 10)) > 0);
+            assert.ok(await storage.users.remove(alice, Date.now()));
+            return storage.shares.set(...args);
+          },
         },
       }),
   });
@@ -130,11 +132,11 @@ it('refuses a user who is removed while the request is in progress', async (t) =
 void test('limits how much of unread responses it holds', async (t) => {
   const app = await startApp(t);
   const token = await app.token('alice', { scopes });
-  const grant = await app.storage.identify(credentialOf(token));
+  const grant = await app.storage.identity.identify(credentialOf(token));
   assert.ok(grant);
   const added = Array.from({ length: maxGivenShares }, (_, at) => {
     const user = '𝒳'.repeat(196) + String(at).padStart(4, '0');
-    return app.storage.share(grant.caller.store, { owner: 'alice', user, access: 'read' }, 0);
+    return app.storage.shares.set(grant.caller.store, { owner: 'alice', user, access: 'read' }, 0);
   });
   await Promise.all(added);
   const status = async () => (await app.call('GET', '/shares', { token })).status;
@@ -157,23 +159,25 @@ it('pages through both directions together, in the order of names', async (t) =>
     baseUrl: 'https://plants.example/api',
     wrap: (storage) =>
       override(storage, {
-        sharesOf: (store, user, query) => {
-          lists.push(query?.limit ?? Infinity);
-          return storage.sharesOf(store, user, query);
+        shares: {
+          of: (store, user, query) => {
+            lists.push(query?.limit ?? Infinity);
+            return storage.shares.of(store, user, query);
+          },
         },
       }),
   });
   const token = await app.token('alice', { scopes });
-  const { caller } = (await app.storage.identify(credentialOf(token))) ?? {};
+  const { caller } = (await app.storage.identity.identify(credentialOf(token))) ?? {};
   assert.ok(caller);
   const owners = ['bob', 'a b&c', '\ufb00', '𝒳', 'Eve'];
   for (const [at, owner] of owners.entries()) {
     await app.token(owner);
-    await app.storage.share(caller.store, { owner, user: 'alice', access: 'read' }, at);
+    await app.storage.shares.set(caller.store, { owner, user: 'alice', access: 'read' }, at);
   }
   const users = ['bob', '𝒳', ...Array.from({ length: 300 }, (_, at) => `user ${at}`)];
   const shared = users.map((user) =>
-    app.storage.share(caller.store, { owner: 'alice', user, access: 'write' }, 1),
+    app.storage.shares.set(caller.store, { owner: 'alice', user, access: 'write' }, 1),
   );
   await Promise.all(shared);
   const whole = (await app.call('GET', '/shares', { token })).json as Shares;

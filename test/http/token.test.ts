@@ -49,7 +49,7 @@ describe('GET /token', () => {
     assert.equal(await role(), 'member');
     await token('alice', { role: 'manager' });
     assert.equal(await role(), 'manager');
-    await storage.revokeToken(idOf(alice), Date.now());
+    await storage.identity.revokeToken(idOf(alice), Date.now());
     const { status, headers, text } = await call('GET', '/token', { token: alice });
     const challenge = headers.get('www-authenticate');
     assert.deepEqual([status, challenge], [401, 'Bearer error="invalid_token"']);

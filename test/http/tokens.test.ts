@@ -159,8 +159,9 @@ describe('POST /tokens', () => {
       const app = await startApp(t, {
         wrap: (storage) =>
           override(storage, {
-            async identify(credential) {
-              return storage.identify(credential).finally(resolve);
+            identity: {
+              identify: async (credential) =>
+                storage.identity.identify(credential).finally(resolve),
             },
           }),
       });
@@ -175,7 +176,7 @@ describe('POST /tokens', () => {
       sent.end(body);
       const [response] = await responded;
       assert.equal(response.statusCode, 401, await textOf(response));
-      assert.equal((await app.storage.listTokens({ limit: 10 })).length, 1);
+      assert.equal((await app.storage.identity.listTokens({ limit: 10 })).length, 1);
     }
   });
 
@@ -183,9 +184,11 @@ describe('POST /tokens', () => {
     const app = await startApp(t, {
       wrap: (storage) =>
         override(storage, {
-          async createOwnToken(by, token) {
-            await storage.revokeToken(by.tokenId, Date.now());
-            return storage.createOwnToken(by, token);
+          identity: {
+            async createOwnToken(by, token) {
+              await storage.identity.revokeToken(by.tokenId, Date.now());
+              return storage.identity.createOwnToken(by, token);
+            },
           },
         }),
     });
@@ -205,9 +208,11 @@ describe('GET /tokens', () => {
     const app = await startApp(t, {
       wrap: (storage) =>
         override(storage, {
-          listTokens: (query) => {
-            lists.push(query.limit);
-            return storage.listTokens(query);
+          identity: {
+            listTokens: (query) => {
+              lists.push(query.limit);
+              return storage.identity.listTokens(query);
+            },
           },
         }),
     });
@@ -387,7 +392,7 @@ describe('the last use of a token', () => {
     await app.close();
     const reopened = await database.open();
     t.after(() => reopened[Symbol.asyncDispose]());
-    const tokens = await reopened.listTokens({ limit: 10 });
+    const tokens = await reopened.identity.listTokens({ limit: 10 });
     const uses = new Map(tokens.map(({ id, lastUsedAtMs }) => [id, lastUsedAtMs]));
     const usedAtMs = uses.get(idOf(alice)) ?? 0;
     assert.equal(usedAtMs % 60_000, 0);
@@ -400,19 +405,21 @@ describe('the last use of a token', () => {
     const app = await startApp(t, { open: () => database.open() });
     const grants: Grant[] = [];
     for (const user of ['alice', 'bob']) {
-      const grant = await app.storage.identify(credentialOf(await app.token(user)));
+      const grant = await app.storage.identity.identify(credentialOf(await app.token(user)));
       assert.ok(grant);
       grants.push(grant);
     }
     const batches: number[] = [];
     const storage = override(app.storage, {
-      async recordUses(uses) {
-        batches.push(uses.length);
-        if (batches.length === 1) throw new Error('the storage is unavailable');
-        await app.storage.recordUses(uses);
+      identity: {
+        async recordUses(uses) {
+          batches.push(uses.length);
+          if (batches.length === 1) throw new Error('the storage is unavailable');
+          await app.storage.identity.recordUses(uses);
+        },
       },
     });
-    const uses = new TokenUses(storage, 20);
+    const uses = new TokenUses(storage.identity, 20);
     t.after(() => uses.close());
     const note = (usedAtMs: number) => grants.forEach((grant) => uses.note(grant, usedAtMs));
     note(1);
@@ -423,7 +430,9 @@ describe('the last use of a token', () => {
     await until('the second batch', () => batches.length === 2);
     await uses.close();
     assert.deepEqual(batches, [2, 2], 'nothing is written without a use');
-    const recorded = (await app.storage.listTokens({ limit: 10 })).map((one) => one.lastUsedAtMs);
+    const recorded = (await app.storage.identity.listTokens({ limit: 10 })).map(
+      (one) => one.lastUsedAtMs,
+    );
     assert.deepEqual(recorded, [120_000, 120_000]);
   });
 });

@@ -37,7 +37,7 @@ describe('a token of the provider', () => {
       scopes: ['plants:read', 'plants:write'],
       expiresAt: new Date(exp * 1_000).toISOString(),
     });
-    const { role } = await storage.findNames({ store: 'main', user: 'robot' });
+    const { role } = await storage.identity.findNames({ store: 'main', user: 'robot' });
     assert.equal(role, 'member');
     const alice = await token('alice');
     await call('POST', '/plants', { token: robot, json: { name: 'of the robot' } });
@@ -93,7 +93,7 @@ describe('a token of the provider', () => {
       assert.equal(status, 403, `${method} ${path}`);
       assert.match(headers.get('www-authenticate') ?? '', /error="insufficient_scope"/);
     }
-    const [kept] = await storage.listTokens({ store: 'main', limit: 10 });
+    const [kept] = await storage.identity.listTokens({ store: 'main', limit: 10 });
     assert.equal(kept?.revokedAtMs, undefined);
   });
 
@@ -209,21 +209,21 @@ describe('a removed user', () => {
     assert.equal(await status(before), 200);
     const other = await database.open();
     t.after(() => other[Symbol.asyncDispose]());
-    const alice = await other.findUser('main', 'alice');
+    const alice = await other.users.find('main', 'alice');
     assert.ok(alice);
     const removedAtMs = Date.now() - 60_000;
-    await other.endAccess(alice, removedAtMs, 100);
-    assert.equal(await other.removeUser(alice, removedAtMs), true);
+    await other.users.endAccess(alice, removedAtMs, 100);
+    assert.equal(await other.users.remove(alice, removedAtMs), true);
     // From before the removal, by a clock that is 20 s ahead.
     const ahead = await provider.sign({ iat: Math.floor(removedAtMs / 1_000) + 20 });
     for (const one of [before, unused, ahead]) {
       const { status: refusal, text } = await call('GET', '/plants', { token: one });
       assert.deepEqual([refusal, /The token is revoked/.test(text)], [401, true]);
     }
-    assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, true);
+    assert.equal((await storage.users.find('main', 'alice'))?.isRemoved, true);
     const { json } = await call('GET', '/token', { token: await provider.sign() });
     assert.partialDeepStrictEqual(json, { user: 'alice', role: 'member' });
-    assert.equal((await storage.findUser('main', 'alice'))?.isRemoved, false);
+    assert.equal((await storage.users.find('main', 'alice'))?.isRemoved, false);
   });
 });
 
@@ -233,9 +233,9 @@ describe('times of a token', () => {
     const now = Math.floor(Date.now() / 1_000);
     const whole = await provider.sign({ iat: now - 120 });
     assert.equal((await call('GET', '/token', { token: whole })).status, 200);
-    const alice = await storage.findUser('main', 'alice');
+    const alice = await storage.users.find('main', 'alice');
     assert.ok(alice);
-    assert.ok(await storage.removeUser(alice, Date.now() - 60_000));
+    assert.ok(await storage.users.remove(alice, Date.now() - 60_000));
     const iat = now - 0.123456789;
     const { status, text, json } = await call('GET', '/token', {
       token: await provider.sign({ iat, exp: now + 60.7509 }),

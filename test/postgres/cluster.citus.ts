@@ -158,11 +158,15 @@ it('Citus: migrate distributes tables and rows that are older than the extension
   await Promise.all([1, 2].map(() => runOk(['migrate', '--database', database.url])));
   assert.deepEqual(await distributionOf(database.url), spread);
   await using again = await database.open();
-  const grant = await again.identify(credentialOf(token));
+  const grant = await again.identity.identify(credentialOf(token));
   assert.ok(grant);
-  const { json } = await again.listPlants(grant.caller, { after: 0, limit: 2_000, fields: ['id'] });
+  const { json } = await again.plants.list(grant.caller, {
+    after: 0,
+    limit: 2_000,
+    fields: ['id'],
+  });
   assert.equal(json.split('},{').length, plants.length);
-  const { id } = await again.createPlant(grant.caller, { name: 'next' });
+  const { id } = await again.plants.create(grant.caller, { name: 'next' });
   assert.equal(id, plants.length + 1);
 });
 
@@ -221,11 +225,11 @@ it('Citus: a shard that has moved is not read where it was, even if its tables r
   await using before = new PostgresStorage(peers(url));
   await before.open();
   const token = await addToken(before, 'alice');
-  const { caller } = (await before.identify(credentialOf(token))) ?? {};
+  const { caller } = (await before.identity.identify(credentialOf(token))) ?? {};
   assert.ok(caller);
   const query20 = { after: 0, limit: 20, fields: ['name'] } as const;
-  await before.createPlant(caller, { name: 'first' });
-  await before.listPlants(caller, query20);
+  await before.plants.create(caller, { name: 'first' });
+  await before.plants.list(caller, query20);
 
   const [placed] = await query(
     url,
@@ -249,8 +253,8 @@ it('Citus: a shard that has moved is not read where it was, even if its tables r
     );
     await using after = new PostgresStorage(peers(url));
     await after.open();
-    await after.createPlant(caller, { name: 'second' });
-    const { json } = await before.listPlants(caller, query20);
+    await after.plants.create(caller, { name: 'second' });
+    const { json } = await before.plants.list(caller, query20);
     assert.equal(json, '{"name":"first"},{"name":"second"}');
     const { rows } = await reader.query(`SELECT name FROM plant_store.plants_${id}`);
     assert.deepEqual(rows, [{ name: 'first' }], 'the old table was there to be read');
@@ -332,9 +336,10 @@ it('Citus: many reads together find a shard that has moved, and whose old tables
   const { url } = await testDatabase(t, 'PostgreSQL');
   await using before = new PostgresStorage(peers(url));
   await before.open();
-  const { caller } = (await before.identify(credentialOf(await addToken(before, 'alice')))) ?? {};
+  const { caller } =
+    (await before.identity.identify(credentialOf(await addToken(before, 'alice')))) ?? {};
   assert.ok(caller);
-  const { id } = await before.createPlant(caller, { name: 'kept' });
+  const { id } = await before.plants.create(caller, { name: 'kept' });
   await using storage = new PostgresStorage(peers(url));
   await storage.open();
   const [placed] = await query(
@@ -351,7 +356,7 @@ it('Citus: many reads together find a shard that has moved, and whose old tables
     `SELECT citus_move_shard_placement(${shardid}, '${host}', ${port}, '${to?.hostname}', ${to?.port}, 'block_writes')`,
   );
   await query(url, 'CALL citus_cleanup_orphaned_resources()');
-  const reads = Array.from({ length: burst }, async () => storage.findPlant(caller, id));
+  const reads = Array.from({ length: burst }, async () => storage.plants.find(caller, id));
   assert.ok((await Promise.all(reads)).every((plant) => plant?.name === 'kept'));
 });
 
@@ -362,13 +367,13 @@ it('Citus: plants are found even if their table is divided otherwise than the ot
   const plants: [caller: Caller, id: number][] = [];
   for (let at = 0; at < storesToFind / 3; at++) {
     const token = await addToken(storage, 'alice', { store: `store ${at}` });
-    const { caller } = (await storage.identify(credentialOf(token))) ?? {};
+    const { caller } = (await storage.identity.identify(credentialOf(token))) ?? {};
     assert.ok(caller);
-    const { id } = await storage.createPlant(caller, { name: 'kept' });
+    const { id } = await storage.plants.create(caller, { name: 'kept' });
     plants.push([caller, id]);
   }
   const found = async () =>
-    Promise.all(plants.map(async ([caller, id]) => (await storage.findPlant(caller, id))?.name));
+    Promise.all(plants.map(async ([caller, id]) => (await storage.plants.find(caller, id))?.name));
   const kept = plants.map(() => 'kept');
   assert.deepEqual(await found(), kept);
   await query(
@@ -464,7 +469,7 @@ it('Citus: commits changes to many stores with one transaction a node, without t
   const callers = await Promise.all(
     Array.from({ length: 60 }, async (_, at) => {
       const token = await addToken(storage, 'alice', { store: `store ${at}` });
-      const grant = await storage.identify(credentialOf(token));
+      const grant = await storage.identity.identify(credentialOf(token));
       assert.ok(grant);
       return grant.caller;
     }),
@@ -473,7 +478,7 @@ it('Citus: commits changes to many stores with one transaction a node, without t
   const create = async (id?: number) => {
     const plant = { name: 'Fern', ...(id && { id }) };
     const created = callers.map((caller) =>
-      storage.createPlant(caller, plant).then(
+      storage.plants.create(caller, plant).then(
         (one) => one.id,
         ({ kind }: Problem) => kind,
       ),

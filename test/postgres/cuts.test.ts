@@ -38,7 +38,7 @@ it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async 
     await using other = new PostgresStorage(url);
     await other.open();
     proxy.bytesLeft = Math.ceil((cut / 40) * revocationBytes);
-    const reported = await other.revokeToken(idOf(token), Date.now()).then(
+    const reported = await other.identity.revokeToken(idOf(token), Date.now()).then(
       () => 'revoked',
       ({ kind }: Problem) => kind,
     );
@@ -67,21 +67,21 @@ it('PostgreSQL: a change of shares during a cut is never denied', async (t) => {
   const { url, proxy, direct } = await databaseBehindProxy(t);
   await using sound = await openPostgres(direct);
   await addToken(sound, 'alice');
-  const { store = 0 } = await sound.findNames({ store: 'main', user: 'alice' });
+  const { store = 0 } = await sound.identity.findNames({ store: 'main', user: 'alice' });
   const ends = { owner: 'alice', user: 'bob' };
   const outcomes = new Set<string>();
   for (let cut = 0; cut < 40; cut++) {
     const isGiven = cut % 2 === 0;
-    if (isGiven) await sound.unshare(store, [ends]);
-    else await sound.share(store, { ...ends, access: 'read' }, 0);
+    if (isGiven) await sound.shares.end(store, [ends]);
+    else await sound.shares.set(store, { ...ends, access: 'read' }, 0);
 
     await using other = new PostgresStorage(url);
     await other.open();
     const { cuts } = proxy;
     proxy.bytesLeft = Math.ceil((cut / 40) * changeBytes);
     const change = isGiven
-      ? other.share(store, { ...ends, access: 'read' }, 0)
-      : other.unshare(store, [ends]);
+      ? other.shares.set(store, { ...ends, access: 'read' }, 0)
+      : other.shares.end(store, [ends]);
     const isRepeated = until('the first attempt is cut', () => proxy.cuts > cuts, 100).then(
       () => (proxy.bytesLeft = Infinity),
       () => {}, // it was faster
@@ -89,7 +89,7 @@ it('PostgreSQL: a change of shares during a cut is never denied', async (t) => {
     const reported = await change.catch(({ kind }: Problem) => kind);
     await isRepeated;
     proxy.bytesLeft = Infinity;
-    const isDone = (await sound.sharesOf(store, 'alice')).given.length === (isGiven ? 1 : 0);
+    const isDone = (await sound.shares.of(store, 'alice')).given.length === (isGiven ? 1 : 0);
     outcomes.add(`${reported}: ${isDone}`);
   }
   for (const lie of ['false: true', 'false: false', 'true: false', 'storage-unavailable: true'])
@@ -106,7 +106,7 @@ it('PostgreSQL: the next token completes a store of which only the name was stor
     `INSERT INTO plant_store.named_stores VALUES (${keyOf('main')}, 'main', 42)`,
   );
   const token = await addToken(storage, 'alice');
-  const grant = await storage.identify(credentialOf(token));
+  const grant = await storage.identity.identify(credentialOf(token));
   assert.equal(grant?.caller.store, 42);
 });
 
@@ -125,6 +125,10 @@ it('PostgreSQL: the next sign-on completes a store of which only the name was st
     issuedAtMs: Date.now(),
     expiresAtMs: Date.now() + 60_000,
   };
-  const grant = await storage.identify({ tokenHash: randomBytes(32), store: undefined, claims });
+  const grant = await storage.identity.identify({
+    tokenHash: randomBytes(32),
+    store: undefined,
+    claims,
+  });
   assert.equal(grant?.caller.store, 42);
 });

@@ -51,10 +51,10 @@ async function checkCounts(url: string, { call, storage }: TestApp, token: strin
   const plants = (json as unknown[]).length; // a list is an array
   const quotas = { perUser: undefined, perStore: plants + 1 };
   await using limited = new PostgresStorage(url, { create: true, quotas });
-  const grant = await storage.identify(credentialOf(token));
+  const grant = await storage.identity.identify(credentialOf(token));
   assert.ok(grant);
-  await limited.createPlant(grant.caller, { name: 'the last one' });
-  await assert.rejects(limited.createPlant(grant.caller, { name: 'one more' }), {
+  await limited.plants.create(grant.caller, { name: 'the last one' });
+  await assert.rejects(limited.plants.create(grant.caller, { name: 'one more' }), {
     kind: 'quota-exceeded',
   });
 }

@@ -19,11 +19,11 @@ const unsendable = {
 it('PostgreSQL: rejects with the error of a defect, and other requests get their own results', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
-  const grant = await storage.identify(credentialOf(await addToken(storage, 'alice')));
+  const grant = await storage.identity.identify(credentialOf(await addToken(storage, 'alice')));
   assert.ok(grant);
   const { caller } = grant;
-  const create = (name: string) => storage.createPlant(caller, { name });
-  const find = (id: number) => storage.findPlant(caller, id);
+  const create = (name: string) => storage.plants.create(caller, { name });
+  const find = (id: number) => storage.plants.find(caller, id);
   const plants = await Promise.all(['a', 'b', 'c'].map(create));
   const findAll = () => Promise.all(plants.map(({ id }) => find(id)));
 
@@ -33,7 +33,7 @@ it('PostgreSQL: rejects with the error of a defect, and other requests get their
     assert.rejects(find(unsendable), passesThrough),
     findAll(),
     assert.rejects(create(unsendable), passesThrough),
-    assert.rejects(storage.deletePlant(caller, unsendable), passesThrough),
+    assert.rejects(storage.plants.delete(caller, unsendable), passesThrough),
   ]);
   assert.deepEqual([before, after], [plants, plants]);
 

@@ -19,7 +19,7 @@ it('concurrent requests with new JWTs never get the store that has the number of
   await using storage = new PostgresStorage(server.url());
   await storage.open();
   const identify = (storeName: string, jwt: number) =>
-    storage.identify({
+    storage.identity.identify({
       tokenHash: hashToken(`${storeName} ${jwt}`),
       store: undefined,
       claims: {

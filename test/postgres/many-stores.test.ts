@@ -35,7 +35,7 @@ async function callersIn(storage: Storage, count: number): Promise<Caller[]> {
   return Promise.all(
     numbers.map(async (number) => {
       const token = await addToken(storage, 'alice', { store: `store ${number}` });
-      const grant = await storage.identify(credentialOf(token));
+      const grant = await storage.identity.identify(credentialOf(token));
       assert.ok(grant);
       return grant.caller;
     }),
@@ -45,7 +45,7 @@ async function callersIn(storage: Storage, count: number): Promise<Caller[]> {
 /** The id of the plant, or the kind of problem. */
 async function create(storage: Storage, caller: Caller): Promise<number | string> {
   try {
-    return (await storage.createPlant(caller, { name: 'Fern' })).id;
+    return (await storage.plants.create(caller, { name: 'Fern' })).id;
   } catch (error) {
     assert.ok(error instanceof Problem, String(error));
     return error.kind;
@@ -54,7 +54,7 @@ async function create(storage: Storage, caller: Caller): Promise<number | string
 
 async function idsOf(storage: Storage, caller: Caller): Promise<number[]> {
   const page = { after: 0, limit: 1_000, fields: ['id'] } as const;
-  const { json } = await storage.listPlants(caller, page);
+  const { json } = await storage.plants.list(caller, page);
   const plants: Plant[] = JSON.parse(`[${json}]`);
   return plants.map(({ id }) => id);
 }
@@ -193,7 +193,10 @@ describe('PostgreSQL: changes to many stores', () => {
     const client = await transactionOn(database.url);
     t.after(() => client.end());
     await client.query('SELECT 1 FROM plant_store.plants FOR UPDATE');
-    const outcomes = [storage.deletePlant(caller, 1), storage.createPlant(caller, { name: 'b' })];
+    const outcomes = [
+      storage.plants.delete(caller, 1),
+      storage.plants.create(caller, { name: 'b' }),
+    ];
     for (const outcome of outcomes) await assert.rejects(outcome, { kind: 'storage-unavailable' });
   });
 
@@ -204,7 +207,9 @@ describe('PostgreSQL: changes to many stores', () => {
     const [corrupted, ...others] = callers;
     assert.ok(corrupted);
     await failWith(database.url, 'XX002', 'INSERT ON plant_store.plants', corrupted);
-    const failed = assert.rejects(storage.createPlant(corrupted, { name: 'a' }), { code: 'XX002' });
+    const failed = assert.rejects(storage.plants.create(corrupted, { name: 'a' }), {
+      code: 'XX002',
+    });
     const ids = await Promise.all(others.map((caller) => create(storage, caller)));
     assert.deepEqual(new Set(ids), new Set([1]));
     await failed;
@@ -273,7 +278,7 @@ describe('PostgreSQL: changes to many stores', () => {
     const commits = commitsOf(t);
     const outcomes = await Promise.all(
       callers.map((caller, at) =>
-        at % 2 === 0 ? storage.deletePlant(caller, 1) : create(storage, caller),
+        at % 2 === 0 ? storage.plants.delete(caller, 1) : create(storage, caller),
       ),
     );
     assert.deepEqual(

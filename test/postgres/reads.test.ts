@@ -23,7 +23,7 @@ const plants = Array.from({ length: 100 }, (_, at) => ({
 }));
 
 async function callerIn(storage: Storage): Promise<Caller> {
-  const grant = await storage.identify(credentialOf(await addToken(storage, 'alice')));
+  const grant = await storage.identity.identify(credentialOf(await addToken(storage, 'alice')));
   assert.ok(grant);
   return grant.caller;
 }
@@ -51,7 +51,7 @@ describe('PostgreSQL: reads', () => {
     const outcomes = await outcomesOf(
       Array.from(
         { length: maxReads + moreReads },
-        async () => void (await storage.listPlants(caller, query)),
+        async () => void (await storage.plants.list(caller, query)),
       ),
     );
     t.diagnostic(JSON.stringify([...outcomes]));
@@ -59,7 +59,7 @@ describe('PostgreSQL: reads', () => {
     assert.ok((outcomes.get('overloaded') ?? 0) >= moreReads);
     assert.ok((outcomes.get('fulfilled') ?? 0) > 0);
     // The other reads were cancelled, so the database does not work on them.
-    const isGood = async () => (await storage.findPlant(caller, 0)) === undefined;
+    const isGood = async () => (await storage.plants.find(caller, 0)) === undefined;
     await until('the next read succeeds', () => isGood().catch(() => false));
   });
 
@@ -69,14 +69,14 @@ describe('PostgreSQL: reads', () => {
     const caller = await callerIn(storage);
     for (let round = 0; round < 4; round++) {
       proxy.isStuck = true;
-      const reads = Array.from({ length: 300 }, () => storage.findPlant(caller, 1));
+      const reads = Array.from({ length: 300 }, () => storage.plants.find(caller, 1));
       const outcomes = outcomesOf(reads); // some can be refused before the cut
       await new Promise(setImmediate);
       proxy.cutAll();
       proxy.isStuck = false;
       await outcomes;
     }
-    const isGood = async () => (await storage.findPlant(caller, 1)) === undefined;
+    const isGood = async () => (await storage.plants.find(caller, 1)) === undefined;
     await until('reads succeed', () => isGood().catch(() => false));
   });
 });

@@ -116,13 +116,13 @@ function readlinkOf(link: string): string {
 
 /** Identifies the caller, then reads the first page, as a request does. */
 async function firstPage(storage: SqliteStorage, token: string): Promise<PlantPage> {
-  const grant = await storage.identify(credentialOf(token));
+  const grant = await storage.identity.identify(credentialOf(token));
   assert.ok(grant);
-  return storage.listPlants(grant.caller, { after: 0, limit: 100, fields: ['id', 'name'] });
+  return storage.plants.list(grant.caller, { after: 0, limit: 100, fields: ['id', 'name'] });
 }
 
 async function callerOf(storage: SqliteStorage, token: string): Promise<Caller> {
-  const grant = await storage.identify(credentialOf(token));
+  const grant = await storage.identity.identify(credentialOf(token));
   assert.ok(grant);
   return grant.caller;
 }
@@ -148,9 +148,9 @@ it('SQLite: every process lists the changes to a file that an older version crea
     }
   };
   await assertAll([7]);
-  assert.equal((await storage.createPlant(caller, { name: 'a' })).id, 8);
+  assert.equal((await storage.plants.create(caller, { name: 'a' })).id, 8);
   await assertAll([7, 8]);
-  assert.ok(await storage.deletePlant(caller, 7));
+  assert.ok(await storage.plants.delete(caller, 7));
   await assertAll([8]);
 });
 
@@ -174,7 +174,7 @@ it('SQLite: a long list of many owners leaves time for other requests', async (t
       turns++;
       next = setImmediate(count);
     });
-    const { json } = await storage.listPlants(caller, { ...range, tag });
+    const { json } = await storage.plants.list(caller, { ...range, tag });
     clearImmediate(next);
     const ids = (JSON.parse(`[${json}]`) as { id: number }[]).map(({ id }) => id);
     assert.deepEqual(
@@ -192,7 +192,7 @@ it('SQLite: reads end with their turn of the event loop, so the WAL can be reset
   const writer = new DatabaseSync(path);
   t.after(() => writer.close());
   for (let turn = 0; turn < 10; turn++) {
-    await storage.createPlant(await callerOf(storage, alice), { name: 'Monstera' });
+    await storage.plants.create(await callerOf(storage, alice), { name: 'Monstera' });
     await Promise.all([firstPage(storage, alice), firstPage(storage, alice)]);
     await new Promise<void>((resolve) => process.nextTick(resolve));
     assert.equal(writer.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'], 0);
@@ -231,7 +231,7 @@ it('SQLite: disposal waits for reads and closes all files', async (t) => {
 it('SQLite: recovers after a page of the file could not be read', async (t) => {
   const storage = await open(t);
   const [alice, bob] = [await addToken(storage, 'alice'), await addToken(storage, 'bob')];
-  await storage.createPlant(await callerOf(storage, alice), { name: 'Monstera' });
+  await storage.plants.create(await callerOf(storage, alice), { name: 'Monstera' });
   const database = new DatabaseSync(path);
   t.after(() => database.close());
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
@@ -258,12 +258,12 @@ it('SQLite: a count of a transaction that was rolled back is not used', async (t
   const quotas = { perUser: 3, perStore: undefined };
   await using storage = new SqliteStorage(path, { create: false, quotas });
   const alice = await callerOf(other, await addToken(other, 'alice'));
-  const create = () => storage.createPlant(alice, { name: 'Monstera' });
+  const create = () => storage.plants.create(alice, { name: 'Monstera' });
   const [first] = [await create(), await create()];
   renameSync(path, `${path}.moved`);
   await assert.rejects(create(), { kind: 'storage-unavailable' });
   renameSync(`${path}.moved`, path);
-  assert.ok(await other.deletePlant(alice, first.id)); // now the plants have the same version, but fewer
+  assert.ok(await other.plants.delete(alice, first.id)); // now the plants have the same version, but fewer
   for (let room = 2; room > 0; room--) await create();
   await assert.rejects(create(), { kind: 'quota-exceeded' });
 });
@@ -299,9 +299,9 @@ it('SQLite: no page is older than an acknowledged change of any process', async 
           ids.delete(id);
           const managers = owners.filter((user) => user.store === store && isManager(user));
           const by = random() < 0.5 ? caller : pick(managers).caller;
-          assert.ok(await pick(storages).deletePlant(by, id));
+          assert.ok(await pick(storages).plants.delete(by, id));
         } else {
-          ids.add((await pick(storages).createPlant(caller, { name: 'a' })).id);
+          ids.add((await pick(storages).plants.create(caller, { name: 'a' })).id);
         }
       }),
     );

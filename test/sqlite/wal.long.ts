@@ -13,7 +13,7 @@ it('SQLite: the WAL stays bounded even if there is always a reader', async (t) =
   const storage = new SqliteStorage(path, { create: true });
   t.after(() => storage[Symbol.asyncDispose]());
   const token = credentialOf(await addToken(storage, 'alice'));
-  const { caller } = (await storage.identify(token)) ?? assert.fail();
+  const { caller } = (await storage.identity.identify(token)) ?? assert.fail();
   let [reading, next] = [new DatabaseSync(path), new DatabaseSync(path)];
   const begin = (reader: DatabaseSync) => {
     reader.exec('BEGIN');
@@ -32,7 +32,7 @@ it('SQLite: the WAL stays bounded even if there is always a reader', async (t) =
 
   const name = '🌵'.repeat(200);
   for (let turn = 0; turn < 160; turn++) {
-    await Promise.all(Array.from({ length: 512 }, () => storage.createPlant(caller, { name })));
+    await Promise.all(Array.from({ length: 512 }, () => storage.plants.create(caller, { name })));
   }
   const mib = statSync(`${path}-wal`).size / 1024 / 1024;
   assert.ok(mib < 120, `${mib} MiB`);

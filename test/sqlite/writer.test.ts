@@ -22,7 +22,7 @@ async function open(t: TestContext) {
   const path = join(tempFolder(t), 'plants.db');
   const storage = new SqliteStorage(path, { create: true });
   t.after(() => storage[Symbol.asyncDispose]());
-  const grant = await storage.identify(credentialOf(await addToken(storage, 'alice')));
+  const grant = await storage.identity.identify(credentialOf(await addToken(storage, 'alice')));
   assert.ok(grant);
   return { path, storage, alice: grant.caller };
 }
@@ -41,10 +41,10 @@ it('writes that arrive during a commit share the next one', async (t) => {
   const { path, storage, alice } = await open(t);
   const walFrames = () =>
     Number(new DatabaseSync(path).prepare('PRAGMA wal_checkpoint').get()?.['log']);
-  await storage.createPlant(alice, { name: 'first' });
+  await storage.plants.create(alice, { name: 'first' });
   const framesBefore = walFrames();
   const release = holdLock(path);
-  const writes = Array.from({ length: 200 }, () => storage.createPlant(alice, { name: 'a' }));
+  const writes = Array.from({ length: 200 }, () => storage.plants.create(alice, { name: 'a' }));
   release();
   await Promise.all(writes);
   // A commit for each write would write at least the four pages that a plant changes.
@@ -56,7 +56,7 @@ it('refuses writes beyond its limit at once, and completes those that it accepte
   const release = holdLock(path);
   const outcomes: string[] = [];
   const writes = Array.from({ length: maxPending + 10 }, async (_, at) => {
-    const outcome = await storage.createPlant(alice, { name: `n${at}` }).then(
+    const outcome = await storage.plants.create(alice, { name: `n${at}` }).then(
       () => 'done',
       (error: { kind: string }) => error.kind,
     );
@@ -71,13 +71,13 @@ it('refuses writes beyond its limit at once, and completes those that it accepte
   release();
   await Promise.all(writes);
   assert.equal(outcomes.filter((outcome) => outcome === 'done').length, maxPending);
-  const { json } = await storage.listPlants(alice, { after: 0, limit: 10_000, fields: ['id'] });
+  const { json } = await storage.plants.list(alice, { after: 0, limit: 10_000, fields: ['id'] });
   assert.equal(json.split(',').length, maxPending);
 });
 
 it('completes pending writes before it closes', async (t) => {
   const { path, storage, alice } = await open(t);
-  const writes = Array.from({ length: 50 }, () => storage.createPlant(alice, { name: 'a' }));
+  const writes = Array.from({ length: 50 }, () => storage.plants.create(alice, { name: 'a' }));
   await storage[Symbol.asyncDispose]();
   assert.equal((await Promise.all(writes)).length, 50);
   const database = new DatabaseSync(path);
@@ -87,7 +87,7 @@ it('completes pending writes before it closes', async (t) => {
 
 /** Creates a plant. Resolves to its name, or to the kind of the Problem. */
 function outcomeOf(storage: SqliteStorage, caller: Caller, name: string): Promise<string> {
-  return storage.createPlant(caller, { name }).then(
+  return storage.plants.create(caller, { name }).then(
     (plant) => plant.name,
     (error: { kind: string }) => error.kind,
   );
@@ -95,7 +95,7 @@ function outcomeOf(storage: SqliteStorage, caller: Caller, name: string): Promis
 
 async function namesIn(storage: SqliteStorage, caller: Caller): Promise<string[]> {
   const query = { after: 0, limit: 100_000, fields: ['name'] } as const;
-  const { json } = await storage.listPlants(caller, query);
+  const { json } = await storage.plants.list(caller, query);
   const plants: { name: string }[] = JSON.parse(`[${json}]`);
   return plants.map(({ name }) => name);
 }
@@ -171,10 +171,10 @@ it('resolves each write with its own outcome only, even if outcomes arrive twice
 
   const release = holdLock(path);
   const names = Array.from({ length: 40 }, (_, at) => `plant ${at}`);
-  const writes = names.map((name) => storage.createPlant(alice, { name }));
+  const writes = names.map((name) => storage.plants.create(alice, { name }));
   release();
   const plants = await Promise.all(writes);
-  const found = await Promise.all(plants.map(({ id }) => storage.findPlant(alice, id)));
+  const found = await Promise.all(plants.map(({ id }) => storage.plants.find(alice, id)));
   assert.deepEqual(found, plants);
   assert.deepEqual(
     plants.map(({ name }) => name),

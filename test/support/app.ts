@@ -111,7 +111,7 @@ export async function addToken(
   user: string,
   { store = 'main', role, scopes: wanted = defaultScopes, expiresAtMs }: TokenOptions = {},
 ): Promise<string> {
-  const { token } = await storage.createToken({
+  const { token } = await storage.identity.createToken({
     store,
     user,
     role,
@@ -147,11 +147,27 @@ export async function call(
   };
 }
 
-/** The storage with other methods. */
-export function override(storage: Storage, methods: Partial<Storage>): Storage {
-  return new Proxy(storage, {
-    get(target, name: keyof Storage) {
-      const value = methods[name] ?? target[name];
+type Part = 'plants' | 'identity' | 'shares' | 'users';
+
+/** The storage with other methods in some of its parts. */
+export function override(
+  storage: Storage,
+  methods: { [P in Part]?: Partial<Storage[P]> } & Partial<Pick<Storage, 'check'>>,
+): Storage {
+  return {
+    plants: withMethods(storage.plants, methods.plants),
+    identity: withMethods(storage.identity, methods.identity),
+    shares: withMethods(storage.shares, methods.shares),
+    users: withMethods(storage.users, methods.users),
+    check: methods.check ?? (() => storage.check()),
+    [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
+  };
+}
+
+function withMethods<P extends object>(part: P, methods: Partial<P> = {}): P {
+  return new Proxy(part, {
+    get(target, name) {
+      const value: unknown = Reflect.get(name in methods ? methods : target, name);
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });

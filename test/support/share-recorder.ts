@@ -61,9 +61,9 @@ export async function makeShareStore(storage: Storage, store: string): Promise<S
   const owners = [await make('alice'), await make('bob')];
   const receivers = [await make('carol'), await make('dora')];
   for (const [at, { name, token }] of owners.entries()) {
-    const grant = await storage.identify(credentialOf(token));
+    const grant = await storage.identity.identify(credentialOf(token));
     assert.ok(grant);
-    await storage.createPlant(grant.caller, { id: at + 1, name });
+    await storage.plants.create(grant.caller, { id: at + 1, name });
   }
   return { owners, receivers };
 }

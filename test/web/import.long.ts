@@ -93,7 +93,7 @@ it('ends without a word if the next token is of another user', { skip }, async (
   await choose(page, 'plants.csv', ['name', ...lines].join('\n'));
   await submit(page).click();
   await untilAdded(page, 50);
-  await app.storage.revokeToken(idOf(store.token), Date.now());
+  await app.storage.identity.revokeToken(idOf(store.token), Date.now());
   const token = await app.token('bob');
   await page.locator('#renew-token').fill(token);
   await page.keyboard.press('Enter');

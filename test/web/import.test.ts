@@ -99,7 +99,7 @@ it('continues with another token after the first was revoked', { skip }, async (
   await choose(page, 'plants.csv', ['name', ...lines].join('\n'));
   await submit(page).click();
   await untilAdded(page, 20);
-  await app.storage.revokeToken(idOf(store.token), Date.now());
+  await app.storage.identity.revokeToken(idOf(store.token), Date.now());
   await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
   const token = await app.token('alice');
   await page.locator('#renew-token').fill(token);

@@ -101,9 +101,11 @@ it('an overloaded service gets the plant later', { skip }, async (t) => {
     plants: [],
     wrap: (storage) =>
       override(storage, {
-        createPlant: async (caller, plant) => {
-          if (refusals-- > 0) throw tooManyWrites();
-          return storage.createPlant(caller, plant);
+        plants: {
+          create: async (caller, plant) => {
+            if (refusals-- > 0) throw tooManyWrites();
+            return storage.plants.create(caller, plant);
+          },
         },
       }),
   });
@@ -174,9 +176,11 @@ it('a failure shows what to do, and one can try again', { skip }, async (t) => {
   const { page } = await openStore(t, browser(), {
     wrap: (storage) =>
       override(storage, {
-        listPlants: async (caller, query) => {
-          if (failures-- > 0) throw new Error('a defect');
-          return storage.listPlants(caller, query);
+        plants: {
+          list: async (caller, query) => {
+            if (failures-- > 0) throw new Error('a defect');
+            return storage.plants.list(caller, query);
+          },
         },
       }),
   });

@@ -12,7 +12,7 @@ export async function addWithRevokedToken(t: TestContext, browser: Browser): Pro
   const { page, app, token } = store;
   await page.getByRole('button', { name: 'Add plant' }).click();
   await page.getByRole('textbox', { name: 'Name' }).fill('A name that took long to type');
-  await app.storage.revokeToken(idOf(token), Date.now());
+  await app.storage.identity.revokeToken(idOf(token), Date.now());
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
   return store;

@@ -49,7 +49,7 @@ export function testStore(looks: readonly Look[]): void {
     assert.deepEqual(errors, []);
     await page.getByRole('textbox', { name: 'Id optional' }).fill('');
     await page.getByRole('textbox', { name: 'Name' }).fill('Basil');
-    await app.storage.revokeToken(idOf(token), Date.now());
+    await app.storage.identity.revokeToken(idOf(token), Date.now());
     await page.locator('#add-submit').click();
     await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
     await assertIn(page, 'revoked');

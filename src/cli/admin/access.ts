@@ -30,8 +30,8 @@ export async function explainAccess(
   await using storage = await openStorage(options.database, { create: false });
   const { role, ...identity } = await findUser(storage, options.store, user);
   const { store } = identity;
-  const owner = await storage.findOwner(store, id);
-  const { received } = await storage.sharesOf(store, user);
+  const owner = await storage.plants.findOwner(store, id);
+  const { received } = await storage.shares.of(store, user);
   const share = received.find((each) => each.owner === owner)?.access;
   const isOverLimit = share === undefined && (await isShared(storage, store, owner, user));
   const question: Question = { user, role, owner, share, isOverLimit };
@@ -68,7 +68,7 @@ async function isShared(
   user: string,
 ): Promise<boolean> {
   if (owner === undefined) return false;
-  const { given } = await storage.sharesOf(store, owner);
+  const { given } = await storage.shares.of(store, owner);
   return given.some((share) => share.user === user);
 }
 

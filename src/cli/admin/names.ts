@@ -8,7 +8,7 @@ import { program } from '../program.ts';
 
 /** Throws Refusal if there is no such store. */
 export async function findStore(storage: Storage, name: string): Promise<number> {
-  const { store } = await storage.findNames({ store: name, user: '' });
+  const { store } = await storage.identity.findNames({ store: name, user: '' });
   if (store === undefined) throw noStore(name);
   return store;
 }
@@ -19,7 +19,10 @@ export async function findUser(
   storeName: string,
   userName: string,
 ): Promise<Identity & { role: Role }> {
-  const { store, user, role } = await storage.findNames({ store: storeName, user: userName });
+  const { store, user, role } = await storage.identity.findNames({
+    store: storeName,
+    user: userName,
+  });
   if (store === undefined) throw noStore(storeName);
   if (user === undefined || role === undefined) throw noUser(storeName, userName);
   return { store, user, role };

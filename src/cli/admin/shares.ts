@@ -22,8 +22,8 @@ export async function share(
   if (owner === user) throw new UsageError('A user cannot share with themselves.');
   await using storage = await openStorage(options.database, { create: false });
   const { store } = await findUser(storage, options.store, owner);
-  const isNew = await storage.share(store, { owner, user, access }, Date.now());
-  const { role } = await storage.findNames({ store: options.store, user });
+  const isNew = await storage.shares.set(store, { owner, user, access }, Date.now());
+  const { role } = await storage.identity.findNames({ store: options.store, user });
   const later = role === undefined ? `, once there is a user ${user}` : '';
   const can = access === 'read' ? 'can read' : 'can read and delete';
   const text = `${user} ${can} all plants of ${owner}${later}.`;
@@ -33,7 +33,7 @@ export async function share(
 export async function unshare(owner: string, user: string, options: ShareOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const { store } = await findUser(storage, options.store, owner);
-  if (!(await storage.unshare(store, [{ owner, user }]))) {
+  if (!(await storage.shares.end(store, [{ owner, user }]))) {
     throw new Refusal(
       `${owner} does not share with ${user}. "${program} shares" lists all shares.`,
     );
@@ -56,9 +56,9 @@ async function sharesIn(
 ): Promise<Share[]> {
   if (user === undefined) {
     const store = await findStore(storage, storeName);
-    return allPages((last) => storage.listShares(store, last, pageRows));
+    return allPages((last) => storage.shares.list(store, last, pageRows));
   }
   const { store } = await findUser(storage, storeName, user);
-  const { given, received } = await storage.sharesOf(store, user);
+  const { given, received } = await storage.shares.of(store, user);
   return [...given, ...received];
 }

@@ -37,7 +37,7 @@ export async function checkToken(options: CheckOptions): Promise<void> {
     const advice = `There is no database at ${name}: set --database to see whose it is.`;
     return printResult(options, { id }, `${known}. ${advice}`);
   }
-  const grant = await storage.identify(credential);
+  const grant = await storage.identity.identify(credential);
   if (grant === undefined) throw new Refusal(`${known}, but ${name} does not contain it.`);
   const { storeName: store, userName: user, role, expiresAtMs, revokedAtMs } = grant;
   const [scopes, state] = [[...grant.caller.scopes], stateOf(grant, Date.now())];

@@ -35,10 +35,10 @@ export async function createToken(user: string, options: CreateOptions): Promise
   if (existing === undefined && !yes) await confirmDatabase(database);
   await using storage = existing ?? (await openStorage(database, { create: true }));
   printError(`Database: ${displayName(database)}${existing === undefined ? ' (new)' : ''}`);
-  const found = await storage.findNames({ store, user });
+  const found = await storage.identity.findNames({ store, user });
   // Only for a new store: a list of all tokens asks every machine of a cluster.
   const isEmpty = async () =>
-    found.store === undefined && (await storage.listTokens({ limit: 1 })).length === 0;
+    found.store === undefined && (await storage.identity.listTokens({ limit: 1 })).length === 0;
   const isNew = found.role === undefined;
   if (isNew && !yes && !(await isEmpty()))
     await confirmUser(user, store, found.store !== undefined);
@@ -79,7 +79,7 @@ export async function printToken(
     io.stdout.write(`${shownOn(io.stdout, text)}\n`, resolve),
   );
   if (!(failure instanceof Error)) return;
-  await storage.revokeToken(id, Date.now());
+  await storage.identity.revokeToken(id, Date.now());
   throw new Refusal(`Token ${id} could not be printed, so it was revoked. Create another.`);
 }
 
@@ -92,7 +92,7 @@ export async function addToken(
   const createdAtMs = Date.now();
   const expiresAtMs = expires && createdAtMs + expires;
   const about = { store, user, role, scopes: scope, label, createdAtMs, expiresAtMs };
-  const created = await storage.createToken(about);
+  const created = await storage.identity.createToken(about);
   return { ...created, expiresAtMs };
 }
 
@@ -123,12 +123,14 @@ export async function allTokens(
   storage: Storage,
   of: Pick<TokenQuery, 'store' | 'owner'>,
 ): Promise<TokenRecord[]> {
-  return allPages((last) => storage.listTokens({ ...of, after: last?.position, limit: pageRows }));
+  return allPages((last) =>
+    storage.identity.listTokens({ ...of, after: last?.position, limit: pageRows }),
+  );
 }
 
 export async function revokeToken(id: string, options: DatabaseOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
-  const token = await storage.revokeToken(id, Date.now());
+  const token = await storage.identity.revokeToken(id, Date.now());
   if (token === undefined) {
     throw new Refusal(`There is no token ${id}. "${program} token list" shows the ids.`);
   }

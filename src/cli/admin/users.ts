@@ -29,7 +29,7 @@ export async function listUsers(
   const users: UserRecord[] = [];
   for (const store of stores) {
     const list = (last: UserRecord | undefined) =>
-      storage.listUsers(store, { after: last?.user, limit: pageRows });
+      storage.users.list(store, { after: last?.user, limit: pageRows });
     users.push(...(await allPages(list)));
   }
   const rows = users.map(({ store, user, role, activeTokens }) => {
@@ -39,7 +39,7 @@ export async function listUsers(
 }
 
 function allStores(storage: Storage): Promise<StoreRecord[]> {
-  return allPages((last) => storage.listStores({ after: last?.store, limit: pageRows }));
+  return allPages((last) => storage.users.listStores({ after: last?.store, limit: pageRows }));
 }
 
 interface RemoveOptions extends DatabaseOptions {
@@ -64,12 +64,12 @@ export async function removeUser(name: string, options: RemoveOptions): Promise<
   const { store, plantsTo, yes } = options;
   if (plantsTo === name) throw new UsageError('Choose another user with --plants-to.');
   await using storage = await openStorage(options.database, { create: false });
-  const user = await storage.findUser(store, name);
+  const user = await storage.users.find(store, name);
   if (user === undefined) throw noUser(store, name);
   const findHeir = async () =>
     plantsTo === undefined ? undefined : findPresent(storage, store, plantsTo);
   await findHeir();
-  const count = await storage.countPlants(user, maxCountedPlants + 1);
+  const count = await storage.users.countPlants(user, maxCountedPlants + 1);
   if (count > 0 && plantsTo === undefined) throw refuseWithoutHeir(name, describePlants(count));
   const plants = count === 0 ? '' : ` ${plantsTo} gets ${describePlants(count)}.`;
   const question = `Remove user ${name} from store ${store}? Their tokens and shares end.${plants}`;
@@ -103,13 +103,13 @@ async function remove(
   // Again if something that was being created arrived meanwhile, or if the heir was removed.
   do {
     const heir = await findHeir();
-    await inBatches(() => storage.endAccess(user, Date.now(), batchRows));
+    await inBatches(() => storage.users.endAccess(user, Date.now(), batchRows));
     if (heir !== undefined) {
-      moved += await inBatches(() => storage.movePlants(user, heir.user, batchRows));
-    } else if ((await storage.countPlants(user, 1)) > 0) {
+      moved += await inBatches(() => storage.users.movePlants(user, heir.user, batchRows));
+    } else if ((await storage.users.countPlants(user, 1)) > 0) {
       return undefined;
     }
-  } while (!(await storage.removeUser(user, Date.now())));
+  } while (!(await storage.users.remove(user, Date.now())));
   return moved;
 }
 
@@ -123,7 +123,7 @@ async function inBatches(change: () => Promise<number>): Promise<number> {
 }
 
 async function findPresent(storage: Storage, store: string, name: string): Promise<Identity> {
-  const found = await storage.findUser(store, name);
+  const found = await storage.users.find(store, name);
   if (found === undefined || found.isRemoved) throw noUser(store, name);
   return found;
 }

@@ -30,7 +30,7 @@ export async function announce(storage: Storage, service: ServeOptions): Promise
 
 async function hasNoToken(storage: Storage): Promise<boolean> {
   try {
-    return (await storage.listTokens({ limit: 1 })).length === 0;
+    return (await storage.identity.listTokens({ limit: 1 })).length === 0;
   } catch {
     await storage.check(); // if it succeeds, only a node of a cluster is missing, and a cluster is not new
     return false;
