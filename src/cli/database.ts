@@ -4,31 +4,20 @@
 import { resolve } from 'node:path';
 import type { Archive } from '../archive.ts';
 import { Problem } from '../problem.ts';
-import type { Quotas } from '../quota.ts';
+import type { PostgresStorage } from '../postgres/storage.ts';
 import { UsageError, Refusal } from '../refusal.ts';
+import type { SqliteStorage } from '../sqlite/storage.ts';
 import type { Storage } from '../storage.ts';
 import { printError } from './output.ts';
 import { reasonOf, refuseMissing, replacePasswords } from './errors.ts';
 import { terminationSignals } from './signals.ts';
 
-export interface OpenOptions {
-  /** Creates the file, or the schema on a database server, if it does not exist. */
-  create: boolean;
-  /** Returns even if a database server is unavailable or being migrated. The next request tries again. */
-  canBeUnavailable?: boolean;
-  /** Distributes existing tables over the nodes of a cluster, however long that takes. */
-  distribute?: boolean;
-  /** Without quotas, nothing is counted. */
-  quotas?: Quotas | undefined;
-  /** Called if another process keeps the file locked for long. By default, prints a message. */
-  onLongWait?: (() => void) | undefined;
-  /** Called once if the disk of a file fails a commit; from then on every write is refused. */
-  onDiskFailure?: ((cause: unknown) => void) | undefined;
-  /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
-  onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
-  /** Called if a database server is unavailable, and with undefined when it is available again. */
-  onServerFault?: ((server: string, fault: unknown) => void) | undefined;
-}
+/** The options of both engines. Each ignores those of the other. */
+export type OpenOptions = ConstructorParameters<typeof SqliteStorage>[1] &
+  ConstructorParameters<typeof PostgresStorage>[1] & {
+    /** Returns even if a database server is unavailable or being migrated. The next request tries again. */
+    canBeUnavailable?: boolean;
+  };
 
 const slowOpenMs = 5_000;
 
@@ -36,15 +25,13 @@ const refuseMissingDriver = refuseMissing('The PostgreSQL driver', 'pg');
 
 /** Opens the storage of a valid address (options.ts). Throws Refusal if that fails. */
 export async function openStorage(url: string, options: OpenOptions): Promise<Storage> {
-  const { create, canBeUnavailable = false, distribute = false, quotas, onServerFault } = options;
   if (isFile(url)) {
-    const { onLongWait = () => reportLock(url), onFileFault, onDiskFailure } = options;
     const { SqliteStorage } = await import('../sqlite/storage.ts');
-    const events = { onLongWait, onFileFault, onDiskFailure };
-    return new SqliteStorage(fileOf(url), { create, quotas, ...events });
+    return new SqliteStorage(fileOf(url), { onLongWait: () => reportLock(url), ...options });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
-  const storage = new PostgresStorage(url, { create, distribute, quotas, onServerFault });
+  const storage = new PostgresStorage(url, options);
+  const { canBeUnavailable = false } = options;
   try {
     await (canBeUnavailable
       ? storage.openWithTimeout()

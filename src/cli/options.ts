@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import type { TString } from '@sinclair/typebox';
-import { Argument, InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
+import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
 import { conforms, Name } from '../plant.ts';
 import { maxRequests, parseRate, type Rate } from '../rate-limit.ts';
@@ -183,11 +183,6 @@ export function parseScopeList(text: string): Scope[] {
     throw new InvalidArgumentError(`Use one or more of ${scopes.join(', ')}, separated by commas.`);
   }
   return known;
-}
-
-/** An argument that is the name of a user. */
-export function userArgument<const Usage extends string>(name: Usage, description: string) {
-  return new Argument(name, description).argParser(parserOf(Name));
 }
 
 /** Returns a parser of text that is valid for the schema of a name or a tag. */

@@ -14,7 +14,6 @@ import {
   parserOf,
   parseScopeList,
   storeFlag,
-  userArgument,
 } from '../options.ts';
 
 export function addAdminCommands(plantStore: Command): void {
@@ -35,31 +34,29 @@ function addTokenCommands(plantStore: Command): void {
     "plant-store token create shop --scope plants:read --expires 90d --label 'shop window'",
   ])
     .description('create a token and print it; it is shown only once')
-    .addArgument(userArgument('<user>', 'user of the token; created if needed'))
+    .argument('<user>', 'user of the token; created if needed', parserOf(Name))
     .addOption(storeFlag('store of the user; created if needed').default('main'))
     .addOption(
-      new Option('--role <role>', 'role of the user from now on; a new user is a member') //
-        .choices(roles),
+      new Option('--role <role>', 'role of the user from now on; a new user is a member').choices(
+        roles,
+      ),
     )
     .addOption(
       new Option('--scope <list>', 'scopes that the token grants, separated by commas')
         .argParser(parseScopeList)
         .default([...defaultScopes], defaultScopes.join(',')),
     )
-    .addOption(
-      new Option(
-        '--expires <duration>',
-        `lifetime, such as 12h or 90d, at most ${maxDuration}d; without it, the token never expires`,
-      ).argParser(parseDurationMs),
+    .option(
+      '--expires <duration>',
+      `lifetime, such as 12h or 90d, at most ${maxDuration}d; without it, the token never expires`,
+      parseDurationMs,
     )
     .addOption(
       new Option('--label <text>', 'note that "token list" shows')
         .argParser(parserOf(Tag))
         .default('', 'none'),
     )
-    .addOption(
-      new Option('--yes', 'create a new database, store or user without asking').default(false),
-    )
+    .option('--yes', 'create a new database, store or user without asking', false)
     .action(async (user, options) => (await import('./token.ts')).createToken(user, options));
 
   databaseCommand(token, 'list', [
@@ -72,7 +69,7 @@ function addTokenCommands(plantStore: Command): void {
 
   databaseCommand(token, 'revoke', ['plant-store token revoke 000000001-22894e9580395e64'])
     .description('revoke a token immediately')
-    .addArgument(new Argument('<id>', 'id of the token, as shown by "token list"'))
+    .argument('<id>', 'id of the token, as shown by "token list"')
     .action(async (id, options) => (await import('./token.ts')).revokeToken(id, options));
 
   databaseCommand(token, 'check', ['plant-store token check < found-in-a-log.txt'])
@@ -99,18 +96,10 @@ function addUserCommands(plantStore: Command): void {
     'plant-store user remove carol --store south --yes',
   ])
     .description("end a user's tokens and shares, and give their plants to another user")
-    .addArgument(userArgument('<user>', 'name of the user'))
+    .argument('<user>', 'name of the user', parserOf(Name))
     .addOption(storeFlag('store of the user').default('main'))
-    .addOption(
-      new Option('--plants-to <user>', 'user of the store who gets the plants').argParser(
-        parserOf(Name),
-      ),
-    )
-    .addOption(
-      new Option('--yes', 'remove the user without asking; necessary without a terminal').default(
-        false,
-      ),
-    )
+    .option('--plants-to <user>', 'user of the store who gets the plants', parserOf(Name))
+    .option('--yes', 'remove the user without asking; necessary without a terminal', false)
     .action(async (name, options) => (await import('./users.ts')).removeUser(name, options));
 
   const store = plantStore
@@ -125,12 +114,11 @@ function addUserCommands(plantStore: Command): void {
 
 function addShareCommands(plantStore: Command): void {
   const inStore = () => storeFlag('store of the users').default('main');
-  const owner = () => userArgument('<owner>', 'user whose plants they are');
 
   databaseCommand(plantStore, 'share', ['plant-store share alice bob read'])
     .description('let a user access all plants of an owner')
-    .addArgument(owner())
-    .addArgument(userArgument('<user>', 'user who can access them; can be created later'))
+    .argument('<owner>', 'user whose plants they are', parserOf(Name))
+    .argument('<user>', 'user who can access them; can be created later', parserOf(Name))
     .addArgument(new Argument('<access>', 'write includes read').choices(shareAccesses))
     .addOption(inStore())
     .action(async (from, user, access, options) =>
@@ -139,8 +127,8 @@ function addShareCommands(plantStore: Command): void {
 
   databaseCommand(plantStore, 'unshare', ['plant-store unshare alice bob'])
     .description('end a share')
-    .addArgument(owner())
-    .addArgument(userArgument('<user>', 'name of the user'))
+    .argument('<owner>', 'user whose plants they are', parserOf(Name))
+    .argument('<user>', 'name of the user', parserOf(Name))
     .addOption(inStore())
     .action(async (from, user, options) =>
       (await import('./shares.ts')).unshare(from, user, options),
@@ -148,14 +136,14 @@ function addShareCommands(plantStore: Command): void {
 
   databaseCommand(plantStore, 'shares', ['plant-store shares', 'plant-store shares alice --json'])
     .description('list the shares of a user, given and received, or of a whole store')
-    .addArgument(userArgument('[user]', 'one of the users'))
+    .argument('[user]', 'one of the users', parserOf(Name))
     .addOption(inStore())
     .action(async (user, options) => (await import('./shares.ts')).listShares(user, options));
 
   databaseCommand(plantStore, 'access', ['plant-store access bob 42'])
     .description('explain whether a user can read and write a plant, and with which tokens')
-    .addArgument(userArgument('<user>', 'name of the user'))
-    .addArgument(new Argument('<id>', 'id of the plant').argParser(integer(1, maxId)))
+    .argument('<user>', 'name of the user', parserOf(Name))
+    .argument('<id>', 'id of the plant', integer(1, maxId))
     .addOption(inStore())
     .action(async (user, id, options) =>
       (await import('./access.ts')).explainAccess(user, id, options),

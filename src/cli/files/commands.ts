@@ -1,7 +1,7 @@
 /**
  * The commands about whole databases.
  */
-import { Argument, Option, type Command } from '@commander-js/extra-typings';
+import type { Command } from '@commander-js/extra-typings';
 import { databaseCommand, examples, flag, jsonFlag, parseDatabaseUrl } from '../options.ts';
 
 export function addDatabaseCommands(plantStore: Command): void {
@@ -14,14 +14,14 @@ export function addDatabaseCommands(plantStore: Command): void {
 
   databaseCommand(plantStore, 'backup', ['plant-store backup plants.backup'])
     .description('back up an SQLite database, even while it is in use, and verify the copy')
-    .addArgument(new Argument('<file>', 'path of the backup; must not exist'))
+    .argument('<file>', 'path of the backup; must not exist')
     .action(async (file, options) => (await import('./backup.ts')).backup(file, options));
 
   databaseCommand(plantStore, 'restore', [
     'plant-store restore plants.backup --database sqlite:plants.db',
   ])
     .description('replace an SQLite database with a backup; stop the service first')
-    .addArgument(new Argument('<file>', 'path of the backup'))
+    .argument('<file>', 'path of the backup')
     .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
 
   plantStore
@@ -35,7 +35,7 @@ export function addDatabaseCommands(plantStore: Command): void {
         .argParser(parseDatabaseUrl)
         .makeOptionMandatory(),
     )
-    .addOption(new Option('--resume', 'resume an interrupted copy').default(false))
+    .option('--resume', 'resume an interrupted copy', false)
     .addOption(jsonFlag())
     .addHelpText(
       'after',

@@ -1,7 +1,7 @@
 /**
  * The commands that use a running service.
  */
-import { Argument, InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
+import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { maxId } from '../../ids.ts';
 import { plantFields, type PlantField } from '../../plant.ts';
 import { examples, flag, integer, jsonFlag, parseBaseUrl } from '../options.ts';
@@ -30,14 +30,14 @@ export function addPlantsCommands(plantStore: Command): void {
         .argParser(parseFields)
         .default([...plantFields], plantFields.join(',')),
     )
-    .addOption(new Option('--tag <text>', 'only plants with exactly this tag'))
-    .addOption(new Option('--limit <number>', 'maximum number of plants').argParser(parsePositive))
+    .option('--tag <text>', 'only plants with exactly this tag')
+    .option('--limit <number>', 'maximum number of plants', parsePositive)
     .addOption(new Option('--csv', 'write CSV').conflicts('json'))
     .action(async (options) => (await import('./list.ts')).listPlants(options));
 
   plantsCommand(plants, 'get', ['plant-store plants get 40'])
     .description('show a plant: a table on a terminal, otherwise JSON')
-    .addArgument(new Argument('<id>', 'id of the plant').argParser(parsePositive))
+    .argument('<id>', 'id of the plant', parsePositive)
     .action(async (id, options) => (await import('./plants.ts')).getPlant(id, options));
 
   plantsCommand(plants, 'add', [
@@ -45,13 +45,9 @@ export function addPlantsCommands(plantStore: Command): void {
     'plant-store plants add "Ficus lyrata" --id 40 --json',
   ])
     .description('add a plant')
-    .addArgument(new Argument('<name>', 'name of the plant'))
-    .addOption(new Option('--tag <text>', 'tag of the plant'))
-    .addOption(
-      new Option('--id <number>', 'id of the plant; without it, the service assigns one').argParser(
-        parsePositive,
-      ),
-    )
+    .argument('<name>', 'name of the plant')
+    .option('--tag <text>', 'tag of the plant')
+    .option('--id <number>', 'id of the plant; without it, the service assigns one', parsePositive)
     .action(async (name, options) => (await import('./plants.ts')).addPlant(name, options));
 
   plantsCommand(plants, 'rm', [
@@ -59,7 +55,7 @@ export function addPlantsCommands(plantStore: Command): void {
     'plant-store plants list --tag dead --json | jq ".[].id" | xargs plant-store plants rm',
   ])
     .description('delete plants')
-    .addArgument(new Argument('<id...>', 'ids of the plants').argParser(parseIds))
+    .argument('<id...>', 'ids of the plants', parseIds)
     .action(async (ids, options) => (await import('./plants.ts')).removePlants(ids, options));
 
   plantsCommand(plants, 'import', [
@@ -68,15 +64,9 @@ export function addPlantsCommands(plantStore: Command): void {
     'curl -s https://plants.example/list.csv | plant-store plants import - --journal list.journal',
   ])
     .description('add the plants of a CSV or JSON file; run it again to continue')
-    .addArgument(new Argument('<file>', 'path of the file; - reads standard input'))
-    .addOption(
-      new Option('--concurrency <number>', 'number of requests in flight')
-        .argParser(integer(1, 1_000))
-        .default(32),
-    )
-    .addOption(
-      new Option('--journal <file>', 'file that records the import; usually FILE.import-journal'),
-    )
+    .argument('<file>', 'path of the file; - reads standard input')
+    .option('--concurrency <number>', 'number of requests in flight', integer(1, 1_000), 32)
+    .option('--journal <file>', 'file that records the import; usually FILE.import-journal')
     .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
 }
 

@@ -203,7 +203,6 @@ async function openForServing(
     if (err === undefined) log.info({ server }, 'database server available');
     else log.warn({ err, server }, 'database server unavailable');
   };
-  const events = { onLongWait, onFileFault, onServerFault, onDiskFailure };
   // Upgrading a file can block this thread for minutes, and no signal handler would run. Without one, a signal
   // ends the process immediately.
   if (!isFile(database)) stopOnSignals(stop);
@@ -212,7 +211,10 @@ async function openForServing(
     create: true,
     canBeUnavailable: true,
     quotas: hasQuotas ? { perUser, perStore } : undefined,
-    ...events,
+    onLongWait,
+    onFileFault,
+    onServerFault,
+    onDiskFailure,
   });
   if (isFile(database)) stopOnSignals(stop);
   return storage;
