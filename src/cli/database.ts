@@ -10,7 +10,7 @@ import type { SqliteStorage } from '../sqlite/storage.ts';
 import type { Storage } from '../storage.ts';
 import { printError } from './output.ts';
 import { reasonOf, refuseMissing, replacePasswords } from './errors.ts';
-import { terminationSignals } from './signals.ts';
+import { onSignal } from './signals.ts';
 
 /** The options of both engines. Each ignores those of the other. */
 export type OpenOptions = ConstructorParameters<typeof SqliteStorage>[1] &
@@ -78,26 +78,19 @@ function reportIfSlow<T>(url: string, opening: Promise<T>): Promise<T> {
  * If a signal arrives while the storage opens, closes it before the process exits, so that another process can
  * continue a migration immediately.
  */
-function closeOnSignal(storage: Storage, opening: Promise<void>): Promise<void> {
-  const opened = Promise.withResolvers<void>();
+async function closeOnSignal(storage: Storage, opening: Promise<void>): Promise<void> {
   let isExiting = false;
-  const exit = (signal: NodeJS.Signals) => {
+  using signals = onSignal((signal) => {
     isExiting = true;
-    for (const each of terminationSignals) process.off(each, exit);
+    signals[Symbol.dispose]();
     const closed = Promise.resolve(storage[Symbol.asyncDispose]());
     void closed.finally(() => process.kill(process.pid, signal));
-  };
-  for (const signal of terminationSignals) process.on(signal, exit);
-  const settle = (outcome: () => void) => {
-    if (isExiting) return; // the promise stays pending: nothing is reported any more
-    for (const signal of terminationSignals) process.off(signal, exit);
-    outcome();
-  };
-  opening.then(
-    () => settle(opened.resolve),
-    (error: unknown) => settle(() => opened.reject(error)),
-  );
-  return opened.promise;
+  });
+  try {
+    await opening;
+  } finally {
+    if (isExiting) await new Promise(() => {}); // nothing is reported any more
+  }
 }
 
 /** Opens a database to copy all its data from or to. Throws Refusal if that fails. */

@@ -1,6 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress';
 import { io } from './output.ts';
-import { withExitOnSignal } from './signals.ts';
+import { onSignal } from './signals.ts';
 
 type OnProgress = (done: number, total: number) => void;
 
@@ -10,7 +10,7 @@ export function createBar(title: string, unit: string): SingleBar {
   return new SingleBar({ format, stream: io.stderr }, Presets.legacy);
 }
 
-/** Shows a bar during `work`. */
+/** Shows a bar during `work`. A signal ends the process with status 130, and runs its handlers of `exit`, which clean up. */
 export async function withProgress<T>(
   title: string,
   unit: string,
@@ -22,8 +22,9 @@ export async function withProgress<T>(
     else bar.start(total, done);
     bar.update(done);
   };
+  using _ = onSignal(() => process.exit(130));
   try {
-    return await withExitOnSignal(() => work(onProgress));
+    return await work(onProgress);
   } finally {
     bar.stop();
   }

@@ -36,16 +36,15 @@ export async function copy(options: CopyOptions): Promise<void> {
   }
   await prepareTarget(target, sourceName, targetName, resume);
 
-  const { counts, digest } = await copyAndCompare(source, target).catch((error: unknown) => {
+  const { rows, digest } = await copyAndCompare(source, target).catch((error: unknown) => {
     if (error instanceof Refusal || reasonOf(error) === undefined) throw error;
     throw new Refusal(
       `The copy was interrupted: ${causeOf(error)}. Fix that, then continue with --resume.`,
       { cause: error },
     );
   });
-  const summary = tables.map((table, at) => `${table}: ${counts[at]}`).join(', ');
-  const rows = Object.fromEntries(tables.map((table, at) => [table, counts[at]]));
-  const text = `Copied ${sourceName} to ${targetName} (${summary}).\nSHA-256 of both: ${digest}`;
+  const summary = Object.entries(rows).map(([table, count]) => `${table}: ${count}`);
+  const text = `Copied ${sourceName} to ${targetName} (${summary.join(', ')}).\nSHA-256 of both: ${digest}`;
   printResult(options, { from: sourceName, to: targetName, rows, sha256: digest }, text);
 }
 
@@ -53,10 +52,10 @@ export async function copy(options: CopyOptions): Promise<void> {
 async function copyAndCompare(
   source: Archive,
   target: Archive,
-): Promise<{ counts: readonly number[]; digest: string }> {
+): Promise<{ rows: Record<string, number>; digest: string }> {
   const version = await source.version();
-  const counts = await countsOf(source);
-  const total = counts.reduce((sum, count) => sum + count, 0);
+  const rows = await countsOf(source);
+  const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
   await withProgress('Copying', 'rows', async (onProgress) => {
     let done = 0;
     for (const table of tables) {
@@ -65,7 +64,7 @@ async function copyAndCompare(
   });
   const digests = await withProgress('Comparing', 'rows', async (onProgress) => {
     let done = 0;
-    const count = (rows: number) => onProgress((done += rows), 2 * total);
+    const count = (read: number) => onProgress((done += read), 2 * total);
     return [await digestOf(source, count), await digestOf(target, count)] as const;
   });
   const [digest] = digests;
@@ -76,7 +75,7 @@ async function copyAndCompare(
     );
   }
   await target.finishCopy();
-  return { counts, digest };
+  return { rows, digest };
 }
 
 /** Refuses a target that contains data, unless that data is an incomplete copy of the same source. */
@@ -152,8 +151,8 @@ function comparable(value: Row[number]): string | number | null {
 }
 
 /** One table after the other, because each can take long and use all machines. */
-async function countsOf(archive: Archive): Promise<number[]> {
-  const counts = [];
-  for (const table of tables) counts.push(await archive.count(table));
+async function countsOf(archive: Archive): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const table of tables) counts[table] = await archive.count(table);
   return counts;
 }

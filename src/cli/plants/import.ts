@@ -18,7 +18,7 @@ import {
 import { Refusal, UsageError } from '../../refusal.ts';
 import { Journal } from '../../sqlite/journal.ts';
 import { failWith, printError } from '../output.ts';
-import { terminationSignals } from '../signals.ts';
+import { onSignal } from '../signals.ts';
 import { readInput } from './input.ts';
 import { printable } from '../terminal.ts';
 import { Report } from './report.ts';
@@ -93,8 +93,10 @@ async function run(
   { concurrency, json }: ImportOptions,
 ): Promise<void> {
   const stop = new AbortController();
-  const onSignal = () => stop.abort();
-  for (const signal of terminationSignals) process.once(signal, onSignal);
+  using signals = onSignal(() => {
+    signals[Symbol.dispose](); // a second signal ends the process
+    stop.abort();
+  });
   const report = new Report(rows.length, format, json === true);
   try {
     const { signal } = stop;
@@ -108,7 +110,5 @@ async function run(
     printError(`The import is not complete. ${adviceFor(journal)}`);
     if (error !== stop.signal.reason) throw error;
     failWith(130);
-  } finally {
-    for (const signal of terminationSignals) process.off(signal, onSignal);
   }
 }

@@ -18,7 +18,7 @@ import { createLog } from './log.ts';
 import { oidcOptions, pageSignOn } from './oidc.ts';
 import { failWith, print } from '../output.ts';
 import { diskFailureStatus } from '../errors.ts';
-import { startShutdownTimeout, terminationSignals } from '../signals.ts';
+import { onSignal, startShutdownTimeout } from '../signals.ts';
 import { Workers } from './workers.ts';
 
 /** A service from its start to its end. */
@@ -226,14 +226,13 @@ const duplicateSignalMs = 1_000;
 /** The first signal stops the service gracefully; a second one ends the process immediately. */
 function stopOnSignals(stop: AbortController): void {
   let firstMs: number | undefined;
-  const stopOrExit = (signal: NodeJS.Signals) => {
+  const signals = onSignal((signal) => {
     firstMs ??= performance.now();
     stop.abort();
     if (performance.now() - firstMs <= duplicateSignalMs) return;
-    process.removeAllListeners(signal);
+    signals[Symbol.dispose]();
     process.kill(process.pid, signal); // process.exit() would wait for the writer thread
-  };
-  for (const signal of terminationSignals) process.on(signal, stopOrExit);
+  });
 }
 
 function refuseListenError({ host, port }: ServeOptions) {
