@@ -60,7 +60,7 @@ function createCommand(user: string, database: string): string {
 /** Where a browser finds the page. It cannot open an address that means "all addresses of this machine". */
 function pageUrl(service: ServeOptions): string {
   const { baseUrl, host } = service;
-  if (baseUrl !== '') return `${baseUrl}/`;
+  if (baseUrl !== undefined) return `${baseUrl}/`;
   const reachable: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
   return `${urlOf({ ...service, host: reachable[host] ?? host })}/`;
 }

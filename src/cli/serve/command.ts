@@ -3,7 +3,6 @@ import { maxId } from '../../ids.ts';
 import { tokenTypes } from '../../oidc/options.ts';
 import { Name } from '../../plant.ts';
 import { maxRequests } from '../../rate-limit.ts';
-import { parseIssuer } from './oidc.ts';
 import {
   databaseFlag,
   examples,
@@ -18,76 +17,63 @@ import {
   parseRedisUrl,
   parseWorkers,
 } from '../options.ts';
+import { parseIssuer } from './oidc.ts';
 
 /** The options of `serve`, as commander parses them. */
 export type ServeOptions = ReturnType<ReturnType<typeof addServeCommand>['opts']>;
 
 export function addServeCommand(plantStore: Command) {
-  return plantStore
-    .command('serve')
-    .description('start the HTTP service')
+  const serve = plantStore.command('serve').description('start the HTTP service');
+  serve.createOption = flag; // so each option also has a variable
+  return serve
     .addOption(databaseFlag())
-    .addOption(
-      flag('--host <host>', 'address to listen on').argParser(parseHost).default('127.0.0.1'),
+    .option('--host <host>', 'address to listen on', parseHost, '127.0.0.1')
+    .option('--port <number>', 'port to listen on; 0 chooses a free one', integer(0, 65_535), 8080)
+    .option(
+      '--base-url <url>',
+      'public URL, if it differs; can include a path prefix',
+      parseBaseUrl,
     )
-    .addOption(
-      flag('--port <number>', 'port to listen on; 0 chooses a free one')
-        .argParser(integer(0, 65_535))
-        .default(8080),
+    .option(
+      '--cors-origin <list>',
+      'origins whose web pages can use the service, separated by commas; * for all',
+      parseOrigins,
     )
-    .addOption(
-      flag('--base-url <url>', 'public URL, if it differs; can include a path prefix')
-        .argParser(parseBaseUrl)
-        .default('', 'none'),
+    .option('--tls-cert <file>', 'certificate in PEM format, with its chain; for HTTPS')
+    .option('--tls-key <file>', 'private key of the certificate, in PEM format')
+    .option(
+      '--max-plants-per-user <number>',
+      'maximum number of plants that a user can own',
+      integer(1, maxId),
     )
-    .addOption(
-      flag(
-        '--cors-origin <list>',
-        'origins whose web pages can use the service, separated by commas; * for all',
-      )
-        .argParser(parseOrigins)
-        .default([], 'none'),
+    .option(
+      '--max-plants-per-store <number>',
+      'maximum number of plants in a store',
+      integer(1, maxId),
     )
-    .addOption(flag('--tls-cert <file>', 'certificate in PEM format, with its chain; for HTTPS'))
-    .addOption(flag('--tls-key <file>', 'private key of the certificate, in PEM format'))
-    .addOption(
-      flag(
-        '--max-plants-per-user <number>',
-        'maximum number of plants that a user can own',
-      ).argParser(integer(1, maxId)),
+    .option(
+      '--workers <number>',
+      'number of processes that serve requests; auto starts one per core',
+      parseWorkers,
+      1,
     )
-    .addOption(
-      flag('--max-plants-per-store <number>', 'maximum number of plants in a store').argParser(
-        integer(1, maxId),
-      ),
+    .option(
+      '--oidc-issuer <url>',
+      'identity provider whose access tokens are accepted: its issuer URL',
+      parseIssuer,
     )
-    .addOption(
-      flag(
-        '--workers <number>',
-        'number of processes that serve requests; auto starts one per core',
-      )
-        .argParser(parseWorkers)
-        .default(1),
-    )
-    .addOption(
-      flag(
-        '--oidc-issuer <url>',
-        'identity provider whose access tokens are accepted: its issuer URL',
-      ).argParser(parseIssuer),
-    )
-    .addOption(
-      flag('--oidc-audience <text>', 'audience (aud) of those tokens: the name of this API'),
-    )
+    .option('--oidc-audience <text>', 'audience (aud) of those tokens: the name of this API')
     .addOption(
       flag('--oidc-token-type <type>', 'their type (typ); jwt also accepts JWT and none')
         .choices(tokenTypes)
         .default(tokenTypes[0]),
     )
-    .addOption(flag('--oidc-user-claim <claim>', 'claim with the name of the user').default('sub'))
-    .addOption(
-      flag('--oidc-store <name>', 'store of their users; created if needed')
-        .argParser(parserOf(Name))
-        .default('main'),
+    .option('--oidc-user-claim <claim>', 'claim with the name of the user', 'sub')
+    .option(
+      '--oidc-store <name>',
+      'store of their users; created if needed',
+      parserOf(Name),
+      'main',
     )
     .addOption(
       flag(
@@ -95,24 +81,13 @@ export function addServeCommand(plantStore: Command) {
         'claim with the name of the store, if not all users have the same',
       ).conflicts('oidcStore'),
     )
-    .addOption(
-      flag('--oidc-role-claim <claim>', 'claim that makes a user a manager; else a member'),
-    )
-    .addOption(flag('--oidc-manager-value <text>', 'value of that claim for a manager'))
-    .addOption(
-      flag('--oidc-scope-prefix <text>', 'what precedes the scopes in the token').default(
-        '',
-        'none',
-      ),
-    )
-    .addOption(
-      flag('--oidc-client-id <text>', 'id of the page at the provider; lets people sign in there'),
-    )
-    .addOption(
-      flag(
-        '--oidc-client-scope <list>',
-        'scopes that the page requests, separated by spaces; openid and all of the service without it',
-      ),
+    .option('--oidc-role-claim <claim>', 'claim that makes a user a manager; else a member')
+    .option('--oidc-manager-value <text>', 'value of that claim for a manager')
+    .option('--oidc-scope-prefix <text>', 'what precedes the scopes in the token')
+    .option('--oidc-client-id <text>', 'id of the page at the provider; lets people sign in there')
+    .option(
+      '--oidc-client-scope <list>',
+      'scopes that the page requests, separated by spaces; openid and all of the service without it',
     )
     .addOption(
       flag(
@@ -122,11 +97,10 @@ export function addServeCommand(plantStore: Command) {
         .argParser(parseRateOrOff)
         .default('off' as const, 'off'),
     )
-    .addOption(
-      flag(
-        '--rate-limit-redis <url>',
-        'Redis that counts for all processes: redis://... or rediss://...',
-      ).argParser(parseRedisUrl),
+    .option(
+      '--rate-limit-redis <url>',
+      'Redis that counts for all processes: redis://... or rediss://...',
+      parseRedisUrl,
     )
     .addOption(
       flag(
@@ -136,21 +110,16 @@ export function addServeCommand(plantStore: Command) {
         .argParser(parseRateOrOff)
         .default({ requests: 600, windowSeconds: 60 } as const, '600/m'),
     )
-    .addOption(
-      flag(
-        '--max-requests-in-progress <number>',
-        'requests with one token that are in progress; counted by each process',
-      )
-        .argParser(integer(1, maxRequests))
-        .default(512),
+    .option(
+      '--max-requests-in-progress <number>',
+      'requests with one token that are in progress; counted by each process',
+      integer(1, maxRequests),
+      512,
     )
-    .addOption(
-      flag(
-        '--trust-proxy <list>',
-        'proxies that name their client, as addresses and networks separated by commas',
-      )
-        .argParser(parseProxies)
-        .default([], 'none'),
+    .option(
+      '--trust-proxy <list>',
+      'proxies that name their client, as addresses and networks separated by commas',
+      parseProxies,
     )
     .addOption(
       flag('--log-level <level>', 'lowest level to log; debug logs every request')

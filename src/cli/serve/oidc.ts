@@ -37,13 +37,13 @@ export function oidcOptions(flags: ServeOptions): OidcOptions | undefined {
     storeClaim: flags.oidcStoreClaim,
     roleClaim,
     managerValue,
-    scopePrefix: flags.oidcScopePrefix,
+    scopePrefix: flags.oidcScopePrefix ?? '',
   };
 }
 
 /** Undefined if people cannot sign in on the page. Throws UsageError if flags do not fit together. */
 export function pageSignOn(flags: ServeOptions): PageSignOn | undefined {
-  const { oidcIssuer: issuer, oidcClientId: clientId, oidcScopePrefix: prefix } = flags;
+  const { oidcIssuer: issuer, oidcClientId: clientId, oidcScopePrefix: prefix = '' } = flags;
   const { oidcClientScope = ['openid', ...scopes.map((scope) => prefix + scope)].join(' ') } =
     flags;
   if (clientId === undefined && flags.oidcClientScope !== undefined) {

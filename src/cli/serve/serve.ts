@@ -85,8 +85,8 @@ async function serveInProcess(
   const app = buildApp({
     storage,
     log,
-    baseUrl: options.baseUrl,
-    corsOrigins: options.corsOrigin,
+    baseUrl: options.baseUrl ?? '',
+    corsOrigins: options.corsOrigin ?? [],
     verifier,
     signOn,
     limits,
