@@ -42,16 +42,12 @@ export function databaseCommand(parent: Command, name: string, lines: readonly s
   return parent
     .command(name)
     .addOption(databaseFlag())
-    .addOption(jsonFlag())
+    .option('--json', 'print the result as one line of JSON')
     .addHelpText('after', examples(lines));
 }
 
 export function storeFlag(description: string) {
   return flag('--store <name>', description).argParser(parserOf(Name));
-}
-
-export function jsonFlag(description = 'print the result as one line of JSON') {
-  return new Option('--json', description);
 }
 
 /** The end of a help page. In the examples, `plant-store` becomes what the reader has to type. */

@@ -2,7 +2,7 @@
  * The commands about whole databases.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { databaseCommand, examples, flag, jsonFlag, parseDatabaseUrl } from '../options.ts';
+import { databaseCommand, examples, flag, parseDatabaseUrl } from '../options.ts';
 
 export function addDatabaseCommands(plantStore: Command): void {
   databaseCommand(plantStore, 'migrate', [
@@ -36,7 +36,7 @@ export function addDatabaseCommands(plantStore: Command): void {
         .makeOptionMandatory(),
     )
     .option('--resume', 'resume an interrupted copy', false)
-    .addOption(jsonFlag())
+    .option('--json', 'print the result as one line of JSON')
     .addHelpText(
       'after',
       examples([

@@ -58,9 +58,8 @@ async function copyAndCompare(
   const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
   await withProgress('Copying', 'rows', async (onProgress) => {
     let done = 0;
-    for (const table of tables) {
-      done += await copyTable(source, target, table, (copied) => onProgress(done + copied, total));
-    }
+    const count = (copied: number) => onProgress((done += copied), total);
+    for (const table of tables) await copyTable(source, target, table, count);
   });
   const digests = await withProgress('Comparing', 'rows', async (onProgress) => {
     let done = 0;
@@ -104,22 +103,19 @@ async function prepareTarget(
   await target.beginCopy(from);
 }
 
-/** Copies the rows after the last one in the target. Returns the number of rows of the table. */
+/** Copies the rows after the last one in the target. */
 async function copyTable(
   source: Archive,
   target: Archive,
   table: Table,
-  onProgress: (copied: number) => void,
-): Promise<number> {
+  onProgress: (rows: number) => void,
+): Promise<void> {
   const after = await target.lastKey(table);
-  let copied = after === undefined ? 0 : await target.count(table);
-  onProgress(copied);
+  onProgress(after === undefined ? 0 : await target.count(table));
   for await (const rows of batchesOf(source, table, after)) {
     await target.add(table, rows);
-    copied += rows.length;
-    onProgress(copied);
+    onProgress(rows.length);
   }
-  return copied;
 }
 
 /** SHA-256 of all rows of all tables in order, in hexadecimal. */

@@ -4,7 +4,7 @@
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { maxId } from '../../ids.ts';
 import { plantFields, type PlantField } from '../../plant.ts';
-import { examples, flag, integer, jsonFlag, parseBaseUrl } from '../options.ts';
+import { examples, flag, integer, parseBaseUrl } from '../options.ts';
 
 /** An id, or a number of plants, which cannot be larger. */
 const parsePositive = integer(1, maxId);
@@ -85,7 +85,7 @@ function plantsCommand(plants: Command, name: string, lines: readonly string[]) 
         'token; @FILE reads it from a file, - from standard input; prefer the variable: other users of the machine can see the arguments',
       ),
     )
-    .addOption(jsonFlag('print JSON, also on a terminal'))
+    .option('--json', 'print JSON, also on a terminal')
     .addHelpText('after', examples(lines));
 }
 
