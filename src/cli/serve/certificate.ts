@@ -26,8 +26,8 @@ interface Context {
 }
 
 /**
- * Returns a function that creates the server of an app. `files` are the two paths. Rejects with a Refusal if the service cannot use
- * the files.
+ * Returns a function that creates the server of an app. `files` has the paths of both files. Rejects with a Refusal if
+ * the service cannot use them.
  */
 export async function tlsServerFactory(
   files: KeyPair,
