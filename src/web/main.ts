@@ -2,22 +2,22 @@
  * The page: puts its parts together. docs/page.md describes what it does, decision 31 why it is built this way.
  */
 import { PlantStoreError, type Token } from '../client/client.ts';
-import { AddDialog } from './add-dialog.ts';
-import { Connection } from './connection.ts';
-import { copyCurl } from './curl.ts';
-import { Deletions } from './deletions.ts';
-import { byId, element, onPress, setText, show } from './dom.ts';
-import { Exporter } from './export.ts';
-import { plantCount, tagText } from './format.ts';
-import { ImportDialog } from './import.ts';
-import { PlantDialog } from './plant-dialog.ts';
-import { pageSize, PlantList, type Plant } from './plant-list.ts';
-import { Selection } from './selection.ts';
-import { Session } from './session.ts';
-import type { SharingDialog } from './sharing-dialog.ts';
-import { Table } from './table.ts';
-import { toast } from './toast.ts';
-import type { TokensDialog } from './tokens-dialog.ts';
+import { AddDialog } from './dialogs/add-dialog.ts';
+import { Connection } from './session/connection.ts';
+import { copyCurl } from './files/curl.ts';
+import { Deletions } from './table/deletions.ts';
+import { byId, element, onPress, setText, show } from './shared/dom.ts';
+import { Exporter } from './files/export.ts';
+import { plantCount, tagText } from './shared/format.ts';
+import { ImportDialog } from './files/import.ts';
+import { PlantDialog } from './dialogs/plant-dialog.ts';
+import { pageSize, PlantList, type Plant } from './table/plant-list.ts';
+import { Selection } from './table/selection.ts';
+import { Session } from './session/session.ts';
+import type { SharingDialog } from './dialogs/sharing-dialog.ts';
+import { Table } from './table/table.ts';
+import { toast } from './shared/toast.ts';
+import type { TokensDialog } from './dialogs/tokens-dialog.ts';
 
 /** What the table shows: undefined for all plants. It is in the address after `#`, so that the back button works. */
 let filter: string | undefined;
@@ -214,11 +214,11 @@ for (const id of ['add-open', 'empty-add']) onPress(id, () => addDialog.open(fil
 onPress('copy-view', async () => void toast(await copyCurl(filter)));
 onPress('failed-retry', reload);
 onPress('sharing-open', async () => {
-  const { SharingDialog } = await import('./sharing-dialog.ts').catch(refuseLoading);
+  const { SharingDialog } = await import('./dialogs/sharing-dialog.ts').catch(refuseLoading);
   await (sharingDialog ??= new SharingDialog(connection, reload)).open();
 });
 onPress('tokens-open', async () => {
-  const { TokensDialog } = await import('./tokens-dialog.ts').catch(refuseLoading);
+  const { TokensDialog } = await import('./dialogs/tokens-dialog.ts').catch(refuseLoading);
   tokensDialog ??= new TokensDialog(connection, () => session.signOut());
   await tokensDialog.open();
 });

@@ -1,7 +1,7 @@
 /**
  * The script of the reference: the choice of a language, buttons to copy code, and the real address in samples.
  */
-import { recall, remember } from './remember.ts';
+import { recall, remember } from './shared/remember.ts';
 
 const key = 'plant-store.language';
 

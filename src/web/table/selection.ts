@@ -1,10 +1,10 @@
 /**
  * The selected plants, and the bar that replaces the toolbar while there are any.
  */
-import { onPress, setText, show } from './dom.ts';
-import { plantCount } from './format.ts';
+import { onPress, setText, show } from '../shared/dom.ts';
+import { plantCount } from '../shared/format.ts';
 import type { Plant } from './plant-list.ts';
-import { toast } from './toast.ts';
+import { toast } from '../shared/toast.ts';
 
 /** No more than this can be deleted by one mistake. */
 const maxSelected = 200;

@@ -1,7 +1,7 @@
 /**
  * The command that lists in a terminal what the page shows.
  */
-import { serviceUrl } from './connection.ts';
+import { serviceUrl } from '../session/connection.ts';
 
 /**
  * Copies the command that lists all plants, or those with this tag. It reads the token from $TOKEN, so that it does not

@@ -1,8 +1,8 @@
 /**
  * Tokens as people read them.
  */
-import type { OwnToken } from '../client/client.ts';
-import { formatDate, formatTime, rightsText } from './format.ts';
+import type { OwnToken } from '../../client/client.ts';
+import { formatDate, formatTime, rightsText } from '../shared/format.ts';
 
 /** What a token is called: its label, or its id. */
 export function titleOf({ label, id }: OwnToken): string {

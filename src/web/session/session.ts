@@ -2,14 +2,14 @@
  * Who uses the page: signs in by a link or a pasted token, shows what the token grants, and asks for another one when
  * it stops working. The token is in the session storage of this tab, and nowhere else.
  */
-import { PlantStoreError, type Token } from '../client/client.ts';
-import { confirm } from './confirm.ts';
+import { PlantStoreError, type Token } from '../../client/client.ts';
+import { confirm } from '../shared/confirm.ts';
 import { ownerOf, serviceUrl, type Connection } from './connection.ts';
-import { byId, onPress, setFacts, setFault, setText, show } from './dom.ts';
-import { formatTime, rightsText } from './format.ts';
-import { recall, remember } from './remember.ts';
+import { byId, onPress, setFacts, setFault, setText, show } from '../shared/dom.ts';
+import { formatTime, rightsText } from '../shared/format.ts';
+import { recall, remember } from '../shared/remember.ts';
 import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
-import { toast } from './toast.ts';
+import { toast } from '../shared/toast.ts';
 import { findToken, isOfService, Malformed } from './token.ts';
 
 /** Other services can have another path of the same origin. */

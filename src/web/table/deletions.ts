@@ -1,13 +1,13 @@
 /**
  * Deletes plants after the user has agreed. A row disappears when the service has deleted its plant.
  */
-import { PlantStoreError, type PlantStore } from '../client/client.ts';
-import { isProblem } from '../client/problem.ts';
-import { confirm } from './confirm.ts';
-import type { Connection } from './connection.ts';
-import { plantCount } from './format.ts';
+import { PlantStoreError, type PlantStore } from '../../client/client.ts';
+import { isProblem } from '../../client/problem.ts';
+import { confirm } from '../shared/confirm.ts';
+import type { Connection } from '../session/connection.ts';
+import { plantCount } from '../shared/format.ts';
 import type { Plant } from './plant-list.ts';
-import { toast } from './toast.ts';
+import { toast } from '../shared/toast.ts';
 
 const concurrency = 8;
 

@@ -1,12 +1,12 @@
 /**
  * The dialog that adds plants. It keeps what was typed until the plant is added, whatever happens meanwhile.
  */
-import { PlantStoreError, type PlantStore } from '../client/client.ts';
-import { isProblem } from '../client/problem.ts';
-import { act } from './banner.ts';
-import type { Connection } from './connection.ts';
-import { byId, onPress, setFault, setText, show, showText } from './dom.ts';
-import type { Plant } from './plant-list.ts';
+import { PlantStoreError, type PlantStore } from '../../client/client.ts';
+import { isProblem } from '../../client/problem.ts';
+import { act } from '../shared/banner.ts';
+import type { Connection } from '../session/connection.ts';
+import { byId, onPress, setFault, setText, show, showText } from '../shared/dom.ts';
+import type { Plant } from '../table/plant-list.ts';
 
 interface Draft {
   name: string;

@@ -8,9 +8,9 @@ import {
   type ImportFile,
   type Mapping,
   type ImportRow,
-} from '../client/rows.ts';
-import { byId, element, setText, show } from './dom.ts';
-import { formatCount } from './format.ts';
+} from '../../client/rows.ts';
+import { byId, element, setText, show } from '../shared/dom.ts';
+import { formatCount } from '../shared/format.ts';
 
 const shownRows = 5;
 const fields = ['name', 'tag', 'id'] as const;

@@ -2,8 +2,8 @@
  * The table of plants: a grid whose rows exist only while they are visible. The focus stays on the grid itself, and
  * `aria-activedescendant` names the active row, so that no focus is lost when a row scrolls away.
  */
-import { byId, setText } from './dom.ts';
-import { formatCount } from './format.ts';
+import { byId, setText } from '../shared/dom.ts';
+import { formatCount } from '../shared/format.ts';
 import type { Plant, PlantList } from './plant-list.ts';
 import { Row } from './row.ts';
 import type { Selection } from './selection.ts';

@@ -1,7 +1,7 @@
 /**
  * Numbers, times and rights as people read them.
  */
-import type { Scope } from '../client/client.ts';
+import type { Scope } from '../../client/client.ts';
 
 const numbers = new Intl.NumberFormat('en');
 const times = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' });

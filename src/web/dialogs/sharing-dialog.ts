@@ -7,12 +7,21 @@ import {
   type ShareAccess,
   type Shares,
   type Token,
-} from '../client/client.ts';
-import { isProblem } from '../client/problem.ts';
-import { act } from './banner.ts';
-import { confirm } from './confirm.ts';
-import type { Connection } from './connection.ts';
-import { byId, element, onPress, openFromMenu, setFault, setText, show, showText } from './dom.ts';
+} from '../../client/client.ts';
+import { isProblem } from '../../client/problem.ts';
+import { act } from '../shared/banner.ts';
+import { confirm } from '../shared/confirm.ts';
+import type { Connection } from '../session/connection.ts';
+import {
+  byId,
+  element,
+  onPress,
+  openFromMenu,
+  setFault,
+  setText,
+  show,
+  showText,
+} from '../shared/dom.ts';
 import { Entry, entryButton, nameOf } from './entry.ts';
 import { Requests } from './requests.ts';
 

@@ -1,12 +1,12 @@
 /**
  * Shows the progress of an import, and the refused rows.
  */
-import { writeCsv } from '../client/csv.ts';
-import { summaryOf, type ImportOutcome } from '../client/import.ts';
-import type { ImportRow } from '../client/rows.ts';
-import { byId, element, setText, show } from './dom.ts';
+import { writeCsv } from '../../client/csv.ts';
+import { summaryOf, type ImportOutcome } from '../../client/import.ts';
+import type { ImportRow } from '../../client/rows.ts';
+import { byId, element, setText, show } from '../shared/dom.ts';
 import { save } from './export.ts';
-import { formatCount } from './format.ts';
+import { formatCount } from '../shared/format.ts';
 import { textOf, type Place } from './import-preview.ts';
 
 const maxShownRefusals = 200;

@@ -1,11 +1,11 @@
 /**
  * The dialog of one plant: everything about it, and what the user can do with it.
  */
-import { isProblem } from '../client/problem.ts';
-import type { Connection } from './connection.ts';
-import { byId, onPress, setFacts, setText, show } from './dom.ts';
-import { tagText } from './format.ts';
-import type { Plant } from './plant-list.ts';
+import { isProblem } from '../../client/problem.ts';
+import type { Connection } from '../session/connection.ts';
+import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
+import { tagText } from '../shared/format.ts';
+import type { Plant } from '../table/plant-list.ts';
 
 export class PlantDialog {
   readonly #connection: Connection;

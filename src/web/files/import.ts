@@ -2,15 +2,15 @@
  * The dialog that adds the plants of a CSV or JSON file: choose, preview, import. An import continues while the dialog
  * is closed, and ends with the page.
  */
-import { PlantStoreError, type PlantStore, type Token } from '../client/client.ts';
-import { importPlants, memoryJournal, type ImportJournal } from '../client/import.ts';
-import { decodeText, type ImportRow } from '../client/rows.ts';
-import type { Connection } from './connection.ts';
-import { byId, element, onPress, setText, show } from './dom.ts';
-import { formatCount } from './format.ts';
+import { PlantStoreError, type PlantStore, type Token } from '../../client/client.ts';
+import { importPlants, memoryJournal, type ImportJournal } from '../../client/import.ts';
+import { decodeText, type ImportRow } from '../../client/rows.ts';
+import type { Connection } from '../session/connection.ts';
+import { byId, element, onPress, setText, show } from '../shared/dom.ts';
+import { formatCount } from '../shared/format.ts';
 import { ImportPreview, rowCount } from './import-preview.ts';
 import { ImportProgress } from './import-progress.ts';
-import { toast, type Toast } from './toast.ts';
+import { toast, type Toast } from '../shared/toast.ts';
 
 const pastedName = 'pasted rows';
 /** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */

@@ -1,7 +1,7 @@
 /**
  * One row of the table. Rows are reused for other plants while the table scrolls.
  */
-import { element } from './dom.ts';
+import { element } from '../shared/dom.ts';
 import type { Plant } from './plant-list.ts';
 
 export interface RowState {

@@ -9,11 +9,11 @@ import {
   type PlantField,
   type PlantWith,
   type Token,
-} from '../client/client.ts';
-import { isTemporary, pauseMs } from '../client/retry.ts';
-import { hideBanner, setCountdown, showBanner } from './banner.ts';
-import { byId } from './dom.ts';
-import { announce } from './toast.ts';
+} from '../../client/client.ts';
+import { isTemporary, pauseMs } from '../../client/retry.ts';
+import { hideBanner, setCountdown, showBanner } from '../shared/banner.ts';
+import { byId } from '../shared/dom.ts';
+import { announce } from '../shared/toast.ts';
 import { isOfService } from './token.ts';
 
 const timeoutMs = 15_000;

@@ -3,7 +3,7 @@
  * client without a secret. The refresh token is in the session storage of this tab, beside the access token.
  */
 import { serviceUrl } from './connection.ts';
-import { recall, remember } from './remember.ts';
+import { recall, remember } from '../shared/remember.ts';
 
 /** What the service puts into the page if it has an identity provider (src/http/web.ts). */
 interface Settings {

@@ -8,14 +8,23 @@ import {
   type OwnToken,
   type Scope,
   type Token,
-} from '../client/client.ts';
-import { act } from './banner.ts';
-import { confirm, type Question } from './confirm.ts';
-import type { Connection } from './connection.ts';
-import { byId, element, onPress, openFromMenu, setFault, setText, show, showText } from './dom.ts';
+} from '../../client/client.ts';
+import { act } from '../shared/banner.ts';
+import { confirm, type Question } from '../shared/confirm.ts';
+import type { Connection } from '../session/connection.ts';
+import {
+  byId,
+  element,
+  onPress,
+  openFromMenu,
+  setFault,
+  setText,
+  show,
+  showText,
+} from '../shared/dom.ts';
 import { Entry, entryButton, nameOf } from './entry.ts';
 import { Requests } from './requests.ts';
-import { toast } from './toast.ts';
+import { toast } from '../shared/toast.ts';
 import { factsOf, titleOf, untilText } from './token-texts.ts';
 
 const scopeTexts: Record<Scope, string> = {

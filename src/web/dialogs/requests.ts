@@ -1,9 +1,9 @@
 /**
  * The requests of a dialog, one after another, so that no list is older than a change that it should show.
  */
-import { PlantStoreError, type PlantStore } from '../client/client.ts';
-import type { Connection } from './connection.ts';
-import { toast } from './toast.ts';
+import { PlantStoreError, type PlantStore } from '../../client/client.ts';
+import type { Connection } from '../session/connection.ts';
+import { toast } from '../shared/toast.ts';
 
 export class Requests {
   readonly #connection: Connection;

@@ -1,8 +1,8 @@
 /**
  * An entry of a list in a dialog: what it is about, its controls, and below them what went wrong.
  */
-import { act } from './banner.ts';
-import { element } from './dom.ts';
+import { act } from '../shared/banner.ts';
+import { element } from '../shared/dom.ts';
 
 export class Entry {
   readonly item: HTMLLIElement;

@@ -1,12 +1,12 @@
 /**
  * Saves all plants of the current view as CSV or JSON, not only those that are loaded.
  */
-import { writeCsv } from '../client/csv.ts';
-import type { Connection } from './connection.ts';
-import { byId, element, onPress } from './dom.ts';
-import { plantCount } from './format.ts';
-import type { Plant } from './plant-list.ts';
-import { toast } from './toast.ts';
+import { writeCsv } from '../../client/csv.ts';
+import type { Connection } from '../session/connection.ts';
+import { byId, element, onPress } from '../shared/dom.ts';
+import { plantCount } from '../shared/format.ts';
+import type { Plant } from '../table/plant-list.ts';
+import { toast } from '../shared/toast.ts';
 
 const pageSize = 1_000;
 
