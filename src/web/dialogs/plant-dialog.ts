@@ -1,36 +1,32 @@
 /**
  * The dialog of one plant: everything about it, and what the user can do with it.
  */
+import type { PlantStore } from '../../client/client.ts';
 import { isProblem } from '../../client/problem.ts';
-import type { Connection } from '../session/connection.ts';
 import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
 import { tagText } from '../shared/format.ts';
 import type { Plant } from '../table/plant-list.ts';
 
+interface PlantActions {
+  onDelete: (plant: Plant) => Promise<void>;
+  /** Somebody else has deleted the plant. */
+  onGone: (plant: Plant) => void;
+}
+
 export class PlantDialog {
-  readonly #connection: Connection;
-  readonly #onGone: (plant: Plant) => void;
+  readonly #store: PlantStore;
+  readonly #onGone: PlantActions['onGone'];
   readonly #dialog = byId('plant', HTMLDialogElement);
   #plant: Plant | undefined;
 
-  constructor(
-    connection: Connection,
-    {
-      onDelete,
-      onGone,
-    }: { onDelete: (plant: Plant) => Promise<void>; onGone: (plant: Plant) => void },
-  ) {
-    this.#connection = connection;
+  constructor(store: PlantStore, { onDelete, onGone }: PlantActions) {
+    this.#store = store;
     this.#onGone = onGone;
-    onPress('plant-close', () => this.close());
+    onPress('plant-close', () => this.#dialog.close());
     onPress('plant-delete', async () => {
       this.#dialog.close();
       if (this.#plant !== undefined) await onDelete(this.#plant);
     });
-  }
-
-  close(): void {
-    this.#dialog.close();
   }
 
   async open(plant: Plant, { canDelete }: { canDelete: boolean }): Promise<void> {
@@ -47,7 +43,7 @@ export class PlantDialog {
   /** The table can be minutes old. */
   async #checkIfGone(plant: Plant): Promise<void> {
     try {
-      await this.#connection.run((store) => store.get(plant.id));
+      await this.#store.get(plant.id);
     } catch (error) {
       if (!isProblem(error, 'plant-not-found')) throw error;
       this.#onGone(plant);

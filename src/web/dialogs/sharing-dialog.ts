@@ -1,276 +1,110 @@
 /**
  * The dialog about shares: who can access the plants of the user, and whose plants the user can access.
  */
-import {
-  PlantStoreError,
-  type Share,
-  type ShareAccess,
-  type Shares,
-  type Token,
-} from '../../client/client.ts';
-import { isProblem } from '../../client/problem.ts';
-import { act } from '../shared/banner.ts';
-import { confirm } from '../shared/confirm.ts';
+import type { PlantStore, Share, ShareAccess, Shares, Token } from '../../client/client.ts';
 import type { Connection } from '../session/connection.ts';
-import {
-  byId,
-  element,
-  onPress,
-  openFromMenu,
-  setFault,
-  setText,
-  show,
-  showText,
-} from '../shared/dom.ts';
-import { Entry, entryButton, nameOf } from './entry.ts';
-import { Requests } from './requests.ts';
+import { byId, element, setText, show } from '../shared/dom.ts';
+import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
 
-const trimmedText = 'The spaces around the name were removed.';
 const accessTexts: Record<ShareAccess, string> = { read: 'can see', write: 'can see and delete' };
 
-/** Somebody with whom the user shares. */
-interface Given {
-  entry: Entry;
-  select: HTMLSelectElement;
-  /** What the service has. The select can show another choice while it is busy. */
-  access: ShareAccess;
-}
-
-export class SharingDialog {
-  readonly #requests: Requests;
+export class SharingDialog extends MenuDialog {
   readonly #onOwners: () => void;
-  readonly #dialog = byId('sharing', HTMLDialogElement);
   readonly #user = byId('sharing-user', HTMLInputElement);
   readonly #access = byId('sharing-access', HTMLSelectElement);
-  readonly #submit = byId('sharing-submit', HTMLButtonElement);
-  readonly #given = new Map<string, Given>();
-  readonly #received = new Map<string, Entry>();
   #canList = false;
   #canShare = false;
-  /** The number of times the shares were loaded. Only the last ones are shown. */
-  #loads = 0;
   /** Those who share with the user, as far as the table is known to show their plants. */
-  #owners: ReadonlySet<string> = new Set();
+  #owners = '';
 
   /** `onOwners` is called when others share with the user than the table shows. */
   constructor(connection: Connection, onOwners: () => void) {
-    this.#requests = new Requests(connection, this.#dialog);
+    super('sharing', connection);
     this.#onOwners = onOwners;
-    onPress('sharing-close', () => this.#dialog.close());
-    byId('sharing-form', HTMLFormElement).addEventListener('submit', (event) => {
-      event.preventDefault();
-      void this.#share();
-    });
-    this.use(connection.info);
   }
 
-  /** Shows the shares of the user of this token from now on. */
-  use(token: Token): void {
-    this.#requests.reset();
-    this.#dialog.close();
-    this.#draw({ given: [], received: [] });
-    this.#canShare = token.scopes.includes('shares:write');
-    this.#canList = this.#canShare || token.scopes.includes('plants:read');
-    this.#owners = new Set();
+  protected prepare(): void {
+    const { info } = this.connection;
+    this.#canShare = info.scopes.includes('shares:write');
+    this.#canList = this.#canShare || info.scopes.includes('plants:read');
     show('sharing-form', this.#canShare);
     show('sharing-refused', !this.#canShare);
     show('sharing-lists', this.#canList);
     show('sharing-unlisted', !this.#canList);
-    setText('sharing-command', commandOf(token));
+    setText('sharing-command', commandOf(info));
   }
 
-  async open(): Promise<void> {
-    if (this.#dialog.open) return; // pressed twice while its file was loaded
-    this.#clearMessages();
-    this.#draw({ given: [], received: [] });
-    openFromMenu(this.#dialog);
+  protected async load(): Promise<void> {
     if (!this.#canList) return;
-    this.#setHints('Loading …', 'Loading …');
-    const load = ++this.#loads;
-    try {
-      const shares = await this.#requests.run((store) => store.listShares());
-      if (load !== this.#loads) return;
-      this.#draw(shares);
-      this.#setOwners(shares.received.map(({ user }) => user));
-    } catch (error) {
-      this.#setHints('', '');
-      this.#requests.fail(error, showFailure);
-    }
+    const shares = await this.run((store) => store.listShares());
+    drawEntries(
+      'sharing-given',
+      shares.given.map((share) => this.#givenEntry(share, shares)),
+    );
+    drawEntries(
+      'sharing-received',
+      shares.received.map((share) => this.#receivedEntry(share, shares)),
+    );
+    const owners = shares.received.map(({ user }) => user).join('\n');
+    if (owners === this.#owners) return;
+    this.#owners = owners;
+    this.#onOwners();
   }
 
-  async #share(): Promise<void> {
-    if (this.#submit.ariaBusy === 'true') return act(); // there is no need to wait
-    this.#clearMessages();
+  protected async send(): Promise<string> {
     const typed = this.#user.value;
     const user = typed.trim(); // phones and clipboards add spaces
-    if (user === '') return this.#userFault('Enter the name of a user.');
-    const access = chosen(this.#access);
-    this.#submit.ariaBusy = 'true';
+    if (user === '') {
+      this.form.fault('user', 'Enter the name of a user.');
+      return '';
+    }
     try {
-      await this.#requests.run((store) => store.share(user, access));
+      const done = await this.#share(user, this.#access);
       if (this.#user.value === typed) this.#user.value = '';
-      this.#showGiven({ user, access });
-      if (typed !== user) byId('sharing-done', HTMLElement).append(` ${trimmedText}`);
+      return typed === user ? done : `${done} The spaces around the name were removed.`;
     } catch (error) {
-      // The client refuses names that no URL can contain.
-      if (error instanceof RangeError) this.#userFault(error.message);
-      else {
-        const isName = error instanceof PlantStoreError && error.errors.length > 0;
-        this.#requests.fail(error, isName ? (text) => this.#userFault(text) : showFailure);
-      }
-    } finally {
-      this.#submit.ariaBusy = null;
+      if (!(error instanceof RangeError)) throw error;
+      this.form.fault('user', error.message); // the client refuses names that no URL can contain
+      return '';
     }
   }
 
-  /** Sends the choice of a row, and further choices that are made meanwhile. */
-  async #change(user: string, given: Given): Promise<void> {
-    const { entry, select } = given;
-    if (select.ariaBusy === 'true') return;
-    this.#clearMessages();
-    entry.fault = '';
-    select.ariaBusy = 'true';
-    try {
-      while (select.value !== given.access) {
-        const access = chosen(select);
-        await this.#requests.run((store) => store.share(user, access));
-        given.access = access;
-        this.#showGiven({ user, access });
-      }
-    } catch (error) {
-      select.value = given.access;
-      this.#requests.fail(error, (text) => (entry.fault = text));
-    } finally {
-      select.ariaBusy = null;
-    }
+  async #share(user: string, { value }: HTMLSelectElement): Promise<string> {
+    const access = value === 'write' ? 'write' : 'read';
+    await this.change((store) => store.share(user, access));
+    return `“${user}” ${accessTexts[access]} all your plants.`;
   }
 
-  async #endShare(user: string, entry: Entry, button: HTMLButtonElement): Promise<void> {
-    const isReceived = this.#received.has(user);
-    const question = {
-      title: `End sharing with “${user}”?`,
-      text: endText(user, { isGiven: this.#given.has(user), isReceived }),
-      action: 'End sharing',
-    };
-    if (!(await confirm(question, this.#requests.signal))) return;
-    this.#clearMessages();
-    entry.fault = '';
-    button.ariaBusy = 'true';
-    try {
-      await this.#requests.run(async (store) => {
-        await store.unshare(user).catch((error: unknown) => {
-          if (!isProblem(error, 'share-not-found')) throw error; // the other user has ended it
-        });
-      });
-      this.#removeEntries(user);
-      setText('sharing-done', `You and “${user}” share nothing now.`);
-      this.#setOwners([...this.#owners].filter((owner) => owner !== user));
-    } catch (error) {
-      this.#requests.fail(error, (text) => (entry.fault = text));
-    } finally {
-      button.ariaBusy = null;
-    }
-  }
-
-  #setOwners(owners: readonly string[]): void {
-    const before = this.#owners;
-    this.#owners = new Set(owners);
-    if (this.#owners.symmetricDifference(before).size > 0) this.#onOwners();
-  }
-
-  #draw({ given, received }: Shares): void {
-    this.#given.clear();
-    this.#received.clear();
-    byId('sharing-given', HTMLElement).replaceChildren(
-      ...given.map((share) => this.#givenItem(share)),
-    );
-    byId('sharing-received', HTMLElement).replaceChildren(
-      ...received.map((share) => this.#receivedItem(share)),
-    );
-    this.#drawHints();
-  }
-
-  /** Shows a share that has been set, the new ones first. */
-  #showGiven(share: Share): void {
-    const { user, access } = share;
-    const given = this.#given.get(user);
-    if (given === undefined) byId('sharing-given', HTMLElement).prepend(this.#givenItem(share));
-    else {
-      given.access = access;
-      if (given.select.ariaBusy !== 'true') given.select.value = access;
-    }
-    this.#drawHints();
-    setText('sharing-done', `“${user}” ${accessTexts[access]} all your plants.`);
-  }
-
-  #givenItem({ user, access }: Share): HTMLElement {
-    if (!this.#canShare) return new Entry(nameOf(user), textOf(accessTexts[access])).item;
+  #givenEntry({ user, access }: Share, shares: Shares): HTMLElement {
+    if (!this.#canShare) return element('li', {}, nameOf(user), textOf(accessTexts[access]));
     const select = element(
       'select',
       { ariaLabel: `What ${user} can do` },
       ...Object.entries(accessTexts).map(([value, text]) => element('option', { value }, text)),
     );
     select.value = access;
-    const end = entryButton('End', `sharing with ${user}`, (button) =>
-      this.#endShare(user, entry, button),
-    );
-    const entry = new Entry(nameOf(user), select, end);
-    const given = { entry, select, access };
-    select.addEventListener('change', () => void this.#change(user, given));
-    this.#given.set(user, given);
-    return entry.item;
+    const change = () => this.form.run(() => this.#share(user, select));
+    select.addEventListener('change', () => void change());
+    const end = this.#endButton(`sharing with ${user}`, user, shares);
+    return element('li', {}, nameOf(user), select, end);
   }
 
-  #receivedItem({ user, access }: Share): HTMLElement {
+  #receivedEntry({ user, access }: Share, shares: Shares): HTMLElement {
     const text = textOf(`you ${accessTexts[access]} their plants`);
-    if (!this.#canShare) return new Entry(nameOf(user), text).item;
-    const end = entryButton('End', `what ${user} shares with you`, (button) =>
-      this.#endShare(user, entry, button),
-    );
-    const entry = new Entry(nameOf(user), text, end);
-    this.#received.set(user, entry);
-    return entry.item;
+    if (!this.#canShare) return element('li', {}, nameOf(user), text);
+    const end = this.#endButton(`what ${user} shares with you`, user, shares);
+    return element('li', {}, nameOf(user), text, end);
   }
 
-  #removeEntries(user: string): void {
-    this.#given.get(user)?.entry.remove();
-    this.#received.get(user)?.remove();
-    this.#given.delete(user);
-    this.#received.delete(user);
-    this.#drawHints();
+  #endButton(name: string, user: string, shares: Shares): HTMLButtonElement {
+    const question = () => ({
+      title: `End sharing with “${user}”?`,
+      text: endText(user, shares),
+      action: 'End sharing',
+    });
+    const end = (store: PlantStore) => store.unshare(user);
+    return this.entryButton(['End', name], question, end, `You and “${user}” share nothing now.`);
   }
-
-  #drawHints(): void {
-    const isEmpty = (id: string) => byId(id, HTMLElement).childElementCount === 0;
-    this.#setHints(
-      isEmpty('sharing-given') ? 'You share with nobody.' : '',
-      isEmpty('sharing-received') ? 'Nobody shares with you.' : '',
-    );
-  }
-
-  #setHints(given: string, received: string): void {
-    setText('sharing-given-hint', given);
-    setText('sharing-received-hint', received);
-  }
-
-  #userFault(fault: string): void {
-    setFault(this.#user, fault);
-    this.#user.focus();
-  }
-
-  #clearMessages(): void {
-    setFault(this.#user, '');
-    setText('sharing-done', '');
-    show('sharing-failure', false);
-  }
-}
-
-function showFailure(text: string): void {
-  showText('sharing-failure', text);
-}
-
-function chosen({ value }: HTMLSelectElement): ShareAccess {
-  return value === 'write' ? 'write' : 'read';
 }
 
 function textOf(text: string): HTMLElement {
@@ -278,13 +112,11 @@ function textOf(text: string): HTMLElement {
 }
 
 /** The service ends both directions, so that a repeated request never ends another share than the first one. */
-function endText(
-  user: string,
-  { isGiven, isReceived }: { isGiven: boolean; isReceived: boolean },
-): string {
+function endText(user: string, { given, received }: Shares): string {
+  const isIn = (shares: readonly Share[]) => shares.some((share) => share.user === user);
   const others = `“${user}” no longer shares with you. Only they can share with you again.`;
-  if (!isReceived) return `“${user}” no longer has access to your plants.`;
-  return isGiven
+  if (!isIn(received)) return `“${user}” no longer has access to your plants.`;
+  return isIn(given)
     ? `This ends both directions. You no longer share with “${user}”. ${others}`
     : others;
 }

@@ -1,14 +1,12 @@
 /**
  * Saves all plants of the current view as CSV or JSON, not only those that are loaded.
  */
+import type { PlantStore } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
-import type { Connection } from '../session/connection.ts';
 import { byId, element, onPress } from '../shared/dom.ts';
 import { plantCount } from '../shared/format.ts';
-import type { Plant } from '../table/plant-list.ts';
 import { toast } from '../shared/toast.ts';
-
-const pageSize = 1_000;
+import type { Plant } from '../table/plant-list.ts';
 
 const fields = ['id', 'name', 'tag'] as const;
 
@@ -34,42 +32,29 @@ const formats: Record<'csv' | 'json', Format> = {
   },
 };
 
-export class Exporter {
-  readonly #connection: Connection;
-  readonly #filter: () => string | undefined;
-  #abort = new AbortController();
+/** Exports when its buttons are pressed. `filter` returns the tag of the view, if it has only one. */
+export function offerExport(store: PlantStore, filter: () => string | undefined): void {
+  let running = new AbortController();
 
-  /** `filter` is the tag of the view, if it has only one. */
-  constructor(connection: Connection, filter: () => string | undefined) {
-    this.#connection = connection;
-    this.#filter = filter;
-    onPress('export-csv', () => this.#export('csv'));
-    onPress('export-json', () => this.#export('json'));
-  }
-
-  stop(): void {
-    this.#abort.abort();
-  }
-
-  async #export(extension: keyof typeof formats): Promise<void> {
-    this.stop();
+  async function exportAs(extension: keyof typeof formats): Promise<void> {
+    running.abort();
     byId('export', HTMLElement).hidePopover();
-    const format = formats[extension];
-    const { signal } = (this.#abort = new AbortController());
+    const { type, start, row, end } = formats[extension];
+    const { signal } = (running = new AbortController());
     const cancel = element('button', { type: 'button' }, 'Cancel');
-    cancel.addEventListener('click', () => this.stop());
+    cancel.addEventListener('click', () => running.abort());
     const message = toast('Exporting …', cancel);
     try {
       // A Blob can be larger than the memory of the page: browsers move it to the disk.
-      let file = new Blob([format.start], { type: format.type });
+      let file = new Blob([start], { type });
       let count = 0;
-      for await (const plants of this.#pages(this.#filter(), signal)) {
-        const rows = plants.map((plant, at) => format.row(plant, count + at === 0));
-        file = new Blob([file, ...rows], { type: format.type });
+      for await (const plants of store.pages({ fields, tag: filter(), signal })) {
+        const rows = plants.map((plant, at) => row(plant, count + at === 0));
+        file = new Blob([file, ...rows], { type });
         count += plants.length;
         message.update(`Exporting: ${plantCount(count)} so far.`);
       }
-      save(new Blob([file, format.end], { type: format.type }), `plants.${extension}`);
+      save(new Blob([file, end], { type }), `plants.${extension}`);
       toast(`Exported ${plantCount(count)}.`);
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -78,14 +63,8 @@ export class Exporter {
     }
   }
 
-  /** The plants of the view. Each page is read again after a problem, so a long export survives one. */
-  async *#pages(tag: string | undefined, signal: AbortSignal): AsyncGenerator<Plant[], void> {
-    const options = { fields, limit: pageSize, tag, signal };
-    let plants = await this.#connection.page(options);
-    while (plants.length > 0) {
-      yield plants;
-      plants = await this.#connection.page({ ...options, after: plants.at(-1)?.id });
-    }
+  for (const format of ['csv', 'json'] as const) {
+    onPress(`export-${format}`, async () => exportAs(format));
   }
 }
 

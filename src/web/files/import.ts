@@ -2,24 +2,22 @@
  * The dialog that adds the plants of a CSV or JSON file: choose, preview, import. An import continues while the dialog
  * is closed, and ends with the page.
  */
-import { PlantStoreError, type PlantStore, type Token } from '../../client/client.ts';
-import { importPlants, memoryJournal, type ImportJournal } from '../../client/import.ts';
-import { decodeText, type ImportRow } from '../../client/rows.ts';
-import type { Connection } from '../session/connection.ts';
+import { PlantStoreError, type PlantStore } from '../../client/client.ts';
+import { importPlants, memoryJournal } from '../../client/import.ts';
+import { decodeText } from '../../client/rows.ts';
 import { byId, element, onPress, setText, show } from '../shared/dom.ts';
-import { formatCount } from '../shared/format.ts';
+import { toast, type Toast } from '../shared/toast.ts';
+import { acceptDrops } from './drop.ts';
 import { ImportPreview, rowCount } from './import-preview.ts';
 import { ImportProgress } from './import-progress.ts';
-import { toast, type Toast } from '../shared/toast.ts';
 
-const pastedName = 'pasted rows';
 /** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */
 const concurrency = 16;
 
 type Step = 'choose' | 'preview' | 'run';
 
 export class ImportDialog {
-  readonly #connection: Connection;
+  readonly #store: PlantStore;
   readonly #onAdded: () => void;
   readonly #dialog = byId('import', HTMLDialogElement);
   readonly #pasted = byId('import-text', HTMLTextAreaElement);
@@ -34,16 +32,15 @@ export class ImportDialog {
   #progress: ImportProgress | undefined;
   #stop: AbortController | undefined;
   #message: Toast | undefined;
-  #waiting = '';
 
   /** `onAdded` is called when an import that has added plants ends. */
-  constructor(connection: Connection, onAdded: () => void) {
-    this.#connection = connection;
+  constructor(store: PlantStore, onAdded: () => void) {
+    this.#store = store;
     this.#onAdded = onAdded;
     for (const id of ['import-open', 'empty-import']) onPress(id, () => this.open());
     for (const id of ['import-cancel', 'import-hide']) onPress(id, () => this.#dialog.close());
     for (const id of ['import-back', 'import-again']) onPress(id, () => this.#choose());
-    onPress('import-read', () => this.#read(pastedName, () => this.#pasted.value));
+    onPress('import-read', () => this.#read('pasted rows', () => this.#pasted.value));
     onPress('import-stop', () => this.#stop?.abort());
     onPress('import-continue', () => this.#run());
     onPress('import-download', () => this.#progress?.saveRefused(this.#name));
@@ -69,16 +66,13 @@ export class ImportDialog {
     });
   }
 
-  /** Sets the user of the page. An import for the one before ends. */
-  use({ scopes }: Token): void {
-    this.stop();
-    this.#forget();
-    this.#dialog.close();
-    this.#message?.close();
-    this.#canImport = scopes.includes('plants:write') && scopes.includes('plants:read');
-    for (const id of ['import-open', 'empty-import']) show(id, this.#canImport);
+  /** Sets whether the token of the page can import. */
+  allow(canImport: boolean): void {
+    this.#canImport = canImport;
+    for (const id of ['import-open', 'empty-import']) show(id, canImport);
   }
 
+  /** Ends the import, because the user leaves. */
   stop(): void {
     this.#stop?.abort();
     this.#stop = undefined;
@@ -109,76 +103,53 @@ export class ImportDialog {
       const text = textOf();
       this.#preview.show(name, text);
       [this.#name, this.#text] = [name, text];
-      this.#forget();
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       this.#showStep('choose');
-      this.#fail(error.message);
+      setText('import-failure', error.message);
       return;
     }
-    this.#showStep('preview');
-    this.#preview.focus();
-  }
-
-  #forget(): void {
     this.#journal = memoryJournal();
     this.#isUnfinished = false;
+    this.#showStep('preview');
+    this.#preview.focus();
   }
 
   async #run(): Promise<void> {
     if (this.#stop !== undefined) return;
     const { signal } = (this.#stop = new AbortController());
-    const journal = this.#journal;
     const { rows, place } = this.#preview;
-    const progress = (this.#progress = new ImportProgress(rows, this.#text, place, () => {
-      setText('import-waiting', this.#waiting);
+    const progress = new ImportProgress(rows, this.#text, place, () => {
       this.#message?.update(this.#messageText());
-    }));
-    this.#showRun(`Importing ${this.#name} …`);
+    });
+    this.#progress = progress;
+    this.#showStep('run');
+    this.#showRunning(true);
+    const [store, journal] = [this.#store, this.#journal];
+    let failure = '';
     try {
-      await this.#connection.run((store) => this.#add(store, rows, journal, signal), { signal });
-      this.#end(progress.summary, { isComplete: true });
+      const outcomes = importPlants({ store, rows, journal, concurrency, signal });
+      for await (const outcome of outcomes) progress.add(outcome);
     } catch (error) {
-      if (!signal.aborted) this.#fail(reasonOf(error));
-      if (this.#journal !== journal) return; // another user has opened a store
-      const left = rowCount(progress.total - progress.done);
-      this.#end(`Not complete. ${progress.summary} ${left} left.`, { isComplete: false });
+      if (!signal.aborted) failure = reasonOf(error);
     }
-    if (progress.added > 0) this.#onAdded();
-  }
-
-  async #add(
-    store: PlantStore,
-    rows: readonly ImportRow[],
-    journal: ImportJournal,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const onWait = ({ detail }: PlantStoreError) => {
-      this.#waiting = `Waiting for the service. ${detail}`;
-      this.#progress?.draw();
-    };
-    const outcomes = importPlants({ store, rows, journal, concurrency, signal, onWait });
-    for await (const outcome of outcomes) {
-      this.#waiting = '';
-      this.#progress?.add(outcome);
-    }
-  }
-
-  #end(text: string, { isComplete }: { isComplete: boolean }): void {
     this.#stop = undefined;
-    this.#isUnfinished = !isComplete;
-    this.#waiting = '';
-    this.#progress?.draw();
+    this.#end(progress, failure);
+  }
+
+  #end(progress: ImportProgress, failure: string): void {
+    const left = progress.total - progress.done;
+    this.#isUnfinished = left > 0;
+    progress.draw();
     this.#message?.close();
-    setText('import-running', this.#name);
+    this.#showRunning(false);
+    const text = this.#isUnfinished
+      ? `Not complete. ${progress.summary} ${rowCount(left)} left.`
+      : progress.summary;
+    setText('import-failure', failure);
     setText('import-done', text);
-    show('import-stop', false);
-    show('import-continue', !isComplete);
-    show('import-download', this.#progress?.hasRefused);
-    show('import-again');
-    if (this.#dialog.open) {
-      byId(isComplete ? 'import-hide' : 'import-continue', HTMLButtonElement).focus();
-    } else toast(text);
+    if (!this.#dialog.open) toast(text);
+    if (progress.added > 0) this.#onAdded();
   }
 
   /** Shows the progress while the dialog is closed. */
@@ -192,58 +163,28 @@ export class ImportDialog {
   }
 
   #messageText(): string {
-    const { done, total } = this.#progress ?? { done: 0, total: 0 };
-    return `Importing ${this.#name}: ${formatCount(done)} of ${rowCount(total)}`;
+    return `Importing ${this.#name}: ${this.#progress?.position}`;
   }
 
-  #showRun(title: string): void {
-    this.#showStep('run');
-    setText('import-running', title);
+  /** Shows the controls of an import that runs, or of one that has ended. */
+  #showRunning(isRunning: boolean): void {
+    setText('import-running', isRunning ? `Importing ${this.#name} …` : this.#name);
     setText('import-done', '');
-    show('import-stop');
-    for (const id of ['import-continue', 'import-download', 'import-again']) show(id, false);
-    byId('import-stop', HTMLButtonElement).focus();
+    show('import-stop', isRunning);
+    show('import-continue', !isRunning && this.#isUnfinished);
+    show('import-download', !isRunning && this.#progress?.hasRefused);
+    show('import-again', !isRunning);
+    const next = this.#isUnfinished ? 'import-continue' : 'import-hide';
+    if (this.#dialog.open) byId(isRunning ? 'import-stop' : next, HTMLButtonElement).focus();
   }
 
   #showStep(step: Step): void {
     for (const each of ['choose', 'preview', 'run']) show(`import-${each}`, each === step);
-    show('import-failure', false);
-  }
-
-  #fail(text: string): void {
-    setText('import-failure', text);
-    show('import-failure');
+    setText('import-failure', '');
   }
 }
 
 function reasonOf(error: unknown): string {
   if (error instanceof PlantStoreError) return error.detail;
   return error instanceof Error ? error.message : String(error);
-}
-
-/** Makes the whole page a place to drop a file. */
-function acceptDrops({
-  canDrop,
-  onDrop,
-}: {
-  canDrop: () => boolean;
-  onDrop: (file: File) => void;
-}): void {
-  const hasFile = ({ dataTransfer }: DragEvent) => dataTransfer?.types.includes('Files') === true;
-  addEventListener('dragover', (event) => {
-    if (!hasFile(event)) return;
-    event.preventDefault(); // otherwise the browser leaves the page for the file
-    if (event.dataTransfer) event.dataTransfer.dropEffect = canDrop() ? 'copy' : 'none';
-    show('drop-hint', canDrop());
-  });
-  addEventListener('dragleave', ({ relatedTarget }) => {
-    if (relatedTarget === null) show('drop-hint', false);
-  });
-  addEventListener('drop', (event) => {
-    if (!hasFile(event)) return;
-    event.preventDefault();
-    show('drop-hint', false);
-    const file = event.dataTransfer?.files[0];
-    if (file !== undefined && canDrop()) onDrop(file);
-  });
 }

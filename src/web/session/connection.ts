@@ -1,68 +1,49 @@
 /**
- * The connection to the service. It repeats requests after temporary problems, shows when it tries again, and asks for
- * another token if this one no longer works. Tasks that wait for it continue by themselves.
+ * The connection to the service, and the only place of the page that handles temporary problems and refused tokens. A
+ * call waits here until the service responds or the user has another token, and then continues by itself.
  */
 import {
   PlantStore,
-  PlantStoreError,
-  type ListOptions,
-  type PlantField,
-  type PlantWith,
+  type PlantStoreError,
   type Token,
+  type TokenSource,
 } from '../../client/client.ts';
-import { isTemporary, pauseMs } from '../../client/retry.ts';
+import { pauseMs, unlessAborted } from '../../client/retry.ts';
 import { hideBanner, setCountdown, showBanner } from '../shared/banner.ts';
 import { byId } from '../shared/dom.ts';
 import { announce } from '../shared/toast.ts';
 import { isOfService } from './token.ts';
 
+/** How long one request can take. */
 const timeoutMs = 15_000;
 /** The longest pause between two attempts, unless the service asks for a longer one. */
 const longestPauseMs = 15_000;
+/** The maximum of a timer: a call lasts until it succeeds. */
+const callTimeoutMs = 2 ** 31 - 1;
 
 /** The address of the service, with its path prefix: that of this page. */
 export const serviceUrl = new URL('.', location.href);
 
-/** Whom a token belongs to: a user of a store. */
-export function ownerOf({ store, user }: Token): string {
-  return JSON.stringify([store, user]);
-}
-
-/** Ends the tasks that wait for a token if the new one belongs to another user. */
-class OtherUser extends Error {
-  override readonly name = 'OtherUser';
-}
-
 interface TokenSources {
+  /** Gets another token without the user. Resolves to false if that is not possible. */
   refresh: () => Promise<boolean>;
+  /** Asks for another token. Resolves when there is one. */
   renew: () => Promise<void>;
 }
 
-interface RunOptions {
-  signal?: AbortSignal;
-  once?: boolean;
-}
-
 export class Connection {
+  /** Calls the service with the token of the page. */
+  readonly store: PlantStore = this.#connect((refused) => this.#tokenAfter(refused));
+  readonly #sources: TokenSources;
   #token = '';
-  /** Who the token belongs to. */
-  #owner = '';
-  /** What the token grants. */
   #info: Token | undefined;
-  /** Undefined until somebody has signed in. */
-  #store: PlantStore | undefined;
-  /** Gets another token without the user. Resolves to false if that is not possible. */
-  readonly #refresh: () => Promise<boolean>;
-  /** Asks for another token. Resolves when there is one. */
-  readonly #renew: () => Promise<void>;
   #renewing: Promise<void> | undefined;
   #waiting: Promise<void> | undefined;
   #failures = 0;
   #endWait = () => {};
 
-  constructor({ refresh, renew }: TokenSources) {
-    this.#refresh = refresh;
-    this.#renew = renew;
+  constructor(sources: TokenSources) {
+    this.#sources = sources;
     addEventListener('online', () => this.#endWait());
   }
 
@@ -70,8 +51,6 @@ export class Connection {
   use(token: string, info: Token): void {
     this.#token = token;
     this.#info = info;
-    this.#owner = ownerOf(info);
-    this.#store = connect(token);
   }
 
   /** What the token in use grants. */
@@ -86,65 +65,44 @@ export class Connection {
   }
 
   /** What a token grants. Throws a PlantStoreError if it does not work. */
-  async check(token: string): Promise<Token> {
-    const store = connect(token);
-    return this.#repeat(() => store.token(), {});
+  async check(token: string, signal: AbortSignal): Promise<Token> {
+    return this.#connect(token).token({ signal });
   }
 
-  /**
-   * Runs the task until it succeeds: again after a temporary problem, and with another token after a 401. Throws
-   * any other error of the task, and the reason of the signal. A task that runs `once` is not repeated if it may have
-   * succeeded.
-   */
-  async run<T>(task: (store: PlantStore) => Promise<T>, options: RunOptions = {}): Promise<T> {
-    const owner = this.#owner;
-    // What one user has begun must neither happen nor be shown in the store of another.
-    const assertSameUser = () => {
-      if (this.#owner !== owner) throw new OtherUser('another user has signed in');
-    };
-    for (;;) {
-      const store = this.#store;
-      if (store === undefined) throw new Error('use() comes first');
-      const attempt = () => {
-        assertSameUser();
-        return task(store);
-      };
-      try {
-        const result = await this.#repeat(attempt, options);
-        assertSameUser();
-        return result;
-      } catch (error) {
-        options.signal?.throwIfAborted();
-        assertSameUser();
-        if (!(error instanceof PlantStoreError) || error.status !== 401) throw error;
-        // Another task may have got a new token meanwhile.
-        if (store === this.#store) await (this.#renewing ??= this.#askForToken());
+  #connect(token: string | TokenSource): PlantStore {
+    return new PlantStore({
+      url: serviceUrl,
+      token,
+      timeoutMs: callTimeoutMs,
+      beforeRetry: (problem) => (this.#waiting ??= this.#wait(problem)),
+      fetch: (url, init) => this.#fetch(url, init),
+    });
+  }
+
+  async #fetch(url: URL, init: RequestInit): Promise<Response> {
+    const call = init.signal ?? new AbortController().signal;
+    if (this.#waiting) await unlessAborted(this.#waiting, call);
+    const signal = AbortSignal.any([call, AbortSignal.timeout(timeoutMs)]);
+    const response = await fetch(url, { ...init, signal });
+    if (response.status < 429) this.#succeeded(); // the others can be temporary problems
+    return response;
+  }
+
+  async #tokenAfter(refused: string | undefined): Promise<string> {
+    // Another call may have got a new token meanwhile.
+    if (refused === this.#token) await (this.#renewing ??= this.#askForToken());
+    return this.#token;
+  }
+
+  async #askForToken(): Promise<void> {
+    try {
+      if (!(await this.#sources.refresh())) {
+        showTokenBanner();
+        await this.#sources.renew();
       }
-    }
-  }
-
-  /** Reads one page of up to `limit` plants. It is empty after the last plant. */
-  async page<const F extends readonly PlantField[]>(
-    options: ListOptions<F> & { limit: number; signal: AbortSignal },
-  ): Promise<PlantWith<F>[]> {
-    const read = async (store: PlantStore) => (await store.pages(options).next()).value ?? [];
-    return this.run(read, { signal: options.signal });
-  }
-
-  async #repeat<T>(task: () => Promise<T>, { signal, once = false }: RunOptions): Promise<T> {
-    for (;;) {
-      await this.#waiting;
-      signal?.throwIfAborted();
-      try {
-        const result = await task();
-        this.#succeeded();
-        return result;
-      } catch (error) {
-        signal?.throwIfAborted();
-        if (!(error instanceof PlantStoreError) || !isTransient(error)) throw error;
-        if (once && error.outcomeUnknown) throw error;
-        this.#waiting ??= this.#wait(error);
-      }
+      hideBanner();
+    } finally {
+      this.#renewing = undefined; // after an error too, so that the next call asks again
     }
   }
 
@@ -155,18 +113,6 @@ export class Connection {
     announce('The service responds again.');
     if (this.#renewing === undefined) hideBanner();
     else showTokenBanner();
-  }
-
-  async #askForToken(): Promise<void> {
-    try {
-      if (!(await this.#refresh())) {
-        showTokenBanner();
-        await this.#renew();
-      }
-      hideBanner();
-    } finally {
-      this.#renewing = undefined; // after an error too, so that the next task asks again
-    }
   }
 
   /** Waits, and shows for how long. */
@@ -210,12 +156,4 @@ function showTokenBanner(): void {
     action: 'Paste another token',
     onAction: () => byId('renew', HTMLDialogElement).showModal(),
   });
-}
-
-function connect(token: string): PlantStore {
-  return new PlantStore({ url: serviceUrl, token, timeoutMs, maxRetries: 0 });
-}
-
-function isTransient(error: PlantStoreError): boolean {
-  return isTemporary(error) || error.kind === 'timeout';
 }

@@ -3,45 +3,61 @@
  * it stops working. The token is in the session storage of this tab, and nowhere else.
  */
 import { PlantStoreError, type Token } from '../../client/client.ts';
-import { confirm } from '../shared/confirm.ts';
-import { ownerOf, serviceUrl, type Connection } from './connection.ts';
-import { byId, onPress, setFacts, setFault, setText, show } from '../shared/dom.ts';
+import { confirm, type Question } from '../shared/confirm.ts';
+import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
+import { Form } from '../shared/form.ts';
 import { formatTime, rightsText } from '../shared/format.ts';
 import { recall, remember } from '../shared/remember.ts';
-import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
 import { toast } from '../shared/toast.ts';
+import { Connection, serviceUrl } from './connection.ts';
+import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
 import { findToken, isOfService, Malformed } from './token.ts';
 
 /** Other services can have another path of the same origin. */
 const key = `plant-store.token ${serviceUrl.pathname}`;
 
+interface SessionEvents {
+  /** A store opens, or the user continues with a token of other scopes. */
+  onOpen: (info: Token) => void;
+  /** The page is about to be loaded again, because the user leaves. */
+  onLeave: () => void;
+}
+
 export class Session {
-  readonly #connection: Connection;
-  readonly #onOpen: (info: Token) => void;
-  readonly #onClose: () => void;
+  readonly connection = new Connection({
+    refresh: () => this.#refresh(),
+    renew: () => this.#renew(),
+  });
+  readonly #events: SessionEvents;
   readonly #signOn = SignOn.ofPage();
+  readonly #signIn = this.#acceptToken('sign-in');
   #info: Token | undefined;
   #renewed = () => {};
-  /** The number of tokens that were checked. Only the last one counts. */
-  #checks = 0;
+  /** Ends the check of a token when another one is entered. */
+  #check = new AbortController();
 
-  /**
-   * `onOpen` is called when a store opens, but not when another token continues with the same access. `onClose` is
-   * called when the user signs out.
-   */
-  constructor(
-    connection: Connection,
-    { onOpen, onClose }: { onOpen: (info: Token) => void; onClose: () => void },
-  ) {
-    this.#connection = connection;
-    this.#onOpen = onOpen;
-    this.#onClose = onClose;
-    onToken('sign-in', (token) => this.#open(token));
-    onToken('renew', (token) => this.#continue(token));
+  constructor(events: SessionEvents) {
+    this.#events = events;
+    this.#acceptToken('renew');
     onPress('renew-later', () => byId('renew', HTMLDialogElement).close());
-    onPress('sign-out', () => this.signOut());
+    onPress('sign-out', async () => this.signOut());
     addEventListener('hashchange', () => void this.start());
     if (this.#signOn !== undefined) this.#offer(this.#signOn);
+  }
+
+  /** Handles a form with a token. Faults appear beside the field, and the field keeps what was typed. */
+  #acceptToken(name: string): Form {
+    const field = byId(`${name}-token`, HTMLInputElement);
+    const form = new Form(name, async () => {
+      try {
+        await this.#enter(findToken(field.value));
+        field.value = '';
+      } catch (error) {
+        form.fault('token', faultOf(error));
+      }
+      return '';
+    });
+    return form;
   }
 
   /** Shows the buttons that lead to the identity provider. */
@@ -67,10 +83,10 @@ export class Session {
     try {
       if (this.#info === undefined) await this.#openAgain(link);
       show('opening', this.#info === undefined);
-      if (link !== undefined) await this.#open(findToken(link), { isLink: true });
+      if (link !== undefined) await this.#enter(findToken(link), { isLink: true });
     } catch (error) {
       if (error instanceof SignOnFailed) showSignOnFault('sign-in', error);
-      else if (this.#info === undefined) showFault('sign-in', error);
+      else if (this.#info === undefined) this.#signIn.fault('token', faultOf(error));
       else toast(`The store of the link was not opened. ${faultOf(error)}`);
     } finally {
       if (link !== undefined) removeFromAddress(link);
@@ -84,11 +100,9 @@ export class Session {
     try {
       const token = await this.#tokenOfTab();
       if (token === undefined || token === link) return;
-      await this.#open(token).catch(async (error: unknown) => {
+      await this.#enter(token).catch(async (error: unknown) => {
         const isRefused = error instanceof PlantStoreError && error.status === 401;
-        const another = isRefused ? await this.#signOn?.refresh() : undefined;
-        if (another === undefined) throw error;
-        await this.#open(another);
+        if (!isRefused || !(await this.#refresh())) throw error;
       });
     } catch (error) {
       const isExpected = error instanceof PlantStoreError || error instanceof SignOnFailed;
@@ -108,11 +122,11 @@ export class Session {
   }
 
   /** Gets another token without the user. Resolves to false if that is not possible. */
-  async refresh(): Promise<boolean> {
+  async #refresh(): Promise<boolean> {
     const token = await this.#signOn?.refresh();
     if (token === undefined) return false;
     try {
-      await this.#continue(token);
+      await this.#enter(token);
       return true;
     } catch (error) {
       if (error instanceof PlantStoreError) return false;
@@ -121,78 +135,65 @@ export class Session {
   }
 
   /** Asks for another token while the page stays as it is. Resolves when there is one. */
-  async renew(): Promise<void> {
+  async #renew(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#renewed = resolve;
     byId('renew', HTMLDialogElement).showModal();
     await promise;
   }
 
-  async #open(token: string, { isLink = false } = {}): Promise<void> {
-    const info = await this.#check(token);
-    if (info === undefined || (isLink && !(await this.#agreesTo(info)))) return;
-    this.#use(token, info);
-    show('sign-in', false);
-    this.#onOpen(info);
-  }
-
-  /** Whoever follows a link may not know that it is for another user. */
-  async #agreesTo(info: Token): Promise<boolean> {
+  /** Checks a token, and uses it from now on. */
+  async #enter(token: string, { isLink = false } = {}): Promise<void> {
+    this.#check.abort();
+    const { signal } = (this.#check = new AbortController());
+    const info = await this.connection.check(token, signal);
     const before = this.#info;
-    if (before === undefined || ownerOf(before) === ownerOf(info)) return true;
-    return confirm({
-      title: `Open the store “${info.store}” as “${info.user}”?`,
-      text: `The link is for another user. You are “${before.user}” in the store “${before.store}”.`,
-      action: 'Open',
-    });
-  }
-
-  async #continue(token: string): Promise<void> {
-    const before = this.#info;
-    const info = await this.#check(token);
-    if (info === undefined) return;
-    this.#use(token, info);
-    if (before === undefined || accessOf(info) !== accessOf(before)) this.#onOpen(info);
-  }
-
-  /** Undefined if another token was entered meanwhile. */
-  async #check(token: string): Promise<Token | undefined> {
-    const check = ++this.#checks;
-    const isLast = () => check === this.#checks;
-    try {
-      const info = await this.#connection.check(token);
-      return isLast() ? info : undefined;
-    } catch (error) {
-      if (isLast()) throw error;
-      return undefined;
+    if (before !== undefined && ownerOf(before) !== ownerOf(info)) {
+      if (isLink && !(await confirm(questionAbout(before, info)))) return;
+      return this.#leave(token);
     }
-  }
-
-  #use(token: string, info: Token): void {
     this.#info = info;
-    this.#connection.use(token, info);
+    this.connection.use(token, info);
     remember('sessionStorage', key, token);
     if (isOfService(token)) forgetSignOn(); // the user has changed to a token of the service
     showIdentity(info);
-    // A link can come while the page asks for another token.
-    byId('renew', HTMLDialogElement).close();
+    show('sign-in', false);
+    byId('renew', HTMLDialogElement).close(); // a link can come while the page asks for another token
     this.#renewed();
+    if (before?.scopes.join() !== info.scopes.join()) this.#events.onOpen(info);
   }
 
-  /** Leaves nothing of the user in this tab. */
-  signOut(): void {
-    this.#onClose();
-    this.#checks++; // a token that is being checked is not used any more
+  async signOut(): Promise<never> {
+    history.replaceState(null, '', serviceUrl);
+    return this.#leave(undefined);
+  }
+
+  /**
+   * Loads the page again, with the token of another user or without one. So nothing of this user stays in memory, and
+   * nothing that they have begun happens in the name of the next one.
+   */
+  async #leave(next: string | undefined): Promise<never> {
+    this.#events.onLeave();
+    this.#check.abort();
     this.#signOn?.end();
-    remember('sessionStorage', key, undefined);
+    remember('sessionStorage', key, next);
     forgetSignOn();
-    location.replace(serviceUrl); // loads the page again, so that nothing of the store stays in memory
+    location.reload();
+    return new Promise(() => {}); // whoever waits for it ends with the page
   }
 }
 
-/** Tokens with the same access are the same for the page. */
-function accessOf({ store, user, scopes }: Token): string {
-  return JSON.stringify([store, user, scopes]);
+function ownerOf({ store, user }: Token): string {
+  return JSON.stringify([store, user]);
+}
+
+/** Whoever follows a link may not know that it is for another user. */
+function questionAbout(before: Token, { store, user }: Token): Question {
+  return {
+    title: `Open the store “${store}” as “${user}”?`,
+    text: `The link is for another user. You are “${before.user}” in the store “${before.store}”.`,
+    action: 'Open',
+  };
 }
 
 /** The token of a link. */
@@ -206,34 +207,12 @@ function removeFromAddress(link: string): void {
   history.replaceState(null, '', location.pathname + location.search);
 }
 
-/** Handles a form with a token. Faults appear beside the field, and the field keeps what was typed. */
-function onToken(form: 'sign-in' | 'renew', handle: (token: string) => Promise<void>): void {
-  const field = byId(`${form}-token`, HTMLInputElement);
-  const submitted = async () => {
-    setFault(field, '');
-    try {
-      await handle(findToken(field.value));
-      field.value = '';
-    } catch (error) {
-      showFault(form, error);
-      field.focus();
-    }
-  };
-  byId(`${form}-form`, HTMLFormElement).addEventListener('submit', (event) => {
-    event.preventDefault();
-    void submitted();
-  });
-}
-
-function showFault(form: 'sign-in' | 'renew', error: unknown): void {
-  setFault(byId(`${form}-token`, HTMLInputElement), faultOf(error));
-}
-
 function showSignOnFault(place: string, error: unknown): void {
   if (!(error instanceof SignOnFailed)) throw error;
   setText(`${place}-on-fault`, error.message);
 }
 
+/** What is wrong with a token. Throws other errors. */
 function faultOf(error: unknown): string {
   if (error instanceof Malformed) return error.message;
   if (!(error instanceof PlantStoreError)) throw error;
@@ -242,13 +221,12 @@ function faultOf(error: unknown): string {
 }
 
 function showIdentity({ user, store, role, scopes, expiresAt, id }: Token): void {
-  const canWrite = scopes.includes('plants:write');
   document.title = `${store} · Plant Store`;
   setText('store-name', store);
   setText('who-user', user);
   show('store-name');
   show('who');
-  show('who-badge', !canWrite);
+  show('who-badge', !scopes.includes('plants:write'));
   setFacts('identity-facts', {
     User: user,
     Store: store,

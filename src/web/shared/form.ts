@@ -1,0 +1,91 @@
+/**
+ * A form of index.html: it is sent once at a time, and each fault appears beside its field. The element with the id
+ * NAME contains NAME-form, and can have elements of the classes `failure` and `done` for messages. The fault of a FIELD
+ * has the id NAME-FIELD-fault.
+ */
+import { PlantStoreError } from '../../client/client.ts';
+import { act } from './banner.ts';
+import { byId, setText } from './dom.ts';
+import { toast } from './toast.ts';
+
+/** Runs the task of a button, unless it is running. Then the user need not wait for the service. */
+export async function whileBusy(button: HTMLElement, task: () => Promise<void>): Promise<void> {
+  if (button.ariaBusy === 'true') return act();
+  button.ariaBusy = 'true'; // unlike `disabled`, it keeps the focus
+  try {
+    await task();
+  } finally {
+    button.ariaBusy = null;
+  }
+}
+
+export class Form {
+  readonly #name: string;
+  readonly #place: HTMLElement;
+  readonly #form: HTMLFormElement;
+  readonly #lostText: string | undefined;
+
+  /** `send` returns what the user is told. `lostText` is for a request that may have succeeded. */
+  constructor(name: string, send: () => Promise<string>, lostText?: string) {
+    this.#name = name;
+    this.#place = byId(name, HTMLElement);
+    this.#form = byId(`${name}-form`, HTMLFormElement);
+    this.#lostText = lostText;
+    this.#form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      const button = this.#form.querySelector<HTMLElement>('[type=submit]');
+      if (button !== null) void whileBusy(button, () => this.run(send));
+    });
+  }
+
+  /** Whether a field has a fault. */
+  get isFaulty(): boolean {
+    return this.#form.querySelector('[aria-invalid]') !== null;
+  }
+
+  /** Removes the messages about what was sent before. */
+  clear(): void {
+    for (const field of this.#form.querySelectorAll('[aria-invalid]')) field.ariaInvalid = null;
+    for (const fault of this.#form.querySelectorAll('.fault')) fault.textContent = '';
+    for (const kind of ['done', 'failure']) this.#tell(kind, '');
+  }
+
+  /** Shows a fault beside its field, and moves to the first one. Returns false if there is no such field. */
+  fault(name: string, text: string): boolean {
+    const id = `${this.#name}-${name}-fault`;
+    const described = this.#form.querySelector(`[aria-describedby~="${id}"]`);
+    const field = described?.querySelector('input') ?? described; // the first one of a group
+    if (!field) return false;
+    setText(id, text);
+    field.ariaInvalid = 'true';
+    const fold = field.closest('details');
+    if (fold) fold.open = true;
+    this.#form.querySelector<HTMLElement>('[aria-invalid]')?.focus();
+    return true;
+  }
+
+  /** Runs a task of the form, or of something beside it, and shows how it ended. */
+  async run(task: () => Promise<string>): Promise<void> {
+    this.clear();
+    try {
+      this.#tell('done', await task());
+    } catch (error) {
+      if (!(error instanceof PlantStoreError)) throw error;
+      this.#fail(error);
+    }
+  }
+
+  #fail({ title, detail, errors, outcomeUnknown }: PlantStoreError): void {
+    if (!this.#place.checkVisibility()) return void toast(`${title}. ${detail}`);
+    const others = errors.filter(
+      (each) => !this.fault(each.pointer?.slice(1) ?? each.parameter ?? '', each.detail),
+    );
+    if (errors.length > 0 && others.length === 0) return;
+    this.#tell('failure', (outcomeUnknown && this.#lostText) || detail);
+  }
+
+  #tell(kind: string, text: string): void {
+    const message = this.#place.querySelector(`.${kind}`);
+    if (message) message.textContent = text;
+  }
+}
