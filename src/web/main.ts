@@ -4,14 +4,14 @@
 import { PlantStoreError, type Token } from '../client/client.ts';
 import { AddDialog } from './dialogs/add-dialog.ts';
 import { PlantDialog } from './dialogs/plant-dialog.ts';
-import type { SharingDialog } from './dialogs/sharing-dialog.ts';
-import type { TokensDialog } from './dialogs/tokens-dialog.ts';
+import { SharingDialog } from './dialogs/sharing-dialog.ts';
+import { TokensDialog } from './dialogs/tokens-dialog.ts';
 import { offerExport } from './files/export.ts';
 import { ImportDialog } from './files/import.ts';
 import { serviceUrl } from './session/connection.ts';
 import { Session } from './session/session.ts';
-import { byId, copy, element, onPress, setText, show } from './shared/dom.ts';
-import { plantCount, tagText } from './shared/format.ts';
+import { byId, copy, element, hashParameter, onPress, setText, show } from './shared/dom.ts';
+import { countOf, tagText } from './shared/format.ts';
 import { toast } from './shared/toast.ts';
 import { deletePlants } from './table/delete-plants.ts';
 import { pageSize, PlantList, type Plant } from './table/plant-list.ts';
@@ -27,9 +27,6 @@ let leaveList = new AbortController();
 /** Tags of the plants that were loaded, to suggest them. */
 const knownTags = new Set<string>();
 const maxKnownTags = 100;
-/** The dialogs of the menu are loaded when they are first opened: most visits need none of them. */
-let sharingDialog: SharingDialog | undefined;
-let tokensDialog: TokensDialog | undefined;
 
 const session = new Session({ onOpen: openStore, onLeave: () => importDialog.stop() });
 const { connection } = session;
@@ -54,6 +51,8 @@ const addDialog = new AddDialog(store, (plant) => {
   const row = isShown ? list?.add(plant) : undefined;
   if (row !== undefined) table.reveal(row, plant.id);
 });
+const sharingDialog = new SharingDialog(connection, reload);
+const tokensDialog = new TokensDialog(connection, () => session.signOut());
 const importDialog = new ImportDialog(store, reload);
 offerExport(store, () => filter);
 
@@ -62,13 +61,12 @@ function openStore({ scopes }: Token): void {
   canRead = scopes.includes('plants:read');
   canWrite = scopes.includes('plants:write');
   byId('store', HTMLElement).classList.toggle('read-only', !canWrite);
-  setText('grid-keys', keys());
   show('store');
   for (const id of ['add-open', 'empty-add']) show(id, canWrite);
   for (const id of ['filter', 'tools', 'grid']) show(id, canRead);
   show('unreadable', !canRead);
   importDialog.allow(canRead && canWrite);
-  filter = filterOfAddress();
+  filter = hashParameter('tag');
   reload();
 }
 
@@ -98,7 +96,7 @@ async function remove(plants: readonly Plant[]): Promise<void> {
     selection.clear();
     table.focus();
   };
-  await deletePlants(store, plants, { onBegin, onGone: removePlant });
+  await deletePlants(store, plants, onBegin, removePlant);
 }
 
 function removePlant({ id }: Plant): void {
@@ -122,7 +120,7 @@ function drawPlants({ count, isComplete, failure }: PlantList): void {
     setText('failed-title', failure.title);
     setText('failed-text', failure.detail);
   }
-  const total = isComplete ? plantCount(count) : `more than ${plantCount(count)}`;
+  const total = isComplete ? countOf(count, 'plant') : `more than ${countOf(count, 'plant')}`;
   setText('store-count', count === 0 ? '' : total);
   drawFilter();
   table.refresh();
@@ -143,19 +141,9 @@ function toggleFilter(tag: string): void {
   location.hash = tag === filter ? '' : new URLSearchParams({ tag }).toString();
 }
 
-function filterOfAddress(): string | undefined {
-  return new URLSearchParams(location.hash.slice(1)).get('tag') ?? undefined;
-}
-
-function keys(): string {
-  return canWrite
-    ? '↑ ↓ move · Space select · Enter open · Delete delete'
-    : '↑ ↓ move · Enter open';
-}
-
 addEventListener('hashchange', () => {
-  if (!canRead || filterOfAddress() === filter) return;
-  filter = filterOfAddress();
+  if (!canRead || hashParameter('tag') === filter) return;
+  filter = hashParameter('tag');
   reload();
 });
 
@@ -197,17 +185,7 @@ for (const id of ['filter-clear', 'no-match-clear']) onPress(id, () => void (loc
 for (const id of ['add-open', 'empty-add']) onPress(id, () => addDialog.open(filter));
 onPress('copy-view', copyCurl);
 onPress('failed-retry', reload);
-onPress('sharing-open', async () => {
-  const { SharingDialog } = await import('./dialogs/sharing-dialog.ts').catch(refuseLoading);
-  await (sharingDialog ??= new SharingDialog(connection, reload)).open();
-});
-onPress('tokens-open', async () => {
-  const { TokensDialog } = await import('./dialogs/tokens-dialog.ts').catch(refuseLoading);
-  await (tokensDialog ??= new TokensDialog(connection, () => session.signOut())).open();
-});
-
-function refuseLoading(): never {
-  throw new Error('Its file could not be loaded. Reload the page.'); // browsers do not try again
-}
+onPress('sharing-open', () => sharingDialog.open());
+onPress('tokens-open', () => tokensDialog.open());
 
 await session.start();

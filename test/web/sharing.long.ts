@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { scopes } from '../../src/access.ts';
 import { withoutBrowser } from '../support/browser.ts';
 import { openSharing, sharesOf } from './sharing.ts';
-import { browserOfFile, changeUser, openStore, pressAtOnce, toast } from './store.ts';
+import { browserOfFile, changeUser, openStore, pressAtOnce } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -66,10 +66,6 @@ it(
     const alice = await app.token('alice', { scopes });
     await app.call('PUT', '/shares/alice', { token: bob, json: { access: 'write' } });
     await app.call('PUT', '/shares/carol', { token: alice, json: { access: 'read' } });
-    await page.route('**/sharing-dialog.ts', (route) => route.abort(), { times: 1 });
-    await openSharing(page);
-    await toast(page, 'Its file could not be loaded. Reload the page.').waitFor();
-    await page.reload();
     await openSharing(page);
     await page.getByText('you can see and delete their plants').waitFor();
     await page.getByRole('listitem').getByText('carol').waitFor();

@@ -1,7 +1,7 @@
 /**
  * A dialog of the user's menu: a form, and lists that it loads again after each change.
  */
-import type { PlantStore } from '../../client/client.ts';
+import type { PlantStore, Token } from '../../client/client.ts';
 import type { Connection } from '../session/connection.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
 import { byId, element, onPress } from '../shared/dom.ts';
@@ -14,24 +14,25 @@ export abstract class MenuDialog {
   readonly #lists: HTMLElement;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(name: string, connection: Connection, lostText?: string) {
+  constructor(name: string, connection: Connection) {
     this.connection = connection;
     this.dialog = byId(name, HTMLDialogElement);
-    this.form = new Form(name, () => this.send(), lostText);
+    this.form = new Form(name, () => this.send());
     this.#lists = byId(`${name}-lists`, HTMLElement);
     onPress(`${name}-close`, () => this.dialog.close());
   }
 
   /** Shows what the token of the page allows. */
-  protected abstract prepare(): void;
+  protected abstract prepare(info: Token): void;
   /** Loads and draws the lists. */
   protected abstract load(): Promise<void>;
   /** Sends the form. Returns what the user is told. */
   protected abstract send(): Promise<string>;
 
   async open(): Promise<void> {
-    if (this.dialog.open) return; // pressed twice while its file was loaded
-    this.prepare();
+    const { info } = this.connection;
+    if (info === undefined) return; // the menu is hidden
+    this.prepare(info);
     byId('identity', HTMLElement).hidePopover();
     byId('who', HTMLButtonElement).focus(); // it gets the focus back
     this.dialog.showModal();

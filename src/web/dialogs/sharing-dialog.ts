@@ -23,8 +23,7 @@ export class SharingDialog extends MenuDialog {
     this.#onOwners = onOwners;
   }
 
-  protected prepare(): void {
-    const { info } = this.connection;
+  protected prepare(info: Token): void {
     this.#canShare = info.scopes.includes('shares:write');
     this.#canList = this.#canShare || info.scopes.includes('plants:read');
     show('sharing-form', this.#canShare);
@@ -54,10 +53,6 @@ export class SharingDialog extends MenuDialog {
   protected async send(): Promise<string> {
     const typed = this.#user.value;
     const user = typed.trim(); // phones and clipboards add spaces
-    if (user === '') {
-      this.form.fault('user', 'Enter the name of a user.');
-      return '';
-    }
     try {
       const done = await this.#share(user, this.#access);
       if (this.#user.value === typed) this.#user.value = '';

@@ -1,13 +1,13 @@
 /**
  * The dialog about the tokens of the user: creates one, which it shows once, and revokes them.
  */
-import type { NewToken, OwnToken, PlantStore, Scope } from '../../client/client.ts';
+import type { OwnToken, PlantStore, Scope, Token } from '../../client/client.ts';
 import type { Connection } from '../session/connection.ts';
 import type { Question } from '../shared/confirm.ts';
 import { byId, copy, element, onPress, setText, show } from '../shared/dom.ts';
+import { formatDate, formatTime, rightsText } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
-import { factsOf, titleOf, untilText } from './token-texts.ts';
 
 const scopeTexts: Record<Scope, string> = {
   'plants:read': 'See plants',
@@ -19,18 +19,15 @@ const dayMs = 86_400_000;
 /** How long a new token can be valid, in days, besides as long as the token of the page. */
 const lifetimes = [7, 30, 90, 365];
 
-const lostText =
-  'The response was lost. If there is a new token in the list, nobody knows it: revoke it, and create another.';
-
 export class TokensDialog extends MenuDialog {
   /** Called when the token of the page is revoked. */
   readonly #onOwnEnd: () => Promise<void>;
   readonly #label = byId('tokens-label', HTMLInputElement);
-  readonly #expiry = byId('tokens-expiry', HTMLSelectElement);
-  readonly #scopes = byId('tokens-scopes', HTMLFieldSetElement);
+  readonly #expiry = byId('tokens-expiresAt', HTMLSelectElement);
+  #boxes = new Map<Scope, HTMLInputElement>();
 
   constructor(connection: Connection, onOwnEnd: () => Promise<void>) {
-    super('tokens', connection, lostText);
+    super('tokens', connection);
     this.#onOwnEnd = onOwnEnd;
     onPress('tokens-copy', async () => {
       const isCopied = await copy(byId('tokens-secret', HTMLElement).textContent);
@@ -43,25 +40,25 @@ export class TokensDialog extends MenuDialog {
     });
   }
 
-  protected prepare(): void {
-    const { scopes, expiresAt } = this.connection.info;
-    const boxes = scopes.map((value) =>
-      element(
-        'label',
-        { className: 'check' },
-        element('input', { type: 'checkbox', value, checked: true }),
-        scopeTexts[value],
-      ),
+  protected prepare({ scopes, expiresAt }: Token): void {
+    this.#boxes = new Map(
+      scopes.map((scope) => [scope, element('input', { type: 'checkbox', checked: true })]),
     );
-    for (const old of this.#scopes.querySelectorAll('label')) old.remove();
-    this.#scopes.querySelector('legend')?.after(...boxes);
-    // Only what ends before the token of the page.
-    const days = lifetimes.filter(
-      (each) => expiresAt === undefined || Date.now() + each * dayMs < Date.parse(expiresAt),
+    byId('tokens-boxes', HTMLElement).replaceChildren(
+      ...this.#boxes
+        .entries()
+        .map(([scope, box]) => element('label', { className: 'check' }, box, scopeTexts[scope])),
     );
+    const options = lifetimes.map((days) => {
+      const value = new Date(Date.now() + days * dayMs).toISOString();
+      return element('option', { value }, `for ${days} days`);
+    });
     this.#expiry.replaceChildren(
       element('option', { value: '' }, untilText(expiresAt)),
-      ...days.map((each) => element('option', { value: String(each) }, `for ${each} days`)),
+      // Only what ends before the token of the page.
+      ...options.filter(
+        ({ value }) => expiresAt === undefined || Date.parse(value) < Date.parse(expiresAt),
+      ),
     );
     this.#drawForm();
   }
@@ -79,11 +76,16 @@ export class TokensDialog extends MenuDialog {
   }
 
   protected async send(): Promise<string> {
-    const wanted = this.#wanted();
-    if (wanted.scopes?.length === 0) {
+    const scopes = [...this.#boxes].filter(([, box]) => box.checked).map(([scope]) => scope);
+    if (scopes.length === 0) {
       this.form.fault('scopes', 'Choose at least one.');
       return '';
     }
+    const wanted = {
+      scopes,
+      label: this.#label.value,
+      ...(this.#expiry.value !== '' && { expiresAt: this.#expiry.value }),
+    };
     await this.change(async (store) => {
       const { token } = await store.createToken(wanted);
       this.#label.value = '';
@@ -92,18 +94,6 @@ export class TokensDialog extends MenuDialog {
       else toast('The token is created. Open Tokens in your menu to copy it.');
     });
     return '';
-  }
-
-  #wanted(): NewToken {
-    const boxes = [...this.#scopes.querySelectorAll('input')];
-    const chosen = boxes.filter(({ checked }) => checked).map(({ value }) => value);
-    return {
-      scopes: this.connection.info.scopes.filter((scope) => chosen.includes(scope)),
-      label: this.#label.value,
-      ...(this.#expiry.value !== '' && {
-        expiresAt: new Date(Date.now() + Number(this.#expiry.value) * dayMs).toISOString(),
-      }),
-    };
   }
 
   #entry(token: OwnToken): HTMLElement {
@@ -152,4 +142,29 @@ function questionAbout(token: OwnToken): Question {
   const unsaved = byId('tokens-new', HTMLElement).hidden ? '' : ' Save the new token first.';
   const text = `This page signs out, and everything else that uses the token stops working.${unsaved}`;
   return { title: 'Revoke the token of this page?', text, action };
+}
+
+/** What a token is called: its label, or its id. */
+function titleOf({ label, id }: OwnToken): string {
+  return label === '' ? id : label;
+}
+
+/** What the list shows about a token, besides its label. */
+function factsOf(token: OwnToken): string {
+  const { id, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, state, current } = token;
+  const facts = [rightsText(scopes), `created ${formatDate(createdAt)}`];
+  const expiry = state === 'expired' ? 'expired' : 'valid until';
+  if (revokedAt !== undefined) facts.push(`revoked ${formatTime(revokedAt)}`);
+  else if (expiresAt !== undefined) facts.push(`${expiry} ${formatTime(expiresAt)}`);
+  else facts.push('does not expire');
+  if (lastUsedAt !== undefined) facts.push(`last used ${formatTime(lastUsedAt)}`);
+  else if (!current) facts.push('never used');
+  if (token.label !== '') facts.push(id);
+  return facts.join(' · ');
+}
+
+/** How long a token is valid that expires with this one. */
+function untilText(expiresAt: string | undefined): string {
+  if (expiresAt === undefined) return 'until you revoke it';
+  return `until ${formatDate(expiresAt)}, like this one`;
 }

@@ -4,7 +4,7 @@
 import type { PlantStore } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
 import { byId, element, onPress } from '../shared/dom.ts';
-import { plantCount } from '../shared/format.ts';
+import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import type { Plant } from '../table/plant-list.ts';
 
@@ -52,10 +52,10 @@ export function offerExport(store: PlantStore, filter: () => string | undefined)
         const rows = plants.map((plant, at) => row(plant, count + at === 0));
         file = new Blob([file, ...rows], { type });
         count += plants.length;
-        message.update(`Exporting: ${plantCount(count)} so far.`);
+        message.update(`Exporting: ${countOf(count, 'plant')} so far.`);
       }
       save(new Blob([file, end], { type }), `plants.${extension}`);
-      toast(`Exported ${plantCount(count)}.`);
+      toast(`Exported ${countOf(count, 'plant')}.`);
     } catch (error) {
       if (!signal.aborted) throw error;
     } finally {

@@ -10,12 +10,19 @@ import {
   type ImportRow,
 } from '../../client/rows.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
-import { formatCount } from '../shared/format.ts';
+import { countOf, formatCount } from '../shared/format.ts';
 
 const shownRows = 5;
 const fields = ['name', 'tag', 'id'] as const;
 
-export type Place = 'Line' | 'Row';
+/** What is imported. */
+export interface ImportSource {
+  name: string;
+  text: string;
+  rows: readonly ImportRow[];
+  /** The unit that numbers the rows: JSON can have many rows on a line. */
+  place: 'Line' | 'Row';
+}
 
 export class ImportPreview {
   readonly #selects = {
@@ -23,6 +30,8 @@ export class ImportPreview {
     tag: byId('import-tag', HTMLSelectElement),
     id: byId('import-id', HTMLSelectElement),
   };
+  #name = '';
+  #text = '';
   #file: ImportFile = { format: 'json', rows: [] };
 
   constructor() {
@@ -34,21 +43,16 @@ export class ImportPreview {
   /** Shows a text. Throws InvalidFile. */
   show(name: string, text: string): void {
     this.#file = readFile(text);
-    const isCsv = this.#file.format === 'csv';
-    show('import-mapping', isCsv);
+    [this.#name, this.#text] = [name, text];
+    show('import-mapping', this.#file.format === 'csv');
     if (this.#file.format === 'csv') this.#offer(this.#file.columns);
-    setText('import-source', `${name}: ${rowCount(this.rows.length)}`);
     this.#draw();
   }
 
-  /** The unit that numbers the rows: JSON can have many rows on a line. */
-  get place(): Place {
-    return this.#file.format === 'csv' ? 'Line' : 'Row';
-  }
-
-  get rows(): readonly ImportRow[] {
-    const file = this.#file;
-    return file.format === 'json' ? file.rows : rowsOf(file, this.#mapping);
+  get source(): ImportSource {
+    const [file, name, text] = [this.#file, this.#name, this.#text];
+    if (file.format === 'json') return { name, text, rows: file.rows, place: 'Row' };
+    return { name, text, rows: rowsOf(file, this.#mapping), place: 'Line' };
   }
 
   get #mapping(): Mapping {
@@ -80,7 +84,8 @@ export class ImportPreview {
   }
 
   #draw(): void {
-    const { rows, place } = this;
+    const { name, rows, place } = this.source;
+    setText('import-source', `${name}: ${countOf(rows.length, 'row')}`);
     setText('import-place', place);
     byId('import-rows', HTMLElement).replaceChildren(
       ...rows
@@ -98,14 +103,10 @@ export class ImportPreview {
     );
     const more = rows.length - shownRows;
     setText('import-more', more > 0 ? `and ${formatCount(more)} more` : '');
-    setText('import-submit', `Import ${rowCount(rows.length)}`);
+    setText('import-submit', `Import ${countOf(rows.length, 'row')}`);
     byId('import-submit', HTMLButtonElement).disabled = !this.#hasNames;
     show('import-name-hint', !this.#hasNames);
   }
-}
-
-export function rowCount(count: number): string {
-  return count === 1 ? '1 row' : `${formatCount(count)} rows`;
 }
 
 /** JSON can have anything in place of a text. */

@@ -3,62 +3,51 @@
  */
 import { writeCsv } from '../../client/csv.ts';
 import { summaryOf, type ImportOutcome } from '../../client/import.ts';
-import type { ImportRow } from '../../client/rows.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
-import { formatCount } from '../shared/format.ts';
+import { countOf, formatCount } from '../shared/format.ts';
 import { save } from './export.ts';
-import { rowCount, textOf, type Place } from './import-preview.ts';
+import { textOf, type ImportSource } from './import-preview.ts';
 
 const maxShownRefusals = 200;
 /** Drawing every row would cost more than adding it. */
 const drawEveryMs = 100;
 
 export class ImportProgress {
-  readonly #rows: readonly ImportRow[];
-  readonly #text: string;
-  readonly #place: Place;
+  readonly source: ImportSource;
+  /** The number of rows that have an outcome. */
+  done = 0;
+  readonly counts = { added: 0, 'already added': 0, refused: 0 };
   readonly #onDraw: () => void;
-  readonly #counts = { added: 0, 'already added': 0, refused: 0 };
   readonly #refusals: ImportOutcome[] = [];
   #isDrawPlanned = false;
 
-  constructor(rows: readonly ImportRow[], text: string, place: Place, onDraw: () => void) {
-    this.#rows = rows;
-    this.#text = text;
-    this.#place = place;
+  constructor(source: ImportSource, onDraw: () => void) {
+    this.source = source;
     this.#onDraw = onDraw;
-    setText('import-refused-place', place);
-    byId('import-bar', HTMLProgressElement).max = Math.max(1, rows.length);
+    setText('import-refused-place', source.place);
+    byId('import-bar', HTMLProgressElement).max = Math.max(1, source.rows.length);
     this.draw();
   }
 
-  get added(): number {
-    return this.#counts.added;
+  /** The number of rows that have no outcome yet. */
+  get left(): number {
+    return this.source.rows.length - this.done;
   }
 
-  get total(): number {
-    return this.#rows.length;
+  /** How far the import is. */
+  get text(): string {
+    const { name, rows } = this.source;
+    return `Importing ${name}: ${formatCount(this.done)} of ${countOf(rows.length, 'row')}`;
   }
 
-  get done(): number {
-    const { added, 'already added': before, refused } = this.#counts;
-    return added + before + refused;
-  }
-
-  get hasRefused(): boolean {
-    return this.#refusals.length > 0;
-  }
-
-  get position(): string {
-    return `${formatCount(this.done)} of ${rowCount(this.total)}`;
-  }
-
+  /** What the import has done. */
   get summary(): string {
-    return summaryOf(this.#counts, formatCount);
+    return summaryOf(this.counts, formatCount);
   }
 
   add(outcome: ImportOutcome): void {
-    this.#counts[outcome.status]++;
+    this.done++;
+    this.counts[outcome.status]++;
     if (outcome.status === 'refused') this.#refusals.push(outcome);
     if (this.#isDrawPlanned) return;
     this.#isDrawPlanned = true;
@@ -69,14 +58,14 @@ export class ImportProgress {
   draw(): void {
     this.#isDrawPlanned = false;
     byId('import-bar', HTMLProgressElement).value = this.done;
-    setText('import-added', formatCount(this.#counts.added));
-    setText('import-before', formatCount(this.#counts['already added']));
-    setText('import-refused', formatCount(this.#counts.refused));
-    show('import-refused-list', this.hasRefused);
+    setText('import-added', formatCount(this.counts.added));
+    setText('import-before', formatCount(this.counts['already added']));
+    setText('import-refused', formatCount(this.counts.refused));
+    show('import-refused-list', this.counts.refused > 0);
     const rows = this.#sortedRefusals
       .slice(0, maxShownRefusals)
       .map(({ row, line, reason = '' }) => {
-        const place = formatCount(this.#place === 'Line' ? line : row);
+        const place = formatCount(this.source.place === 'Line' ? line : row);
         return element('tr', {}, element('td', {}, place), element('td', {}, reason));
       });
     byId('import-refusals', HTMLElement).replaceChildren(...rows);
@@ -87,10 +76,11 @@ export class ImportProgress {
   }
 
   /** Saves the refused rows with their reasons. */
-  saveRefused(name: string): void {
-    const lines = this.#text.split(/\r\n|\r|\n/);
+  saveRefused(): void {
+    const { name, text, rows } = this.source;
+    const lines = text.split(/\r\n|\r|\n/);
     const records = this.#sortedRefusals.map(({ row, line, reason = '' }) => {
-      const source = this.#rows[row - 1];
+      const source = rows[row - 1];
       const plant: Record<string, unknown> =
         source && 'plant' in source ? { ...source.plant } : { name: lines[line - 1] };
       const cells = ['name', 'tag', 'id'].map((field) => textOf(plant[field]));

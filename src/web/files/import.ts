@@ -6,9 +6,10 @@ import { PlantStoreError, type PlantStore } from '../../client/client.ts';
 import { importPlants, memoryJournal } from '../../client/import.ts';
 import { decodeText } from '../../client/rows.ts';
 import { byId, element, onPress, setText, show } from '../shared/dom.ts';
+import { countOf } from '../shared/format.ts';
 import { toast, type Toast } from '../shared/toast.ts';
 import { acceptDrops } from './drop.ts';
-import { ImportPreview, rowCount } from './import-preview.ts';
+import { ImportPreview } from './import-preview.ts';
 import { ImportProgress } from './import-progress.ts';
 
 /** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */
@@ -23,9 +24,6 @@ export class ImportDialog {
   readonly #pasted = byId('import-text', HTMLTextAreaElement);
   readonly #preview = new ImportPreview();
   #canImport = false;
-  /** What is imported. */
-  #name = '';
-  #text = '';
   /** What was done for each row, so that an import that was stopped can continue. */
   #journal = memoryJournal();
   #isUnfinished = false;
@@ -43,7 +41,7 @@ export class ImportDialog {
     onPress('import-read', () => this.#read('pasted rows', () => this.#pasted.value));
     onPress('import-stop', () => this.#stop?.abort());
     onPress('import-continue', () => this.#run());
-    onPress('import-download', () => this.#progress?.saveRefused(this.#name));
+    onPress('import-download', () => this.#progress?.saveRefused());
     byId('import-preview', HTMLFormElement).addEventListener('submit', (event) => {
       event.preventDefault();
       void this.#run();
@@ -100,9 +98,7 @@ export class ImportDialog {
   #read(name: string, textOf: () => string): void {
     if (this.#stop !== undefined) return; // an import has started while the file was read
     try {
-      const text = textOf();
-      this.#preview.show(name, text);
-      [this.#name, this.#text] = [name, text];
+      this.#preview.show(name, textOf());
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       this.#showStep('choose');
@@ -118,14 +114,12 @@ export class ImportDialog {
   async #run(): Promise<void> {
     if (this.#stop !== undefined) return;
     const { signal } = (this.#stop = new AbortController());
-    const { rows, place } = this.#preview;
-    const progress = new ImportProgress(rows, this.#text, place, () => {
-      this.#message?.update(this.#messageText());
-    });
+    const { source } = this.#preview;
+    const progress = new ImportProgress(source, () => this.#message?.update(progress.text));
     this.#progress = progress;
     this.#showStep('run');
-    this.#showRunning(true);
-    const [store, journal] = [this.#store, this.#journal];
+    this.#showRunning(progress, true);
+    const [store, journal, { rows }] = [this.#store, this.#journal, source];
     let failure = '';
     try {
       const outcomes = importPlants({ store, rows, journal, concurrency, signal });
@@ -138,41 +132,36 @@ export class ImportDialog {
   }
 
   #end(progress: ImportProgress, failure: string): void {
-    const left = progress.total - progress.done;
-    this.#isUnfinished = left > 0;
+    this.#isUnfinished = progress.left > 0;
     progress.draw();
     this.#message?.close();
-    this.#showRunning(false);
+    this.#showRunning(progress, false);
     const text = this.#isUnfinished
-      ? `Not complete. ${progress.summary} ${rowCount(left)} left.`
+      ? `Not complete. ${progress.summary} ${countOf(progress.left, 'row')} left.`
       : progress.summary;
     setText('import-failure', failure);
     setText('import-done', text);
     if (!this.#dialog.open) toast(text);
-    if (progress.added > 0) this.#onAdded();
+    if (progress.counts.added > 0) this.#onAdded();
   }
 
   /** Shows the progress while the dialog is closed. */
   #showMessage(): void {
     // The event that calls this comes a frame after the dialog has closed. It can be open again.
-    if (this.#stop === undefined || this.#dialog.open) return;
+    if (this.#stop === undefined || this.#progress === undefined || this.#dialog.open) return;
     this.#message?.close();
     const button = element('button', { type: 'button' }, 'Show');
     button.addEventListener('click', () => this.open());
-    this.#message = toast(this.#messageText(), button);
-  }
-
-  #messageText(): string {
-    return `Importing ${this.#name}: ${this.#progress?.position}`;
+    this.#message = toast(this.#progress.text, button);
   }
 
   /** Shows the controls of an import that runs, or of one that has ended. */
-  #showRunning(isRunning: boolean): void {
-    setText('import-running', isRunning ? `Importing ${this.#name} …` : this.#name);
+  #showRunning({ source, counts }: ImportProgress, isRunning: boolean): void {
+    setText('import-running', isRunning ? `Importing ${source.name} …` : source.name);
     setText('import-done', '');
     show('import-stop', isRunning);
     show('import-continue', !isRunning && this.#isUnfinished);
-    show('import-download', !isRunning && this.#progress?.hasRefused);
+    show('import-download', !isRunning && counts.refused > 0);
     show('import-again', !isRunning);
     const next = this.#isUnfinished ? 'import-continue' : 'import-hide';
     if (this.#dialog.open) byId(isRunning ? 'import-stop' : next, HTMLButtonElement).focus();

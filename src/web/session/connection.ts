@@ -24,39 +24,28 @@ const callTimeoutMs = 2 ** 31 - 1;
 /** The address of the service, with its path prefix: that of this page. */
 export const serviceUrl = new URL('.', location.href);
 
-interface TokenSources {
-  /** Gets another token without the user. Resolves to false if that is not possible. */
-  refresh: () => Promise<boolean>;
-  /** Asks for another token. Resolves when there is one. */
-  renew: () => Promise<void>;
-}
-
 export class Connection {
   /** Calls the service with the token of the page. */
   readonly store: PlantStore = this.#connect((refused) => this.#tokenAfter(refused));
-  readonly #sources: TokenSources;
+  /** What the token in use grants; undefined until somebody has signed in. */
+  info: Token | undefined;
+  readonly #renew: () => Promise<void>;
   #token = '';
-  #info: Token | undefined;
   #renewing: Promise<void> | undefined;
   #waiting: Promise<void> | undefined;
   #failures = 0;
   #endWait = () => {};
 
-  constructor(sources: TokenSources) {
-    this.#sources = sources;
+  /** `renew` gets another token, and resolves when it is in use. */
+  constructor(renew: () => Promise<void>) {
+    this.#renew = renew;
     addEventListener('online', () => this.#endWait());
   }
 
   /** Uses this token from now on. */
   use(token: string, info: Token): void {
     this.#token = token;
-    this.#info = info;
-  }
-
-  /** What the token in use grants. */
-  get info(): Token {
-    if (this.#info === undefined) throw new Error('use() comes first');
-    return this.#info;
+    this.info = info;
   }
 
   /** The service refuses this with the tokens of an identity provider. */
@@ -90,20 +79,13 @@ export class Connection {
 
   async #tokenAfter(refused: string | undefined): Promise<string> {
     // Another call may have got a new token meanwhile.
-    if (refused === this.#token) await (this.#renewing ??= this.#askForToken());
-    return this.#token;
-  }
-
-  async #askForToken(): Promise<void> {
-    try {
-      if (!(await this.#sources.refresh())) {
-        showTokenBanner();
-        await this.#sources.renew();
-      }
-      hideBanner();
-    } finally {
+    if (refused !== this.#token) return this.#token;
+    this.#renewing ??= this.#renew().finally(() => {
       this.#renewing = undefined; // after an error too, so that the next call asks again
-    }
+      hideBanner();
+    });
+    await this.#renewing;
+    return this.#token;
   }
 
   #succeeded(): void {
@@ -149,7 +131,7 @@ function bannerTitle({ kind, title }: PlantStoreError): string {
   return 'The service does not respond.';
 }
 
-function showTokenBanner(): void {
+export function showTokenBanner(): void {
   showBanner({
     title: 'Your token no longer works.',
     text: 'The page keeps what it shows.',

@@ -4,12 +4,12 @@
  */
 import { PlantStoreError, type Token } from '../../client/client.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
-import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
+import { byId, hashParameter, onPress, setFacts, setText, show } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { formatTime, rightsText } from '../shared/format.ts';
 import { recall, remember } from '../shared/remember.ts';
 import { toast } from '../shared/toast.ts';
-import { Connection, serviceUrl } from './connection.ts';
+import { Connection, serviceUrl, showTokenBanner } from './connection.ts';
 import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
 import { findToken, isOfService, Malformed } from './token.ts';
 
@@ -24,14 +24,10 @@ interface SessionEvents {
 }
 
 export class Session {
-  readonly connection = new Connection({
-    refresh: () => this.#refresh(),
-    renew: () => this.#renew(),
-  });
+  readonly connection = new Connection(() => this.#renew());
   readonly #events: SessionEvents;
   readonly #signOn = SignOn.ofPage();
   readonly #signIn = this.#acceptToken('sign-in');
-  #info: Token | undefined;
   #renewed = () => {};
   /** Ends the check of a token when another one is entered. */
   #check = new AbortController();
@@ -74,51 +70,49 @@ export class Session {
     }
   }
 
+  get #isOpen(): boolean {
+    return this.connection.info !== undefined;
+  }
+
   /** Opens the store of the link, of the identity provider or of this tab, or asks for a token. */
   async start(): Promise<void> {
-    const link = tokenOfAddress();
-    if (link === undefined && this.#info !== undefined) return;
+    const link = hashParameter('token');
+    if (link === undefined && this.#isOpen) return;
     show('sign-in', false);
-    show('opening', this.#info === undefined);
+    show('opening', !this.#isOpen);
     try {
-      if (this.#info === undefined) await this.#openAgain(link);
-      show('opening', this.#info === undefined);
+      if (!this.#isOpen) await this.#openAgain(link);
+      show('opening', !this.#isOpen);
       if (link !== undefined) await this.#enter(findToken(link), { isLink: true });
     } catch (error) {
       if (error instanceof SignOnFailed) showSignOnFault('sign-in', error);
-      else if (this.#info === undefined) this.#signIn.fault('token', faultOf(error));
+      else if (!this.#isOpen) this.#signIn.fault('token', faultOf(error));
       else toast(`The store of the link was not opened. ${faultOf(error)}`);
     } finally {
-      if (link !== undefined) removeFromAddress(link);
+      // Until the token of a link is stored or refused, a reload needs it. Another link may have come meanwhile.
+      if (link !== undefined && link === hashParameter('token')) {
+        history.replaceState(null, '', location.pathname + location.search);
+      }
       show('opening', false);
-      show('sign-in', this.#info === undefined);
+      show('sign-in', !this.#isOpen);
     }
   }
 
   /** Opens the store of a sign-in that was just completed, or of this tab. If it fails, the link counts. */
   async #openAgain(link: string | undefined): Promise<void> {
-    try {
-      const token = await this.#tokenOfTab();
-      if (token === undefined || token === link) return;
-      await this.#enter(token).catch(async (error: unknown) => {
-        const isRefused = error instanceof PlantStoreError && error.status === 401;
-        if (!isRefused || !(await this.#refresh())) throw error;
-      });
-    } catch (error) {
-      const isExpected = error instanceof PlantStoreError || error instanceof SignOnFailed;
-      if (link === undefined || !isExpected) throw error;
-    }
-  }
-
-  async #tokenOfTab(): Promise<string | undefined> {
     const stored = recall('sessionStorage', key);
-    try {
-      return (await this.#signOn?.finish()) ?? stored;
-    } catch (error) {
-      if (stored === undefined || !(error instanceof SignOnFailed)) throw error;
+    const signedOn = await this.#signOn?.finish().catch((error: unknown) => {
+      if (!(error instanceof SignOnFailed) || (stored ?? link) === undefined) throw error;
       toast(error.message); // an address that anybody can make up must not sign the user out
-      return stored;
-    }
+      return undefined;
+    });
+    const token = signedOn ?? stored;
+    if (token === undefined || token === link) return;
+    await this.#enter(token).catch(async (error: unknown) => {
+      if (!(error instanceof PlantStoreError)) throw error;
+      if (error.status === 401 && (await this.#refresh())) return;
+      if (link === undefined) throw error;
+    });
   }
 
   /** Gets another token without the user. Resolves to false if that is not possible. */
@@ -134,8 +128,10 @@ export class Session {
     }
   }
 
-  /** Asks for another token while the page stays as it is. Resolves when there is one. */
+  /** Asks for another token while the page stays as it is, unless it can get one without the user. */
   async #renew(): Promise<void> {
+    if (await this.#refresh()) return;
+    showTokenBanner();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#renewed = resolve;
     byId('renew', HTMLDialogElement).showModal();
@@ -147,12 +143,11 @@ export class Session {
     this.#check.abort();
     const { signal } = (this.#check = new AbortController());
     const info = await this.connection.check(token, signal);
-    const before = this.#info;
-    if (before !== undefined && ownerOf(before) !== ownerOf(info)) {
+    const before = this.connection.info;
+    if (before && (before.store !== info.store || before.user !== info.user)) {
       if (isLink && !(await confirm(questionAbout(before, info)))) return;
       return this.#leave(token);
     }
-    this.#info = info;
     this.connection.use(token, info);
     remember('sessionStorage', key, token);
     if (isOfService(token)) forgetSignOn(); // the user has changed to a token of the service
@@ -183,10 +178,6 @@ export class Session {
   }
 }
 
-function ownerOf({ store, user }: Token): string {
-  return JSON.stringify([store, user]);
-}
-
 /** Whoever follows a link may not know that it is for another user. */
 function questionAbout(before: Token, { store, user }: Token): Question {
   return {
@@ -194,17 +185,6 @@ function questionAbout(before: Token, { store, user }: Token): Question {
     text: `The link is for another user. You are “${before.user}” in the store “${before.store}”.`,
     action: 'Open',
   };
-}
-
-/** The token of a link. */
-function tokenOfAddress(): string | undefined {
-  return new URLSearchParams(location.hash.slice(1)).get('token') ?? undefined;
-}
-
-/** Until the token of a link is stored or refused, a reload needs it. Another link may have come meanwhile. */
-function removeFromAddress(link: string): void {
-  if (tokenOfAddress() !== link) return;
-  history.replaceState(null, '', location.pathname + location.search);
 }
 
 function showSignOnFault(place: string, error: unknown): void {
@@ -235,7 +215,7 @@ function showIdentity({ user, store, role, scopes, expiresAt, id }: Token): void
         ? 'Manager: all plants of the store'
         : 'Member: your own plants, and those shared with you',
     Rights: `${rightsText(scopes)} (${scopes.join(', ')})`,
-    'Valid until': expiresAt === undefined ? 'It does not expire' : formatTime(new Date(expiresAt)),
+    'Valid until': expiresAt === undefined ? 'It does not expire' : formatTime(expiresAt),
     Token: id,
   });
 }

@@ -114,10 +114,9 @@ export class SignOn {
   async refresh(): Promise<string | undefined> {
     const token = recall('sessionStorage', refreshKey);
     if (token === undefined) return undefined;
+    const parameters = { grant_type: 'refresh_token', refresh_token: token };
     try {
-      return accessTokenOf(
-        await this.#request({ grant_type: 'refresh_token', refresh_token: token }),
-      );
+      return accessTokenOf(await this.#request(parameters));
     } catch (error) {
       if (error instanceof SignOnFailed) return undefined;
       throw error;

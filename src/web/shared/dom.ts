@@ -50,12 +50,17 @@ export function setText(id: string, text: string): void {
 }
 
 /** Fills a list of facts, as pairs of a term and its description. */
-export function setFacts(id: string, facts: Record<string, Node | string>): void {
+export function setFacts(id: string, facts: Record<string, string>): void {
   byId(id, HTMLElement).replaceChildren(
     ...Object.entries(facts).map(([term, description]) =>
       element('div', {}, element('dt', {}, term), element('dd', {}, description)),
     ),
   );
+}
+
+/** A parameter in the address after `#`, which browsers do not send to the service. */
+export function hashParameter(name: string): string | undefined {
+  return new URLSearchParams(location.hash.slice(1)).get(name) ?? undefined;
 }
 
 /** Copies a text. Returns false if the browser does not allow it, as without HTTPS. */

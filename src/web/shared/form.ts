@@ -1,7 +1,8 @@
 /**
  * A form of index.html: it is sent once at a time, and each fault appears beside its field. The element with the id
- * NAME contains NAME-form, and can have elements of the classes `failure` and `done` for messages. The fault of a FIELD
- * has the id NAME-FIELD-fault.
+ * NAME contains NAME-form, and can have elements of the classes `failure` and `done` for messages. A FIELD has the id
+ * NAME-FIELD, and its fault NAME-FIELD-fault. Attributes have the texts for what the rules of a field refuse, and for a
+ * request that may have succeeded.
  */
 import { PlantStoreError } from '../../client/client.ts';
 import { act } from './banner.ts';
@@ -23,45 +24,17 @@ export class Form {
   readonly #name: string;
   readonly #place: HTMLElement;
   readonly #form: HTMLFormElement;
-  readonly #lostText: string | undefined;
 
-  /** `send` returns what the user is told. `lostText` is for a request that may have succeeded. */
-  constructor(name: string, send: () => Promise<string>, lostText?: string) {
+  /** `send` returns what the user is told. */
+  constructor(name: string, send: () => Promise<string>) {
     this.#name = name;
     this.#place = byId(name, HTMLElement);
     this.#form = byId(`${name}-form`, HTMLFormElement);
-    this.#lostText = lostText;
+    const button = this.#form.querySelector<HTMLElement>('[type=submit]') ?? this.#form;
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault();
-      const button = this.#form.querySelector<HTMLElement>('[type=submit]');
-      if (button !== null) void whileBusy(button, () => this.run(send));
+      void whileBusy(button, () => this.run(async () => (this.#isValid() ? send() : '')));
     });
-  }
-
-  /** Whether a field has a fault. */
-  get isFaulty(): boolean {
-    return this.#form.querySelector('[aria-invalid]') !== null;
-  }
-
-  /** Removes the messages about what was sent before. */
-  clear(): void {
-    for (const field of this.#form.querySelectorAll('[aria-invalid]')) field.ariaInvalid = null;
-    for (const fault of this.#form.querySelectorAll('.fault')) fault.textContent = '';
-    for (const kind of ['done', 'failure']) this.#tell(kind, '');
-  }
-
-  /** Shows a fault beside its field, and moves to the first one. Returns false if there is no such field. */
-  fault(name: string, text: string): boolean {
-    const id = `${this.#name}-${name}-fault`;
-    const described = this.#form.querySelector(`[aria-describedby~="${id}"]`);
-    const field = described?.querySelector('input') ?? described; // the first one of a group
-    if (!field) return false;
-    setText(id, text);
-    field.ariaInvalid = 'true';
-    const fold = field.closest('details');
-    if (fold) fold.open = true;
-    this.#form.querySelector<HTMLElement>('[aria-invalid]')?.focus();
-    return true;
   }
 
   /** Runs a task of the form, or of something beside it, and shows how it ended. */
@@ -75,13 +48,44 @@ export class Form {
     }
   }
 
-  #fail({ title, detail, errors, outcomeUnknown }: PlantStoreError): void {
+  /** Removes the messages about what was sent before. */
+  clear(): void {
+    for (const field of this.#form.querySelectorAll('[aria-invalid]')) field.ariaInvalid = null;
+    for (const fault of this.#form.querySelectorAll('.fault')) fault.textContent = '';
+    for (const kind of ['done', 'failure']) this.#tell(kind, '');
+  }
+
+  /** Shows a fault beside its field, and moves to the first one. Returns false if there is no such field. */
+  fault(name: string, text: string): boolean {
+    const id = `${this.#name}-${name}`;
+    const place = document.getElementById(id);
+    if (place === null) return false;
+    setText(`${id}-fault`, text);
+    const field = place.querySelector('input') ?? place; // the first one of a group
+    field.ariaInvalid = 'true';
+    const fold = field.closest('details');
+    if (fold) fold.open = true;
+    this.#form.querySelector<HTMLElement>('[aria-invalid]')?.focus();
+    return true;
+  }
+
+  #isValid(): boolean {
+    const fields = [...this.#form.querySelectorAll<HTMLInputElement>('input:invalid')];
+    for (const { id, dataset } of fields) {
+      this.fault(id.slice(this.#name.length + 1), dataset['fault'] ?? '');
+    }
+    return fields.length === 0;
+  }
+
+  #fail({ kind, title, detail, errors, outcomeUnknown }: PlantStoreError): void {
     if (!this.#place.checkVisibility()) return void toast(`${title}. ${detail}`);
-    const others = errors.filter(
+    const faults = kind === 'id-taken' ? [{ pointer: '/id', detail }] : errors;
+    const others = faults.filter(
       (each) => !this.fault(each.pointer?.slice(1) ?? each.parameter ?? '', each.detail),
     );
-    if (errors.length > 0 && others.length === 0) return;
-    this.#tell('failure', (outcomeUnknown && this.#lostText) || detail);
+    if (faults.length > 0 && others.length === 0) return;
+    const { lost } = this.#form.dataset;
+    this.#tell('failure', outcomeUnknown && lost !== undefined ? lost : detail);
   }
 
   #tell(kind: string, text: string): void {

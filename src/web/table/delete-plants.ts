@@ -1,28 +1,24 @@
 /**
- * Deletes plants after the user has agreed. A row disappears when the service has deleted its plant.
+ * Deletes plants after the user has agreed.
  */
 import { PlantStoreError, type PlantStore } from '../../client/client.ts';
 import { inParallel } from '../../client/in-parallel.ts';
 import { isProblem } from '../../client/problem.ts';
 import { confirm } from '../shared/confirm.ts';
-import { plantCount } from '../shared/format.ts';
+import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import type { Plant } from './plant-list.ts';
 
 const concurrency = 8;
 
-interface DeletionEvents {
-  /** The user has agreed. */
-  onBegin: () => void;
-  onGone: (plant: Plant) => void;
-}
-
+/** Calls `onBegin` when the user has agreed, and `onGone` for each plant that the service has deleted. */
 export async function deletePlants(
   store: PlantStore,
   plants: readonly Plant[],
-  { onBegin, onGone }: DeletionEvents,
+  onBegin: () => void,
+  onGone: (plant: Plant) => void,
 ): Promise<void> {
-  const what = plants.length === 1 ? `“${plants[0]?.name}”` : plantCount(plants.length);
+  const what = plants.length === 1 ? `“${plants[0]?.name}”` : countOf(plants.length, 'plant');
   const question = { title: `Delete ${what}?`, text: 'You cannot undo this.', action: 'Delete' };
   if (!(await confirm(question))) return;
   onBegin();
@@ -39,7 +35,7 @@ export async function deletePlants(
     message.close();
   }
   if (failures.length === 0) toast(`Deleted ${what}.`);
-  else toast(`${plantCount(failures.length)} could not be deleted. ${failures.at(-1)}`);
+  else toast(`${countOf(failures.length, 'plant')} could not be deleted. ${failures.at(-1)}`);
 }
 
 /** Returns why the plant could not be deleted. One that somebody else has deleted is deleted. */

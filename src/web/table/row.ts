@@ -4,16 +4,6 @@
 import { element } from '../shared/dom.ts';
 import type { Plant } from './plant-list.ts';
 
-export interface RowState {
-  /** Undefined while it is loading. */
-  plant: Plant | undefined;
-  isSelected: boolean;
-  /** Whether the keyboard is at this row. */
-  isActive: boolean;
-  /** Whether the user has just added it. */
-  isNew: boolean;
-}
-
 export class Row {
   /** From 0. */
   readonly index: number;
@@ -38,12 +28,12 @@ export class Row {
     this.#drawPlant(undefined);
   }
 
-  draw({ plant, isSelected, isActive, isNew }: RowState): void {
+  /** Undefined is a plant that is loading. `states` are classes of the row, and whether it has them. */
+  draw(plant: Plant | undefined, isSelected: boolean, states: Record<string, boolean>): void {
     if (plant !== this.#plant) this.#drawPlant(plant);
     this.#checkbox.checked = isSelected;
     this.element.ariaSelected = String(isSelected);
-    this.element.classList.toggle('active', isActive);
-    this.element.classList.toggle('new', isNew);
+    for (const [name, isOn] of Object.entries(states)) this.element.classList.toggle(name, isOn);
   }
 
   #drawPlant(plant: Plant | undefined): void {

@@ -2,7 +2,7 @@
  * The selected plants, and the bar that replaces the toolbar while there are any.
  */
 import { onPress, setText, show } from '../shared/dom.ts';
-import { plantCount } from '../shared/format.ts';
+import { countOf } from '../shared/format.ts';
 import type { Plant } from './plant-list.ts';
 import { toast } from '../shared/toast.ts';
 
@@ -52,7 +52,7 @@ export class Selection {
 
   #changed(): void {
     const count = this.#selected.size;
-    setText('selection-count', `${plantCount(count)} selected`);
+    setText('selection-count', `${countOf(count, 'plant')} selected`);
     show('selection', count > 0);
     show('toolbar', count === 0);
     this.#onChange();

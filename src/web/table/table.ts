@@ -110,11 +110,9 @@ export class Table {
     // From the last one, so that each new row finds its place before the next one.
     for (let index = end - 1; index >= start; index--) {
       const plant = plants[index - start];
-      this.#rowAt(index).draw({
-        plant,
-        isSelected: this.#selection.has(plant),
-        isActive: index === this.#activeIndex,
-        isNew: plant !== undefined && plant.id === this.#newId,
+      this.#rowAt(index).draw(plant, this.#selection.has(plant), {
+        active: index === this.#activeIndex, // the keyboard is there
+        new: plant !== undefined && plant.id === this.#newId,
       });
     }
     this.#body.style.transform = `translateY(${start * this.#rowPx}px)`;
