@@ -28,17 +28,14 @@ let leaveList = new AbortController();
 const knownTags = new Set<string>();
 const maxKnownTags = 100;
 
-const session = new Session({ onOpen: openStore, onLeave: () => importDialog.stop() });
+const session = new Session(openStore, () => importDialog.stop());
 const { connection } = session;
 const { store } = connection;
 const selection = new Selection({
   onChange: () => table.refresh(),
   onDelete: () => remove(selection.plants),
 });
-const plantDialog = new PlantDialog(store, {
-  onDelete: (plant) => remove([plant]),
-  onGone: removePlant,
-});
+const plantDialog = new PlantDialog(store, (plant) => remove([plant]), removePlant);
 const table = new Table(selection, {
   open: (plant) => void plantDialog.open(plant, { canDelete: canWrite }),
   filter: toggleFilter,

@@ -26,8 +26,8 @@ export abstract class MenuDialog {
   protected abstract prepare(info: Token): void;
   /** Loads and draws the lists. */
   protected abstract load(): Promise<void>;
-  /** Sends the form. Returns what the user is told. */
-  protected abstract send(): Promise<string>;
+  /** Sends the form. Can return what the user is told. */
+  protected abstract send(): Promise<string | void>;
 
   async open(): Promise<void> {
     const { info } = this.connection;
@@ -36,12 +36,7 @@ export abstract class MenuDialog {
     byId('identity', HTMLElement).hidePopover();
     byId('who', HTMLButtonElement).focus(); // it gets the focus back
     this.dialog.showModal();
-    this.#lists.ariaBusy = 'true';
-    await this.form.run(async () => {
-      await this.load();
-      return '';
-    });
-    this.#lists.ariaBusy = null;
+    await whileBusy(this.#lists, () => this.form.run(() => this.load()));
   }
 
   /** Runs a task after the ones before, so that no list is older than a change that it should show. */

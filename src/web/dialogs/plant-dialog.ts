@@ -2,24 +2,23 @@
  * The dialog of one plant: everything about it, and what the user can do with it.
  */
 import type { PlantStore } from '../../client/client.ts';
-import { isProblem } from '../../client/problem.ts';
 import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
 import { tagText } from '../shared/format.ts';
+import { exists } from '../table/delete-plants.ts';
 import type { Plant } from '../table/plant-list.ts';
-
-interface PlantActions {
-  onDelete: (plant: Plant) => Promise<void>;
-  /** Somebody else has deleted the plant. */
-  onGone: (plant: Plant) => void;
-}
 
 export class PlantDialog {
   readonly #store: PlantStore;
-  readonly #onGone: PlantActions['onGone'];
+  readonly #onGone: (plant: Plant) => void;
   readonly #dialog = byId('plant', HTMLDialogElement);
   #plant: Plant | undefined;
 
-  constructor(store: PlantStore, { onDelete, onGone }: PlantActions) {
+  /** `onGone` is called if somebody else has deleted the plant. */
+  constructor(
+    store: PlantStore,
+    onDelete: (plant: Plant) => Promise<void>,
+    onGone: (plant: Plant) => void,
+  ) {
     this.#store = store;
     this.#onGone = onGone;
     onPress('plant-close', () => this.#dialog.close());
@@ -42,14 +41,10 @@ export class PlantDialog {
 
   /** The table can be minutes old. */
   async #checkIfGone(plant: Plant): Promise<void> {
-    try {
-      await this.#store.get(plant.id);
-    } catch (error) {
-      if (!isProblem(error, 'plant-not-found')) throw error;
-      this.#onGone(plant);
-      if (this.#plant !== plant) return;
-      show('plant-gone');
-      show('plant-delete', false);
-    }
+    if (await exists(this.#store, plant.id)) return;
+    this.#onGone(plant);
+    if (this.#plant !== plant) return;
+    show('plant-gone');
+    show('plant-delete', false);
   }
 }

@@ -50,7 +50,7 @@ export class SharingDialog extends MenuDialog {
     this.#onOwners();
   }
 
-  protected async send(): Promise<string> {
+  protected async send(): Promise<string | void> {
     const typed = this.#user.value;
     const user = typed.trim(); // phones and clipboards add spaces
     try {
@@ -60,7 +60,6 @@ export class SharingDialog extends MenuDialog {
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       this.form.fault('user', error.message); // the client refuses names that no URL can contain
-      return '';
     }
   }
 

@@ -75,11 +75,11 @@ export class TokensDialog extends MenuDialog {
     show('tokens-ended-list', ended.length > 0);
   }
 
-  protected async send(): Promise<string> {
+  protected async send(): Promise<void> {
     const scopes = [...this.#boxes].filter(([, box]) => box.checked).map(([scope]) => scope);
     if (scopes.length === 0) {
       this.form.fault('scopes', 'Choose at least one.');
-      return '';
+      return;
     }
     const wanted = {
       scopes,
@@ -93,7 +93,6 @@ export class TokensDialog extends MenuDialog {
       if (this.dialog.open) byId('tokens-copy', HTMLButtonElement).focus();
       else toast('The token is created. Open Tokens in your menu to copy it.');
     });
-    return '';
   }
 
   #entry(token: OwnToken): HTMLElement {

@@ -10,24 +10,17 @@ import type { Plant } from '../table/plant-list.ts';
 
 const fields = ['id', 'name', 'tag'] as const;
 
-interface Format {
-  type: string;
-  start: string;
-  row: (plant: Plant, isFirst: boolean) => string;
-  end: string;
-}
-
-const formats: Record<'csv' | 'json', Format> = {
+const formats = {
   csv: {
     type: 'text/csv',
     start: writeCsv(fields),
-    row: (plant) => writeCsv(fields.map((field) => plant[field])),
+    row: (plant: Plant) => writeCsv(fields.map((field) => plant[field])),
     end: '',
   },
   json: {
     type: 'application/json',
     start: '[',
-    row: (plant, isFirst) => `${isFirst ? '' : ','}\n${JSON.stringify(plant)}`,
+    row: (plant: Plant, isFirst: boolean) => `${isFirst ? '' : ','}\n${JSON.stringify(plant)}`,
     end: '\n]\n',
   },
 };

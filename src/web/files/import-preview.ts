@@ -30,8 +30,7 @@ export class ImportPreview {
     tag: byId('import-tag', HTMLSelectElement),
     id: byId('import-id', HTMLSelectElement),
   };
-  #name = '';
-  #text = '';
+  #given = { name: '', text: '' };
   #file: ImportFile = { format: 'json', rows: [] };
 
   constructor() {
@@ -43,16 +42,16 @@ export class ImportPreview {
   /** Shows a text. Throws InvalidFile. */
   show(name: string, text: string): void {
     this.#file = readFile(text);
-    [this.#name, this.#text] = [name, text];
+    this.#given = { name, text };
     show('import-mapping', this.#file.format === 'csv');
     if (this.#file.format === 'csv') this.#offer(this.#file.columns);
     this.#draw();
   }
 
   get source(): ImportSource {
-    const [file, name, text] = [this.#file, this.#name, this.#text];
-    if (file.format === 'json') return { name, text, rows: file.rows, place: 'Row' };
-    return { name, text, rows: rowsOf(file, this.#mapping), place: 'Line' };
+    const file = this.#file;
+    if (file.format === 'json') return { ...this.#given, rows: file.rows, place: 'Row' };
+    return { ...this.#given, rows: rowsOf(file, this.#mapping), place: 'Line' };
   }
 
   get #mapping(): Mapping {

@@ -8,14 +8,11 @@ import { decodeText } from '../../client/rows.ts';
 import { byId, element, onPress, setText, show } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast, type Toast } from '../shared/toast.ts';
-import { acceptDrops } from './drop.ts';
 import { ImportPreview } from './import-preview.ts';
 import { ImportProgress } from './import-progress.ts';
 
 /** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */
 const concurrency = 16;
-
-type Step = 'choose' | 'preview' | 'run';
 
 export class ImportDialog {
   readonly #store: PlantStore;
@@ -55,13 +52,7 @@ export class ImportDialog {
     addEventListener('beforeunload', (event) => {
       if (this.#stop !== undefined) event.preventDefault(); // the browser asks
     });
-    acceptDrops({
-      canDrop: () => this.#canImport && this.#stop === undefined,
-      onDrop: (file) => {
-        this.open();
-        void this.#readFile(file);
-      },
-    });
+    this.#acceptDrops();
   }
 
   /** Sets whether the token of the page can import. */
@@ -80,6 +71,30 @@ export class ImportDialog {
     if (this.#stop === undefined && !this.#isUnfinished) this.#choose();
     if (!this.#dialog.open) this.#dialog.showModal();
     this.#message?.close();
+  }
+
+  /** Makes the whole page a place to drop a file. */
+  #acceptDrops(): void {
+    const canDrop = () => this.#canImport && this.#stop === undefined;
+    const hasFile = ({ dataTransfer }: DragEvent) => dataTransfer?.types.includes('Files') === true;
+    addEventListener('dragover', (event) => {
+      if (!hasFile(event)) return;
+      event.preventDefault(); // otherwise the browser leaves the page for the file
+      if (event.dataTransfer) event.dataTransfer.dropEffect = canDrop() ? 'copy' : 'none';
+      show('drop-hint', canDrop());
+    });
+    addEventListener('dragleave', ({ relatedTarget }) => {
+      if (relatedTarget === null) show('drop-hint', false);
+    });
+    addEventListener('drop', (event) => {
+      if (!hasFile(event)) return;
+      event.preventDefault();
+      show('drop-hint', false);
+      const file = event.dataTransfer?.files[0];
+      if (file === undefined || !canDrop()) return;
+      this.open();
+      void this.#readFile(file);
+    });
   }
 
   #choose(): void {
@@ -167,7 +182,7 @@ export class ImportDialog {
     if (this.#dialog.open) byId(isRunning ? 'import-stop' : next, HTMLButtonElement).focus();
   }
 
-  #showStep(step: Step): void {
+  #showStep(step: 'choose' | 'preview' | 'run'): void {
     for (const each of ['choose', 'preview', 'run']) show(`import-${each}`, each === step);
     setText('import-failure', '');
   }

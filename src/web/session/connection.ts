@@ -18,15 +18,13 @@ import { isOfService } from './token.ts';
 const timeoutMs = 15_000;
 /** The longest pause between two attempts, unless the service asks for a longer one. */
 const longestPauseMs = 15_000;
-/** The maximum of a timer: a call lasts until it succeeds. */
-const callTimeoutMs = 2 ** 31 - 1;
 
 /** The address of the service, with its path prefix: that of this page. */
 export const serviceUrl = new URL('.', location.href);
 
 export class Connection {
   /** Calls the service with the token of the page. */
-  readonly store: PlantStore = this.#connect((refused) => this.#tokenAfter(refused));
+  readonly store: PlantStore = this.connect((refused) => this.#tokenAfter(refused));
   /** What the token in use grants; undefined until somebody has signed in. */
   info: Token | undefined;
   readonly #renew: () => Promise<void>;
@@ -53,16 +51,12 @@ export class Connection {
     return isOfService(this.#token);
   }
 
-  /** What a token grants. Throws a PlantStoreError if it does not work. */
-  async check(token: string, signal: AbortSignal): Promise<Token> {
-    return this.#connect(token).token({ signal });
-  }
-
-  #connect(token: string | TokenSource): PlantStore {
+  /** Calls the service with another token. */
+  connect(token: string | TokenSource): PlantStore {
     return new PlantStore({
       url: serviceUrl,
       token,
-      timeoutMs: callTimeoutMs,
+      timeoutMs: 2 ** 31 - 1, // the maximum: a call lasts until it succeeds
       beforeRetry: (problem) => (this.#waiting ??= this.#wait(problem)),
       fetch: (url, init) => this.#fetch(url, init),
     });

@@ -16,24 +16,20 @@ import { findToken, isOfService, Malformed } from './token.ts';
 /** Other services can have another path of the same origin. */
 const key = `plant-store.token ${serviceUrl.pathname}`;
 
-interface SessionEvents {
-  /** A store opens, or the user continues with a token of other scopes. */
-  onOpen: (info: Token) => void;
-  /** The page is about to be loaded again, because the user leaves. */
-  onLeave: () => void;
-}
-
 export class Session {
   readonly connection = new Connection(() => this.#renew());
-  readonly #events: SessionEvents;
+  readonly #onOpen: (info: Token) => void;
+  readonly #onLeave: () => void;
   readonly #signOn = SignOn.ofPage();
   readonly #signIn = this.#acceptToken('sign-in');
   #renewed = () => {};
   /** Ends the check of a token when another one is entered. */
   #check = new AbortController();
 
-  constructor(events: SessionEvents) {
-    this.#events = events;
+  /** `onOpen` is called when a store opens, or the scopes change; `onLeave` before the page is loaded again. */
+  constructor(onOpen: (info: Token) => void, onLeave: () => void) {
+    this.#onOpen = onOpen;
+    this.#onLeave = onLeave;
     this.#acceptToken('renew');
     onPress('renew-later', () => byId('renew', HTMLDialogElement).close());
     onPress('sign-out', async () => this.signOut());
@@ -51,7 +47,6 @@ export class Session {
       } catch (error) {
         form.fault('token', faultOf(error));
       }
-      return '';
     });
     return form;
   }
@@ -142,7 +137,7 @@ export class Session {
   async #enter(token: string, { isLink = false } = {}): Promise<void> {
     this.#check.abort();
     const { signal } = (this.#check = new AbortController());
-    const info = await this.connection.check(token, signal);
+    const info = await this.connection.connect(token).token({ signal });
     const before = this.connection.info;
     if (before && (before.store !== info.store || before.user !== info.user)) {
       if (isLink && !(await confirm(questionAbout(before, info)))) return;
@@ -155,7 +150,7 @@ export class Session {
     show('sign-in', false);
     byId('renew', HTMLDialogElement).close(); // a link can come while the page asks for another token
     this.#renewed();
-    if (before?.scopes.join() !== info.scopes.join()) this.#events.onOpen(info);
+    if (before?.scopes.join() !== info.scopes.join()) this.#onOpen(info);
   }
 
   async signOut(): Promise<never> {
@@ -168,7 +163,7 @@ export class Session {
    * nothing that they have begun happens in the name of the next one.
    */
   async #leave(next: string | undefined): Promise<never> {
-    this.#events.onLeave();
+    this.#onLeave();
     this.#check.abort();
     this.#signOn?.end();
     remember('sessionStorage', key, next);

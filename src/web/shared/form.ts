@@ -9,6 +9,9 @@ import { act } from './banner.ts';
 import { byId, setText } from './dom.ts';
 import { toast } from './toast.ts';
 
+/** What a form does. It can return what the user is told. */
+type Task = () => Promise<string | void>;
+
 /** Runs the task of a button, unless it is running. Then the user need not wait for the service. */
 export async function whileBusy(button: HTMLElement, task: () => Promise<void>): Promise<void> {
   if (button.ariaBusy === 'true') return act();
@@ -25,23 +28,22 @@ export class Form {
   readonly #place: HTMLElement;
   readonly #form: HTMLFormElement;
 
-  /** `send` returns what the user is told. */
-  constructor(name: string, send: () => Promise<string>) {
+  constructor(name: string, send: Task) {
     this.#name = name;
     this.#place = byId(name, HTMLElement);
     this.#form = byId(`${name}-form`, HTMLFormElement);
     const button = this.#form.querySelector<HTMLElement>('[type=submit]') ?? this.#form;
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault();
-      void whileBusy(button, () => this.run(async () => (this.#isValid() ? send() : '')));
+      void whileBusy(button, () => this.run(async () => (this.#isValid() ? send() : undefined)));
     });
   }
 
   /** Runs a task of the form, or of something beside it, and shows how it ended. */
-  async run(task: () => Promise<string>): Promise<void> {
+  async run(task: Task): Promise<void> {
     this.clear();
     try {
-      this.#tell('done', await task());
+      this.#tell('done', (await task()) ?? '');
     } catch (error) {
       if (!(error instanceof PlantStoreError)) throw error;
       this.#fail(error);

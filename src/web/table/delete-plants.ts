@@ -51,7 +51,8 @@ async function deletePlant(store: PlantStore, id: number): Promise<string | unde
   return undefined;
 }
 
-async function exists(store: PlantStore, id: number): Promise<boolean> {
+/** Whether the plant is there for this user. */
+export async function exists(store: PlantStore, id: number): Promise<boolean> {
   try {
     await store.get(id);
     return true;
