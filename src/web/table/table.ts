@@ -2,8 +2,8 @@
  * The table of plants: a grid whose rows exist only while they are visible. The focus stays on the grid itself, and
  * `aria-activedescendant` names the active row, so that no focus is lost when a row scrolls away.
  */
-import { byId, setText } from './dom.ts';
-import { formatCount } from './format.ts';
+import { byId, setText } from '../shared/dom.ts';
+import { formatCount } from '../shared/format.ts';
 import type { Plant, PlantList } from './plant-list.ts';
 import { Row } from './row.ts';
 import type { Selection } from './selection.ts';
@@ -25,7 +25,8 @@ export class Table {
   readonly #grid = byId('grid', HTMLElement);
   readonly #spacer = byId('spacer', HTMLElement);
   readonly #body = byId('rows', HTMLElement);
-  readonly #rows: Row[] = [];
+  /** The rows that exist, by their index. */
+  readonly #rows = new Map<number, Row>();
   readonly #selection: Selection;
   readonly #actions: TableActions;
   #list: PlantList | undefined;
@@ -53,12 +54,6 @@ export class Table {
     this.#newId = undefined;
     this.#grid.scrollTop = 0;
     this.refresh();
-  }
-
-  /** Shows nothing. */
-  clear(): void {
-    this.#list = undefined;
-    this.#resize(0);
   }
 
   /** Draws again in the next frame, once for all changes until then. */
@@ -106,47 +101,33 @@ export class Table {
   }
 
   #drawRows(start: number, end: number): void {
-    const before = this.#rows[0]?.index ?? start;
-    this.#resize(end - start);
-    this.#rotate(start - before);
+    for (const row of this.#rows.values()) {
+      if (row.index >= start && row.index < end) continue;
+      row.element.remove();
+      this.#rows.delete(row.index);
+    }
     const plants = this.#list?.slice(start, end) ?? [];
-    this.#rows.forEach((row, at) => {
-      const plant = plants[at];
-      row.draw({
-        index: start + at,
-        plant,
-        isSelected: this.#selection.has(plant),
-        isActive: start + at === this.#activeIndex,
-        isNew: plant !== undefined && plant.id === this.#newId,
+    // From the last one, so that each new row finds its place before the next one.
+    for (let index = end - 1; index >= start; index--) {
+      const plant = plants[index - start];
+      this.#rowAt(index).draw(plant, this.#selection.has(plant), {
+        active: index === this.#activeIndex, // the keyboard is there
+        new: plant !== undefined && plant.id === this.#newId,
       });
-    });
+    }
     this.#body.style.transform = `translateY(${start * this.#rowPx}px)`;
-    const isActiveDrawn = this.#activeIndex >= start && this.#activeIndex < end;
+    const isActiveDrawn = this.#rows.has(this.#activeIndex);
     if (isActiveDrawn) this.#grid.setAttribute('aria-activedescendant', `row-${this.#activeIndex}`);
     else this.#grid.removeAttribute('aria-activedescendant');
   }
 
-  #resize(count: number): void {
-    for (const row of this.#rows.splice(count)) row.element.remove();
-    while (this.#rows.length < count) {
-      const row = new Row();
-      this.#rows.push(row);
-      this.#body.append(row.element);
-    }
-  }
-
-  /** Moves the rows that scrolled away to the other end. Most rows stay, and their order is that of the plants. */
-  #rotate(by: number): void {
-    if (by === 0 || Math.abs(by) >= this.#rows.length) return;
-    const moved = by > 0 ? this.#rows.splice(0, by) : this.#rows.splice(by);
-    const elements = moved.map((row) => row.element);
-    if (by > 0) {
-      this.#rows.push(...moved);
-      this.#body.append(...elements);
-    } else {
-      this.#rows.unshift(...moved);
-      this.#body.prepend(...elements);
-    }
+  #rowAt(index: number): Row {
+    const existing = this.#rows.get(index);
+    if (existing !== undefined) return existing;
+    const row = new Row(index);
+    this.#rows.set(index, row);
+    this.#body.insertBefore(row.element, this.#rows.get(index + 1)?.element ?? null);
+    return row;
   }
 
   /** The height of the visible rows, which are below the head. */
@@ -155,14 +136,15 @@ export class Table {
   }
 
   #measureRow(): number {
-    if (this.#rows.length === 0) this.#resize(1);
-    const px = this.#rows[0]?.element.offsetHeight ?? 0;
-    return (this.#rowPx = Math.max(1, px));
+    const [row = this.#rowAt(0)] = this.#rows.values();
+    return (this.#rowPx = Math.max(1, row.element.offsetHeight));
   }
 
   #pressed(event: MouseEvent): void {
     const { target } = event;
-    const row = this.#rows.find((each) => target instanceof Node && each.element.contains(target));
+    const row = this.#rows
+      .values()
+      .find((each) => target instanceof Node && each.element.contains(target));
     const plant = row && this.#plantAt(row.index);
     if (row === undefined || plant === undefined) return;
     this.#activeIndex = row.index;

@@ -39,13 +39,6 @@ export function show(id: string, visible = true): void {
   });
 }
 
-/** Opens a dialog from the menu of the user. When it closes, the button of the menu gets the focus back. */
-export function openFromMenu(dialog: HTMLDialogElement): void {
-  byId('identity', HTMLElement).hidePopover();
-  byId('who', HTMLButtonElement).focus();
-  dialog.showModal();
-}
-
 /** Gives the focus to the table, or to the page without one. */
 export function focusTable(): void {
   const grid = byId('grid', HTMLElement);
@@ -56,14 +49,8 @@ export function setText(id: string, text: string): void {
   byId(id, HTMLElement).textContent = text;
 }
 
-/** Shows the element with this id, with this text. */
-export function showText(id: string, text: string): void {
-  setText(id, text);
-  show(id);
-}
-
 /** Fills a list of facts, as pairs of a term and its description. */
-export function setFacts(id: string, facts: Record<string, Node | string>): void {
+export function setFacts(id: string, facts: Record<string, string>): void {
   byId(id, HTMLElement).replaceChildren(
     ...Object.entries(facts).map(([term, description]) =>
       element('div', {}, element('dt', {}, term), element('dd', {}, description)),
@@ -71,8 +58,17 @@ export function setFacts(id: string, facts: Record<string, Node | string>): void
   );
 }
 
-/** Shows a fault beside its field, or removes it. Screen readers read it with the field. */
-export function setFault(field: HTMLElement, fault: string): void {
-  field.ariaInvalid = fault === '' ? null : 'true';
-  setText(`${field.id}-fault`, fault);
+/** A parameter in the address after `#`, which browsers do not send to the service. */
+export function hashParameter(name: string): string | undefined {
+  return new URLSearchParams(location.hash.slice(1)).get(name) ?? undefined;
+}
+
+/** Copies a text. Returns false if the browser does not allow it, as without HTTPS. */
+export async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,10 +1,10 @@
 /**
  * The selected plants, and the bar that replaces the toolbar while there are any.
  */
-import { onPress, setText, show } from './dom.ts';
-import { plantCount } from './format.ts';
+import { onPress, setText, show } from '../shared/dom.ts';
+import { countOf } from '../shared/format.ts';
 import type { Plant } from './plant-list.ts';
-import { toast } from './toast.ts';
+import { toast } from '../shared/toast.ts';
 
 /** No more than this can be deleted by one mistake. */
 const maxSelected = 200;
@@ -52,7 +52,7 @@ export class Selection {
 
   #changed(): void {
     const count = this.#selected.size;
-    setText('selection-count', `${plantCount(count)} selected`);
+    setText('selection-count', `${countOf(count, 'plant')} selected`);
     show('selection', count > 0);
     show('toolbar', count === 0);
     this.#onChange();

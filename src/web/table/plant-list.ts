@@ -22,12 +22,14 @@ export class PlantList {
   #plants: Plant[] = [];
   /** Plants that were removed since the last read began: its answer can be older than that. */
   readonly #removed = new Set<number>();
-  #ended = false;
+  /** Whether `count` is all there are. */
+  isComplete = false;
   /** Whether a plant was added beyond the known ones since the last read began. */
   #hasGrown = false;
   #wanted = 0;
   #reading = false;
-  #failure: unknown;
+  /** The error that stopped reading; undefined if there is none. `see` resumes reading. */
+  failure: unknown;
 
   constructor(read: ReadPage, onChange: () => void) {
     this.#read = read;
@@ -39,19 +41,9 @@ export class PlantList {
     return this.#plants.length;
   }
 
-  /** Whether `count` is all there are. */
-  get isComplete(): boolean {
-    return this.#ended;
-  }
-
   /** Whether no more rows are read, though there may be some. */
   get isFull(): boolean {
-    return this.count >= maxRows && !this.#ended;
-  }
-
-  /** The error that stopped reading; undefined if there is none. `see` resumes reading. */
-  get failure(): unknown {
-    return this.#failure;
+    return this.count >= maxRows && !this.isComplete;
   }
 
   /** The rows from `first` up to `end`, exclusively. */
@@ -76,7 +68,7 @@ export class PlantList {
     const { id } = plant;
     this.#removed.delete(id);
     const row = this.#plants.findLastIndex((before) => before.id < id) + 1;
-    if (row === this.count && !this.#ended) {
+    if (row === this.count && !this.isComplete) {
       this.#hasGrown = true;
       return undefined;
     }
@@ -95,18 +87,18 @@ export class PlantList {
 
   async #readWanted(): Promise<void> {
     this.#reading = true;
-    this.#failure = undefined;
+    this.failure = undefined;
     try {
-      while (!this.#ended && !this.isFull && this.count < this.#wanted) {
+      while (!this.isComplete && !this.isFull && this.count < this.#wanted) {
         this.#hasGrown = false;
         this.#removed.clear();
         const read = await this.#read(this.#plants.at(-1)?.id);
-        if (read.length === 0) this.#ended = !this.#hasGrown;
+        if (read.length === 0) this.isComplete = !this.#hasGrown;
         this.#plants.push(...read.filter(({ id }) => !this.#removed.has(id)));
         this.#onChange();
       }
     } catch (error) {
-      this.#failure = error;
+      this.failure = error;
       this.#onChange();
     } finally {
       this.#reading = false;

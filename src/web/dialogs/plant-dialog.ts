@@ -1,36 +1,31 @@
 /**
  * The dialog of one plant: everything about it, and what the user can do with it.
  */
-import { isProblem } from '../client/problem.ts';
-import type { Connection } from './connection.ts';
-import { byId, onPress, setFacts, setText, show } from './dom.ts';
-import { tagText } from './format.ts';
-import type { Plant } from './plant-list.ts';
+import type { PlantStore } from '../../client/client.ts';
+import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
+import { tagText } from '../shared/format.ts';
+import { exists } from '../table/delete-plants.ts';
+import type { Plant } from '../table/plant-list.ts';
 
 export class PlantDialog {
-  readonly #connection: Connection;
+  readonly #store: PlantStore;
   readonly #onGone: (plant: Plant) => void;
   readonly #dialog = byId('plant', HTMLDialogElement);
   #plant: Plant | undefined;
 
+  /** `onGone` is called if somebody else has deleted the plant. */
   constructor(
-    connection: Connection,
-    {
-      onDelete,
-      onGone,
-    }: { onDelete: (plant: Plant) => Promise<void>; onGone: (plant: Plant) => void },
+    store: PlantStore,
+    onDelete: (plant: Plant) => Promise<void>,
+    onGone: (plant: Plant) => void,
   ) {
-    this.#connection = connection;
+    this.#store = store;
     this.#onGone = onGone;
-    onPress('plant-close', () => this.close());
+    onPress('plant-close', () => this.#dialog.close());
     onPress('plant-delete', async () => {
       this.#dialog.close();
       if (this.#plant !== undefined) await onDelete(this.#plant);
     });
-  }
-
-  close(): void {
-    this.#dialog.close();
   }
 
   async open(plant: Plant, { canDelete }: { canDelete: boolean }): Promise<void> {
@@ -46,14 +41,10 @@ export class PlantDialog {
 
   /** The table can be minutes old. */
   async #checkIfGone(plant: Plant): Promise<void> {
-    try {
-      await this.#connection.run((store) => store.get(plant.id));
-    } catch (error) {
-      if (!isProblem(error, 'plant-not-found')) throw error;
-      this.#onGone(plant);
-      if (this.#plant !== plant) return;
-      show('plant-gone');
-      show('plant-delete', false);
-    }
+    if (await exists(this.#store, plant.id)) return;
+    this.#onGone(plant);
+    if (this.#plant !== plant) return;
+    show('plant-gone');
+    show('plant-delete', false);
   }
 }

@@ -2,9 +2,6 @@
  * Tokens as people paste them. The service refuses bad ones too, but the page checks them first. Otherwise it would
  * send what may be the password of something else.
  */
-const tokenChars = 64;
-/** Older versions of the service made shorter ones. */
-const oldTokenChars = 55;
 const checksumChars = 6;
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -14,13 +11,8 @@ export function findToken(text: string): string {
   if (pasted === '') throw new Malformed('Paste your access token here.');
   const [token] = /plant_[0-9A-Za-z]*/.exec(pasted) ?? [];
   if (token === undefined) throw new Malformed('This is not a token: tokens start with "plant_".');
-  if (token.length !== tokenChars && token.length !== oldTokenChars) {
-    throw new Malformed(
-      `A token has ${tokenChars} characters, and this one has ${token.length}. Copy it again.`,
-    );
-  }
   if (!token.endsWith(checksumOf(token.slice('plant_'.length, -checksumChars)))) {
-    throw new Malformed('A character of this token is wrong. Copy it again.');
+    throw new Malformed('A character of this token is missing or wrong. Copy it again.');
   }
   return token;
 }
@@ -35,7 +27,7 @@ export class Malformed extends Error {
   override readonly name = 'Malformed';
 }
 
-/** The checksum of src/token.ts: CRC-32 in base62. */
+/** The checksum at the end of a token: CRC-32 in base62. */
 function checksumOf(secret: string): string {
   let text = '';
   for (let rest = crc32(secret); text.length < checksumChars; rest = Math.floor(rest / 62)) {

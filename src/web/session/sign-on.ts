@@ -2,8 +2,8 @@
  * Signs in through the identity provider: authorization code with PKCE (RFC 7636, RFC 9700). The page is a public
  * client without a secret. The refresh token is in the session storage of this tab, beside the access token.
  */
+import { recall, remember } from '../shared/remember.ts';
 import { serviceUrl } from './connection.ts';
-import { recall, remember } from './remember.ts';
 
 /** What the service puts into the page if it has an identity provider (src/http/web.ts). */
 interface Settings {
@@ -82,9 +82,8 @@ export class SignOn {
     if (state == null || (code == null && error == null)) return undefined;
     const pending = takePending();
     history.replaceState(null, '', location.pathname + (pending?.hash ?? ''));
-    const isOurs = state === pending?.state;
     const { issuer, clientId } = this.#settings;
-    if (!isOurs || (answer.get('iss') ?? issuer) !== issuer) {
+    if (state !== pending?.state || (answer.get('iss') ?? issuer) !== issuer) {
       throw new SignOnFailed('This sign-in was not started in this tab. Sign in again.');
     }
     if (code == null) throw new SignOnFailed(`${this.host} did not sign you in: ${error}.`);
@@ -114,10 +113,9 @@ export class SignOn {
   async refresh(): Promise<string | undefined> {
     const token = recall('sessionStorage', refreshKey);
     if (token === undefined) return undefined;
+    const parameters = { grant_type: 'refresh_token', refresh_token: token };
     try {
-      return accessTokenOf(
-        await this.#request({ grant_type: 'refresh_token', refresh_token: token }),
-      );
+      return accessTokenOf(await this.#request(parameters));
     } catch (error) {
       if (error instanceof SignOnFailed) return undefined;
       throw error;
@@ -152,8 +150,7 @@ export class SignOn {
       throw new SignOnFailed(`${this.host} does not respond, or does not accept this page.`);
     });
     const json: unknown = await response.json().catch(() => undefined);
-    const isObject = typeof json === 'object' && json !== null;
-    if (!response.ok || !isObject) {
+    if (!response.ok || typeof json !== 'object' || json === null) {
       throw new SignOnFailed(`${this.host} refused the request. Sign in again.`);
     }
     return { ...json };

@@ -8,14 +8,21 @@ import {
   type ImportFile,
   type Mapping,
   type ImportRow,
-} from '../client/rows.ts';
-import { byId, element, setText, show } from './dom.ts';
-import { formatCount } from './format.ts';
+} from '../../client/rows.ts';
+import { byId, element, setText, show } from '../shared/dom.ts';
+import { countOf, formatCount } from '../shared/format.ts';
 
 const shownRows = 5;
 const fields = ['name', 'tag', 'id'] as const;
 
-export type Place = 'Line' | 'Row';
+/** What is imported. */
+export interface ImportSource {
+  name: string;
+  text: string;
+  rows: readonly ImportRow[];
+  /** The unit that numbers the rows: JSON can have many rows on a line. */
+  place: 'Line' | 'Row';
+}
 
 export class ImportPreview {
   readonly #selects = {
@@ -23,6 +30,7 @@ export class ImportPreview {
     tag: byId('import-tag', HTMLSelectElement),
     id: byId('import-id', HTMLSelectElement),
   };
+  #given = { name: '', text: '' };
   #file: ImportFile = { format: 'json', rows: [] };
 
   constructor() {
@@ -34,21 +42,16 @@ export class ImportPreview {
   /** Shows a text. Throws InvalidFile. */
   show(name: string, text: string): void {
     this.#file = readFile(text);
-    const isCsv = this.#file.format === 'csv';
-    show('import-mapping', isCsv);
+    this.#given = { name, text };
+    show('import-mapping', this.#file.format === 'csv');
     if (this.#file.format === 'csv') this.#offer(this.#file.columns);
-    setText('import-source', `${name}: ${rowCount(this.rows.length)}`);
     this.#draw();
   }
 
-  /** The unit that numbers the rows: JSON can have many rows on a line. */
-  get place(): Place {
-    return this.#file.format === 'csv' ? 'Line' : 'Row';
-  }
-
-  get rows(): readonly ImportRow[] {
+  get source(): ImportSource {
     const file = this.#file;
-    return file.format === 'json' ? file.rows : rowsOf(file, this.#mapping);
+    if (file.format === 'json') return { ...this.#given, rows: file.rows, place: 'Row' };
+    return { ...this.#given, rows: rowsOf(file, this.#mapping), place: 'Line' };
   }
 
   get #mapping(): Mapping {
@@ -80,7 +83,8 @@ export class ImportPreview {
   }
 
   #draw(): void {
-    const { rows, place } = this;
+    const { name, rows, place } = this.source;
+    setText('import-source', `${name}: ${countOf(rows.length, 'row')}`);
     setText('import-place', place);
     byId('import-rows', HTMLElement).replaceChildren(
       ...rows
@@ -98,14 +102,10 @@ export class ImportPreview {
     );
     const more = rows.length - shownRows;
     setText('import-more', more > 0 ? `and ${formatCount(more)} more` : '');
-    setText('import-submit', `Import ${rowCount(rows.length)}`);
+    setText('import-submit', `Import ${countOf(rows.length, 'row')}`);
     byId('import-submit', HTMLButtonElement).disabled = !this.#hasNames;
     show('import-name-hint', !this.#hasNames);
   }
-}
-
-export function rowCount(count: number): string {
-  return count === 1 ? '1 row' : `${formatCount(count)} rows`;
 }
 
 /** JSON can have anything in place of a text. */

@@ -18,21 +18,17 @@ function onClose(this: HTMLDialogElement): void {
   if (!this.open) answer();
 }
 
-/** Resolves to false if the user closes the dialog in another way than with that button, or if `signal` aborts. */
-export async function confirm(question: Question, signal?: AbortSignal): Promise<boolean> {
+/** Resolves to false if the user closes the dialog in another way than with that button. */
+export async function confirm({ title, text, action }: Question): Promise<boolean> {
   const dialog = byId('confirm', HTMLDialogElement);
   answer(); // the event of the last question can be pending
   const { promise, resolve } = Promise.withResolvers<boolean>();
   answer = () => resolve(dialog.returnValue === 'yes');
   dialog.addEventListener('close', onClose); // only the first time adds it
-  setText('confirm-title', question.title);
-  setText('confirm-text', question.text);
-  setText('confirm-yes', question.action);
+  setText('confirm-title', title);
+  setText('confirm-text', text);
+  setText('confirm-yes', action);
   dialog.returnValue = '';
   dialog.showModal();
-  const cancel = () => dialog.close('');
-  signal?.addEventListener('abort', cancel);
-  const isYes = await promise;
-  signal?.removeEventListener('abort', cancel);
-  return isYes && signal?.aborted !== true;
+  return promise;
 }

@@ -1,61 +1,43 @@
 /**
- * One row of the table. Rows are reused for other plants while the table scrolls.
+ * One row of the table. Its plant can change, because rows above it can be removed.
  */
-import { element } from './dom.ts';
+import { element } from '../shared/dom.ts';
 import type { Plant } from './plant-list.ts';
 
-export interface RowState {
-  /** From 0. */
-  index: number;
-  /** Undefined while it is loading. */
-  plant: Plant | undefined;
-  isSelected: boolean;
-  /** Whether the keyboard is at this row. */
-  isActive: boolean;
-  /** Whether the user has just added it. */
-  isNew: boolean;
-}
-
 export class Row {
+  /** From 0. */
+  readonly index: number;
   readonly element: HTMLDivElement;
   readonly #checkbox = element('input', { type: 'checkbox', tabIndex: -1 });
   readonly #id = element('span', { className: 'id', role: 'gridcell' });
   readonly #name = element('span', { className: 'name', role: 'gridcell' });
   readonly #tag = element('button', { className: 'tag-button', type: 'button', tabIndex: -1 });
-  #state: RowState | undefined;
+  #plant: Plant | undefined;
 
-  constructor() {
+  constructor(index: number) {
+    this.index = index;
+    const ariaRowIndex = String(index + 2); // the head is the first row
     this.element = element(
       'div',
-      { className: 'row', role: 'row' },
+      { id: `row-${index}`, className: 'row', role: 'row', ariaRowIndex },
       element('span', { className: 'check', role: 'gridcell' }, this.#checkbox),
       this.#id,
       this.#name,
       element('span', { className: 'tag', role: 'gridcell' }, this.#tag),
     );
+    this.#drawPlant(undefined);
   }
 
-  /** The index of the row that was drawn last. */
-  get index(): number {
-    return this.#state?.index ?? 0;
-  }
-
-  draw(state: RowState): void {
-    const before = this.#state;
-    this.#state = state;
-    const { index, plant, isSelected, isActive, isNew } = state;
-    if (before?.index !== index) {
-      this.element.id = `row-${index}`;
-      this.element.ariaRowIndex = String(index + 2); // the head is the first row
-    }
-    if (before === undefined || before.plant !== plant) this.#drawPlant(plant);
+  /** Undefined is a plant that is loading. `states` are classes of the row, and whether it has them. */
+  draw(plant: Plant | undefined, isSelected: boolean, states: Record<string, boolean>): void {
+    if (plant !== this.#plant) this.#drawPlant(plant);
     this.#checkbox.checked = isSelected;
     this.element.ariaSelected = String(isSelected);
-    this.element.classList.toggle('active', isActive);
-    this.element.classList.toggle('new', isNew);
+    for (const [name, isOn] of Object.entries(states)) this.element.classList.toggle(name, isOn);
   }
 
   #drawPlant(plant: Plant | undefined): void {
+    this.#plant = plant;
     const { id, name, tag } = plant ?? { id: '', name: '', tag: '' };
     this.element.classList.toggle('loading', plant === undefined);
     this.#id.textContent = String(id);

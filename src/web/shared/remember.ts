@@ -2,7 +2,7 @@
  * Texts that this browser keeps: `localStorage` for every tab, `sessionStorage` for this one. A browser can block both.
  * Then a text is lost with the page.
  */
-export type Area = 'localStorage' | 'sessionStorage';
+type Area = 'localStorage' | 'sessionStorage';
 
 /** Undefined removes the text. */
 export function remember(area: Area, key: string, text: string | undefined): void {

@@ -1,28 +1,20 @@
 /**
  * Numbers, times and rights as people read them.
  */
-import type { Scope } from '../client/client.ts';
+import type { Scope } from '../../client/client.ts';
 
 const numbers = new Intl.NumberFormat('en');
 const times = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' });
-
-const lists = new Intl.ListFormat('en');
 const dates = new Intl.DateTimeFormat('en', { dateStyle: 'medium' });
+const lists = new Intl.ListFormat('en');
 
-export function formatCount(count: number): string {
-  return numbers.format(count);
-}
+export const formatCount = (count: number) => numbers.format(count);
+export const formatTime = (time: string) => times.format(new Date(time));
+export const formatDate = (time: string) => dates.format(new Date(time));
 
-export function plantCount(count: number): string {
-  return count === 1 ? '1 plant' : `${formatCount(count)} plants`;
-}
-
-export function formatTime(time: Date): string {
-  return times.format(time);
-}
-
-export function formatDate(time: Date): string {
-  return dates.format(time);
+/** "1 plant", or "2,000 plants". */
+export function countOf(count: number, what: 'plant' | 'row'): string {
+  return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 
 /** What a token with these scopes allows, in words. */
