@@ -34,7 +34,6 @@ it('SQLite: copies every column except those that a copy does not need', (t) => 
     rows.map(({ name }) => String(name)),
     tables.flatMap((table) => sqliteColumns[table].map((name) => `${table}.${name}`)),
     {
-      'stores.versions': 'shows the processes of one database which of their pages are old',
       'grant_changes.count': 'shows them whether their grants are old',
     },
   );

@@ -18,23 +18,9 @@ import {
 } from './errors.ts';
 import { SchemaCheck } from './migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './open-file.ts';
-import { OwnTokens } from './own-tokens.ts';
-import { PlantCounts } from './plant-counts.ts';
-import { Plants } from './plants.ts';
-import { Shares } from './shares.ts';
-import { Stores } from './stores.ts';
-import { Tokens } from './tokens.ts';
-import { Users } from './users.ts';
-import { Freshness } from './freshness.ts';
+import { prepare, type Statement } from './table.ts';
+import { openTables, type Tables } from './tables.ts';
 import { nowMs } from './clock.ts';
-
-export interface Tables {
-  plants: Plants;
-  tokens: Tokens;
-  ownTokens: OwnTokens;
-  users: Users;
-  shares: Shares;
-}
 
 /** An open connection and its prepared statements. */
 export interface OpenConnection extends Tables {
@@ -42,10 +28,12 @@ export interface OpenConnection extends Tables {
   file: OpenFile;
   schema: SchemaCheck;
   checkpoint: Checkpoint;
-  stores: Stores;
-  /** Undefined without quotas. */
-  counts: PlantCounts | undefined;
-  freshness: Freshness;
+  /**
+   * Differs after every commit of another connection, in any process
+   * (sqlite.org/pragma.html#pragma_data_version). It takes a fraction of the time of any other read.
+   */
+  readDataVersion: Statement<[version: number]>;
+  dataVersion: number | undefined;
   beginReads: StatementSync;
   endReads: StatementSync;
 }
@@ -96,7 +84,10 @@ export class Connection {
 
   /** All reads until `endReads` see one snapshot. Without it, each statement sees the latest state. */
   beginReads(): void {
-    this.read(({ beginReads }) => beginReads.run());
+    this.read((open) => {
+      open.beginReads.run();
+      refresh(open);
+    });
   }
 
   endReads(): void {
@@ -133,19 +124,18 @@ export class Connection {
     try {
       const open = this.#getOrOpen(Math.max(0, Math.ceil(deadlineMs - nowMs())));
       beginImmediate(open.database, deadlineMs);
-      open.schema.check(); // under the lock, so that no newer program can change it afterwards
-      open.stores.reset();
-      open.tokens.clearVersion();
-      open.counts?.begin();
+      refresh(open); // under the lock, so that nobody can change anything afterwards
+      open.stores.begin();
+      open.grants.clearVersion();
       const result = work(open);
       open.stores.flush();
       open.file.check();
       stage = 'commit';
       open.database.exec('COMMIT');
       open.file.check(); // a change to a deleted file must not be acknowledged
-      open.counts?.committed();
       return result;
     } catch (error) {
+      this.#open?.counts?.clear();
       if (isFailedSync(error, stage)) this.#diskFailure = error;
       throw this.#recoverFrom(error, stage);
     }
@@ -191,23 +181,14 @@ export class Connection {
       const file = new OpenFile(database, this.#path);
       this.#fileId ??= file.id;
       refuseOtherFile(this.#path, this.#fileId);
-      const stores = new Stores(database);
-      const counts = this.#quotas && new PlantCounts(database, this.#quotas);
-      const shares = new Shares(database);
-      const schema = new SchemaCheck(database, this.#path);
       return {
+        ...openTables(database, this.#quotas),
         database,
         file,
-        stores,
-        counts,
-        plants: new Plants(database, stores, counts),
-        tokens: new Tokens(database, shares),
-        ownTokens: new OwnTokens(database),
-        users: new Users(database, stores),
-        shares,
-        schema,
+        schema: new SchemaCheck(database, this.#path),
         checkpoint: new Checkpoint(database),
-        freshness: new Freshness(database, schema),
+        readDataVersion: prepare(database, 'PRAGMA data_version'),
+        dataVersion: undefined,
         beginReads: database.prepare('BEGIN'),
         endReads: database.prepare('COMMIT'),
       };
@@ -234,4 +215,17 @@ export class Connection {
     database?.close();
     return problem;
   }
+}
+
+/**
+ * Call it at the start of a transaction. If another connection has written since the last one, drops what is cached.
+ * Throws Refusal if a newer program has made the schema unusable.
+ */
+function refresh(open: OpenConnection): void {
+  const dataVersion = open.readDataVersion.get()?.[0];
+  if (dataVersion === open.dataVersion) return;
+  open.schema.check();
+  open.grants.refresh();
+  open.counts?.clear();
+  open.dataVersion = dataVersion; // last, so that the next call checks again if a read fails
 }

@@ -16,7 +16,7 @@ import {
 import { beginImmediate } from './begin.ts';
 import { isLocked } from './errors.ts';
 import { readPragma } from './pragma.ts';
-import { prepare, type Statement } from './statement.ts';
+import { prepare, type Statement } from './table.ts';
 import { nowMs } from './clock.ts';
 
 /** "Plnt", which identifies a file as a Plant Store database (PRAGMA application_id). */

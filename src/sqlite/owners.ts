@@ -1,37 +1,17 @@
 /**
- * Plants of several owners in SQLite, in ascending order of id (probe.ts). The caller begins and ends transactions.
+ * Plants of several owners in SQLite, in ascending order of id (probe.ts).
  */
-import type { DatabaseSync } from 'node:sqlite';
 import type { Reach } from '../access.ts';
 import type { OwnedPlantRow, PlantRow } from '../lists.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { isSparse, Probe } from '../probe.ts';
-import { prepare, type Statement } from './statement.ts';
+import { Table } from './table.ts';
 
 /** The id of the owner's next plant above `after`. Both arguments are SQL expressions. */
 const nextIdSql = (owner: string, after: string) =>
   `(
         SELECT id FROM plants INDEXED BY plants_by_owner
         WHERE store = ?1 AND owner = ${owner} AND id > ${after} ORDER BY id LIMIT 1)`;
-
-// `?3 + 0`, because of what listSql (plants.ts) says about LIMIT.
-export const ownersSql = {
-  owned: `
-    SELECT id, name, tag, owner FROM plants NOT INDEXED
-    WHERE store = ?1 AND id > ?2 ORDER BY id LIMIT ?3 + 0`,
-  // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next
-  // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
-  // sort last, with id null.
-  merge: `
-    WITH RECURSIVE merged (id, owner) AS (
-      SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?4) AS reach
-      UNION ALL
-      SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
-      ORDER BY 1 NULLS LAST LIMIT ?3 + 0
-    )
-    SELECT plants.id, name, tag FROM merged CROSS JOIN plants INDEXED BY plants_by_owner
-    WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`,
-};
 
 /**
  * Work of a step, which takes about 1.5 ms. The unit is the search for the first plant of an owner. Each plant that
@@ -59,14 +39,23 @@ export interface OwnersStep {
   scannedTo: number | undefined;
 }
 
-export class Owners {
-  readonly #owned: Statement<OwnedPlantRow>;
-  readonly #merge: Statement<PlantRow>;
-
-  constructor(database: DatabaseSync) {
-    this.#owned = prepare(database, ownersSql.owned);
-    this.#merge = prepare(database, ownersSql.merge);
-  }
+export class Owners extends Table {
+  // `?3 + 0`, because of what listSql (plant-lists.ts) says about LIMIT.
+  readonly #owned = this.prepare<OwnedPlantRow>(`
+    SELECT id, name, tag, owner FROM plants NOT INDEXED
+    WHERE store = ?1 AND id > ?2 ORDER BY id LIMIT ?3 + 0`);
+  // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next
+  // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
+  // sort last, with id null.
+  readonly #merge = this.prepare<PlantRow>(`
+    WITH RECURSIVE merged (id, owner) AS (
+      SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?4) AS reach
+      UNION ALL
+      SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
+      ORDER BY 1 NULLS LAST LIMIT ?3 + 0
+    )
+    SELECT plants.id, name, tag FROM merged CROSS JOIN plants INDEXED BY plants_by_owner
+    WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`);
 
   /** One step of a list. It either probes or merges, because both together would take too long. */
   step(store: number, reach: Reach, range: Range, progress: OwnersProgress): OwnersStep {

@@ -1,92 +1,70 @@
 /**
- * How many plants a user or a store has, for the quotas. A count is cached with the version of its plants (stores.ts),
- * and is valid as long as that version is the same: other processes increment it too.
+ * How many plants a user or a store has, for the quotas. Counts are cached in the writer thread, which adds its own
+ * changes to them.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { Cache } from '../cache.ts';
 import type { Problem } from '../problem.ts';
 import { quotaProblem, type Quotas } from '../quota.ts';
-import { prepare, type Statement } from './statement.ts';
-import type { StoreRow } from './stores.ts';
+import { Table } from './table.ts';
 
 const maxCachedCounts = 10_000;
 
-// Counting stops above the quota. `+ 0`, because of what listSql (plants.ts) says about LIMIT.
-export const countSql = {
-  user: `
-    SELECT count(*) FROM (
-      SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?2 LIMIT ?3 + 0)`,
-  // Any index has all plants of a store. This one is the smallest.
-  store: `
-    SELECT count(*) FROM (
-      SELECT 1 FROM plants INDEXED BY plants_by_tag WHERE store = ?1 LIMIT ?2 + 0)`,
-};
-
-interface CachedCount {
-  /** One more than the quota if there are more plants. */
-  count: number;
-  version: number;
-}
-
-export class PlantCounts {
+export class PlantCounts extends Table {
   readonly #quotas: Quotas;
-  readonly #ofUser: Statement<[count: number]>;
-  readonly #ofStore: Statement<[count: number]>;
-  readonly #cache = new Cache<CachedCount>(maxCachedCounts);
-  #isInTransaction = false;
+  // Counting stops above the quota. `+ 0`, because of what listSql (plant-lists.ts) says about LIMIT.
+  readonly #countOfUser = this.prepare<[count: number]>(`
+    SELECT count(*) FROM (
+      SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?2 LIMIT ?3 + 0)`);
+  // Any index has all plants of a store. This one is the smallest.
+  readonly #countOfStore = this.prepare<[count: number]>(`
+    SELECT count(*) FROM (
+      SELECT 1 FROM plants INDEXED BY plants_by_tag WHERE store = ?1 LIMIT ?2 + 0)`);
+  /** One more than the quota if there are more plants. None is stale: whatever this thread did not do clears them. */
+  readonly #cache = new Cache<{ count: number }>(maxCachedCounts);
 
   constructor(database: DatabaseSync, quotas: Quotas) {
+    super(database);
     this.#quotas = quotas;
-    this.#ofUser = prepare(database, countSql.user);
-    this.#ofStore = prepare(database, countSql.store);
   }
 
-  /** Call it at the start of a transaction. */
-  begin(): void {
-    // The last transaction was rolled back. Another process can have used its versions since.
-    if (this.#isInTransaction) this.#cache.clear();
-    this.#isInTransaction = true;
-  }
-
-  committed(): void {
-    this.#isInTransaction = false;
+  /** Call it after a rollback, or if something other than `add` has changed plants. */
+  clear(): void {
+    this.#cache.clear();
   }
 
   /** Why the owner can have no other plant; undefined if there is room. */
-  problemOf(store: number, owner: number, row: StoreRow): Problem | undefined {
+  problemOf(store: number, owner: number): Problem | undefined {
     return quotaProblem(this.#quotas, (scope, quota) => {
-      const countedOwner = scope === 'user' ? owner : undefined;
-      const key = keyOf(store, countedOwner);
-      const version = row.version(countedOwner);
-      const cached = this.#cache.get(key);
-      if (cached?.version === version) return cached.count;
-      const count = this.#count(store, countedOwner, quota + 1);
-      this.#cache.set(key, { count, version });
-      return count;
+      const user = scope === 'user' ? owner : undefined;
+      const count = () => ({ count: this.#count(store, user, quota + 1) });
+      return this.#cache.getOrLoad(keyOf(store, user), count).count;
     });
   }
 
-  /** Call it after a plant was created or deleted, but before the versions are incremented. */
-  add(store: number, owner: number, row: StoreRow, added: 1 | -1): void {
-    this.#add(keyOf(store, owner), row.version(owner), added, this.#quotas.perUser);
-    this.#add(keyOf(store), row.version(), added, this.#quotas.perStore);
+  /** Call it after a plant was created or deleted. */
+  add(store: number, owner: number, added: 1 | -1): void {
+    this.#add(keyOf(store, owner), added, this.#quotas.perUser);
+    this.#add(keyOf(store), added, this.#quotas.perStore);
   }
 
-  #add(key: string, version: number, added: 1 | -1, quota = 0): void {
+  #add(key: string, added: 1 | -1, quota = 0): void {
     const cached = this.#cache.get(key);
-    // Above the quota, the count is not exact. The old version makes the next create count again.
-    if (cached?.version !== version || cached.count > quota) return;
-    cached.count += added;
-    cached.version++;
+    if (cached === undefined) return;
+    if (cached.count > quota)
+      this.#cache.delete(key); // it is not exact
+    else cached.count += added;
   }
 
-  #count(store: number, owner: number | undefined, limit: number): number {
+  #count(store: number, user: number | undefined, limit: number): number {
     const row =
-      owner === undefined ? this.#ofStore.get(store, limit) : this.#ofUser.get(store, owner, limit);
+      user === undefined
+        ? this.#countOfStore.get(store, limit)
+        : this.#countOfUser.get(store, user, limit);
     return row?.[0] ?? 0;
   }
 }
 
-function keyOf(store: number, owner?: number): string {
-  return `${store} ${owner ?? ''}`;
+function keyOf(store: number, user?: number): string {
+  return `${store} ${user ?? ''}`;
 }

@@ -37,7 +37,6 @@ export class ReadBatcher {
     this.#pending = [];
     try {
       this.#connection.beginReads();
-      this.#connection.read(({ freshness }) => freshness.refresh());
     } catch (error) {
       for (const { reject } of pending) reject(error);
       return;

@@ -8,13 +8,13 @@ import {
   type MessagePort,
 } from 'node:worker_threads';
 import { defect, Problem, storageUnavailable } from '../problem.ts';
-import { Connection, type Tables } from './connection.ts';
+import { Connection } from './connection.ts';
 import { lockTimeoutMs } from './database.ts';
 import { isLocked } from './errors.ts';
+import type { Tables } from './tables.ts';
 import {
   apply,
   type Failure,
-  type Outcome,
   type Outcomes,
   type Batch,
   type ThreadData,
@@ -97,12 +97,12 @@ function commit(writes: readonly NumberedWrite[], deadlineMs: number): Outcomes 
   }
 }
 
-function sameOutcomeForAll(writes: readonly NumberedWrite[], outcome: Outcome): Outcomes {
+function sameOutcomeForAll(writes: readonly NumberedWrite[], outcome: Failure): Outcomes {
   return new Map(writes.map(([number]) => [number, outcome]));
 }
 
 /** A Problem is the outcome of its own write. Any other error fails the transaction. */
-function outcomeOf(tables: Tables, write: Write): Outcome {
+function outcomeOf(tables: Tables, write: Write): unknown {
   try {
     return apply(tables, write);
   } catch (error) {

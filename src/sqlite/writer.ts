@@ -16,10 +16,9 @@ import {
   type Failure,
   type Outcomes,
   type Batch,
+  type ResultOf,
   type ThreadData,
   type Write,
-  type WriteKind,
-  type WriteResults,
 } from './writes.ts';
 
 /** Maximum number of writes in a message. Writes that are requested before the next tick share one. */
@@ -44,7 +43,7 @@ export class Writer {
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
   #thread: Worker | undefined;
-  readonly #pending = new Pending<WriteResults[WriteKind]>();
+  readonly #pending = new Pending<unknown>();
   /** Writes of this event loop iteration. */
   #unsent = new Map<number, Write>();
   /** The sequence number of the last write that was sent to a thread. */
@@ -58,13 +57,13 @@ export class Writer {
   }
 
   /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */
-  async write<W extends Write>(write: W): Promise<WriteResults[W[0]]> {
+  async write<W extends Write>(write: W): Promise<ResultOf<W>> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     const [number, result] = this.#pending.add();
     this.#unsent.set(number, write);
     if (this.#unsent.size === 1) process.nextTick(() => this.#flush());
     if (this.#unsent.size === maxBatchWrites) this.#flush();
-    return (await result) as WriteResults[W[0]]; // the result of this write
+    return (await result) as ResultOf<W>; // the result of this write
   }
 
   /** Waits for all pending writes, then ends the thread. */

@@ -190,7 +190,7 @@ it('a write that reaches the thread late is committed if the database is not loc
   const { path } = await open(t);
   const lastStarted = new SharedArrayBuffer(8);
   const thread = new Worker(threadFile, { workerData: { path, lastStarted } });
-  const write: Write = ['createUser', 'main', 'bob', 0];
+  const write: Write = ['tokens', 'createUser', 'main', 'bob', 0];
   const batch: Batch = { sentMs: nowMs() - 2 * lockTimeoutMs, writes: new Map([[1, write]]) };
   thread.postMessage(batch);
   const [outcomes] = await once(thread, 'message');
