@@ -4,7 +4,7 @@ import { Checkpoint } from './checkpoint.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { refuseNewerSchema } from './migrate.ts';
 import { unfinishedCopyTable } from './schema.ts';
-import { prepare } from './table.ts';
+import { prepare } from './driver.ts';
 
 /** All columns except those that are useless in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly string[]> = {

@@ -6,14 +6,14 @@ import { chmodSync, chownSync, existsSync, realpathSync, renameSync, statSync } 
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
-import { openWithoutMigrating, openDatabase } from './database.ts';
-import { isSqliteError, primaryCode, resultCode } from './errors.ts';
-import { publishFile, refuseLeftovers, syncFile } from './files.ts';
+import { openDatabase } from './database.ts';
+import { readPragma } from './driver.ts';
+import { primaryCode, resultCode } from './errors.ts';
+import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
 import { applicationId, refuseNewerSchema, versionOf } from './migrate.ts';
-import { readPragma } from './pragma.ts';
-import { schemaDifference } from './schema.ts';
+import { writingRefusal } from './refusals.ts';
 import { rewriteWal } from './rewrite-wal.ts';
-import { refusalFor, withTemporaryFile } from './temporary-file.ts';
+import { schemaDifference } from './schema.ts';
 
 /** Called after each step with the number of pages copied, and the total. */
 export type OnProgress = (done: number, total: number) => void;
@@ -36,15 +36,14 @@ export async function backupDatabase(
     });
   }
   refuseLeftovers(file);
-  await withTemporaryFile(file, async (partial) => {
-    const source = openWithoutMigrating(path);
-    try {
-      await copy(source, path, partial, onProgress);
-    } finally {
-      source.close();
-    }
-    publishFile(partial, file);
-  });
+  try {
+    using partial = new TemporaryFile(file);
+    using source = openDatabase(path, { create: false, migrates: false });
+    await copy(source, path, partial.path, onProgress);
+    publishFile(partial.path, file);
+  } catch (error) {
+    throw writingRefusal(error, file);
+  }
 }
 
 /**
@@ -59,34 +58,27 @@ export async function restoreDatabase(
   const exists = existsSync(target);
   const path = exists ? realpathSync(target) : target; // the file, not a symbolic link to it
   if (!exists) refuseLeftovers(path);
-  const source = openBackup(file);
+  using source = openBackup(file);
   try {
     if (exists) refuseIfInUse(path);
-    return await withTemporaryFile(path, async (partial) => {
-      await copy(source, file, partial, onProgress);
-      refuseForeignContent(partial, file); // checks the copy, because the original can change meanwhile
-      openDatabase(partial, { create: false }).close(); // migrates it
-      convertToSingleFile(partial);
-      if (exists) return swapFiles(partial, path);
-      publishFile(partial, path);
-      return undefined;
-    });
-  } finally {
-    source.close();
+    using partial = new TemporaryFile(path);
+    await copy(source, file, partial.path, onProgress);
+    refuseForeignContent(partial.path, file); // checks the copy, because the original can change meanwhile
+    openDatabase(partial.path, { create: false }).close(); // migrates it
+    convertToSingleFile(partial.path);
+    if (exists) return swapFiles(partial.path, path);
+    publishFile(partial.path, path);
+    return undefined;
+  } catch (error) {
+    throw writingRefusal(error, path);
   }
 }
 
 /** Checks before the copy, which can take minutes. `swapFiles` checks again. */
 function refuseIfInUse(path: string): void {
   rewriteWal(path);
-  const database = new DatabaseSync(path);
-  try {
-    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
-  } catch (error) {
-    throw refusalFor(error, path);
-  } finally {
-    database.close();
-  }
+  using database = new DatabaseSync(path);
+  database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
 }
 
 function openBackup(file: string): DatabaseSync {
@@ -130,15 +122,9 @@ function refuseForeignContent(copiedFile: string, original: string): void {
 
 /** The Refusal for an error that shows damage of the source. Any other error is returned unchanged. */
 function sourceRefusal(error: unknown, original: string): unknown {
-  if (!isSqliteError(error)) return error;
-  switch (primaryCode(error)) {
-    case resultCode.notADatabase:
-      return notABackup(original);
-    case resultCode.corrupt:
-      return damaged(original);
-    default:
-      return error;
-  }
+  const code = primaryCode(error);
+  if (code === resultCode.notADatabase) return notABackup(original);
+  return code === resultCode.corrupt ? damaged(original) : error;
 }
 
 function damaged(original: string): Refusal {
@@ -182,22 +168,16 @@ async function copyPages(
 
 /** Switches the copy from WAL mode, so that it needs no other file, and syncs it. */
 function convertToSingleFile(file: string): void {
-  const database = new DatabaseSync(file);
-  try {
+  {
+    using database = new DatabaseSync(file);
     database.exec('PRAGMA journal_mode = DELETE');
-  } finally {
-    database.close();
   }
   syncFile(file);
 }
 
 function isIntact(file: string): boolean {
-  const database = new DatabaseSync(file, { readOnly: true });
-  try {
-    return readPragma(database, 'integrity_check(1)') === 'ok';
-  } finally {
-    database.close();
-  }
+  using database = new DatabaseSync(file, { readOnly: true });
+  return readPragma(database, 'integrity_check(1)') === 'ok';
 }
 
 /**
@@ -208,19 +188,15 @@ function isIntact(file: string): boolean {
 function swapFiles(partial: string, path: string): string {
   const oldPath = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
   rewriteWal(path);
-  const database = new DatabaseSync(path);
-  try {
-    database.exec('PRAGMA locking_mode = EXCLUSIVE');
-    database.exec('PRAGMA journal_mode = DELETE'); // fails if another connection is open; checkpoints the WAL
-    database.exec('BEGIN EXCLUSIVE');
-    const { uid, gid, mode } = statSync(path);
-    chownSync(partial, uid, gid);
-    chmodSync(partial, mode);
-    publishFile(path, oldPath);
-    renameSync(partial, path);
-    syncFile(dirname(path));
-  } finally {
-    database.close();
-  }
+  using database = new DatabaseSync(path);
+  database.exec('PRAGMA locking_mode = EXCLUSIVE');
+  database.exec('PRAGMA journal_mode = DELETE'); // fails if another connection is open; checkpoints the WAL
+  database.exec('BEGIN EXCLUSIVE');
+  const { uid, gid, mode } = statSync(path);
+  chownSync(partial, uid, gid);
+  chmodSync(partial, mode);
+  publishFile(path, oldPath);
+  renameSync(partial, path);
+  syncFile(dirname(path));
   return oldPath;
 }

@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { walLimitBytes } from './database.ts';
-import { prepare, type Statement } from './table.ts';
+import { prepare, type Statement } from './driver.ts';
 
 /**
  * At four times SQLite's default, pages that many commits change are copied less often, which makes a commit a

@@ -6,27 +6,25 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { Refusal } from '../refusal.ts';
-import { beginImmediate } from './begin.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
+import { prepare, type Statement } from './driver.ts';
 import {
   isFailedSync,
-  isSqliteError,
   leavesConnectionUsable,
+  primaryCode,
   problemOf,
   type Stage,
 } from './errors.ts';
-import { SchemaCheck } from './migrate.ts';
+import { beginImmediate, nowMs } from './locks.ts';
+import { refuseUnusableSchema } from './migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './open-file.ts';
-import { prepare, type Statement } from './table.ts';
 import { openTables, type Tables } from './tables.ts';
-import { nowMs } from './clock.ts';
 
 /** An open connection and its prepared statements. */
 export interface OpenConnection extends Tables {
   database: DatabaseSync;
   file: OpenFile;
-  schema: SchemaCheck;
   checkpoint: Checkpoint;
   /**
    * Differs after every commit of another connection, in any process
@@ -70,14 +68,14 @@ export class Connection {
   /** Why the file cannot be read or written; undefined if it can. */
   findFault(): Refusal | undefined {
     try {
-      this.#open?.file.check();
-      this.#open?.schema.check();
-      if (this.#open === undefined && this.#fileId !== undefined)
-        refuseOtherFile(this.#path, this.#fileId);
+      if (this.#open !== undefined) {
+        this.#open.file.check();
+        refuseUnusableSchema(this.#open.database, this.#path);
+      } else if (this.#fileId !== undefined) refuseOtherFile(this.#path, this.#fileId);
       return undefined;
     } catch (error) {
       if (error instanceof Refusal) return error;
-      if (isSqliteError(error)) return undefined; // the next read or write gets it too
+      if (primaryCode(error) !== undefined) return undefined; // the next read or write gets it too
       throw error;
     }
   }
@@ -86,7 +84,7 @@ export class Connection {
   beginReads(): void {
     this.read((open) => {
       open.beginReads.run();
-      refresh(open);
+      this.#refresh(open);
     });
   }
 
@@ -124,7 +122,7 @@ export class Connection {
     try {
       const open = this.#getOrOpen(Math.max(0, Math.ceil(deadlineMs - nowMs())));
       beginImmediate(open.database, deadlineMs);
-      refresh(open); // under the lock, so that nobody can change anything afterwards
+      this.#refresh(open); // under the lock, so that nobody can change anything afterwards
       open.stores.begin();
       open.grants.clearVersion();
       const result = work(open);
@@ -185,7 +183,6 @@ export class Connection {
         ...openTables(database, this.#quotas),
         database,
         file,
-        schema: new SchemaCheck(database, this.#path),
         checkpoint: new Checkpoint(database),
         readDataVersion: prepare(database, 'PRAGMA data_version'),
         dataVersion: undefined,
@@ -215,17 +212,17 @@ export class Connection {
     database?.close();
     return problem;
   }
-}
 
-/**
- * Call it at the start of a transaction. If another connection has written since the last one, drops what is cached.
- * Throws Refusal if a newer program has made the schema unusable.
- */
-function refresh(open: OpenConnection): void {
-  const dataVersion = open.readDataVersion.get()?.[0];
-  if (dataVersion === open.dataVersion) return;
-  open.schema.check();
-  open.grants.refresh();
-  open.counts?.clear();
-  open.dataVersion = dataVersion; // last, so that the next call checks again if a read fails
+  /**
+   * Call it at the start of a transaction. If another connection has written since the last one, drops what is cached.
+   * Throws Refusal if a newer program has made the schema unusable.
+   */
+  #refresh(open: OpenConnection): void {
+    const dataVersion = open.readDataVersion.get()?.[0];
+    if (dataVersion === open.dataVersion) return;
+    refuseUnusableSchema(open.database, this.#path);
+    open.grants.refresh();
+    open.counts?.clear();
+    open.dataVersion = dataVersion; // last, so that the next call checks again if a read fails
+  }
 }

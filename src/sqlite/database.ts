@@ -1,34 +1,20 @@
 /**
- * Opens a database file. Throws Refusal if it is unusable or not a Plant Store database.
+ * Opens a database file, or creates it. Throws Refusal if it is unusable or not a Plant Store database.
  */
-import { randomUUID } from 'node:crypto';
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  lstatSync,
-  openSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, readlinkSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { Refusal, type RefusalKind } from '../refusal.ts';
-import { sleepSync } from './sleep.ts';
-import { isLocked, isSqliteError, primaryCode, resultCode } from './errors.ts';
-import { publishFile, refuseLeftovers, syncFile } from './files.ts';
+import { Refusal } from '../refusal.ts';
+import { readPragma } from './driver.ts';
+import { systemCode } from './errors.ts';
+import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
+import { nowMs, retryWhileLocked, slowPollMs } from './locks.ts';
 import { applicationId, migrate, refuseUnusableSchema } from './migrate.ts';
-import { readPragma } from './pragma.ts';
+import { openingRefusal, systemReason } from './refusals.ts';
 import { rewriteWal } from './rewrite-wal.ts';
-import { nowMs } from './clock.ts';
 
 /** How long a write waits in the queue and for locks of other processes. */
 export const lockTimeoutMs = 5_000;
-
-/** How often to retry to open a locked file. */
-const openPollMs = 10;
 
 /** A checkpoint truncates a larger WAL to this size (PRAGMA journal_size_limit). */
 export const walLimitBytes = 64 * 1024 * 1024;
@@ -36,48 +22,34 @@ export const walLimitBytes = 64 * 1024 * 1024;
 export interface OpenOptions {
   /** Whether to create a missing file. */
   create: boolean;
+  /** Whether to migrate the schema, as by default. Without it, a schema that this version cannot use is refused. */
+  migrates?: boolean;
   /** How long to wait for locks of other processes. */
   maxLockWaitMs?: number;
   /** Called if a migration has to wait longer, which then continues to wait. Without it, opening fails. */
   onLongWait?: (() => void) | undefined;
 }
 
-/** Opens the file and migrates its schema. Throws Refusal if the path or the file cannot be used. */
+/** Throws Refusal if the path or the file cannot be used. */
 export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
-  const { maxLockWaitMs = lockTimeoutMs, onLongWait } = options;
-  const wait = { maxLockWaitMs, onLongWait };
-  return openWithRetries(path, options, (database) => migrate(database, path, wait));
-}
-
-/** Opens the file with its schema unchanged. Throws Refusal if this version cannot use that schema. */
-export function openWithoutMigrating(path: string): DatabaseSync {
-  const checkSchema = (database: DatabaseSync) => refuseUnusableSchema(database, path);
-  return openWithRetries(path, { create: false }, checkSchema);
-}
-
-function openWithRetries(
-  path: string,
-  { create, maxLockWaitMs = lockTimeoutMs }: OpenOptions,
-  prepareSchema: (database: DatabaseSync) => void,
-): DatabaseSync {
+  const { maxLockWaitMs = lockTimeoutMs } = options;
   const deadlineMs = nowMs() + maxLockWaitMs;
-  for (;;) {
+  const open = () => {
     const leftMs = Math.max(0, Math.ceil(deadlineMs - nowMs()));
-    try {
-      return openOnce(path, { create, maxLockWaitMs: leftMs }, prepareSchema);
-    } catch (error) {
-      // SQLite does not wait while another process switches the file to WAL mode.
-      if (!isLocked(error) || nowMs() > deadlineMs) throw refusalFor(error, path);
-      sleepSync(openPollMs);
-    }
+    return openOnce(path, { ...options, maxLockWaitMs: leftMs });
+  };
+  try {
+    // SQLite does not wait while another process switches the file to WAL mode.
+    return retryWhileLocked(open, deadlineMs, slowPollMs);
+  } catch (error) {
+    throw openingRefusal(error, path);
   }
 }
 
 /** Throws Refusal, or SQLite's error. */
 function openOnce(
   path: string,
-  { create, maxLockWaitMs }: { create: boolean; maxLockWaitMs: number },
-  prepareSchema: (database: DatabaseSync) => void,
+  { create, migrates = true, maxLockWaitMs, onLongWait }: OpenOptions & { maxLockWaitMs: number },
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
   if (!existsSync(path)) {
@@ -85,7 +57,6 @@ function openOnce(
     createDatabase(resolveLink(path));
   }
   refuseUnusablePath(path);
-  refuseEmptyFile(path);
 
   const { ino: inodeBefore } = statSync(path);
   const database = new DatabaseSync(path, { timeout: maxLockWaitMs });
@@ -97,7 +68,9 @@ function openOnce(
       throw new Refusal(`${path} was replaced by a restore just now. Try again.`);
     }
     configure(database);
-    prepareSchema(database);
+    if (migrates) migrate(database, path, { maxLockWaitMs, onLongWait });
+    else refuseUnusableSchema(database, path);
+    database.exec(`PRAGMA busy_timeout = ${maxLockWaitMs}`); // migrations change it
     return database;
   } catch (error) {
     database.close();
@@ -132,50 +105,26 @@ function resolveLink(path: string): string {
 function createDatabase(path: string): void {
   try {
     refuseLeftovers(path);
+    using partial = new TemporaryFile(path);
+    createIn(partial.path, path);
+    syncFile(partial.path);
+    publishFile(partial.path, path);
   } catch (error) {
-    if (existsSync(path)) return; // they belong to a database that another process has just created
-    throw error;
-  }
-  const partial = `${path}.new-${randomUUID()}`;
-  try {
-    createEmptyFile(partial, path);
-    const database = new DatabaseSync(partial);
-    try {
-      database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced once, below
-      migrate(database, path, { maxLockWaitMs: lockTimeoutMs });
-    } finally {
-      database.close();
-    }
-    syncFile(partial);
-    publishFile(partial, path);
-  } catch (error) {
-    const isTaken = error instanceof Error && 'code' in error && error.code === 'EEXIST';
-    if (!isTaken) throw refusalFor(error, path); // if taken, another process has created it
-  } finally {
-    rmSync(partial, { force: true });
-  }
-}
-
-/** Creates it with mode 0600. SQLite would apply the umask, so other users could read it. */
-function createEmptyFile(file: string, path: string): void {
-  try {
-    closeSync(openSync(file, 'wx', 0o600));
-  } catch (error) {
-    throw new Refusal(`Cannot create a database at ${path}: ${reasonOf(error)}.`, {
+    // Another process has just created it, or the files that seemed to be left.
+    if (systemCode(error) === 'EEXIST' || (error instanceof Refusal && existsSync(path))) return;
+    const reason = systemReason(error);
+    if (reason === undefined) throw error;
+    throw new Refusal(`Cannot create a database at ${path}: ${reason}.`, {
       kind: 'cannot-create',
       cause: error,
     });
   }
 }
 
-/** SQLite would treat it as a new database and delete the WAL next to it. */
-function refuseEmptyFile(path: string): void {
-  if (statSync(path).size === 0) {
-    throw new Refusal(
-      `${path} is empty: it has lost its content or is not a database. ` +
-        'Restore a backup, or delete the file to start with a new database.',
-    );
-  }
+function createIn(file: string, path: string): void {
+  using database = new DatabaseSync(file);
+  database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // createDatabase syncs once
+  migrate(database, path, { maxLockWaitMs: lockTimeoutMs });
 }
 
 function refuseUnusablePath(path: string): void {
@@ -187,8 +136,15 @@ function refuseUnusablePath(path: string): void {
     accessSync(dirname(path), constants.W_OK);
   } catch (error) {
     throw new Refusal(
-      `Cannot write to ${path} or its folder (${reasonOf(error)}). SQLite needs write access to both.`,
+      `Cannot write to ${path} or its folder (${systemReason(error)}). SQLite needs write access to both.`,
       { kind: 'not-writable', cause: error },
+    );
+  }
+  // SQLite would treat an empty file as a new database and delete the WAL next to it.
+  if (statSync(path).size === 0) {
+    throw new Refusal(
+      `${path} is empty: it has lost its content or is not a database. ` +
+        'Restore a backup, or delete the file to start with a new database.',
     );
   }
 }
@@ -218,39 +174,5 @@ function configure(database: DatabaseSync): void {
           'acknowledges. A network file system can cause this: use a local disk.',
       );
     }
-  }
-}
-
-/** The Refusal for an SQLite error while opening. Returns other errors unchanged. */
-function refusalFor(error: unknown, path: string): unknown {
-  if (!isSqliteError(error)) return error;
-  const [reason, kind] = openingRefusals[primaryCode(error)] ?? [];
-  return reason === undefined ? error : new Refusal(`${path} ${reason}`, { kind, cause: error });
-}
-
-const openingRefusals: Record<number, readonly [reason: string, kind?: RefusalKind]> = {
-  [resultCode.busy]: ['has been locked by another process for too long. Try again.'],
-  [resultCode.readOnly]: ['is read-only.', 'not-writable'],
-  [resultCode.ioError]: ['cannot be read or written: the disk reports an error. Check the disk.'],
-  [resultCode.corrupt]: ['is damaged. Keep this file, and restore a backup to another path.'],
-  [resultCode.full]: ['is on a full disk. Free some space and try again.'],
-  [resultCode.cannotOpen]: ['cannot be opened. Check the path and its permissions.'],
-  [resultCode.notADatabase]: ['is not an SQLite database.', 'foreign-file'],
-};
-
-function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  switch (code) {
-    case 'ENOENT':
-      return 'the folder does not exist';
-    case 'EACCES':
-    case 'EPERM':
-      return 'permission denied';
-    case 'EROFS':
-      return 'the file system is read-only';
-    case 'ENOSPC':
-      return 'the disk is full';
-    default:
-      return String(code);
   }
 }

@@ -13,19 +13,14 @@ import {
   type Migration,
   type Schema,
 } from '../migrations.ts';
-import { beginImmediate } from './begin.ts';
+import { readPragma } from './driver.ts';
 import { isLocked } from './errors.ts';
-import { readPragma } from './pragma.ts';
-import { prepare, type Statement } from './table.ts';
-import { nowMs } from './clock.ts';
+import { beginImmediate, nowMs, slowPollMs } from './locks.ts';
 
 /** "Plnt", which identifies a file as a Plant Store database (PRAGMA application_id). */
 export const applicationId = 0x506c6e74;
 
 const migrations = readMigrations(new URL('./migrations/', import.meta.url));
-
-/** How often to retry during a wait without a deadline. It takes hardly any CPU time. */
-const longWaitPollMs = 10;
 
 /** The newest schema version that this program supports. */
 export const newestVersion = migrations.length;
@@ -57,9 +52,15 @@ function applyMigration(
   database: DatabaseSync,
   version: number,
   migration: Migration,
-  wait: LockWait,
+  { maxLockWaitMs, onLongWait }: LockWait,
 ): void {
-  beginMigration(database, wait);
+  try {
+    beginImmediate(database, nowMs() + maxLockWaitMs);
+  } catch (error) {
+    if (!isLocked(error) || onLongWait === undefined) throw error;
+    onLongWait();
+    beginImmediate(database, Infinity, slowPollMs);
+  }
   try {
     const schema = readSchema(database);
     if (schema.version === version) {
@@ -74,47 +75,20 @@ function applyMigration(
   }
 }
 
-function beginMigration(database: DatabaseSync, { maxLockWaitMs, onLongWait }: LockWait): void {
-  try {
-    beginImmediate(database, nowMs() + maxLockWaitMs);
-  } catch (error) {
-    if (!isLocked(error) || onLongWait === undefined) throw error;
-    onLongWait();
-    beginImmediate(database, Infinity, longWaitPollMs);
-  } finally {
-    database.exec(`PRAGMA busy_timeout = ${maxLockWaitMs}`);
-  }
-}
-
 export function versionOf(database: DatabaseSync): number {
   return readSchema(database).version;
 }
 
-function readSchema(database: DatabaseSync): Schema {
-  return decodeSchema(Number(readPragma(database, 'user_version')));
-}
-
+/** Throws Refusal if this program must not use the schema. A newer program can migrate an open file at any time. */
 export function refuseUnusableSchema(database: DatabaseSync, path: string): void {
   refuseUnusable(readSchema(database), newestVersion, path);
 }
 
+/** Throws Refusal if the schema is newer, even if this program can use it. */
 export function refuseNewerSchema(database: DatabaseSync, path: string): void {
   refuseNewer(readSchema(database), newestVersion, path);
 }
 
-/** Checks that the schema of an open file is still usable, because a newer program can migrate it. */
-export class SchemaCheck {
-  readonly #path: string;
-  readonly #number: Statement<[number: number]>;
-
-  constructor(database: DatabaseSync, path: string) {
-    this.#path = path;
-    this.#number = prepare(database, 'PRAGMA user_version');
-  }
-
-  /** Throws Refusal if this program must not use the schema. */
-  check(): void {
-    const [number = 0] = this.#number.get() ?? [];
-    refuseUnusable(decodeSchema(number), newestVersion, this.#path);
-  }
+function readSchema(database: DatabaseSync): Schema {
+  return decodeSchema(Number(readPragma(database, 'user_version')));
 }

@@ -8,8 +8,9 @@ import type { ListKind } from '../lists.ts';
 import type { PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { stepOf, type ScanStep } from '../scan.ts';
+import type { Statement } from './driver.ts';
 import { maxPlantsOfStep, Owners, type OwnersProgress } from './owners.ts';
-import { Table, type Statement } from './table.ts';
+import { Table } from './table.ts';
 
 const plantsByOwner = 'plants INDEXED BY plants_by_owner';
 

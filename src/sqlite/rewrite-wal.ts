@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { DiskFailure, Refusal } from '../refusal.ts';
-import { sleepSync } from './sleep.ts';
+import { sleepSync } from './locks.ts';
 import { isLocked } from './errors.ts';
 
 const chunkBytes = 1024 * 1024;

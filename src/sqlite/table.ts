@@ -1,23 +1,5 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-
-type Values = SQLInputValue[] | [named: Record<string, SQLInputValue>];
-
-/** A prepared statement that returns rows as tuples of their columns. */
-export interface Statement<Row extends readonly unknown[] = []> {
-  get(...values: Values): Row | undefined;
-  all(...values: Values): Row[];
-  run(...values: Values): ReturnType<StatementSync['run']>;
-}
-
-/** `Row` must match the selected columns, because the compiler cannot check SQL. */
-export function prepare<Row extends readonly unknown[] = []>(
-  database: DatabaseSync,
-  sql: string,
-): Statement<Row> {
-  const statement = database.prepare(sql);
-  statement.setReturnArrays(true); // building an object for each row costs as much as reading it
-  return statement as Pick<StatementSync, 'run'> as Statement<Row>; // the caller asserts the type
-}
+import type { DatabaseSync } from 'node:sqlite';
+import { prepare, type Statement } from './driver.ts';
 
 /**
  * The statements of a table on one connection: fields of a class, so that the SQL, the type of its rows and its name are

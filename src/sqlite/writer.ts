@@ -8,7 +8,7 @@ import { commitChannel } from '../channels.ts';
 import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem, storageUnavailable } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
-import { nowMs } from './clock.ts';
+import { nowMs } from './locks.ts';
 import type { FileId } from './open-file.ts';
 import {
   isFailure,

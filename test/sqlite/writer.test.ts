@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Caller } from '../../src/access.ts';
 import { maxPending } from '../../src/pending.ts';
-import { nowMs } from '../../src/sqlite/clock.ts';
+import { nowMs } from '../../src/sqlite/locks.ts';
 import { lockTimeoutMs } from '../../src/sqlite/database.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Batch, Write } from '../../src/sqlite/writes.ts';

@@ -1,0 +1,28 @@
+/**
+ * Statements of node:sqlite with typed rows.
+ */
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+
+type Values = SQLInputValue[] | [named: Record<string, SQLInputValue>];
+
+/** A prepared statement that returns rows as tuples of their columns. */
+export interface Statement<Row extends readonly unknown[] = []> {
+  get(...values: Values): Row | undefined;
+  all(...values: Values): Row[];
+  run(...values: Values): ReturnType<StatementSync['run']>;
+}
+
+/** `Row` must match the selected columns, because the compiler cannot check SQL. */
+export function prepare<Row extends readonly unknown[] = []>(
+  database: DatabaseSync,
+  sql: string,
+): Statement<Row> {
+  const statement = database.prepare(sql);
+  statement.setReturnArrays(true); // building an object for each row costs as much as reading it
+  return statement as Pick<StatementSync, 'run'> as Statement<Row>; // the caller asserts the type
+}
+
+/** The value of a pragma (sqlite.org/pragma.html). */
+export function readPragma(database: DatabaseSync, name: string): unknown {
+  return prepare<[unknown]>(database, `PRAGMA ${name}`).get()?.[0];
+}
