@@ -97,19 +97,15 @@ function openBackup(file: string): DatabaseSync {
   }
 }
 
-function notABackup(file: string): Refusal {
-  return new Refusal(`${file} is not a Plant Store backup.`, { kind: 'not-a-backup' });
+function notABackup(file: string, reason = ''): Refusal {
+  return new Refusal(`${file} is not a Plant Store backup${reason}.`, { kind: 'not-a-backup' });
 }
 
 /** A file that passes SQLite's integrity check can still have another schema, or violate foreign keys. */
 function refuseForeignContent(copiedFile: string, original: string): void {
   using database = new DatabaseSync(copiedFile, { readOnly: true });
   const difference = schemaDifference(database);
-  if (difference !== undefined) {
-    throw new Refusal(`${original} is not a Plant Store backup: the database ${difference}.`, {
-      kind: 'not-a-backup',
-    });
-  }
+  if (difference !== undefined) throw notABackup(original, `: the database ${difference}`);
   const orphan = database.prepare('PRAGMA foreign_key_check').get();
   if (orphan !== undefined) {
     throw new Refusal(
@@ -141,29 +137,20 @@ async function copy(
   onProgress: OnProgress,
 ): Promise<void> {
   try {
-    await copyPages(source, file, onProgress);
+    source.exec('BEGIN'); // otherwise, SQLite restarts the copy when another process writes
+    source.prepare('SELECT count(*) FROM sqlite_schema').get();
+    const total = await backup(source, file, {
+      rate: stepPages,
+      progress: ({ totalPages, remainingPages }) =>
+        onProgress(totalPages - remainingPages, totalPages),
+    });
+    source.exec('ROLLBACK');
+    onProgress(total, total);
     convertToSingleFile(file);
     if (!isIntact(file)) throw damaged(original);
   } catch (error) {
     throw sourceRefusal(error, original);
   }
-}
-
-/** Copies in a read transaction. Otherwise, SQLite restarts the copy when another process writes. */
-async function copyPages(
-  source: DatabaseSync,
-  file: string,
-  onProgress: OnProgress,
-): Promise<void> {
-  source.exec('BEGIN');
-  source.prepare('SELECT count(*) FROM sqlite_schema').get();
-  const total = await backup(source, file, {
-    rate: stepPages,
-    progress: ({ totalPages, remainingPages }) =>
-      onProgress(totalPages - remainingPages, totalPages),
-  });
-  source.exec('ROLLBACK');
-  onProgress(total, total);
 }
 
 /** Switches the copy from WAL mode, so that it needs no other file, and syncs it. */

@@ -9,13 +9,7 @@ import { Refusal } from '../refusal.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { prepare, type Statement } from './driver.ts';
-import {
-  isFailedSync,
-  leavesConnectionUsable,
-  primaryCode,
-  problemOf,
-  type Stage,
-} from './errors.ts';
+import { isFailedSync, leavesConnectionUsable, problemOf, type Stage } from './errors.ts';
 import { beginImmediate, nowMs } from './locks.ts';
 import { refuseUnusableSchema } from './migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './open-file.ts';
@@ -74,9 +68,7 @@ export class Connection {
       } else if (this.#fileId !== undefined) refuseOtherFile(this.#path, this.#fileId);
       return undefined;
     } catch (error) {
-      if (error instanceof Refusal) return error;
-      if (primaryCode(error) !== undefined) return undefined; // the next read or write gets it too
-      throw error;
+      return error instanceof Refusal ? error : undefined; // the next read or write gets other errors too
     }
   }
 
@@ -123,10 +115,10 @@ export class Connection {
       const open = this.#getOrOpen(Math.max(0, Math.ceil(deadlineMs - nowMs())));
       beginImmediate(open.database, deadlineMs);
       this.#refresh(open); // under the lock, so that nobody can change anything afterwards
-      open.stores.begin();
+      open.plants.begin();
       open.grants.clearVersion();
       const result = work(open);
-      open.stores.flush();
+      open.plants.flush();
       open.file.check();
       stage = 'commit';
       open.database.exec('COMMIT');

@@ -1,5 +1,5 @@
 /**
- * Statements of node:sqlite with typed rows.
+ * Statements of node:sqlite, with typed rows.
  */
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 
@@ -26,3 +26,26 @@ export function prepare<Row extends readonly unknown[] = []>(
 export function readPragma(database: DatabaseSync, name: string): unknown {
   return prepare<[unknown]>(database, `PRAGMA ${name}`).get()?.[0];
 }
+
+/**
+ * A class whose fields are statements on a connection, so that the name of a statement, its SQL and the type of its rows
+ * are in one place.
+ */
+export abstract class Statements {
+  protected readonly database: DatabaseSync;
+
+  constructor(database: DatabaseSync) {
+    this.database = database;
+  }
+
+  protected prepare<Row extends readonly unknown[] = []>(sql: string): Statement<Row> {
+    return prepare<Row>(this.database, sql);
+  }
+}
+
+/** A part of the storage (storage.ts) as a class on a connection: the same methods, without promises. */
+export type Sync<Part> = {
+  [Name in keyof Part]: Part[Name] extends (...args: infer Args) => Promise<infer Result>
+    ? (...args: Args) => Result
+    : never;
+};

@@ -2,26 +2,20 @@
  * Who is calling, on SQLite: what a token or a JWT grants, and whether that has changed since it was read.
  */
 import {
-  callerOf,
-  familyOfUser,
   maxOwnersInReach,
-  parseScopes,
   type Caller,
   type Claims,
   type Credential,
   type Grant,
   type Identified,
-  type Identity,
   type ReceivedShare,
   type Role,
-  type Scope,
 } from '../access.ts';
 import { Cache } from '../cache.ts';
+import { grantOf, hashKey, type TokenTerms } from '../identity-rows.ts';
 import { unrevokedCaller } from '../identity-storage.ts';
-import { familyOf } from '../own-tokens.ts';
 import { Problem } from '../problem.ts';
-import { tokenId } from '../token.ts';
-import { Table } from './table.ts';
+import { Statements } from './driver.ts';
 
 const maxCachedGrants = 10_000;
 
@@ -31,30 +25,27 @@ export const receivedShares = `
   WHERE shares.store = :store AND user_name = :user
   ORDER BY since, owner LIMIT ${maxOwnersInReach - 1}`;
 
+const userColumns =
+  'users.store, users.user, stores.name, users.name, users.role, users.removed_at';
+
 // The schema enforces the types of rows: its tables are STRICT.
-type TokenRow = [
+type UserRow = readonly [
   store: number,
   user: number,
   storeName: string,
   userName: string,
   role: Role,
-  scopes: string,
-  expiresAt: number | null,
-  revokedAt: number | null,
-  line: string | null,
+  removedAt: number | null,
 ];
 
-export class Grants extends Table {
+export class Grants extends Statements {
   readonly #countChanges = this.prepare<[count: number]>('SELECT count FROM grant_changes');
-  readonly #findToken = this.prepare<TokenRow>(`
-    SELECT tokens.store, tokens.user, stores.name, users.name, users.role, tokens.scopes,
-           tokens.expires_at, coalesce(tokens.revoked_at, users.removed_at), tokens.family
+  readonly #findToken = this.prepare<readonly [...UserRow, ...TokenTerms]>(`
+    SELECT ${userColumns}, tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family
     FROM tokens JOIN stores USING (store) JOIN users USING (store, user) WHERE tokens.hash = ?`);
-  readonly #findUser = this.prepare<
-    [store: number, user: number, role: Role, removedAt: number | null]
-  >(`
-    SELECT users.store, users.user, users.role, users.removed_at
-    FROM stores JOIN users USING (store) WHERE stores.name = :store AND users.name = :user`);
+  readonly #findUser = this.prepare<UserRow>(`
+    SELECT ${userColumns} FROM stores JOIN users USING (store)
+    WHERE stores.name = ? AND users.name = ?`);
   readonly #findReceived = this.prepare<ReceivedShare>(`SELECT owner, access ${receivedShares}`);
 
   /** Nobody sees a stale one: each batch of reads calls `refresh` first, in its transaction. */
@@ -72,7 +63,7 @@ export class Grants extends Table {
 
   /** Undefined if there is no such token, or if the user of a JWT does not exist at the time of its issue. */
   findCached(credential: Credential): Grant | undefined {
-    return this.#cache.getOrLoad(keyOf(credential.tokenHash), () => this.#find(credential));
+    return this.#cache.getOrLoad(hashKey(credential.tokenHash), () => this.#find(credential));
   }
 
   /**
@@ -98,71 +89,22 @@ export class Grants extends Table {
     return this.#countChanges.get()?.[0] ?? 0;
   }
 
-  #find({ tokenHash, claims }: Pick<Credential, 'tokenHash' | 'claims'>): Grant | undefined {
-    return claims === undefined
-      ? this.#grantOfToken(tokenHash)
-      : this.#grantOfClaims(tokenHash, claims);
-  }
-
-  #grantOfToken(tokenHash: Uint8Array): Grant | undefined {
-    const row = this.#findToken.get(tokenHash);
+  #find(credential: Pick<Credential, 'tokenHash' | 'claims'>): Grant | undefined {
+    const { tokenHash, claims } = credential;
+    const row = claims === undefined ? this.#findToken.get(tokenHash) : this.#userOf(claims);
     if (row === undefined) return undefined;
-    const [store, user, storeName, userName, role, scopes, expiresAt, revokedAt, line] = row;
-    const id = tokenId(tokenHash, store);
-    const granted = { store, user, userName, role, scopes: parseScopes(scopes) };
-    return {
-      caller: this.#callerOf(granted, tokenHash),
-      tokenId: id,
-      tokenHash,
-      isStored: true,
-      family: familyOf(line, id),
-      storeName,
-      userName,
-      role,
-      expiresAtMs: expiresAt ?? undefined,
-      revokedAtMs: revokedAt ?? undefined,
-    };
+    const [store, user, storeName, userName, role, removedAt, ...terms] = row;
+    const isManager = (claims?.role ?? role) === 'manager';
+    const received = isManager ? [] : this.#findReceived.all({ store, user: userName });
+    const version = this.#readVersion();
+    const found = { store, user, storeName, userName, role, removedAt, received, version };
+    return grantOf(credential, found, terms);
   }
 
-  #grantOfClaims(tokenHash: Uint8Array, claims: Claims): Grant | undefined {
-    const { storeName, userName, scopes, issuedAtMs, expiresAtMs } = claims;
-    const row = this.#findUser.get({ store: storeName, user: userName });
-    if (row === undefined) return undefined;
-    const [store, user, storedRole, removedAtMs] = row;
-    if (removedAtMs !== null && removedAtMs < issuedAtMs) return undefined;
-    const role = claims.role ?? storedRole;
-    return {
-      caller: this.#callerOf({ store, user, userName, role, scopes }, tokenHash, claims),
-      tokenId: tokenId(tokenHash, undefined),
-      tokenHash,
-      isStored: false,
-      family: familyOfUser({ store, user }),
-      storeName,
-      userName,
-      role,
-      expiresAtMs,
-      revokedAtMs: removedAtMs ?? undefined,
-    };
+  /** A user who was removed before the JWT was issued does not have it. */
+  #userOf({ storeName, userName, issuedAtMs }: Claims): UserRow | undefined {
+    const row = this.#findUser.get(storeName, userName);
+    const removedAt = row?.[5] ?? Infinity;
+    return removedAt < issuedAtMs ? undefined : row;
   }
-
-  #callerOf(
-    { store, user, userName, role, scopes }: Granted,
-    tokenHash: Uint8Array,
-    claims?: Claims,
-  ): Caller {
-    const received = role === 'manager' ? [] : this.#findReceived.all({ store, user: userName });
-    const identified = [this.#readVersion(), keyOf(tokenHash), claims] as const;
-    return callerOf({ store, user, identified }, role, scopes, received);
-  }
-}
-
-interface Granted extends Identity {
-  userName: string;
-  role: Role;
-  scopes: readonly Scope[];
-}
-
-/** A hash as latin1 text, which is a key of a Map and of `Identified`. */
-function keyOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
 }

@@ -28,8 +28,8 @@ export class Journal<Entry extends object> {
       this.#insert = this.#database.prepare('INSERT OR REPLACE INTO entries VALUES (?, ?)');
       const rows = this.#database.prepare('SELECT key, entry FROM entries').iterate();
       for (const { key, entry } of rows) {
-        const value = parse(String(entry));
-        if (!isEntry(value)) throw damaged(path);
+        const value: unknown = JSON.parse(String(entry));
+        if (!isEntry(value)) throw new SyntaxError('an entry has another form');
         this.entries.set(String(key), value);
       }
     } catch (error) {
@@ -101,29 +101,18 @@ function openJournal(path: string, owner: string): DatabaseSync {
   }
 }
 
-/** Undefined if the text is not JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function damaged(path: string): Refusal {
-  return new Refusal(
-    `The journal ${path} is damaged. Another journal would add all rows again: ` +
-      'first find out which plants exist, then choose another with --journal.',
-  );
-}
-
 function refusalFor(error: unknown, path: string): unknown {
-  if (isLocked(error)) {
-    return new Refusal(`Another import uses ${path}. Wait until it ends.`, { cause: error });
-  }
   if (!(error instanceof Error) || error instanceof Refusal) return error;
-  return new Refusal(
-    `The journal ${path} cannot be used: ${error.message}. Choose another with --journal.`,
-    { cause: error },
-  );
+  return new Refusal(reasonOf(error, path), { cause: error });
+}
+
+function reasonOf(error: Error, path: string): string {
+  if (isLocked(error)) return `Another import uses ${path}. Wait until it ends.`;
+  if (error instanceof SyntaxError) {
+    return (
+      `The journal ${path} is damaged. Another journal would add all rows again: ` +
+      'first find out which plants exist, then choose another with --journal.'
+    );
+  }
+  return `The journal ${path} cannot be used: ${error.message}. Choose another with --journal.`;
 }

@@ -6,11 +6,11 @@ import type { DatabaseSync } from 'node:sqlite';
 import { Cache } from '../cache.ts';
 import type { Problem } from '../problem.ts';
 import { quotaProblem, type Quotas } from '../quota.ts';
-import { Table } from './table.ts';
+import { Statements } from './driver.ts';
 
 const maxCachedCounts = 10_000;
 
-export class PlantCounts extends Table {
+export class PlantCounts extends Statements {
   readonly #quotas: Quotas;
   // Counting stops above the quota. `+ 0`, because of what listSql (plant-lists.ts) says about LIMIT.
   readonly #countOfUser = this.prepare<[count: number]>(`

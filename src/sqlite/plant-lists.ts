@@ -1,16 +1,13 @@
 /**
  * Lists of plants in SQLite. Each read takes less than 2 ms, however long the list.
  */
-import type { DatabaseSync } from 'node:sqlite';
 import { soleOwner, type Reach, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import type { ListKind } from '../lists.ts';
+import { isDense, minScannedOwners, type ListKind, type PlantRow } from '../lists.ts';
 import type { PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { stepOf, type ScanStep } from '../scan.ts';
-import type { Statement } from './driver.ts';
-import { maxPlantsOfStep, Owners, type OwnersProgress } from './owners.ts';
-import { Table } from './table.ts';
+import { Statements, type Statement } from './driver.ts';
 
 const plantsByOwner = 'plants INDEXED BY plants_by_owner';
 
@@ -24,8 +21,22 @@ const ranges = {
 };
 type RangeKind = keyof typeof ranges;
 
-/** Plants that one scan step reads for one owner, which takes less than 1 ms. */
-const maxStepPlants = 500;
+/** Plants that a step reads to find those of one owner with a tag, which takes less than 1 ms. */
+const maxTaggedPlants = 500;
+/** Plants of the store that a step reads to find those in reach, which takes up to 0.3 ms. */
+const maxScannedPlants = 2_000;
+/**
+ * Work of a step that merges owners, which takes about 1.5 ms. The unit is the search for the first plant of an owner.
+ * Each plant that is read takes as long as two of them.
+ */
+const maxMergeWork = 1_300;
+const workOfPlant = 2;
+
+/** The id of the owner's next plant above `after`. Both arguments are SQL expressions. */
+const nextIdSql = (owner: string, after: string) =>
+  `(
+        SELECT id FROM ${plantsByOwner}
+        WHERE store = ?1 AND owner = ${owner} AND id > ${after} ORDER BY id LIMIT 1)`;
 
 /**
  * Returns a page as one row. The subquery finds the id of the page's last plant, or null if the page is not full.
@@ -48,18 +59,40 @@ export function listSql(kind: RangeKind, fields: readonly PlantField[]): string 
 
 type PageRow = [array: string, plants: number, last: number | null, hasMore: number];
 
-export class PlantLists extends Table {
-  readonly #owners: Owners;
-  readonly #endOfStep = this.prepare<[id: number]>(`
+interface OwnersStep {
+  /** Up to `limit + 1` plants. */
+  rows: readonly PlantRow[];
+  /** The next step begins after this id; undefined at the end. */
+  scannedTo: number | undefined;
+  /** How the next step reads. */
+  isDense: boolean;
+}
+
+export class PlantLists extends Statements {
+  readonly #endOfTagged = this.prepare<[id: number]>(`
     SELECT id FROM ${plantsByOwner}
-    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxStepPlants - 1}`);
+    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxTaggedPlants - 1}`);
+  readonly #endOfScan = this.prepare<[id: number]>(`
+    SELECT id FROM plants NOT INDEXED
+    WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxScannedPlants - 1}`);
+  readonly #scan = this.prepare<PlantRow>(`
+    SELECT id, name, tag FROM plants NOT INDEXED
+    WHERE store = ?1 AND id > ?2 AND id <= ?3 AND +owner IN (SELECT value FROM json_each(?5) AS reach)
+    ORDER BY id LIMIT ?4 + 0`);
+  // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next
+  // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
+  // sort last, with id null.
+  readonly #merge = this.prepare<PlantRow>(`
+    WITH RECURSIVE merged (id, owner) AS (
+      SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?4) AS reach
+      UNION ALL
+      SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
+      ORDER BY 1 NULLS LAST LIMIT ?3 + 0
+    )
+    SELECT plants.id, name, tag FROM merged CROSS JOIN ${plantsByOwner}
+    WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`);
   /** Prepared on demand, by kind and fields: most services use few of the combinations. */
   readonly #pages = new Map<string, Statement<PageRow>>();
-
-  constructor(database: DatabaseSync) {
-    super(database);
-    this.#owners = new Owners(database);
-  }
 
   page(
     kind: Exclude<ListKind, 'owners' | 'scan'>,
@@ -70,16 +103,50 @@ export class PlantLists extends Table {
     return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
   }
 
-  /** One step of a list by tag, or of a list of several owners: the matches among the next plants in reach. */
-  scanStep({ store, read }: ReadAccess, query: PlantQuery, progress: OwnersProgress): ScanStep {
+  /**
+   * One step of a list by tag, or of a list of several owners: the matches among the next plants in reach. `isDense` is
+   * what the step before has returned; undefined in the first one.
+   */
+  scanStep(
+    { store, read }: ReadAccess,
+    query: PlantQuery,
+    isDenseHere: boolean | undefined,
+  ): ScanStep & { isDense: boolean } {
     const owner = soleOwner(read);
-    return owner === undefined
-      ? this.#stepOfOwners(store, read, query, progress)
-      : this.#stepOfOwner(store, owner, query);
+    if (owner !== undefined) return { ...this.#stepOfOwner(store, owner, query), isDense: false };
+    const { after, tag } = query;
+    const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
+    const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
+    const canScan = read.length >= minScannedOwners;
+    const step =
+      canScan && isDenseHere !== false
+        ? this.#scanOwners(store, read, after, limit)
+        : this.#mergeOwners(store, read, after, limit);
+    const { rows, scannedTo } = step;
+    const matches = tag === undefined ? rows : rows.filter(([, , plantTag]) => plantTag === tag);
+    return { ...stepOf(matches, query, scannedTo), isDense: step.isDense };
+  }
+
+  /** Reads the next plants of the store, and skips those out of reach. */
+  #scanOwners(store: number, reach: Reach, after: number, limit: number): OwnersStep {
+    const end = this.#endOfScan.get(store, after)?.[0];
+    const rows = this.#scan.all(store, after, end ?? maxId, limit + 1, JSON.stringify(reach));
+    const last = rows[limit]?.[0];
+    const isDenseNext = last !== undefined || isDense(rows.length, maxScannedPlants);
+    return { rows, scannedTo: last ?? end, isDense: isDenseNext };
+  }
+
+  /** Merges the next plants of each owner. */
+  #mergeOwners(store: number, reach: Reach, after: number, limit: number): OwnersStep {
+    const rows = this.#merge.all(store, after, limit + 1, JSON.stringify(reach));
+    const last = rows[limit]?.[0];
+    // The store has at most one plant for each id.
+    const isDenseNext = last !== undefined && isDense(rows.length, last - after);
+    return { rows, scannedTo: last, isDense: isDenseNext };
   }
 
   #stepOfOwner(store: number, owner: number, query: PlantQuery): ScanStep {
-    const scannedTo = this.#endOfStep.get(store, owner, query.after)?.[0];
+    const scannedTo = this.#endOfTagged.get(store, owner, query.after)?.[0];
     const page = this.#readPage('ownerTag', store, [owner], query, scannedTo);
     const [array, plantCount, last, hasMore] = page;
     return {
@@ -89,20 +156,6 @@ export class PlantLists extends Table {
       hasMore: hasMore === 1,
       scannedTo,
     };
-  }
-
-  #stepOfOwners(
-    store: number,
-    reach: Reach,
-    query: PlantQuery,
-    progress: OwnersProgress,
-  ): ScanStep {
-    const { after, tag } = query;
-    const maxPlants = maxPlantsOfStep(reach);
-    const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
-    const { rows, scannedTo } = this.#owners.step(store, reach, { after, limit }, progress);
-    const matches = tag === undefined ? rows : rows.filter(([, , plantTag]) => plantTag === tag);
-    return stepOf(matches, query, scannedTo);
   }
 
   #readPage(

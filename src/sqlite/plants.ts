@@ -4,17 +4,15 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { reaches, soleOwner, type ReadAccess } from '../access.ts';
 import type { ChangeOf } from '../changes.ts';
-import { randomId } from '../ids.ts';
+import { maxId, randomId } from '../ids.ts';
 import type { Plant } from '../plant.ts';
 import { idTaken } from '../problem.ts';
 import type { Grants } from './grants.ts';
 import type { PlantCounts } from './plant-counts.ts';
-import type { Stores } from './stores.ts';
-import { Table } from './table.ts';
+import { Statements } from './driver.ts';
 
-export class Plants extends Table {
+export class Plants extends Statements {
   readonly #grants: Grants;
-  readonly #stores: Stores;
   /** Undefined without quotas. */
   readonly #counts: PlantCounts | undefined;
   readonly #find = this.prepare<[name: string, tag: string, owner: number]>(
@@ -26,15 +24,26 @@ export class Plants extends Table {
   readonly #findOwnerName = this.prepare<[name: string]>(`
     SELECT users.name FROM plants JOIN users ON users.store = plants.store AND users.user = plants.owner
     WHERE plants.store = ? AND plants.id = ?`);
+  readonly #readLastId = this.prepare<[lastId: number]>(
+    'SELECT last_id FROM stores WHERE store = ?',
+  );
+  readonly #raiseLastId = this.prepare(
+    'UPDATE stores SET last_id = ?2 WHERE store = ?1 AND last_id < ?2',
+  );
   readonly #insert = this.prepare(`
     INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING`);
   readonly #delete = this.prepare('DELETE FROM plants WHERE store = ? AND id = ? AND owner = ?');
 
-  constructor(database: DatabaseSync, grants: Grants, stores: Stores, counts?: PlantCounts) {
+  /**
+   * The largest ids that the stores of this transaction have ever held. Each is read and written once, however many
+   * plants are created.
+   */
+  readonly #lastIds = new Map<number, number>();
+
+  constructor(database: DatabaseSync, grants: Grants, counts?: PlantCounts) {
     super(database);
     this.#grants = grants;
-    this.#stores = stores;
     this.#counts = counts;
   }
 
@@ -49,10 +58,21 @@ export class Plants extends Table {
     return this.#findOwnerName.get(store, id)?.[0];
   }
 
+  /** Call it at the start of a transaction: other processes can have raised the ids since. */
+  begin(): void {
+    this.#lastIds.clear();
+  }
+
+  /** Call it at the end of a transaction. */
+  flush(): void {
+    for (const [store, lastId] of this.#lastIds) this.#raiseLastId.run(store, lastId);
+  }
+
   /** Returns the id of the new plant. */
   create([, store, owner, requestedId, name, tag, by]: ChangeOf<'create'>): number {
     this.#grants.callerSince(by);
-    const nextId = this.#stores.nextId(store);
+    const lastId = this.#lastIds.get(store) ?? this.#readLastId.get(store)?.[0] ?? 0;
+    const nextId = lastId < maxId ? lastId + 1 : undefined;
     const problem = this.#counts?.problemOf(store, owner);
     if (problem !== undefined) {
       // An id that is taken is the reason that is reported, even if there is no room.
@@ -65,7 +85,7 @@ export class Plants extends Table {
       if (requestedId !== undefined || nextId !== undefined) throw idTaken(id);
       id = randomId();
     }
-    this.#stores.raiseLastId(store, id);
+    this.#lastIds.set(store, Math.max(id, lastId));
     this.#counts?.add(store, owner, 1);
     return id;
   }

@@ -18,48 +18,32 @@ const optionalTables = [
   unfinishedCopyTable,
 ];
 
-interface SchemaObject {
-  /** Type and name, for messages. */
-  title: string;
-  /** Its row in sqlite_schema, without the page number. */
-  definition: string;
-  sql: string | null;
-}
-
 /** Describes the first difference, to follow the words "the database". Undefined if there is none. */
 export function schemaDifference(database: DatabaseSync): string | undefined {
-  const expected = createExpectedObjects(versionOf(database));
-  const found = readObjects(database);
-  for (const { title, definition } of expected) {
-    const object = found.find((each) => each.title === title);
-    if (object === undefined) return `has no ${title}`;
-    if (object.definition !== definition) return `has a different ${title}`;
+  using empty = new DatabaseSync(':memory:');
+  createSchema(empty, versionOf(database));
+  const [expected, found] = [readObjects(empty), readObjects(database)];
+  for (const [title, { definition }] of expected) {
+    if (!found.has(title)) return `has no ${title}`;
+    if (found.get(title)?.definition !== definition) return `has a different ${title}`;
   }
-  const known = new Set(expected.map(({ definition }) => definition));
-  const extra = found.find(
-    ({ definition, sql }) => !known.has(definition) && !optionalTables.includes(sql ?? ''),
-  );
-  return extra && `has the unexpected ${extra.title}`;
+  for (const [title, { sql }] of found) {
+    if (!expected.has(title) && !optionalTables.includes(sql)) return `has the unexpected ${title}`;
+  }
+  return undefined;
 }
 
-function createExpectedObjects(version: number): SchemaObject[] {
-  using database = new DatabaseSync(':memory:');
-  createSchema(database, version);
-  return readObjects(database);
-}
-
-function readObjects(database: DatabaseSync): SchemaObject[] {
+/** By type and name, for messages. The definition is the row in sqlite_schema, without the page number. */
+function readObjects(database: DatabaseSync): Map<string, { definition: string; sql: string }> {
   const rows = database.prepare(
     'SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid',
   );
-  return rows.all().map((row) => ({
-    title: `${String(row['type'])} ${quote(String(row['name']))}`,
-    definition: JSON.stringify(row),
-    sql: row['sql'] === null ? null : String(row['sql']),
-  }));
-}
-
-/** Escapes characters that a terminal can interpret as commands, because names are printed there. */
-function quote(name: string): string {
-  return JSON.stringify(name).replaceAll(/[^\x20-\x7e]/g, '?');
+  return new Map(
+    rows.all().map((row) => {
+      // Escapes characters that a terminal can interpret as commands.
+      const name = JSON.stringify(row['name']).replaceAll(/[^\x20-\x7e]/g, '?');
+      const [title, sql] = [`${String(row['type'])} ${name}`, String(row['sql'])];
+      return [title, { definition: JSON.stringify(row), sql }];
+    }),
+  );
 }

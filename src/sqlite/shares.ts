@@ -16,9 +16,9 @@ import {
   type ShareStorage,
 } from '../share-storage.ts';
 import { receivedShares, type Grants } from './grants.ts';
-import { Table, type Sync } from './table.ts';
+import { Statements, type Sync } from './driver.ts';
 
-export class Shares extends Table implements Sync<ShareStorage> {
+export class Shares extends Statements implements Sync<ShareStorage> {
   readonly #grants: Grants;
   readonly #findUser = this.prepare<[user: number, isRemoved: number]>(
     'SELECT user, removed_at IS NOT NULL FROM users WHERE store = ? AND name = ?',

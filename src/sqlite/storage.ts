@@ -17,7 +17,6 @@ import { runInSlice } from '../time-slices.ts';
 import type { UserStorage } from '../user-storage.ts';
 import { Connection, type OpenConnection } from './connection.ts';
 import type { OpenOptions } from './database.ts';
-import type { OwnersProgress } from './owners.ts';
 import { ReadBatcher } from './read-batcher.ts';
 import type { TokenStorage } from './tokens.ts';
 import { Writer } from './writer.ts';
@@ -67,10 +66,7 @@ export class SqliteStorage implements Storage {
       this.#connection.close();
       throw unfinishedCopy();
     }
-    this.#writer = new Writer(path, fileId, {
-      quotas,
-      onDiskFailure: onDiskFailure ?? (() => {}),
-    });
+    this.#writer = new Writer({ path, fileId, quotas }, onDiskFailure ?? (() => {}));
     this.#filePoll = setInterval(() => this.#checkFile(), filePollMs).unref();
   }
 
@@ -132,10 +128,15 @@ export class SqliteStorage implements Storage {
   async #list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const kind = listKind(caller.read, query);
     if (kind === 'scan' || kind === 'owners') {
-      const progress: OwnersProgress = { isSparse: false };
-      const step = (range: Pick<PlantQuery, 'after' | 'limit'>) =>
-        this.#read(({ lists }) => lists.scanStep(caller, { ...query, ...range }, progress));
-      return scan(query, (range) => runInSlice(caller, async () => step(range)));
+      let isDense: boolean | undefined;
+      return scan(query, (range) =>
+        runInSlice(caller, async () => {
+          const rangeQuery = { ...query, ...range };
+          const step = this.#read(({ lists }) => lists.scanStep(caller, rangeQuery, isDense));
+          ({ isDense } = step);
+          return step;
+        }),
+      );
     }
     const read = async () => this.#read(({ lists }) => lists.page(kind, caller, query));
     return isShort(caller.read, query) ? read() : runInSlice(caller, read);

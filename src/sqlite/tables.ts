@@ -5,7 +5,6 @@ import { PlantCounts } from './plant-counts.ts';
 import { PlantLists } from './plant-lists.ts';
 import { Plants } from './plants.ts';
 import { Shares } from './shares.ts';
-import { Stores } from './stores.ts';
 import { Tokens } from './tokens.ts';
 import { Users } from './users.ts';
 
@@ -14,13 +13,11 @@ export type Tables = ReturnType<typeof openTables>;
 
 export function openTables(database: DatabaseSync, quotas: Quotas | undefined) {
   const grants = new Grants(database);
-  const stores = new Stores(database);
   const counts = quotas && new PlantCounts(database, quotas);
   return {
     grants,
-    stores,
     counts,
-    plants: new Plants(database, grants, stores, counts),
+    plants: new Plants(database, grants, counts),
     lists: new PlantLists(database),
     tokens: new Tokens(database, grants),
     shares: new Shares(database, grants),

@@ -2,7 +2,8 @@
  * Tokens in SQLite, and the users and stores that are created with them.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { formatScopes, parseScopes, type Grant, type Role } from '../access.ts';
+import { formatScopes, type Grant, type Role } from '../access.ts';
+import { recordOf, type TokenRow } from '../identity-rows.ts';
 import type {
   CreatedToken,
   FoundNames,
@@ -24,27 +25,19 @@ import {
 import { cannotRevoke, defect, tooManyTokens } from '../problem.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
 import type { Grants } from './grants.ts';
-import { Table, type Sync } from './table.ts';
+import { Statements, type Sync } from './driver.ts';
 
 const selectRecords = `
-  SELECT tokens.hash, tokens.store, stores.name, users.name, users.role,
-         tokens.scopes, tokens.label, tokens.created_at, tokens.expires_at, tokens.revoked_at,
-         tokens.last_used_at, tokens.family
+  SELECT tokens.store, tokens.hash, tokens.scopes, tokens.label, tokens.created_at, tokens.expires_at,
+         tokens.revoked_at, tokens.last_used_at, stores.name, users.name, users.role, tokens.family
   FROM tokens JOIN stores USING (store) JOIN users USING (store, user)`;
 
 // The schema enforces the types of rows: its tables are STRICT.
-type RecordRow = [
-  hash: Uint8Array,
-  number: number,
+type RecordRow = readonly [
+  ...TokenRow,
   store: string,
   user: string,
   role: Role,
-  scopes: string,
-  label: string,
-  createdAt: number,
-  expiresAt: number | null,
-  revokedAt: number | null,
-  lastUsedAt: number | null,
   line: string | null,
 ];
 
@@ -54,7 +47,7 @@ const noHash = Buffer.alloc(0);
 /** The methods of IdentityStorage that need no more than a connection. */
 export type TokenStorage = Omit<IdentityStorage, 'maxLookups' | 'placeOf' | 'identify'>;
 
-export class Tokens extends Table implements Sync<TokenStorage> {
+export class Tokens extends Statements implements Sync<TokenStorage> {
   readonly #grants: Grants;
   readonly #findNames = this.prepare<[store: number, user: number | null, role: Role | null]>(`
     SELECT stores.store, users.user, users.role
@@ -170,8 +163,9 @@ export class Tokens extends Table implements Sync<TokenStorage> {
     const row = this.#findById.get({ ...range, user: revoker?.user ?? null });
     if (row === undefined) return undefined;
     const record = toRecord(row);
-    const [hash, line] = [row[0], row[11]];
-    if (revoker !== undefined && !canRevoke(revoker, { ...record, line })) throw cannotRevoke();
+    const { hash } = record.position;
+    if (revoker !== undefined && !canRevoke(revoker, { ...record, line: row[11] }))
+      throw cannotRevoke();
     this.#revoke.run(hash, revokedAtMs);
     return { ...record, revokedAtMs: record.revokedAtMs ?? revokedAtMs };
   }
@@ -182,19 +176,6 @@ export class Tokens extends Table implements Sync<TokenStorage> {
 }
 
 function toRecord(row: RecordRow): TokenRecord {
-  const [hash, number, store, user, role, scopes, label, createdAtMs, ...times] = row;
-  const [expiresAt, revokedAt, lastUsedAt] = times;
-  return {
-    id: tokenId(hash, number),
-    position: { store: number, hash },
-    store,
-    user,
-    role,
-    scopes: parseScopes(scopes),
-    label,
-    createdAtMs,
-    expiresAtMs: expiresAt ?? undefined,
-    revokedAtMs: revokedAt ?? undefined,
-    lastUsedAtMs: lastUsedAt ?? undefined,
-  };
+  const [store, user, role] = [row[8], row[9], row[10]];
+  return recordOf(row, { store, user, role });
 }

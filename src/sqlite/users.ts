@@ -11,9 +11,9 @@ import type {
   UserStorage,
 } from '../user-storage.ts';
 import type { PlantCounts } from './plant-counts.ts';
-import { Table, type Sync } from './table.ts';
+import { Statements, type Sync } from './driver.ts';
 
-export class Users extends Table implements Sync<UserStorage> {
+export class Users extends Statements implements Sync<UserStorage> {
   /** Undefined without quotas. */
   readonly #counts: PlantCounts | undefined;
   readonly #listStores = this.prepare<[store: string, lastId: number, users: number]>(`

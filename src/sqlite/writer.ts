@@ -7,9 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { commitChannel } from '../channels.ts';
 import { Pending } from '../pending.ts';
 import { outcomeUnknown, Problem, storageUnavailable } from '../problem.ts';
-import type { Quotas } from '../quota.ts';
 import { nowMs } from './locks.ts';
-import type { FileId } from './open-file.ts';
 import {
   isFailure,
   type DiskFailed,
@@ -30,16 +28,8 @@ const overdueCheckMs = 1_000;
 // TypeScript in a checkout, JavaScript in the published package.
 const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
-interface WriterOptions {
-  quotas: Quotas | undefined;
-  /** Called once, if a sync fails: all later writes are refused. */
-  onDiskFailure: (cause: unknown) => void;
-}
-
 export class Writer {
-  readonly #path: string;
-  readonly #fileId: FileId;
-  readonly #quotas: Quotas | undefined;
+  readonly #data: Omit<ThreadData, 'lastStarted'>;
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
   #thread: Worker | undefined;
@@ -49,10 +39,9 @@ export class Writer {
   /** The sequence number of the last write that was sent to a thread. */
   #lastSent = 0;
 
-  constructor(path: string, fileId: FileId, { quotas, onDiskFailure }: WriterOptions) {
-    this.#path = path;
-    this.#fileId = fileId;
-    this.#quotas = quotas;
+  /** `onDiskFailure` is called once, if a sync fails: all later writes are refused. */
+  constructor(data: Omit<ThreadData, 'lastStarted'>, onDiskFailure: (cause: unknown) => void) {
+    this.#data = data;
     this.#onDiskFailure = onDiskFailure;
   }
 
@@ -94,8 +83,7 @@ export class Writer {
 
   #start(): Worker {
     const lastStarted = new SharedArrayBuffer(8);
-    const [path, fileId, quotas] = [this.#path, this.#fileId, this.#quotas];
-    const workerData: ThreadData = { path, fileId, quotas, lastStarted };
+    const workerData: ThreadData = { ...this.#data, lastStarted };
     const thread = new Worker(threadFile, { workerData });
     const overdueCheck = setInterval(() => this.#rejectOverdue(), overdueCheckMs).unref();
     const onLost = (cause: unknown) => {
@@ -130,18 +118,16 @@ export class Writer {
   }
 
   #reportOutcomes(outcomes: Outcomes): void {
-    if (commitChannel.hasSubscribers) this.#publish(outcomes);
+    const [first = 0] = outcomes.keys();
+    const sinceMs = this.#pending.sinceMs(first) ?? performance.now();
     for (const [number, outcome] of outcomes) {
       if (isFailure(outcome)) this.#pending.reject(number, toProblem(outcome));
       else this.#pending.resolve(number, outcome);
     }
-  }
-
-  #publish(outcomes: Outcomes): void {
-    if ([...outcomes.values()].every(isFailure)) return;
-    const [first = 0] = outcomes.keys();
-    const durationMs = performance.now() - (this.#pending.sinceMs(first) ?? performance.now());
-    commitChannel.publish({ writes: outcomes.size, durationMs });
+    if (commitChannel.hasSubscribers && ![...outcomes.values()].every(isFailure)) {
+      const durationMs = performance.now() - sinceMs;
+      commitChannel.publish({ writes: outcomes.size, durationMs });
+    }
   }
 
   /** A disk that hangs must not block requests forever. */
