@@ -4,7 +4,7 @@ import { Checkpoint } from './checkpoint.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { refuseNewerSchema } from './migrate.ts';
 import { unfinishedCopyTable } from './schema.ts';
-import { prepare } from './driver.ts';
+import { commitAfter, prepare } from './driver.ts';
 
 /** All columns except those that are useless in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly string[]> = {
@@ -63,13 +63,9 @@ export class SqliteArchive implements Archive {
       `INSERT INTO ${table} (${columns[table].join()}) VALUES (${parameters}) ON CONFLICT DO NOTHING`,
     );
     this.#database.exec('BEGIN IMMEDIATE');
-    try {
+    commitAfter(this.#database, () => {
       for (const row of rows) insert.run(...row);
-      this.#database.exec('COMMIT');
-    } catch (error) {
-      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
-      throw error;
-    }
+    });
     this.#checkpoint.runIfDue();
   }
 
@@ -92,9 +88,10 @@ export class SqliteArchive implements Archive {
 
   async beginCopy(source: string): Promise<void> {
     this.#database.exec('BEGIN IMMEDIATE');
-    this.#database.exec(unfinishedCopyTable);
-    this.#database.prepare('INSERT INTO unfinished_copy VALUES (?)').run(source);
-    this.#database.exec('COMMIT');
+    commitAfter(this.#database, () => {
+      this.#database.exec(unfinishedCopyTable);
+      this.#database.prepare('INSERT INTO unfinished_copy VALUES (?)').run(source);
+    });
   }
 
   async finishCopy(): Promise<void> {

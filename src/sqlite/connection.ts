@@ -20,10 +20,7 @@ export interface OpenConnection extends Tables {
   database: DatabaseSync;
   file: OpenFile;
   checkpoint: Checkpoint;
-  /**
-   * Differs after every commit of another connection, in any process
-   * (sqlite.org/pragma.html#pragma_data_version). It takes a fraction of the time of any other read.
-   */
+  /** Differs after each commit of another connection, in any process (sqlite.org/pragma.html#pragma_data_version). */
   readDataVersion: Statement<[version: number]>;
   dataVersion: number | undefined;
   beginReads: StatementSync;
@@ -35,22 +32,23 @@ const readLockTimeoutMs = 20;
 /** Delay before a failed open is retried, because each attempt blocks for a few milliseconds. */
 const openBackoffMs = 250;
 
-export class Connection {
-  readonly #path: string;
-  readonly #cacheKiB: number;
-  readonly #quotas: Quotas | undefined;
-  /** The only file that it opens: the given one, or the first that it opened. */
-  #fileId: FileId | undefined;
-  #open: OpenConnection | undefined;
-  #diskFailure: unknown;
-  #openFailure: { problem: unknown; untilMs: number } | undefined;
+interface Settings {
+  path: string;
+  /** Maximum size of SQLite's page cache, which fills as pages are read. */
+  cacheKiB: number;
+  /** The only file that it opens. By default, it is the first that it opened. */
+  fileId?: FileId;
+  quotas?: Quotas | undefined;
+}
 
-  /** `cacheKiB` is the maximum size of SQLite's page cache, which fills as pages are read. */
-  constructor(path: string, cacheKiB: number, fileId?: FileId, quotas?: Quotas) {
-    this.#path = path;
-    this.#cacheKiB = cacheKiB;
-    this.#fileId = fileId;
-    this.#quotas = quotas;
+export class Connection {
+  readonly #settings: Settings;
+  #open: OpenConnection | undefined;
+  #openFailure: { problem: unknown; untilMs: number } | undefined;
+  #diskFailure: unknown;
+
+  constructor(settings: Settings) {
+    this.#settings = { ...settings };
   }
 
   /** Opens the file before the first use. Throws Refusal if it cannot be used. */
@@ -61,11 +59,11 @@ export class Connection {
 
   /** Why the file cannot be read or written; undefined if it can. */
   findFault(): Refusal | undefined {
+    const { path, fileId } = this.#settings;
     try {
-      if (this.#open !== undefined) {
-        this.#open.file.check();
-        refuseUnusableSchema(this.#open.database, this.#path);
-      } else if (this.#fileId !== undefined) refuseOtherFile(this.#path, this.#fileId);
+      this.#open?.file.check();
+      if (this.#open !== undefined) refuseUnusableSchema(this.#open.database, path);
+      else if (fileId !== undefined) refuseOtherFile(path, fileId);
       return undefined;
     } catch (error) {
       return error instanceof Refusal ? error : undefined; // the next read or write gets other errors too
@@ -163,16 +161,17 @@ export class Connection {
   }
 
   #openWith(options: OpenOptions): OpenConnection {
-    if (this.#fileId !== undefined) refuseOtherFile(this.#path, this.#fileId);
-    const database = openDatabase(this.#path, options);
+    const { path, cacheKiB, fileId, quotas } = this.#settings;
+    if (fileId !== undefined) refuseOtherFile(path, fileId);
+    const database = openDatabase(path, options);
     try {
-      database.exec(`PRAGMA cache_size = -${this.#cacheKiB}`);
+      database.exec(`PRAGMA cache_size = -${cacheKiB}`);
       database.exec(`PRAGMA busy_timeout = ${readLockTimeoutMs}`);
-      const file = new OpenFile(database, this.#path);
-      this.#fileId ??= file.id;
-      refuseOtherFile(this.#path, this.#fileId);
+      const file = new OpenFile(database, path);
+      this.#settings.fileId ??= file.id;
+      refuseOtherFile(path, this.#settings.fileId);
       return {
-        ...openTables(database, this.#quotas),
+        ...openTables(database, quotas),
         database,
         file,
         checkpoint: new Checkpoint(database),
@@ -212,7 +211,7 @@ export class Connection {
   #refresh(open: OpenConnection): void {
     const dataVersion = open.readDataVersion.get()?.[0];
     if (dataVersion === open.dataVersion) return;
-    refuseUnusableSchema(open.database, this.#path);
+    refuseUnusableSchema(open.database, this.#settings.path);
     open.grants.refresh();
     open.counts?.clear();
     open.dataVersion = dataVersion; // last, so that the next call checks again if a read fails

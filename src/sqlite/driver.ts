@@ -27,6 +27,17 @@ export function readPragma(database: DatabaseSync, name: string): unknown {
   return prepare<[unknown]>(database, `PRAGMA ${name}`).get()?.[0];
 }
 
+/** Commits the open transaction after `work`, or rolls it back if that throws. */
+export function commitAfter(database: DatabaseSync, work: () => void): void {
+  try {
+    work();
+    database.exec('COMMIT');
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
 /**
  * A class whose fields are statements on a connection, so that the name of a statement, its SQL and the type of its rows
  * are in one place.

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 import { isLocked } from './errors.ts';
-import { readPragma } from './driver.ts';
+import { commitAfter, readPragma } from './driver.ts';
 
 /** Marks the file as a journal: "PSij" in ASCII. */
 const applicationId = 0x5053696a;
@@ -58,11 +58,11 @@ export class Journal<Entry extends object> {
     if (writes.length === 0) return;
     try {
       this.#database.exec('BEGIN');
-      for (const { key, entry } of writes) this.#insert.run(key, JSON.stringify(entry));
-      this.#database.exec('COMMIT');
+      commitAfter(this.#database, () => {
+        for (const { key, entry } of writes) this.#insert.run(key, JSON.stringify(entry));
+      });
       for (const { resolve } of writes) resolve();
     } catch (error) {
-      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
       for (const { reject } of writes) reject(error);
     }
   }

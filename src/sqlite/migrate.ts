@@ -13,7 +13,7 @@ import {
   type Migration,
   type Schema,
 } from '../migrations.ts';
-import { readPragma } from './driver.ts';
+import { commitAfter, readPragma } from './driver.ts';
 import { isLocked } from './errors.ts';
 import { beginImmediate, nowMs, slowPollMs } from './locks.ts';
 
@@ -61,18 +61,13 @@ function applyMigration(
     onLongWait();
     beginImmediate(database, Infinity, slowPollMs);
   }
-  try {
+  commitAfter(database, () => {
     const schema = readSchema(database);
-    if (schema.version === version) {
-      database.exec(migration.sql);
-      database.exec(`PRAGMA application_id = ${applicationId}`);
-      database.exec(`PRAGMA user_version = ${encodeSchema(schemaAfter(schema, migration))}`);
-    }
-    database.exec('COMMIT');
-  } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK');
-    throw error;
-  }
+    if (schema.version !== version) return;
+    database.exec(migration.sql);
+    database.exec(`PRAGMA application_id = ${applicationId}`);
+    database.exec(`PRAGMA user_version = ${encodeSchema(schemaAfter(schema, migration))}`);
+  });
 }
 
 export function versionOf(database: DatabaseSync): number {

@@ -3,7 +3,7 @@
  */
 import { soleOwner, type Reach, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { isDense, minScannedOwners, type ListKind, type PlantRow } from '../lists.ts';
+import { isDense, minScannedOwners, type PlantRow } from '../lists.ts';
 import type { PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { stepOf, type ScanStep } from '../scan.ts';
@@ -15,9 +15,8 @@ const plantsByOwner = 'plants INDEXED BY plants_by_owner';
 // its index. A manager's list is a range of the primary key.
 const ranges = {
   store: 'plants NOT INDEXED WHERE store = ?1',
-  storeTag: 'plants INDEXED BY plants_by_tag WHERE store = ?1 AND tag = ?5',
-  owner: `${plantsByOwner} WHERE store = ?1 AND owner = ?5`,
-  ownerTag: `${plantsByOwner} WHERE store = ?1 AND owner = ?5 AND tag = ?6`,
+  storeTag: 'plants INDEXED BY plants_by_tag WHERE store = ?1 AND tag = ?4',
+  owner: `${plantsByOwner} WHERE store = ?1 AND owner = ?4`,
 };
 type RangeKind = keyof typeof ranges;
 
@@ -42,36 +41,33 @@ const nextIdSql = (owner: string, after: string) =>
  * Returns a page as one row. The subquery finds the id of the page's last plant, or null if the page is not full.
  * Then the statement reads the range up to that id, and checks whether another plant follows.
  *
- * The plants need no ORDER BY outside the subquery, because the index returns them in id order.
- *
- * The offset is `?4 - 1`, because SQLite plans a statement again at each run if its LIMIT or OFFSET is a bare
- * parameter. Each range has one upper bound on the id, because SQLite uses only one of two.
+ * The plants need no ORDER BY outside the subquery, because the index returns them in id order. The offset is `?3 - 1`,
+ * because SQLite plans a statement again at each run if its LIMIT or OFFSET is a bare parameter.
  */
 export function listSql(kind: RangeKind, fields: readonly PlantField[]): string {
   const members = fields.map((field) => `'${field}', ${field}`).join();
-  const range = `${ranges[kind]} AND id <= ?3`;
+  const range = ranges[kind];
   return `
-    SELECT json_group_array(json_object(${members})), count(*), last,
-           EXISTS (SELECT 1 FROM ${range} AND id > last)
-    FROM (SELECT (SELECT id FROM ${range} AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?4 - 1) AS last)
-         CROSS JOIN ${ranges[kind]} AND id > ?2 AND id <= coalesce(last, ?3)`;
+    SELECT json_group_array(json_object(${members})), last, EXISTS (SELECT 1 FROM ${range} AND id > last)
+    FROM (SELECT (SELECT id FROM ${range} AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?3 - 1) AS last)
+         CROSS JOIN ${range} AND id > ?2 AND id <= coalesce(last, ${maxId})`;
 }
 
-type PageRow = [array: string, plants: number, last: number | null, hasMore: number];
+type PageRow = [array: string, last: number | null, hasMore: number];
 
-interface OwnersStep {
-  /** Up to `limit + 1` plants. */
+/** A step returns more plants than the page takes, or all up to `scannedTo`, after which the next step begins. */
+interface Step {
   rows: readonly PlantRow[];
-  /** The next step begins after this id; undefined at the end. */
+  /** Undefined at the end. */
   scannedTo: number | undefined;
   /** How the next step reads. */
   isDense: boolean;
 }
 
 export class PlantLists extends Statements {
-  readonly #endOfTagged = this.prepare<[id: number]>(`
-    SELECT id FROM ${plantsByOwner}
-    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxTaggedPlants - 1}`);
+  readonly #ofOwner = this.prepare<PlantRow>(`
+    SELECT id, name, tag FROM ${plantsByOwner}
+    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxTaggedPlants}`);
   readonly #endOfScan = this.prepare<[id: number]>(`
     SELECT id FROM plants NOT INDEXED
     WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxScannedPlants - 1}`);
@@ -94,91 +90,62 @@ export class PlantLists extends Statements {
   /** Prepared on demand, by kind and fields: most services use few of the combinations. */
   readonly #pages = new Map<string, Statement<PageRow>>();
 
-  page(
-    kind: Exclude<ListKind, 'owners' | 'scan'>,
-    { store, read }: ReadAccess,
-    query: PlantQuery,
-  ): PlantPage {
-    const [array, , last, hasMore] = this.#readPage(kind, store, read, query);
+  page(kind: RangeKind, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
+    const { after, limit, tag, fields } = query;
+    const key = `${kind} ${fields.join()}`;
+    const statement = this.#pages.get(key) ?? this.prepare<PageRow>(listSql(kind, fields));
+    this.#pages.set(key, statement);
+    const filter = soleOwner(read) ?? tag;
+    const values = filter === undefined ? [] : [filter];
+    const [array = '[]', last, hasMore] = statement.get(store, after, limit, ...values) ?? [];
     return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
   }
 
   /**
-   * One step of a list by tag, or of a list of several owners: the matches among the next plants in reach. `isDense` is
-   * what the step before has returned; undefined in the first one.
+   * One step of a list by tag, or of several owners: the matches among the next plants in reach. `wasDense` is the
+   * `isDense` of the step before, and true in the first one.
    */
   scanStep(
     { store, read }: ReadAccess,
     query: PlantQuery,
-    isDenseHere: boolean | undefined,
+    wasDense: boolean,
   ): ScanStep & { isDense: boolean } {
-    const owner = soleOwner(read);
-    if (owner !== undefined) return { ...this.#stepOfOwner(store, owner, query), isDense: false };
     const { after, tag } = query;
     const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
     const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
-    const canScan = read.length >= minScannedOwners;
+    const canScan = wasDense && read.length >= minScannedOwners;
+    const owner = soleOwner(read);
     const step =
-      canScan && isDenseHere !== false
-        ? this.#scanOwners(store, read, after, limit)
-        : this.#mergeOwners(store, read, after, limit);
+      owner !== undefined
+        ? this.#readOwner(store, owner, after)
+        : canScan
+          ? this.#scanStore(store, read, after, limit)
+          : this.#mergeOwners(store, read, after, limit);
     const { rows, scannedTo } = step;
     const matches = tag === undefined ? rows : rows.filter(([, , plantTag]) => plantTag === tag);
     return { ...stepOf(matches, query, scannedTo), isDense: step.isDense };
   }
 
+  #readOwner(store: number, owner: number, after: number): Step {
+    const rows = this.#ofOwner.all(store, owner, after);
+    return { rows, scannedTo: rows[maxTaggedPlants - 1]?.[0], isDense: true };
+  }
+
   /** Reads the next plants of the store, and skips those out of reach. */
-  #scanOwners(store: number, reach: Reach, after: number, limit: number): OwnersStep {
+  #scanStore(store: number, reach: Reach, after: number, limit: number): Step {
     const end = this.#endOfScan.get(store, after)?.[0];
     const rows = this.#scan.all(store, after, end ?? maxId, limit + 1, JSON.stringify(reach));
     const last = rows[limit]?.[0];
-    const isDenseNext = last !== undefined || isDense(rows.length, maxScannedPlants);
-    return { rows, scannedTo: last ?? end, isDense: isDenseNext };
+    const isDenseHere = last !== undefined || isDense(rows.length, maxScannedPlants);
+    return { rows, scannedTo: last ?? end, isDense: isDenseHere };
   }
 
   /** Merges the next plants of each owner. */
-  #mergeOwners(store: number, reach: Reach, after: number, limit: number): OwnersStep {
+  #mergeOwners(store: number, reach: Reach, after: number, limit: number): Step {
     const rows = this.#merge.all(store, after, limit + 1, JSON.stringify(reach));
     const last = rows[limit]?.[0];
     // The store has at most one plant for each id.
-    const isDenseNext = last !== undefined && isDense(rows.length, last - after);
-    return { rows, scannedTo: last, isDense: isDenseNext };
-  }
-
-  #stepOfOwner(store: number, owner: number, query: PlantQuery): ScanStep {
-    const scannedTo = this.#endOfTagged.get(store, owner, query.after)?.[0];
-    const page = this.#readPage('ownerTag', store, [owner], query, scannedTo);
-    const [array, plantCount, last, hasMore] = page;
-    return {
-      json: array.slice(1, -1),
-      plantCount,
-      last: last ?? undefined,
-      hasMore: hasMore === 1,
-      scannedTo,
-    };
-  }
-
-  #readPage(
-    kind: RangeKind,
-    store: number,
-    reach: Reach,
-    { after, limit, tag, fields }: PlantQuery,
-    upTo = maxId,
-  ): PageRow {
-    const values: (number | string)[] = [store, after, upTo, limit];
-    const owner = soleOwner(reach);
-    if (owner !== undefined) values.push(owner);
-    if (tag !== undefined) values.push(tag);
-    return this.#statementOf(kind, fields).get(...values) as PageRow; // an aggregate always returns a row
-  }
-
-  #statementOf(kind: RangeKind, fields: readonly PlantField[]): Statement<PageRow> {
-    const key = `${kind} ${fields.join()}`;
-    let statement = this.#pages.get(key);
-    if (statement === undefined) {
-      statement = this.prepare<PageRow>(listSql(kind, fields));
-      this.#pages.set(key, statement);
-    }
-    return statement;
+    const isDenseHere = last !== undefined && isDense(rows.length, last - after);
+    return { rows, scannedTo: last, isDense: isDenseHere };
   }
 }

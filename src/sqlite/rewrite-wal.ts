@@ -16,7 +16,7 @@ import {
 import { DatabaseSync } from 'node:sqlite';
 import { DiskFailure, Refusal } from '../refusal.ts';
 import { sleepSync } from './locks.ts';
-import { isLocked } from './errors.ts';
+import { isLocked, systemCode } from './errors.ts';
 
 const chunkBytes = 1024 * 1024;
 /** Another process can hold the lock, for microseconds during its check or for longer during its rewrite. */
@@ -83,7 +83,7 @@ function rewriteAndSync(wal: string): void {
     }
     fsyncSync(descriptor);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EIO')) throw error;
+    if (systemCode(error) !== 'EIO') throw error;
     throw new DiskFailure(
       `${wal} cannot be synced: the disk reports an error. ` +
         'Keep the files, check the disk, and start again when it works.',

@@ -59,7 +59,7 @@ export class SqliteStorage implements Storage {
   /** Opens the file. Throws Refusal if it cannot be used. */
   constructor(path: string, { quotas, onFileFault, onDiskFailure, ...options }: SqliteOptions) {
     this.#onFileFault = onFileFault;
-    this.#connection = new Connection(path, cacheKiB);
+    this.#connection = new Connection({ path, cacheKiB });
     this.#batcher = new ReadBatcher(this.#connection);
     const fileId = this.#connection.open(options);
     if (this.#isUnfinished()) {
@@ -128,7 +128,7 @@ export class SqliteStorage implements Storage {
   async #list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const kind = listKind(caller.read, query);
     if (kind === 'scan' || kind === 'owners') {
-      let isDense: boolean | undefined;
+      let isDense = true;
       return scan(query, (range) =>
         runInSlice(caller, async () => {
           const rangeQuery = { ...query, ...range };

@@ -54,6 +54,7 @@ export class Tokens extends Statements implements Sync<TokenStorage> {
     FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user AND removed_at IS NULL
     WHERE stores.name = :store`);
   readonly #addStore = this.prepare('INSERT INTO stores (name) VALUES (?) ON CONFLICT DO NOTHING');
+  // A removed user becomes a new one, who inherits nothing, unless their JWT was issued before the removal.
   readonly #addUser = this.prepare<[store: number, user: number]>(`
     INSERT INTO users (store, user, name, role)
     SELECT store, coalesce((SELECT max(user) FROM users WHERE users.store = stores.store), 0) + 1,
@@ -61,15 +62,8 @@ export class Tokens extends Statements implements Sync<TokenStorage> {
     FROM stores WHERE name = :store
     ON CONFLICT (store, name) DO UPDATE
     SET role = coalesce(:role, iif(removed_at IS NULL, role, 'member')), removed_at = NULL
+    WHERE :issuedAtMs IS NULL OR removed_at < :issuedAtMs
     RETURNING store, user`);
-  // A user who was removed before the JWT was issued inherits nothing.
-  readonly #addClaimedUser = this.prepare(`
-    INSERT INTO users (store, user, name, role)
-    SELECT store, coalesce((SELECT max(user) FROM users WHERE users.store = stores.store), 0) + 1,
-           :user, 'member'
-    FROM stores WHERE name = :store
-    ON CONFLICT (store, name) DO UPDATE SET role = 'member', removed_at = NULL
-    WHERE removed_at < :issuedAtMs`);
   readonly #add = this.prepare(`
     INSERT INTO tokens (hash, store, user, family, scopes, label, created_at, expires_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
@@ -115,12 +109,13 @@ export class Tokens extends Statements implements Sync<TokenStorage> {
   /** Creates the user of a JWT, and the store if needed. Does not change a user who exists. */
   createUser(store: string, user: string, issuedAtMs: number): void {
     this.#addStore.run(store);
-    this.#addClaimedUser.run({ store, user, issuedAtMs });
+    this.#addUser.get({ store, user, role: null, issuedAtMs });
   }
 
   createToken({ store: storeName, user: userName, role, ...token }: NewToken): CreatedToken {
     this.#addStore.run(storeName);
-    const owner = this.#addUser.get({ store: storeName, user: userName, role: role ?? null });
+    const names = { store: storeName, user: userName };
+    const owner = this.#addUser.get({ ...names, role: role ?? null, issuedAtMs: null });
     if (owner === undefined) throw defect(new Error(`store ${storeName} is missing`));
     const [store, user] = owner;
     const text = makeToken(store);

@@ -25,9 +25,9 @@ const maxCommitWrites = 512;
 /** SQLite's page cache. Writes change every B-tree of the schema, two of them in random places. */
 const cacheKiB = 16_384;
 
-const { path, fileId, quotas, lastStarted }: ThreadData = workerData;
+const { lastStarted, ...file }: ThreadData = workerData;
 const lastStartedNumber = new BigInt64Array(lastStarted);
-const connection = new Connection(path, cacheKiB, fileId, quotas);
+const connection = new Connection({ ...file, cacheKiB });
 
 if (parentPort !== null) run(parentPort);
 

@@ -50,9 +50,7 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   await open(t);
   using database = new RecordingDatabase(path);
   openTables(database, { perUser: 1, perStore: 1 });
-  const lists = (['store', 'storeTag', 'owner', 'ownerTag'] as const).map((kind) =>
-    listSql(kind, plantFields),
-  );
+  const lists = (['store', 'storeTag', 'owner'] as const).map((kind) => listSql(kind, plantFields));
   const statements = [...database.statements, ...lists];
   assert.ok(statements.length > 40);
   const exceptions = statements.filter((sql) => {
@@ -79,13 +77,11 @@ it('SQLite: a list uses its own index, with all bounds', async (t) => {
   const database = new DatabaseSync(path);
   t.after(() => database.close());
   const expected = {
-    store: 'SEARCH plants USING PRIMARY KEY (store=? AND id>? AND id<?)',
-    storeTag: 'SEARCH plants USING INDEX plants_by_tag (store=? AND tag=? AND id>? AND id<?)',
-    owner: 'SEARCH plants USING INDEX plants_by_owner (store=? AND owner=? AND id>? AND id<?)',
-    // A step limits the range, which is then filtered by tag.
-    ownerTag: 'SEARCH plants USING INDEX plants_by_owner (store=? AND owner=? AND id>? AND id<?)',
+    store: 'SEARCH plants USING PRIMARY KEY (store=? AND id>?)',
+    storeTag: 'SEARCH plants USING INDEX plants_by_tag (store=? AND tag=? AND id>?)',
+    owner: 'SEARCH plants USING INDEX plants_by_owner (store=? AND owner=? AND id>?)',
   } as const;
-  for (const kind of ['store', 'storeTag', 'owner', 'ownerTag'] as const) {
+  for (const kind of ['store', 'storeTag', 'owner'] as const) {
     const plan = database.prepare(`EXPLAIN QUERY PLAN ${listSql(kind, ['name', 'tag'])}`).all();
     const searches = plan
       .map(({ detail }) => String(detail))
@@ -93,8 +89,9 @@ it('SQLite: a list uses its own index, with all bounds', async (t) => {
     // The end of the page, the page itself, and whether more plants follow.
     assert.equal(searches.length, 3);
     for (const search of searches) {
-      assert.equal(search.replace('COVERING ', ''), expected[kind]);
+      assert.equal(search.replace('COVERING ', '').replace(' AND id<?', ''), expected[kind]);
     }
+    assert.equal(searches.filter((search) => search.includes('id<?')).length, 1); // the page ends there
     if (kind === 'owner') assert.ok(searches.every((search) => search.includes('COVERING')));
   }
   using recording = new RecordingDatabase(path);
@@ -178,7 +175,7 @@ it('SQLite: reads end with their turn of the event loop, so the WAL can be reset
 
 it('SQLite: a read that fails does not affect other reads of its batch', async (t) => {
   await open(t);
-  const connection = new Connection(path, 1_000);
+  const connection = new Connection({ path, cacheKiB: 1_000 });
   t.after(() => connection.close());
   const batcher = new ReadBatcher(connection);
   const count = ({ database }: OpenConnection) =>
