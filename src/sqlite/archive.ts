@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
-import { Checkpoint } from './checkpoint.ts';
+import { openCheckpoint } from './checkpoint.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { refuseNewerSchema } from './migrate.ts';
 import { unfinishedCopyTable } from './schema.ts';
@@ -28,14 +28,14 @@ export const columns: Record<Table, readonly string[]> = {
 
 export class SqliteArchive implements Archive {
   readonly #database: DatabaseSync;
-  readonly #checkpoint: Checkpoint;
+  readonly #checkpoint: () => void;
 
   /** Throws Refusal if the file cannot be used or its schema is newer, because a copy would omit new columns. */
   constructor(path: string, options: OpenOptions) {
     this.#database = openDatabase(path, options);
     try {
       refuseNewerSchema(this.#database, path);
-      this.#checkpoint = new Checkpoint(this.#database);
+      this.#checkpoint = openCheckpoint(this.#database);
     } catch (error) {
       this.#database.close();
       throw error;
@@ -66,7 +66,7 @@ export class SqliteArchive implements Archive {
     commitAfter(this.#database, () => {
       for (const row of rows) insert.run(...row);
     });
-    this.#checkpoint.runIfDue();
+    this.#checkpoint();
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {

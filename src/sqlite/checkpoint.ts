@@ -2,8 +2,9 @@
  * Checkpoints after commits, in place of SQLite's automatic ones, which hide a failed sync. A partial checkpoint
  * syncs nothing, so a later sync that fails can lose its pages too (docs/decisions/0017-failed-sync.md).
  */
+import type { DatabaseSync } from 'node:sqlite';
 import { walLimitBytes } from './database.ts';
-import { Statements } from './driver.ts';
+import { preparerOf } from './driver.ts';
 
 /**
  * At four times SQLite's default, pages that many commits change are copied less often, which makes a commit a
@@ -19,27 +20,31 @@ const restartTimeoutMs = 100;
 /** `walPages` is the size of the WAL, of which `copiedPages` are in the database file as well. */
 type Result = [busy: number, walPages: number, copiedPages: number];
 
-export class Checkpoint extends Statements {
-  readonly #measure = this.prepare<Result>('PRAGMA wal_checkpoint(NOOP)');
-  readonly #copy = this.prepare<Result>('PRAGMA wal_checkpoint(PASSIVE)');
-  readonly #restart = this.prepare<Result>('PRAGMA wal_checkpoint(RESTART)');
-  #restartAtPages = walLimitPages + maxExcessPages;
-
-  /** Throws SQLite's error. After one of a sync, nothing may be written before a restart of the process. */
-  runIfDue(): void {
-    const [, walPages, copiedPages] = this.#measure.get() ?? [0, 0, 0];
-    if (walPages >= this.#restartAtPages) this.#waitAndRestart();
-    else if (walPages >= checkpointPages && copiedPages < walPages) this.#copy.get();
-  }
+/**
+ * Returns a function that checkpoints if the WAL is long enough. It throws SQLite's error. After one of a sync, nothing
+ * may be written before a restart of the process.
+ */
+export function openCheckpoint(database: DatabaseSync): () => void {
+  const prepare = preparerOf(database);
+  const measure = prepare<Result>('PRAGMA wal_checkpoint(NOOP)');
+  const copy = prepare<Result>('PRAGMA wal_checkpoint(PASSIVE)');
+  const restart = prepare<Result>('PRAGMA wal_checkpoint(RESTART)');
+  let restartAtPages = walLimitPages + maxExcessPages;
 
   /**
    * SQLite restarts the WAL only at a moment when no connection reads from it. With many processes, there may be
    * none. So this blocks writers and waits for current readers: new ones then read only the database file.
    */
-  #waitAndRestart(): void {
-    this.database.exec(`PRAGMA busy_timeout = ${restartTimeoutMs}`);
-    const [busy, walPages] = this.#restart.get() ?? [1, 0];
+  function waitAndRestart(): void {
+    database.exec(`PRAGMA busy_timeout = ${restartTimeoutMs}`);
+    const [busy, walPages] = restart.get() ?? [1, 0];
     // After a failure, waits for more growth first: a reader that hangs must not delay every commit.
-    this.#restartAtPages = (busy === 0 ? walLimitPages : walPages) + maxExcessPages;
+    restartAtPages = (busy === 0 ? walLimitPages : walPages) + maxExcessPages;
   }
+
+  return () => {
+    const [, walPages, copiedPages] = measure.get() ?? [0, 0, 0];
+    if (walPages >= restartAtPages) waitAndRestart();
+    else if (walPages >= checkpointPages && copiedPages < walPages) copy.get();
+  };
 }

@@ -6,7 +6,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { Refusal } from '../refusal.ts';
-import { Checkpoint } from './checkpoint.ts';
+import { openCheckpoint } from './checkpoint.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { prepare, type Statement } from './driver.ts';
 import { isFailedSync, leavesConnectionUsable, problemOf, type Stage } from './errors.ts';
@@ -19,7 +19,7 @@ import { openTables, type Tables } from './tables.ts';
 export interface OpenConnection extends Tables {
   database: DatabaseSync;
   file: OpenFile;
-  checkpoint: Checkpoint;
+  checkpoint: () => void;
   /** Differs after each commit of another connection, in any process (sqlite.org/pragma.html#pragma_data_version). */
   readDataVersion: Statement<[version: number]>;
   dataVersion: number | undefined;
@@ -133,7 +133,7 @@ export class Connection {
   checkpoint(): void {
     if (this.#open === undefined) return;
     try {
-      this.#open.checkpoint.runIfDue();
+      this.#open.checkpoint();
     } catch (error) {
       if (isFailedSync(error, 'before-commit')) this.#diskFailure = error;
       this.#recoverFrom(error, 'before-commit');
@@ -174,7 +174,7 @@ export class Connection {
         ...openTables(database, quotas),
         database,
         file,
-        checkpoint: new Checkpoint(database),
+        checkpoint: openCheckpoint(database),
         readDataVersion: prepare(database, 'PRAGMA data_version'),
         dataVersion: undefined,
         beginReads: database.prepare('BEGIN'),

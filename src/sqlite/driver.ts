@@ -22,6 +22,11 @@ export function prepare<Row extends readonly unknown[] = []>(
   return statement as Pick<StatementSync, 'run'> as Statement<Row>; // the caller asserts the type
 }
 
+/** Prepares statements on a connection. */
+export function preparerOf(database: DatabaseSync) {
+  return <Row extends readonly unknown[] = []>(sql: string) => prepare<Row>(database, sql);
+}
+
 /** The value of a pragma (sqlite.org/pragma.html). */
 export function readPragma(database: DatabaseSync, name: string): unknown {
   return prepare<[unknown]>(database, `PRAGMA ${name}`).get()?.[0];
@@ -38,23 +43,7 @@ export function commitAfter(database: DatabaseSync, work: () => void): void {
   }
 }
 
-/**
- * A class whose fields are statements on a connection, so that the name of a statement, its SQL and the type of its rows
- * are in one place.
- */
-export abstract class Statements {
-  protected readonly database: DatabaseSync;
-
-  constructor(database: DatabaseSync) {
-    this.database = database;
-  }
-
-  protected prepare<Row extends readonly unknown[] = []>(sql: string): Statement<Row> {
-    return prepare<Row>(this.database, sql);
-  }
-}
-
-/** A part of the storage (storage.ts) as a class on a connection: the same methods, without promises. */
+/** A part of the storage (storage.ts) on one connection: the same methods, without promises. */
 export type Sync<Part> = {
   [Name in keyof Part]: Part[Name] extends (...args: infer Args) => Promise<infer Result>
     ? (...args: Args) => Result

@@ -7,7 +7,7 @@
 import { realpathSync, statSync, type BigIntStats } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
-import { Statements } from './driver.ts';
+import { prepare, type Statement } from './driver.ts';
 
 /** Device and inode, which identify a file. Both numbers can exceed 2^53. */
 export interface FileId {
@@ -15,24 +15,23 @@ export interface FileId {
   ino: bigint;
 }
 
-export class OpenFile extends Statements {
+export class OpenFile {
   readonly id: FileId;
   readonly #path: string;
   /** The -wal and -shm files. */
   readonly #companions: readonly (readonly [path: string, id: FileId])[];
-  readonly #readDatabaseBytes = this.prepare<[bytes: number]>(
-    'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size',
-  );
+  readonly #readDatabaseBytes: Statement<[bytes: number]>;
   /** The size of the file at the last check. */
   #lastBytes = 0n;
 
   /** `database` was opened from `path` and has read from it, so its WAL exists. */
   constructor(database: DatabaseSync, path: string) {
-    super(database);
     this.#path = path;
     this.id = idOf(path);
     const companions = ['-wal', '-shm'].map((suffix) => realpathSync(path) + suffix);
     this.#companions = companions.map((companion) => [companion, idOf(companion)]);
+    const sql = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
+    this.#readDatabaseBytes = prepare(database, sql);
     this.check();
   }
 

@@ -1,13 +1,14 @@
 /**
  * Lists of plants in SQLite. Each read takes less than 2 ms, however long the list.
  */
+import type { DatabaseSync } from 'node:sqlite';
 import { soleOwner, type Reach, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
 import { isDense, minScannedOwners, type PlantRow } from '../lists.ts';
 import type { PlantField } from '../plant.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import { stepOf, type ScanStep } from '../scan.ts';
-import { Statements, type Statement } from './driver.ts';
+import { preparerOf, type Statement } from './driver.ts';
 
 const plantsByOwner = 'plants INDEXED BY plants_by_owner';
 
@@ -64,21 +65,22 @@ interface Step {
   isDense: boolean;
 }
 
-export class PlantLists extends Statements {
-  readonly #ofOwner = this.prepare<PlantRow>(`
+export function openLists(database: DatabaseSync) {
+  const prepare = preparerOf(database);
+  const ofOwner = prepare<PlantRow>(`
     SELECT id, name, tag FROM ${plantsByOwner}
     WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxTaggedPlants}`);
-  readonly #endOfScan = this.prepare<[id: number]>(`
+  const endOfScan = prepare<[id: number]>(`
     SELECT id FROM plants NOT INDEXED
     WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxScannedPlants - 1}`);
-  readonly #scan = this.prepare<PlantRow>(`
+  const scan = prepare<PlantRow>(`
     SELECT id, name, tag FROM plants NOT INDEXED
     WHERE store = ?1 AND id > ?2 AND id <= ?3 AND +owner IN (SELECT value FROM json_each(?5) AS reach)
     ORDER BY id LIMIT ?4 + 0`);
   // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next
   // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
   // sort last, with id null.
-  readonly #merge = this.prepare<PlantRow>(`
+  const merge = prepare<PlantRow>(`
     WITH RECURSIVE merged (id, owner) AS (
       SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?4) AS reach
       UNION ALL
@@ -88,64 +90,66 @@ export class PlantLists extends Statements {
     SELECT plants.id, name, tag FROM merged CROSS JOIN ${plantsByOwner}
     WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`);
   /** Prepared on demand, by kind and fields: most services use few of the combinations. */
-  readonly #pages = new Map<string, Statement<PageRow>>();
+  const pages = new Map<string, Statement<PageRow>>();
 
-  page(kind: RangeKind, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
-    const { after, limit, tag, fields } = query;
-    const key = `${kind} ${fields.join()}`;
-    const statement = this.#pages.get(key) ?? this.prepare<PageRow>(listSql(kind, fields));
-    this.#pages.set(key, statement);
-    const filter = soleOwner(read) ?? tag;
-    const values = filter === undefined ? [] : [filter];
-    const [array = '[]', last, hasMore] = statement.get(store, after, limit, ...values) ?? [];
-    return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
-  }
-
-  /**
-   * One step of a list by tag, or of several owners: the matches among the next plants in reach. `wasDense` is the
-   * `isDense` of the step before, and true in the first one.
-   */
-  scanStep(
-    { store, read }: ReadAccess,
-    query: PlantQuery,
-    wasDense: boolean,
-  ): ScanStep & { isDense: boolean } {
-    const { after, tag } = query;
-    const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
-    const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
-    const canScan = wasDense && read.length >= minScannedOwners;
-    const owner = soleOwner(read);
-    const step =
-      owner !== undefined
-        ? this.#readOwner(store, owner, after)
-        : canScan
-          ? this.#scanStore(store, read, after, limit)
-          : this.#mergeOwners(store, read, after, limit);
-    const { rows, scannedTo } = step;
-    const matches = tag === undefined ? rows : rows.filter(([, , plantTag]) => plantTag === tag);
-    return { ...stepOf(matches, query, scannedTo), isDense: step.isDense };
-  }
-
-  #readOwner(store: number, owner: number, after: number): Step {
-    const rows = this.#ofOwner.all(store, owner, after);
+  function readOwner(store: number, owner: number, after: number): Step {
+    const rows = ofOwner.all(store, owner, after);
     return { rows, scannedTo: rows[maxTaggedPlants - 1]?.[0], isDense: true };
   }
 
   /** Reads the next plants of the store, and skips those out of reach. */
-  #scanStore(store: number, reach: Reach, after: number, limit: number): Step {
-    const end = this.#endOfScan.get(store, after)?.[0];
-    const rows = this.#scan.all(store, after, end ?? maxId, limit + 1, JSON.stringify(reach));
+  function scanStore(store: number, reach: Reach, after: number, limit: number): Step {
+    const end = endOfScan.get(store, after)?.[0];
+    const rows = scan.all(store, after, end ?? maxId, limit + 1, JSON.stringify(reach));
     const last = rows[limit]?.[0];
     const isDenseHere = last !== undefined || isDense(rows.length, maxScannedPlants);
     return { rows, scannedTo: last ?? end, isDense: isDenseHere };
   }
 
   /** Merges the next plants of each owner. */
-  #mergeOwners(store: number, reach: Reach, after: number, limit: number): Step {
-    const rows = this.#merge.all(store, after, limit + 1, JSON.stringify(reach));
+  function mergeOwners(store: number, reach: Reach, after: number, limit: number): Step {
+    const rows = merge.all(store, after, limit + 1, JSON.stringify(reach));
     const last = rows[limit]?.[0];
     // The store has at most one plant for each id.
     const isDenseHere = last !== undefined && isDense(rows.length, last - after);
     return { rows, scannedTo: last, isDense: isDenseHere };
   }
+
+  return {
+    page(kind: RangeKind, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
+      const { after, limit, tag, fields } = query;
+      const key = `${kind} ${fields.join()}`;
+      const statement = pages.get(key) ?? prepare<PageRow>(listSql(kind, fields));
+      pages.set(key, statement);
+      const filter = soleOwner(read) ?? tag;
+      const values = filter === undefined ? [] : [filter];
+      const [array = '[]', last, hasMore] = statement.get(store, after, limit, ...values) ?? [];
+      return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
+    },
+
+    /**
+     * One step of a list by tag, or of several owners: the matches among the next plants in reach. `wasDense` is the
+     * `isDense` of the step before, and true in the first one.
+     */
+    scanStep(
+      { store, read }: ReadAccess,
+      query: PlantQuery,
+      wasDense: boolean,
+    ): ScanStep & { isDense: boolean } {
+      const { after, tag } = query;
+      const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
+      const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
+      const canScan = wasDense && read.length >= minScannedOwners;
+      const owner = soleOwner(read);
+      const step =
+        owner !== undefined
+          ? readOwner(store, owner, after)
+          : canScan
+            ? scanStore(store, read, after, limit)
+            : mergeOwners(store, read, after, limit);
+      const { rows, scannedTo } = step;
+      const matches = tag === undefined ? rows : rows.filter(([, , plantTag]) => plantTag === tag);
+      return { ...stepOf(matches, query, scannedTo), isDense: step.isDense };
+    },
+  };
 }

@@ -2,25 +2,21 @@
  * Users and stores in SQLite, for operators.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Identity, Role } from '../access.ts';
-import type {
-  FoundUser,
-  NameQuery,
-  StoreRecord,
-  UserRecord,
-  UserStorage,
-} from '../user-storage.ts';
+import type { Role } from '../access.ts';
+import type { UserStorage } from '../user-storage.ts';
 import type { PlantCounts } from './plant-counts.ts';
-import { Statements, type Sync } from './driver.ts';
+import { preparerOf, type Sync } from './driver.ts';
 
-export class Users extends Statements implements Sync<UserStorage> {
-  /** Undefined without quotas. */
-  readonly #counts: PlantCounts | undefined;
-  readonly #listStores = this.prepare<[store: string, lastId: number, users: number]>(`
+export function openUsers(
+  database: DatabaseSync,
+  counts: PlantCounts | undefined,
+): Sync<UserStorage> {
+  const prepare = preparerOf(database);
+  const listStores = prepare<[store: string, lastId: number, users: number]>(`
     SELECT name, last_id,
            (SELECT count(*) FROM users WHERE users.store = stores.store AND removed_at IS NULL)
     FROM stores WHERE name > ? ORDER BY name LIMIT ?`);
-  readonly #list = this.prepare<[store: string, user: string, role: Role, tokens: number]>(`
+  const list = prepare<[store: string, user: string, role: Role, tokens: number]>(`
     SELECT stores.name, users.name, users.role,
            (SELECT count(*) FROM tokens INDEXED BY tokens_by_user
             WHERE tokens.store = users.store AND tokens.user = users.user AND revoked_at IS NULL
@@ -28,74 +24,71 @@ export class Users extends Statements implements Sync<UserStorage> {
     FROM stores JOIN users ON users.store = stores.store
     WHERE stores.name = ?1 AND users.name > ?2 AND removed_at IS NULL
     ORDER BY users.name LIMIT ?3`);
-  readonly #find = this.prepare<[store: number, user: number, isRemoved: number]>(`
+  const find = prepare<[store: number, user: number, isRemoved: number]>(`
     SELECT users.store, users.user, users.removed_at IS NOT NULL
     FROM stores JOIN users ON users.store = stores.store
     WHERE stores.name = ? AND users.name = ?`);
-  readonly #countPlants = this.prepare<[count: number]>(`
+  const countPlants = prepare<[count: number]>(`
     SELECT count(*) FROM (
       SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ? AND owner = ? LIMIT ?)`);
-  readonly #revokeTokens = this.prepare(`
+  const revokeTokens = prepare(`
     UPDATE tokens INDEXED BY tokens_by_user SET revoked_at = ?3
     WHERE store = ?1 AND user = ?2 AND revoked_at IS NULL`);
-  readonly #endGiven = this.prepare('DELETE FROM shares WHERE store = ? AND owner = ?');
-  readonly #endReceived = this.prepare(`
+  const endGiven = prepare('DELETE FROM shares WHERE store = ? AND owner = ?');
+  const endReceived = prepare(`
     DELETE FROM shares WHERE (store, owner, user_name) IN (
       SELECT store, owner, user_name FROM shares INDEXED BY shares_by_user
       WHERE store = ?1
         AND user_name = (SELECT name FROM users WHERE users.store = ?1 AND users.user = ?2)
       ORDER BY since, owner LIMIT ?3)`);
-  readonly #movePlants = this.prepare(`
+  const movePlants = prepare(`
     UPDATE plants SET owner = ?3 WHERE store = ?1 AND id IN (
       SELECT id FROM plants INDEXED BY plants_by_owner
       WHERE store = ?1 AND owner = ?2 ORDER BY id LIMIT ?4)
       AND EXISTS (SELECT 1 FROM users WHERE store = ?1 AND user = ?3 AND removed_at IS NULL)`);
-  readonly #remove = this.prepare(`
+  const remove = prepare(`
     UPDATE users SET removed_at = coalesce(removed_at, ?3)
     WHERE store = ?1 AND user = ?2
       AND NOT EXISTS (SELECT 1 FROM shares WHERE store = ?1 AND owner = ?2)
       AND NOT EXISTS (SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?2)`);
 
-  constructor(database: DatabaseSync, counts: PlantCounts | undefined) {
-    super(database);
-    this.#counts = counts;
-  }
+  return {
+    listStores({ after = '', limit }) {
+      const rows = listStores.all(after, limit);
+      return rows.map(([store, lastId, users]) => ({ store, users, lastId }));
+    },
 
-  listStores({ after = '', limit }: NameQuery): StoreRecord[] {
-    const rows = this.#listStores.all(after, limit);
-    return rows.map(([store, lastId, users]) => ({ store, users, lastId }));
-  }
+    list(name, { after = '', limit }) {
+      const rows = list.all(name, after, limit, Date.now());
+      return rows.map(([store, user, role, activeTokens]) => ({ store, user, role, activeTokens }));
+    },
 
-  list(name: string, { after = '', limit }: NameQuery): UserRecord[] {
-    const rows = this.#list.all(name, after, limit, Date.now());
-    return rows.map(([store, user, role, activeTokens]) => ({ store, user, role, activeTokens }));
-  }
+    find(storeName, userName) {
+      const [store, user, isRemoved] = find.get(storeName, userName) ?? [];
+      if (store === undefined || user === undefined) return undefined;
+      return { store, user, isRemoved: isRemoved === 1 };
+    },
 
-  find(storeName: string, userName: string): FoundUser | undefined {
-    const [store, user, isRemoved] = this.#find.get(storeName, userName) ?? [];
-    if (store === undefined || user === undefined) return undefined;
-    return { store, user, isRemoved: isRemoved === 1 };
-  }
+    countPlants({ store, user }, limit) {
+      return countPlants.get(store, user, limit)?.[0] ?? 0;
+    },
 
-  countPlants({ store, user }: Identity, limit: number): number {
-    return this.#countPlants.get(store, user, limit)?.[0] ?? 0;
-  }
+    endAccess({ store, user }, revokedAtMs, limit) {
+      revokeTokens.run(store, user, revokedAtMs);
+      const given = endGiven.run(store, user);
+      const received = endReceived.run(store, user, limit);
+      return Number(given.changes) + Number(received.changes);
+    },
 
-  endAccess({ store, user }: Identity, revokedAtMs: number, limit: number): number {
-    this.#revokeTokens.run(store, user, revokedAtMs);
-    const given = this.#endGiven.run(store, user);
-    const received = this.#endReceived.run(store, user, limit);
-    return Number(given.changes) + Number(received.changes);
-  }
+    movePlants({ store, user: from }, to, limit) {
+      counts?.clear();
+      return Number(movePlants.run(store, from, to, limit).changes);
+    },
 
-  movePlants({ store, user: from }: Identity, to: number, limit: number): number {
-    this.#counts?.clear();
-    return Number(this.#movePlants.run(store, from, to, limit).changes);
-  }
-
-  remove({ store, user }: Identity, removedAtMs: number): boolean {
-    if (this.#remove.run(store, user, removedAtMs).changes === 0) return false;
-    this.#revokeTokens.run(store, user, removedAtMs);
-    return true;
-  }
+    remove({ store, user }, removedAtMs) {
+      if (remove.run(store, user, removedAtMs).changes === 0) return false;
+      revokeTokens.run(store, user, removedAtMs);
+      return true;
+    },
+  };
 }
