@@ -14,19 +14,15 @@ import type { TokenRecord } from './identity-storage.ts';
 import { familyOf } from './own-tokens.ts';
 import { tokenId } from './token.ts';
 
-/** A row of a user, with null for a time that does not apply. */
-export interface UserFacts {
-  store: number;
-  user: number;
-  storeName: string;
-  userName: string;
-  role: Role;
-  removedAt: number | null;
-  /** The shares in effect. */
-  received: readonly ReceivedShare[];
-  /** The version of the grants that were read. */
-  version: number;
-}
+/** Like all rows here, with null for a time that does not apply. */
+export type UserRow = readonly [
+  store: number,
+  user: number,
+  storeName: string,
+  userName: string,
+  role: Role,
+  removedAt: number | null,
+];
 
 /** The columns of a token that a grant depends on. */
 export type TokenTerms = readonly [
@@ -36,13 +32,18 @@ export type TokenTerms = readonly [
   line: string | null,
 ];
 
-/** The grant of a credential: `terms` are those of its token, and empty for a JWT, which has claims instead. */
+/**
+ * The grant of a credential. `terms` are those of its token, and empty for a JWT, which has claims instead. `received` are
+ * the shares in effect, and `version` is that of the grants that were read.
+ */
 export function grantOf(
   { tokenHash, claims }: Pick<Credential, 'tokenHash' | 'claims'>,
-  { store, user, storeName, userName, removedAt, received, version, ...stored }: UserFacts,
+  [store, user, storeName, userName, storedRole, removedAt]: UserRow,
   [scopes = '', expiresAt = null, revokedAt = null, line = null]: TokenTerms | readonly [],
+  received: readonly ReceivedShare[],
+  version: number,
 ): Grant {
-  const role = claims?.role ?? stored.role;
+  const role = claims?.role ?? storedRole;
   const id = tokenId(tokenHash, claims === undefined ? store : undefined);
   const identified = [version, hashKey(tokenHash), claims] as const;
   const granted = claims?.scopes ?? parseScopes(scopes);

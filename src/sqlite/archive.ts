@@ -3,27 +3,20 @@ import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.
 import { openCheckpoint } from './checkpoint.ts';
 import { openDatabase, type OpenOptions } from './database.ts';
 import { refuseNewerSchema } from './migrate.ts';
-import { unfinishedCopyTable } from './schema.ts';
+import { isUnfinished, unfinishedCopyTable } from './schema.ts';
 import { commitAfter, prepare } from './driver.ts';
+
+const names = (columns: string) => columns.split(' ');
 
 /** All columns except those that are useless in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly string[]> = {
-  stores: ['store', 'name', 'last_id'],
-  users: ['store', 'user', 'name', 'role', 'removed_at'],
-  tokens: [
-    'store',
-    'hash',
-    'user',
-    'scopes',
-    'label',
-    'created_at',
-    'expires_at',
-    'revoked_at',
-    'last_used_at',
-    'family',
-  ],
-  plants: ['store', 'id', 'owner', 'tag', 'name'],
-  shares: ['store', 'owner', 'user_name', 'access', 'since'],
+  stores: names('store name last_id'),
+  users: names('store user name role removed_at'),
+  tokens: names(
+    'store hash user scopes label created_at expires_at revoked_at last_used_at family',
+  ),
+  plants: names('store id owner tag name'),
+  shares: names('store owner user_name access since'),
 };
 
 export class SqliteArchive implements Archive {
@@ -82,8 +75,8 @@ export class SqliteArchive implements Archive {
   }
 
   async unfinishedSource(): Promise<string | undefined> {
-    const table = this.#firstRow(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
-    return table && String(this.#firstRow('SELECT source FROM unfinished_copy')?.[0]);
+    if (!isUnfinished(this.#database)) return undefined;
+    return String(this.#firstRow('SELECT source FROM unfinished_copy')?.[0]);
   }
 
   async beginCopy(source: string): Promise<void> {

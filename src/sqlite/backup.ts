@@ -147,7 +147,8 @@ async function copy(
     source.exec('ROLLBACK');
     onProgress(total, total);
     convertToSingleFile(file);
-    if (!isIntact(file)) throw damaged(original);
+    using copied = new DatabaseSync(file, { readOnly: true });
+    if (readPragma(copied, 'integrity_check(1)') !== 'ok') throw damaged(original);
   } catch (error) {
     throw sourceRefusal(error, original);
   }
@@ -160,11 +161,6 @@ function convertToSingleFile(file: string): void {
     database.exec('PRAGMA journal_mode = DELETE');
   }
   syncFile(file);
-}
-
-function isIntact(file: string): boolean {
-  using database = new DatabaseSync(file, { readOnly: true });
-  return readPragma(database, 'integrity_check(1)') === 'ok';
 }
 
 /**

@@ -32,8 +32,8 @@ export function openCheckpoint(database: DatabaseSync): () => void {
   let restartAtPages = walLimitPages + maxExcessPages;
 
   /**
-   * SQLite restarts the WAL only at a moment when no connection reads from it. With many processes, there may be
-   * none. So this blocks writers and waits for current readers: new ones then read only the database file.
+   * SQLite restarts the WAL only when no connection reads from it. With many processes, one always may. So this waits for
+   * current readers, while new ones read only the database file.
    */
   function waitAndRestart(): void {
     database.exec(`PRAGMA busy_timeout = ${restartTimeoutMs}`);

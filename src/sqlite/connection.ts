@@ -42,10 +42,11 @@ interface Settings {
 }
 
 export class Connection {
+  /** The failed sync after which all writes are refused. */
+  diskFailure: unknown;
   readonly #settings: Settings;
   #open: OpenConnection | undefined;
   #openFailure: { problem: unknown; untilMs: number } | undefined;
-  #diskFailure: unknown;
 
   constructor(settings: Settings) {
     this.#settings = { ...settings };
@@ -97,17 +98,12 @@ export class Connection {
     }
   }
 
-  /** The failed sync after which all writes are refused. */
-  get diskFailure(): unknown {
-    return this.#diskFailure;
-  }
-
   /**
    * Runs `work` in one transaction, and returns when its commit is on disk. Waits for locks of other processes
    * until `deadlineMs`, by nowMs().
    */
   write<T>(work: (tables: Tables) => T, deadlineMs: number): T {
-    if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
+    if (this.diskFailure !== undefined) throw storageUnavailable(this.diskFailure);
     let stage: Stage = 'before-commit';
     try {
       const open = this.#getOrOpen(Math.max(0, Math.ceil(deadlineMs - nowMs())));
@@ -124,7 +120,7 @@ export class Connection {
       return result;
     } catch (error) {
       this.#open?.counts?.clear();
-      if (isFailedSync(error, stage)) this.#diskFailure = error;
+      if (isFailedSync(error, stage)) this.diskFailure = error;
       throw this.#recoverFrom(error, stage);
     }
   }
@@ -135,7 +131,7 @@ export class Connection {
     try {
       this.#open.checkpoint();
     } catch (error) {
-      if (isFailedSync(error, 'before-commit')) this.#diskFailure = error;
+      if (isFailedSync(error, 'before-commit')) this.diskFailure = error;
       this.#recoverFrom(error, 'before-commit');
     }
   }

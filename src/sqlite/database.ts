@@ -10,7 +10,7 @@ import { systemCode } from './errors.ts';
 import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
 import { nowMs, retryWhileLocked, slowPollMs } from './locks.ts';
 import { applicationId, migrate, refuseUnusableSchema } from './migrate.ts';
-import { openingRefusal, systemReason } from './refusals.ts';
+import { refusalFor, systemReason } from './refusals.ts';
 import { rewriteWal } from './rewrite-wal.ts';
 
 /** How long a write waits in the queue and for locks of other processes. */
@@ -42,7 +42,7 @@ export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
     // SQLite does not wait while another process switches the file to WAL mode.
     return retryWhileLocked(open, deadlineMs, slowPollMs);
   } catch (error) {
-    throw openingRefusal(error, path);
+    throw refusalFor(error, path);
   }
 }
 
@@ -106,7 +106,11 @@ function createDatabase(path: string): void {
   try {
     refuseLeftovers(path);
     using partial = new TemporaryFile(path);
-    createIn(partial.path, path);
+    {
+      using database = new DatabaseSync(partial.path);
+      database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced once, below
+      migrate(database, path, { maxLockWaitMs: lockTimeoutMs });
+    }
     syncFile(partial.path);
     publishFile(partial.path, path);
   } catch (error) {
@@ -119,12 +123,6 @@ function createDatabase(path: string): void {
       cause: error,
     });
   }
-}
-
-function createIn(file: string, path: string): void {
-  using database = new DatabaseSync(file);
-  database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // createDatabase syncs once
-  migrate(database, path, { maxLockWaitMs: lockTimeoutMs });
 }
 
 function refuseUnusablePath(path: string): void {

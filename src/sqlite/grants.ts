@@ -10,10 +10,9 @@ import {
   type Grant,
   type Identified,
   type ReceivedShare,
-  type Role,
 } from '../access.ts';
 import { Cache } from '../cache.ts';
-import { grantOf, hashKey, type TokenTerms } from '../identity-rows.ts';
+import { grantOf, hashKey, type TokenTerms, type UserRow } from '../identity-rows.ts';
 import { unrevokedCaller } from '../identity-storage.ts';
 import { Problem } from '../problem.ts';
 import { preparerOf } from './driver.ts';
@@ -28,16 +27,6 @@ export const receivedShares = `
 
 const userColumns =
   'users.store, users.user, stores.name, users.name, users.role, users.removed_at';
-
-// The schema enforces the types of rows: its tables are STRICT.
-type UserRow = readonly [
-  store: number,
-  user: number,
-  storeName: string,
-  userName: string,
-  role: Role,
-  removedAt: number | null,
-];
 
 export type Grants = ReturnType<typeof openGrants>;
 
@@ -69,9 +58,8 @@ export function openGrants(database: DatabaseSync) {
     const [store, user, storeName, userName, role, removedAt, ...terms] = row;
     const isManager = (claims?.role ?? role) === 'manager';
     const received = isManager ? [] : findReceived.all({ store, user: userName });
-    const version = readVersion();
-    const found = { store, user, storeName, userName, role, removedAt, received, version };
-    return grantOf(credential, found, terms);
+    const userRow = [store, user, storeName, userName, role, removedAt] as const;
+    return grantOf(credential, userRow, terms, received, readVersion());
   }
 
   /** A user who was removed before the JWT was issued does not have it. */

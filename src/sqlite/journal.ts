@@ -103,16 +103,12 @@ function openJournal(path: string, owner: string): DatabaseSync {
 
 function refusalFor(error: unknown, path: string): unknown {
   if (!(error instanceof Error) || error instanceof Refusal) return error;
-  return new Refusal(reasonOf(error, path), { cause: error });
-}
-
-function reasonOf(error: Error, path: string): string {
-  if (isLocked(error)) return `Another import uses ${path}. Wait until it ends.`;
+  let reason = `The journal ${path} cannot be used: ${error.message}. Choose another with --journal.`;
+  if (isLocked(error)) reason = `Another import uses ${path}. Wait until it ends.`;
   if (error instanceof SyntaxError) {
-    return (
+    reason =
       `The journal ${path} is damaged. Another journal would add all rows again: ` +
-      'first find out which plants exist, then choose another with --journal.'
-    );
+      'first find out which plants exist, then choose another with --journal.';
   }
-  return `The journal ${path} cannot be used: ${error.message}. Choose another with --journal.`;
+  return new Refusal(reason, { cause: error });
 }

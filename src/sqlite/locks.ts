@@ -10,11 +10,8 @@ const writePollMs = 0.25;
 export const slowPollMs = 10;
 
 /**
- * Begins a write transaction. Blocks the thread until it gets the write lock. After `deadlineMs` (by nowMs()),
- * throws SQLite's error.
- *
- * SQLite's busy timeout sleeps up to 100 ms between attempts. With several workers under full load, one of them
- * would starve.
+ * Begins a write transaction. Waits for the write lock until `deadlineMs`, by nowMs(). SQLite's own wait sleeps up to
+ * 100 ms between attempts: with several workers under full load, one of them would starve.
  */
 export function beginImmediate(
   database: DatabaseSync,

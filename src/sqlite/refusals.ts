@@ -4,10 +4,8 @@
 import { Refusal, type RefusalKind } from '../refusal.ts';
 import { primaryCode, resultCode, systemCode } from './errors.ts';
 
-type Reasons = Record<number, readonly [reason: string, kind?: RefusalKind]>;
-
-const openingReasons: Reasons = {
-  [resultCode.busy]: ['has been locked by another process for too long. Try again.'],
+const reasons: Record<number, readonly [reason: string, kind?: RefusalKind]> = {
+  [resultCode.busy]: ['is in use. Stop every process that has it open, and try again.'],
   [resultCode.readOnly]: ['is read-only.', 'not-writable'],
   [resultCode.ioError]: ['cannot be read or written: the disk reports an error. Check the disk.'],
   [resultCode.corrupt]: ['is damaged. Keep this file, and restore a backup to another path.'],
@@ -16,31 +14,18 @@ const openingReasons: Reasons = {
   [resultCode.notADatabase]: ['is not an SQLite database.', 'foreign-file'],
 };
 
-const writingReasons: Reasons = {
-  ...openingReasons,
-  [resultCode.busy]: ['is in use. Stop every process that has it open, and try again.'],
-  [resultCode.corrupt]: [
-    'is damaged. Move it away, with the files -wal and -shm next to it, and try again.',
-  ],
-  [resultCode.notADatabase]: ['is not an SQLite database. Move it away, and try again.'],
-};
-
-/** The Refusal for an SQLite error while opening. Returns other errors unchanged. */
-export function openingRefusal(error: unknown, path: string): unknown {
-  return refusalOf(error, path, openingReasons);
+/** The Refusal for an SQLite error. Returns other errors unchanged. */
+export function refusalFor(error: unknown, path: string): unknown {
+  const [reason, kind] = reasons[primaryCode(error) ?? 0] ?? [];
+  return reason === undefined ? error : new Refusal(`${path} ${reason}`, { kind, cause: error });
 }
 
 /** The Refusal for an error while a file is written. Returns other errors unchanged. */
 export function writingRefusal(error: unknown, path: string): unknown {
   const reason = systemReason(error);
-  if (reason === undefined) return refusalOf(error, path, writingReasons);
+  if (reason === undefined) return refusalFor(error, path);
   const kind = systemCode(error) === 'EEXIST' ? 'file-exists' : undefined;
   return new Refusal(`${path} cannot be created: ${reason}.`, { kind, cause: error });
-}
-
-function refusalOf(error: unknown, path: string, reasons: Reasons): unknown {
-  const [reason, kind] = reasons[primaryCode(error) ?? 0] ?? [];
-  return reason === undefined ? error : new Refusal(`${path} ${reason}`, { kind, cause: error });
 }
 
 const systemReasons: Record<string, string> = {

@@ -25,11 +25,9 @@ const maxAttemptsWithoutShm = 200;
 const maxPauseMs = 2;
 
 /**
- * Call it before the first read from the database at `path`. If no process has the database open, it rewrites,
- * syncs and checkpoints a WAL that was left behind. Otherwise one of those processes has done so.
- *
- * Throws DiskFailure if the sync fails. Throws Refusal if another process has the database open and the -shm
- * file is missing: SQLite would create a second one, and the processes would overwrite each other's changes.
+ * Call it before the first read from the database at `path`. If another process has it open, that one has done this.
+ * Throws DiskFailure if the sync fails. Throws Refusal if another process has it open and the -shm file is missing:
+ * SQLite would create a second one, and the processes would overwrite each other's changes.
  */
 export function rewriteWal(path: string): void {
   const file = realpathSync(path); // the WAL is next to the file, not next to a symbolic link to it

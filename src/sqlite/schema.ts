@@ -8,6 +8,11 @@ import { createSchema, versionOf } from './migrate.ts';
 /** Marks an unfinished copy (archive.ts). SQLite stores this text, and files are compared with it. */
 export const unfinishedCopyTable = 'CREATE TABLE unfinished_copy (source TEXT NOT NULL) STRICT';
 
+export function isUnfinished(database: DatabaseSync): boolean {
+  const marker = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
+  return marker.get() !== undefined;
+}
+
 /**
  * Additional tables that a valid file can have: statistics of ANALYZE and the marker of a copy
  * (sqlite.org/fileformat.html).

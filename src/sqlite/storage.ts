@@ -17,6 +17,7 @@ import { runInSlice } from '../time-slices.ts';
 import type { UserStorage } from '../user-storage.ts';
 import { Connection, type OpenConnection } from './connection.ts';
 import type { OpenOptions } from './database.ts';
+import { isUnfinished } from './schema.ts';
 import { ReadBatcher } from './read-batcher.ts';
 import type { TokenStorage } from './tokens.ts';
 import { Writer } from './writer.ts';
@@ -36,9 +37,6 @@ interface Parts {
   users: UserStorage;
 }
 
-const probeSql = 'SELECT 1 FROM tokens LIMIT 1';
-const unfinishedSql = `SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`;
-
 export interface SqliteOptions extends OpenOptions {
   quotas?: Quotas | undefined;
   /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
@@ -46,6 +44,8 @@ export interface SqliteOptions extends OpenOptions {
   /** Called once, if a sync fails: all later writes are refused. */
   onDiskFailure?: ((cause: unknown) => void) | undefined;
 }
+
+const isUnfinishedCopy = ({ database }: OpenConnection) => isUnfinished(database);
 
 export class SqliteStorage implements Storage {
   readonly #connection: Connection;
@@ -62,7 +62,7 @@ export class SqliteStorage implements Storage {
     this.#connection = new Connection({ path, cacheKiB });
     this.#batcher = new ReadBatcher(this.#connection);
     const fileId = this.#connection.open(options);
-    if (this.#isUnfinished()) {
+    if (this.#read(isUnfinishedCopy)) {
       this.#connection.close();
       throw unfinishedCopy();
     }
@@ -155,8 +155,7 @@ export class SqliteStorage implements Storage {
 
   async check(): Promise<void> {
     this.#checkFile();
-    this.#read(({ database }) => database.prepare(probeSql).get());
-    if (this.#isUnfinished()) throw storageUnavailable(unfinishedCopy());
+    if (this.#read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -189,10 +188,5 @@ export class SqliteStorage implements Storage {
     if ((before === undefined) !== (this.#fileFault === undefined)) {
       this.#onFileFault?.(this.#fileFault);
     }
-  }
-
-  #isUnfinished(): boolean {
-    const tables = this.#read(({ database }) => database.prepare(unfinishedSql).all());
-    return tables.length > 0;
   }
 }

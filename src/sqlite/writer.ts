@@ -11,7 +11,6 @@ import { nowMs } from './locks.ts';
 import {
   isFailure,
   type DiskFailed,
-  type Failure,
   type Outcomes,
   type Batch,
   type ResultOf,
@@ -121,8 +120,10 @@ export class Writer {
     const [first = 0] = outcomes.keys();
     const sinceMs = this.#pending.sinceMs(first) ?? performance.now();
     for (const [number, outcome] of outcomes) {
-      if (isFailure(outcome)) this.#pending.reject(number, toProblem(outcome));
-      else this.#pending.resolve(number, outcome);
+      if (isFailure(outcome)) {
+        const { kind, detail, cause } = outcome.problem;
+        this.#pending.reject(number, new Problem(kind, detail, { cause }));
+      } else this.#pending.resolve(number, outcome);
     }
     if (commitChannel.hasSubscribers && ![...outcomes.values()].every(isFailure)) {
       const durationMs = performance.now() - sinceMs;
@@ -135,8 +136,4 @@ export class Writer {
     const problem = outcomeUnknown(new Error(`the write took more than ${outcomeTimeoutMs} ms`));
     this.#pending.rejectBefore(performance.now() - outcomeTimeoutMs, problem);
   }
-}
-
-function toProblem({ problem: { kind, detail, cause } }: Failure): Problem {
-  return new Problem(kind, detail, { cause });
 }
