@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { defaultScopes, formatScopes } from '../src/access.ts';
-import { openDatabase } from '../src/sqlite/database.ts';
+import { openDatabase } from '../src/sqlite/file/open.ts';
 import { hashToken } from '../src/token.ts';
 
 export interface Schema {

@@ -7,7 +7,7 @@ import { it } from 'node:test';
 import { tables } from '../src/archive.ts';
 import { columns as postgresColumns, tableOf } from '../src/postgres/archive.ts';
 import { columns as sqliteColumns } from '../src/sqlite/archive.ts';
-import { openDatabase } from '../src/sqlite/database.ts';
+import { openDatabase } from '../src/sqlite/file/open.ts';
 import { databaseFile } from './support/database.ts';
 import { query } from './support/postgres.ts';
 import { testDatabase } from './support/storages.ts';

@@ -1,9 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
-import { openCheckpoint } from './checkpoint.ts';
-import { openDatabase, type OpenOptions } from './database.ts';
-import { refuseNewerSchema } from './migrate.ts';
-import { isUnfinished, unfinishedCopyTable } from './schema.ts';
+import { openCheckpoint } from './file/checkpoint.ts';
+import { openDatabase, type OpenOptions } from './file/open.ts';
+import { refuseNewerSchema } from './file/migrate.ts';
+import { isUnfinished, unfinishedCopyTable } from './file/schema.ts';
 import { commitAfter, prepare } from './driver.ts';
 
 const names = (columns: string) => columns.split(' ');

@@ -6,14 +6,14 @@ import { chmodSync, chownSync, existsSync, realpathSync, renameSync, statSync } 
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
-import { openDatabase } from './database.ts';
+import { openDatabase } from './file/open.ts';
 import { readPragma } from './driver.ts';
 import { primaryCode, resultCode } from './errors.ts';
-import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
-import { applicationId, refuseNewerSchema, versionOf } from './migrate.ts';
-import { writingRefusal } from './refusals.ts';
-import { rewriteWal } from './rewrite-wal.ts';
-import { schemaDifference } from './schema.ts';
+import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './file/files.ts';
+import { applicationId, refuseNewerSchema, versionOf } from './file/migrate.ts';
+import { writingRefusal } from './file/refusals.ts';
+import { rewriteWal } from './file/rewrite-wal.ts';
+import { schemaDifference } from './file/schema.ts';
 
 /** Called after each step with the number of pages copied, and the total. */
 export type OnProgress = (done: number, total: number) => void;
@@ -165,7 +165,7 @@ function convertToSingleFile(file: string): void {
 
 /**
  * Swaps the files under an exclusive lock, which fails if any connection is open. A process that opens `path`
- * meanwhile waits for the lock, and then detects the new file (database.ts). Returns the new path of the old
+ * meanwhile waits for the lock, and then detects the new file (file/open.ts). Returns the new path of the old
  * file.
  */
 function swapFiles(partial: string, path: string): string {

@@ -6,14 +6,14 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { Refusal } from '../refusal.ts';
-import { openCheckpoint } from './checkpoint.ts';
-import { openDatabase, type OpenOptions } from './database.ts';
+import { openCheckpoint } from './file/checkpoint.ts';
+import { openDatabase, type OpenOptions } from './file/open.ts';
 import { prepare, type Statement } from './driver.ts';
 import { isFailedSync, leavesConnectionUsable, problemOf, type Stage } from './errors.ts';
-import { beginImmediate, nowMs } from './locks.ts';
-import { refuseUnusableSchema } from './migrate.ts';
-import { OpenFile, refuseOtherFile, type FileId } from './open-file.ts';
-import { openTables, type Tables } from './tables.ts';
+import { beginImmediate, nowMs } from './file/locks.ts';
+import { refuseUnusableSchema } from './file/migrate.ts';
+import { OpenFile, refuseOtherFile, type FileId } from './file/same-file.ts';
+import { openTables, type Tables } from './tables/tables.ts';
 
 /** An open connection and its prepared statements. */
 export interface OpenConnection extends Tables {

@@ -16,12 +16,12 @@ import type { Storage } from '../storage.ts';
 import { runInSlice } from '../time-slices.ts';
 import type { UserStorage } from '../user-storage.ts';
 import { Connection, type OpenConnection } from './connection.ts';
-import type { OpenOptions } from './database.ts';
-import { isUnfinished } from './schema.ts';
+import type { OpenOptions } from './file/open.ts';
+import { isUnfinished } from './file/schema.ts';
 import { ReadBatcher } from './read-batcher.ts';
-import type { TokenStorage } from './tokens.ts';
-import { Writer } from './writer.ts';
-import { call, type Call, type ResultOf, type Write } from './writes.ts';
+import type { TokenStorage } from './tables/tokens.ts';
+import { Writer } from './writer/writer.ts';
+import { call, type Call, type ResultOf, type Write } from './writer/writes.ts';
 
 /** SQLite's page cache. A long list fills it, so it counts as memory of a list. */
 const cacheKiB = 5_120;

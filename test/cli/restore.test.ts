@@ -15,9 +15,9 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
-import { newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
+import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import { unfinishedCopyTable } from '../../src/sqlite/schema.ts';
+import { unfinishedCopyTable } from '../../src/sqlite/file/schema.ts';
 import { credentialOf } from '../../src/token.ts';
 import { call, startApp } from '../support/app.ts';
 import { run, runHere, runOk, serve } from '../support/command.ts';

@@ -2,10 +2,10 @@
  * Users and stores in SQLite, for operators.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Role } from '../access.ts';
-import type { UserStorage } from '../user-storage.ts';
+import type { Role } from '../../access.ts';
+import type { UserStorage } from '../../user-storage.ts';
 import type { PlantCounts } from './plant-counts.ts';
-import { preparerOf, type Sync } from './driver.ts';
+import { preparerOf, type Sync } from '../driver.ts';
 
 export function openUsers(
   database: DatabaseSync,

@@ -2,7 +2,7 @@
  * Waiting for locks of other processes, which blocks the thread.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { isLocked } from './errors.ts';
+import { isLocked } from '../errors.ts';
 
 /** How often to retry while another process holds the write lock. Polling takes a tenth of a core. */
 const writePollMs = 0.25;

@@ -2,14 +2,14 @@
  * Single plants in SQLite.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { reaches, soleOwner, type ReadAccess } from '../access.ts';
-import type { ChangeOf } from '../changes.ts';
-import { maxId, randomId } from '../ids.ts';
-import type { Plant } from '../plant.ts';
-import { idTaken } from '../problem.ts';
+import { reaches, soleOwner, type ReadAccess } from '../../access.ts';
+import type { ChangeOf } from '../../changes.ts';
+import { maxId, randomId } from '../../ids.ts';
+import type { Plant } from '../../plant.ts';
+import { idTaken } from '../../problem.ts';
 import type { Grants } from './grants.ts';
 import type { PlantCounts } from './plant-counts.ts';
-import { preparerOf } from './driver.ts';
+import { preparerOf } from '../driver.ts';
 
 export function openPlants(database: DatabaseSync, grants: Grants, counts?: PlantCounts) {
   const prepare = preparerOf(database);

@@ -4,9 +4,9 @@
 import { accessSync, constants, existsSync, lstatSync, readlinkSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { Refusal } from '../refusal.ts';
-import { readPragma } from './driver.ts';
-import { systemCode } from './errors.ts';
+import { Refusal } from '../../refusal.ts';
+import { readPragma } from '../driver.ts';
+import { systemCode } from '../errors.ts';
 import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
 import { nowMs, retryWhileLocked, slowPollMs } from './locks.ts';
 import { applicationId, migrate, refuseUnusableSchema } from './migrate.ts';
@@ -159,7 +159,7 @@ function refuseForeignFile(database: DatabaseSync, path: string): void {
 function configure(database: DatabaseSync): void {
   database.exec('PRAGMA journal_mode = WAL');
   database.exec(`PRAGMA journal_size_limit = ${walLimitBytes}`);
-  database.exec('PRAGMA wal_autocheckpoint = 0'); // Checkpoint runs them
+  database.exec('PRAGMA wal_autocheckpoint = 0'); // checkpoint.ts runs them
   database.exec('PRAGMA trusted_schema = OFF');
   // Durability and foreign keys depend on these settings. WAL can be unavailable, and the other two are
   // compile-time defaults that a build of Node can change.

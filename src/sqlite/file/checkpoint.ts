@@ -3,8 +3,8 @@
  * syncs nothing, so a later sync that fails can lose its pages too (docs/decisions/0017-failed-sync.md).
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { walLimitBytes } from './database.ts';
-import { preparerOf } from './driver.ts';
+import { walLimitBytes } from './open.ts';
+import { preparerOf } from '../driver.ts';
 
 /**
  * At four times SQLite's default, pages that many commits change are copied less often, which makes a commit a

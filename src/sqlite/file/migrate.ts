@@ -12,15 +12,15 @@ import {
   decodeSchema,
   type Migration,
   type Schema,
-} from '../migrations.ts';
-import { commitAfter, readPragma } from './driver.ts';
-import { isLocked } from './errors.ts';
+} from '../../migrations.ts';
+import { commitAfter, readPragma } from '../driver.ts';
+import { isLocked } from '../errors.ts';
 import { beginImmediate, nowMs, slowPollMs } from './locks.ts';
 
 /** "Plnt", which identifies a file as a Plant Store database (PRAGMA application_id). */
 export const applicationId = 0x506c6e74;
 
-const migrations = readMigrations(new URL('./migrations/', import.meta.url));
+const migrations = readMigrations(new URL('../migrations/', import.meta.url));
 
 /** The newest schema version that this program supports. */
 export const newestVersion = migrations.length;

@@ -3,10 +3,10 @@
  * changes to them.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { Cache } from '../cache.ts';
-import type { Problem } from '../problem.ts';
-import { quotaProblem, type Quotas } from '../quota.ts';
-import { preparerOf } from './driver.ts';
+import { Cache } from '../../cache.ts';
+import type { Problem } from '../../problem.ts';
+import { quotaProblem, type Quotas } from '../../quota.ts';
+import { preparerOf } from '../driver.ts';
 
 const maxCachedCounts = 10_000;
 

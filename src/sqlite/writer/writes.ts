@@ -2,11 +2,11 @@
  * The messages between the Writer and its thread. They are plain data, because they are copied from one thread
  * to the other.
  */
-import type { Change, ChangeResults } from '../changes.ts';
-import type { ProblemKind } from '../problem.ts';
-import type { Quotas } from '../quota.ts';
-import type { FileId } from './open-file.ts';
-import type { Tables } from './tables.ts';
+import type { Change, ChangeResults } from '../../changes.ts';
+import type { ProblemKind } from '../../problem.ts';
+import type { Quotas } from '../../quota.ts';
+import type { FileId } from '../file/same-file.ts';
+import type { Tables } from '../tables/tables.ts';
 
 export type Write = Change | Call;
 export type ResultOf<W extends Write> = W extends Change ? ChangeResults[W[0]] : unknown;

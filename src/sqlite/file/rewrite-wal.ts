@@ -14,9 +14,9 @@ import {
   writeSync,
 } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { DiskFailure, Refusal } from '../refusal.ts';
+import { DiskFailure, Refusal } from '../../refusal.ts';
 import { sleepSync } from './locks.ts';
-import { isLocked, systemCode } from './errors.ts';
+import { isLocked, systemCode } from '../errors.ts';
 
 const chunkBytes = 1024 * 1024;
 /** Another process can hold the lock, for microseconds during its check or for longer during its rewrite. */

@@ -4,10 +4,10 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { commitChannel } from '../channels.ts';
-import { Pending } from '../pending.ts';
-import { outcomeUnknown, Problem, storageUnavailable } from '../problem.ts';
-import { nowMs } from './locks.ts';
+import { commitChannel } from '../../channels.ts';
+import { Pending } from '../../pending.ts';
+import { outcomeUnknown, Problem, storageUnavailable } from '../../problem.ts';
+import { nowMs } from '../file/locks.ts';
 import {
   isFailure,
   type DiskFailed,
@@ -25,7 +25,7 @@ const outcomeTimeoutMs = 20_000;
 const overdueCheckMs = 1_000;
 
 // TypeScript in a checkout, JavaScript in the published package.
-const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
+const threadFile = new URL(`./thread${extname(import.meta.filename)}`, import.meta.url);
 
 export class Writer {
   readonly #data: Omit<ThreadData, 'lastStarted'>;

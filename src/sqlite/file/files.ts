@@ -13,8 +13,8 @@ import {
   rmSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { Refusal } from '../refusal.ts';
-import { systemCode } from './errors.ts';
+import { Refusal } from '../../refusal.ts';
+import { systemCode } from '../errors.ts';
 
 /** Suffixes of the files that SQLite creates next to a database. */
 const companionSuffixes = ['-wal', '-shm', '-journal'];

@@ -7,10 +7,10 @@ import {
   workerData,
   type MessagePort,
 } from 'node:worker_threads';
-import { defect, Problem } from '../problem.ts';
-import { Connection } from './connection.ts';
-import { lockTimeoutMs } from './database.ts';
-import type { Tables } from './tables.ts';
+import { defect, Problem } from '../../problem.ts';
+import { Connection } from '../connection.ts';
+import { lockTimeoutMs } from '../file/open.ts';
+import type { Tables } from '../tables/tables.ts';
 import {
   apply,
   type Failure,

@@ -2,13 +2,13 @@
  * Lists of plants in SQLite. Each read takes less than 2 ms, however long the list.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { soleOwner, type Reach, type ReadAccess } from '../access.ts';
-import { maxId } from '../ids.ts';
-import { isDense, minScannedOwners, type PlantRow } from '../lists.ts';
-import type { PlantField } from '../plant.ts';
-import type { PlantPage, PlantQuery } from '../plant-storage.ts';
-import { stepOf, type ScanStep } from '../scan.ts';
-import { preparerOf, type Statement } from './driver.ts';
+import { soleOwner, type Reach, type ReadAccess } from '../../access.ts';
+import { maxId } from '../../ids.ts';
+import { isDense, minScannedOwners, type PlantRow } from '../../lists.ts';
+import type { PlantField } from '../../plant.ts';
+import type { PlantPage, PlantQuery } from '../../plant-storage.ts';
+import { stepOf, type ScanStep } from '../../scan.ts';
+import { preparerOf, type Statement } from '../driver.ts';
 
 const plantsByOwner = 'plants INDEXED BY plants_by_owner';
 

@@ -10,12 +10,12 @@ import {
   type Grant,
   type Identified,
   type ReceivedShare,
-} from '../access.ts';
-import { Cache } from '../cache.ts';
-import { grantOf, hashKey, type TokenTerms, type UserRow } from '../identity-rows.ts';
-import { unrevokedCaller } from '../identity-storage.ts';
-import { Problem } from '../problem.ts';
-import { preparerOf } from './driver.ts';
+} from '../../access.ts';
+import { Cache } from '../../cache.ts';
+import { grantOf, hashKey, type TokenTerms, type UserRow } from '../../identity-rows.ts';
+import { unrevokedCaller } from '../../identity-storage.ts';
+import { Problem } from '../../problem.ts';
+import { preparerOf } from '../driver.ts';
 
 const maxCachedGrants = 10_000;
 

@@ -1,8 +1,8 @@
 /**
  * Errors of SQLite and of the file system, in words that people can act on.
  */
-import { Refusal, type RefusalKind } from '../refusal.ts';
-import { primaryCode, resultCode, systemCode } from './errors.ts';
+import { Refusal, type RefusalKind } from '../../refusal.ts';
+import { primaryCode, resultCode, systemCode } from '../errors.ts';
 
 const reasons: Record<number, readonly [reason: string, kind?: RefusalKind]> = {
   [resultCode.busy]: ['is in use. Stop every process that has it open, and try again.'],

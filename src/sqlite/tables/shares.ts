@@ -2,17 +2,17 @@
  * Shares in SQLite.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { ShareAccess } from '../access.ts';
-import { tooManyShares, userRemoved } from '../problem.ts';
+import type { ShareAccess } from '../../access.ts';
+import { tooManyShares, userRemoved } from '../../problem.ts';
 import {
   maxGivenShares,
   rangeOfShares,
   sharesPageOf,
   type ShareRow,
   type ShareStorage,
-} from '../share-storage.ts';
+} from '../../share-storage.ts';
 import { receivedShares, type Grants } from './grants.ts';
-import { preparerOf, type Sync } from './driver.ts';
+import { preparerOf, type Sync } from '../driver.ts';
 
 export function openShares(database: DatabaseSync, grants: Grants): Sync<ShareStorage> {
   const prepare = preparerOf(database);

@@ -2,9 +2,9 @@
  * Tokens in SQLite, and the users and stores that are created with them.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { formatScopes, type Role } from '../access.ts';
-import { recordOf, type TokenRow } from '../identity-rows.ts';
-import type { IdentityStorage, TokenRecord } from '../identity-storage.ts';
+import { formatScopes, type Role } from '../../access.ts';
+import { recordOf, type TokenRow } from '../../identity-rows.ts';
+import type { IdentityStorage, TokenRecord } from '../../identity-storage.ts';
 import {
   canRevoke,
   lineBelow,
@@ -13,11 +13,11 @@ import {
   tokensToDelete,
   type CountedToken,
   type OwnToken,
-} from '../own-tokens.ts';
-import { cannotRevoke, defect, tooManyTokens } from '../problem.ts';
-import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
+} from '../../own-tokens.ts';
+import { cannotRevoke, defect, tooManyTokens } from '../../problem.ts';
+import { hashToken, makeToken, rangeOf, tokenId } from '../../token.ts';
 import type { Grants } from './grants.ts';
-import { preparerOf, type Sync } from './driver.ts';
+import { preparerOf, type Sync } from '../driver.ts';
 
 const selectRecords = `
   SELECT tokens.store, tokens.hash, tokens.scopes, tokens.label, tokens.created_at, tokens.expires_at,

@@ -6,8 +6,8 @@
  */
 import { realpathSync, statSync, type BigIntStats } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { Refusal } from '../refusal.ts';
-import { prepare, type Statement } from './driver.ts';
+import { Refusal } from '../../refusal.ts';
+import { prepare, type Statement } from '../driver.ts';
 
 /** Device and inode, which identify a file. Both numbers can exceed 2^53. */
 export interface FileId {
