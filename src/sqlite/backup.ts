@@ -8,10 +8,9 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 import { openDatabase } from './file/open.ts';
 import { readPragma } from './driver.ts';
-import { primaryCode, resultCode } from './errors.ts';
+import { primaryCode, resultCode, writingRefusal } from './errors.ts';
 import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './file/files.ts';
 import { applicationId, refuseNewerSchema, versionOf } from './file/migrate.ts';
-import { writingRefusal } from './file/refusals.ts';
 import { rewriteWal } from './file/rewrite-wal.ts';
 import { schemaDifference } from './file/schema.ts';
 

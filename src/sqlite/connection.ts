@@ -11,7 +11,7 @@ import { openDatabase, type OpenOptions } from './file/open.ts';
 import { prepare, type Statement } from './driver.ts';
 import { isFailedSync, leavesConnectionUsable, problemOf, type Stage } from './errors.ts';
 import { beginImmediate, nowMs } from './file/locks.ts';
-import { refuseUnusableSchema } from './file/migrate.ts';
+import { openSchemaCheck } from './file/migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './file/same-file.ts';
 import { openTables, type Tables } from './tables/tables.ts';
 
@@ -19,6 +19,7 @@ import { openTables, type Tables } from './tables/tables.ts';
 export interface OpenConnection extends Tables {
   database: DatabaseSync;
   file: OpenFile;
+  checkSchema: () => void;
   checkpoint: () => void;
   /** Differs after each commit of another connection, in any process (sqlite.org/pragma.html#pragma_data_version). */
   readDataVersion: Statement<[version: number]>;
@@ -63,8 +64,8 @@ export class Connection {
     const { path, fileId } = this.#settings;
     try {
       this.#open?.file.check();
-      if (this.#open !== undefined) refuseUnusableSchema(this.#open.database, path);
-      else if (fileId !== undefined) refuseOtherFile(path, fileId);
+      this.#open?.checkSchema();
+      if (this.#open === undefined && fileId !== undefined) refuseOtherFile(path, fileId);
       return undefined;
     } catch (error) {
       return error instanceof Refusal ? error : undefined; // the next read or write gets other errors too
@@ -170,6 +171,7 @@ export class Connection {
         ...openTables(database, quotas),
         database,
         file,
+        checkSchema: openSchemaCheck(database, path),
         checkpoint: openCheckpoint(database),
         readDataVersion: prepare(database, 'PRAGMA data_version'),
         dataVersion: undefined,
@@ -207,7 +209,7 @@ export class Connection {
   #refresh(open: OpenConnection): void {
     const dataVersion = open.readDataVersion.get()?.[0];
     if (dataVersion === open.dataVersion) return;
-    refuseUnusableSchema(open.database, this.#settings.path);
+    open.checkSchema();
     open.grants.refresh();
     open.counts?.clear();
     open.dataVersion = dataVersion; // last, so that the next call checks again if a read fails

@@ -15,7 +15,16 @@ export class ReadBatcher {
 
   /** Reads at the end of this iteration. Reads by code that awaits it share the transaction. */
   read<T>(work: (open: OpenConnection) => T): Promise<T> {
-    this.#begun ??= new Promise((resolve) => setImmediate(resolve)).then(() => this.#begin());
+    this.#begun ??= new Promise((resolve, reject) => {
+      setImmediate(() => {
+        this.#begun = undefined;
+        try {
+          resolve(this.#begin());
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
     return this.#begun.then(() => this.#connection.read(work));
   }
 
@@ -26,7 +35,6 @@ export class ReadBatcher {
   }
 
   #begin(): void {
-    this.#begun = undefined;
     this.#connection.beginReads();
     // Ticks run after all promise reactions, including those that these reactions queue.
     queueMicrotask(() => process.nextTick(() => this.#connection.endReads()));

@@ -13,7 +13,7 @@ import {
   type Migration,
   type Schema,
 } from '../../migrations.ts';
-import { commitAfter, readPragma } from '../driver.ts';
+import { commitAfter, prepare, readPragma } from '../driver.ts';
 import { isLocked } from '../errors.ts';
 import { beginImmediate, nowMs, slowPollMs } from './locks.ts';
 
@@ -28,7 +28,10 @@ export const newestVersion = migrations.length;
 export interface LockWait {
   /** How long to wait for locks of other processes. */
   maxLockWaitMs: number;
-  /** Called after that. The wait then has no deadline, because another process can be migrating a large table. */
+  /**
+   * Called if a migration has to wait longer. The wait then has no deadline, because another process can be migrating a
+   * large table. Without it, opening fails.
+   */
   onLongWait?: (() => void) | undefined;
 }
 
@@ -40,7 +43,7 @@ export function migrate(database: DatabaseSync, path: string, wait: LockWait): v
   for (const [version, migration] of migrations.entries()) {
     if (versionOf(database) <= version) applyMigration(database, version, migration, wait);
   }
-  refuseUnusableSchema(database, path);
+  openSchemaCheck(database, path)();
 }
 
 /** Creates the schema of a version in an empty database. Sets neither application_id nor user_version. */
@@ -74,9 +77,10 @@ export function versionOf(database: DatabaseSync): number {
   return readSchema(database).version;
 }
 
-/** Throws Refusal if this program must not use the schema. A newer program can migrate an open file at any time. */
-export function refuseUnusableSchema(database: DatabaseSync, path: string): void {
-  refuseUnusable(readSchema(database), newestVersion, path);
+/** Returns a check that throws Refusal if this program must not use the schema: a newer one can migrate an open file. */
+export function openSchemaCheck(database: DatabaseSync, path: string): () => void {
+  const readNumber = prepare<[number: number]>(database, 'PRAGMA user_version');
+  return () => refuseUnusable(decodeSchema(readNumber.get()?.[0] ?? 0), newestVersion, path);
 }
 
 /** Throws Refusal if the schema is newer, even if this program can use it. */

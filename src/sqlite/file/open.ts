@@ -6,11 +6,10 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../../refusal.ts';
 import { readPragma } from '../driver.ts';
-import { systemCode } from '../errors.ts';
+import { refusalFor, systemCode, systemReason } from '../errors.ts';
 import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
 import { nowMs, retryWhileLocked, slowPollMs } from './locks.ts';
-import { applicationId, migrate, refuseUnusableSchema } from './migrate.ts';
-import { refusalFor, systemReason } from './refusals.ts';
+import { applicationId, migrate, openSchemaCheck, type LockWait } from './migrate.ts';
 import { rewriteWal } from './rewrite-wal.ts';
 
 /** How long a write waits in the queue and for locks of other processes. */
@@ -19,15 +18,11 @@ export const lockTimeoutMs = 5_000;
 /** A checkpoint truncates a larger WAL to this size (PRAGMA journal_size_limit). */
 export const walLimitBytes = 64 * 1024 * 1024;
 
-export interface OpenOptions {
+export interface OpenOptions extends Partial<LockWait> {
   /** Whether to create a missing file. */
   create: boolean;
   /** Whether to migrate the schema, as by default. Without it, a schema that this version cannot use is refused. */
   migrates?: boolean;
-  /** How long to wait for locks of other processes. */
-  maxLockWaitMs?: number;
-  /** Called if a migration has to wait longer, which then continues to wait. Without it, opening fails. */
-  onLongWait?: (() => void) | undefined;
 }
 
 /** Throws Refusal if the path or the file cannot be used. */
@@ -69,7 +64,7 @@ function openOnce(
     }
     configure(database);
     if (migrates) migrate(database, path, { maxLockWaitMs, onLongWait });
-    else refuseUnusableSchema(database, path);
+    else openSchemaCheck(database, path)();
     database.exec(`PRAGMA busy_timeout = ${maxLockWaitMs}`); // migrations change it
     return database;
   } catch (error) {
