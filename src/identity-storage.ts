@@ -1,7 +1,6 @@
 import type { Caller, Credential, Grant, Identity, Role, Scope } from './access.ts';
 import type { OwnToken } from './own-tokens.ts';
 import { tokenEnded, type Problem } from './problem.ts';
-import type { TokenFormat } from './token.ts';
 
 /** The users of a storage (storage.ts), and the tokens that identify them. */
 export interface IdentityStorage {
@@ -40,7 +39,7 @@ export interface IdentityStorage {
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
 
   /**
-   * Revokes a token: every process refuses it from the next request on (`Freshness.refresh`). Resolves to the
+   * Revokes a token: every process refuses it from the next request on (`refresh` of each engine). Resolves to the
    * revoked token, or to undefined if there is none. A second call does not change `revokedAtMs`. If `by` is given,
    * only a token of the same user is revoked, and the method rejects with `insufficient-scope` unless it `canRevoke` (own-tokens.ts).
    */
@@ -94,8 +93,6 @@ export interface TokenPosition {
 
 export interface TokenRecord {
   id: string;
-  /** 1 if the text of the token, and so its id, does not name the store. */
-  format: TokenFormat;
   position: TokenPosition;
   store: string;
   user: string;

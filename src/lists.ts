@@ -18,6 +18,17 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
   return reach.length === 1 ? 'owner' : 'owners';
 }
 
+/** Merging fewer owners is always fast. */
+export const minScannedOwners = 16;
+
+/**
+ * Whether so many of the plants of the store are in reach that it is faster to read them in order and to skip the others
+ * than to search the next plants of each owner (decision 32).
+ */
+export function isDense(inReach: number, ofStore: number): boolean {
+  return inReach * 50 >= ofStore;
+}
+
 /** Longer pages take longer than other requests. */
 const maxShortPagePlants = 100;
 

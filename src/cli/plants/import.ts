@@ -16,7 +16,7 @@ import {
   type ImportRow,
 } from '../../client/rows.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
-import { Journal } from '../../sqlite/journal.ts';
+import { Journal } from '../../sqlite/file/journal.ts';
 import { failWith, printError } from '../output.ts';
 import { onSignal } from '../signals.ts';
 import { readInput } from './input.ts';

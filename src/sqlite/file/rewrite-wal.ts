@@ -14,9 +14,9 @@ import {
   writeSync,
 } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { DiskFailure, Refusal } from '../refusal.ts';
-import { sleepSync } from './sleep.ts';
-import { isLocked } from './errors.ts';
+import { DiskFailure, Refusal } from '../../refusal.ts';
+import { sleepSync } from './locks.ts';
+import { isLocked, systemCode } from '../errors.ts';
 
 const chunkBytes = 1024 * 1024;
 /** Another process can hold the lock, for microseconds during its check or for longer during its rewrite. */
@@ -25,11 +25,9 @@ const maxAttemptsWithoutShm = 200;
 const maxPauseMs = 2;
 
 /**
- * Call it before the first read from the database at `path`. If no process has the database open, it rewrites,
- * syncs and checkpoints a WAL that was left behind. Otherwise one of those processes has done so.
- *
- * Throws DiskFailure if the sync fails. Throws Refusal if another process has the database open and the -shm
- * file is missing: SQLite would create a second one, and the processes would overwrite each other's changes.
+ * Call it before the first read from the database at `path`. If another process has it open, that one has done this.
+ * Throws DiskFailure if the sync fails. Throws Refusal if another process has it open and the -shm file is missing:
+ * SQLite would create a second one, and the processes would overwrite each other's changes.
  */
 export function rewriteWal(path: string): void {
   const file = realpathSync(path); // the WAL is next to the file, not next to a symbolic link to it
@@ -83,7 +81,7 @@ function rewriteAndSync(wal: string): void {
     }
     fsyncSync(descriptor);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EIO')) throw error;
+    if (systemCode(error) !== 'EIO') throw error;
     throw new DiskFailure(
       `${wal} cannot be synced: the disk reports an error. ` +
         'Keep the files, check the disk, and start again when it works.',

@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { Refusal } from '../refusal.ts';
-import { isLocked } from './errors.ts';
-import { readPragma } from './pragma.ts';
+import { Refusal } from '../../refusal.ts';
+import { isLocked } from '../errors.ts';
+import { commitAfter, readPragma } from '../driver.ts';
 
 /** Marks the file as a journal: "PSij" in ASCII. */
 const applicationId = 0x5053696a;
@@ -28,8 +28,8 @@ export class Journal<Entry extends object> {
       this.#insert = this.#database.prepare('INSERT OR REPLACE INTO entries VALUES (?, ?)');
       const rows = this.#database.prepare('SELECT key, entry FROM entries').iterate();
       for (const { key, entry } of rows) {
-        const value = parse(String(entry));
-        if (!isEntry(value)) throw damaged(path);
+        const value: unknown = JSON.parse(String(entry));
+        if (!isEntry(value)) throw new SyntaxError('an entry has another form');
         this.entries.set(String(key), value);
       }
     } catch (error) {
@@ -58,11 +58,11 @@ export class Journal<Entry extends object> {
     if (writes.length === 0) return;
     try {
       this.#database.exec('BEGIN');
-      for (const { key, entry } of writes) this.#insert.run(key, JSON.stringify(entry));
-      this.#database.exec('COMMIT');
+      commitAfter(this.#database, () => {
+        for (const { key, entry } of writes) this.#insert.run(key, JSON.stringify(entry));
+      });
       for (const { resolve } of writes) resolve();
     } catch (error) {
-      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
       for (const { reject } of writes) reject(error);
     }
   }
@@ -101,29 +101,14 @@ function openJournal(path: string, owner: string): DatabaseSync {
   }
 }
 
-/** Undefined if the text is not JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function damaged(path: string): Refusal {
-  return new Refusal(
-    `The journal ${path} is damaged. Another journal would add all rows again: ` +
-      'first find out which plants exist, then choose another with --journal.',
-  );
-}
-
 function refusalFor(error: unknown, path: string): unknown {
-  if (isLocked(error)) {
-    return new Refusal(`Another import uses ${path}. Wait until it ends.`, { cause: error });
-  }
   if (!(error instanceof Error) || error instanceof Refusal) return error;
-  return new Refusal(
-    `The journal ${path} cannot be used: ${error.message}. Choose another with --journal.`,
-    { cause: error },
-  );
+  let reason = `The journal ${path} cannot be used: ${error.message}. Choose another with --journal.`;
+  if (isLocked(error)) reason = `Another import uses ${path}. Wait until it ends.`;
+  if (error instanceof SyntaxError) {
+    reason =
+      `The journal ${path} is damaged. Another journal would add all rows again: ` +
+      'first find out which plants exist, then choose another with --journal.';
+  }
+  return new Refusal(reason, { cause: error });
 }

@@ -4,22 +4,18 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { commitChannel } from '../channels.ts';
-import { Pending } from '../pending.ts';
-import { outcomeUnknown, Problem, storageUnavailable } from '../problem.ts';
-import type { Quotas } from '../quota.ts';
-import { nowMs } from './clock.ts';
-import type { FileId } from './open-file.ts';
+import { commitChannel } from '../../channels.ts';
+import { Pending } from '../../pending.ts';
+import { outcomeUnknown, Problem, storageUnavailable } from '../../problem.ts';
+import { nowMs } from '../file/locks.ts';
 import {
   isFailure,
   type DiskFailed,
-  type Failure,
   type Outcomes,
   type Batch,
+  type ResultOf,
   type ThreadData,
   type Write,
-  type WriteKind,
-  type WriteResults,
 } from './writes.ts';
 
 /** Maximum number of writes in a message. Writes that are requested before the next tick share one. */
@@ -29,42 +25,33 @@ const outcomeTimeoutMs = 20_000;
 const overdueCheckMs = 1_000;
 
 // TypeScript in a checkout, JavaScript in the published package.
-const threadFile = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
-
-interface WriterOptions {
-  quotas: Quotas | undefined;
-  /** Called once, if a sync fails: all later writes are refused. */
-  onDiskFailure: (cause: unknown) => void;
-}
+const threadFile = new URL(`./thread${extname(import.meta.filename)}`, import.meta.url);
 
 export class Writer {
-  readonly #path: string;
-  readonly #fileId: FileId;
-  readonly #quotas: Quotas | undefined;
+  readonly #data: Omit<ThreadData, 'lastStarted'>;
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
   #thread: Worker | undefined;
-  readonly #pending = new Pending<WriteResults[WriteKind]>();
+  readonly #pending = new Pending<unknown>();
   /** Writes of this event loop iteration. */
   #unsent = new Map<number, Write>();
   /** The sequence number of the last write that was sent to a thread. */
   #lastSent = 0;
 
-  constructor(path: string, fileId: FileId, { quotas, onDiskFailure }: WriterOptions) {
-    this.#path = path;
-    this.#fileId = fileId;
-    this.#quotas = quotas;
+  /** `onDiskFailure` is called once, if a sync fails: all later writes are refused. */
+  constructor(data: Omit<ThreadData, 'lastStarted'>, onDiskFailure: (cause: unknown) => void) {
+    this.#data = data;
     this.#onDiskFailure = onDiskFailure;
   }
 
   /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */
-  async write<W extends Write>(write: W): Promise<WriteResults[W[0]]> {
+  async write<W extends Write>(write: W): Promise<ResultOf<W>> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     const [number, result] = this.#pending.add();
     this.#unsent.set(number, write);
     if (this.#unsent.size === 1) process.nextTick(() => this.#flush());
     if (this.#unsent.size === maxBatchWrites) this.#flush();
-    return (await result) as WriteResults[W[0]]; // the result of this write
+    return (await result) as ResultOf<W>; // the result of this write
   }
 
   /** Waits for all pending writes, then ends the thread. */
@@ -95,8 +82,7 @@ export class Writer {
 
   #start(): Worker {
     const lastStarted = new SharedArrayBuffer(8);
-    const [path, fileId, quotas] = [this.#path, this.#fileId, this.#quotas];
-    const workerData: ThreadData = { path, fileId, quotas, lastStarted };
+    const workerData: ThreadData = { ...this.#data, lastStarted };
     const thread = new Worker(threadFile, { workerData });
     const overdueCheck = setInterval(() => this.#rejectOverdue(), overdueCheckMs).unref();
     const onLost = (cause: unknown) => {
@@ -131,18 +117,18 @@ export class Writer {
   }
 
   #reportOutcomes(outcomes: Outcomes): void {
-    if (commitChannel.hasSubscribers) this.#publish(outcomes);
-    for (const [number, outcome] of outcomes) {
-      if (isFailure(outcome)) this.#pending.reject(number, toProblem(outcome));
-      else this.#pending.resolve(number, outcome);
-    }
-  }
-
-  #publish(outcomes: Outcomes): void {
-    if ([...outcomes.values()].every(isFailure)) return;
     const [first = 0] = outcomes.keys();
-    const durationMs = performance.now() - (this.#pending.sinceMs(first) ?? performance.now());
-    commitChannel.publish({ writes: outcomes.size, durationMs });
+    const sinceMs = this.#pending.sinceMs(first) ?? performance.now();
+    for (const [number, outcome] of outcomes) {
+      if (isFailure(outcome)) {
+        const { kind, detail, cause } = outcome.problem;
+        this.#pending.reject(number, new Problem(kind, detail, { cause }));
+      } else this.#pending.resolve(number, outcome);
+    }
+    if (commitChannel.hasSubscribers && ![...outcomes.values()].every(isFailure)) {
+      const durationMs = performance.now() - sinceMs;
+      commitChannel.publish({ writes: outcomes.size, durationMs });
+    }
   }
 
   /** A disk that hangs must not block requests forever. */
@@ -150,8 +136,4 @@ export class Writer {
     const problem = outcomeUnknown(new Error(`the write took more than ${outcomeTimeoutMs} ms`));
     this.#pending.rejectBefore(performance.now() - outcomeTimeoutMs, problem);
   }
-}
-
-function toProblem({ problem: { kind, detail, cause } }: Failure): Problem {
-  return new Problem(kind, detail, { cause });
 }

@@ -1,6 +1,7 @@
 /**
- * The files of a database, and how a complete file gets its final name.
+ * The files of a database, and how a file gets its name only with its complete content.
  */
+import { randomUUID } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -9,12 +10,14 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  rmSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { Refusal } from '../refusal.ts';
+import { Refusal } from '../../refusal.ts';
+import { systemCode } from '../errors.ts';
 
 /** Suffixes of the files that SQLite creates next to a database. */
-export const companionSuffixes = ['-wal', '-shm', '-journal'];
+const companionSuffixes = ['-wal', '-shm', '-journal'];
 
 /** Throws Refusal if files of a missing database are left: SQLite would apply them to a new one. */
 export function refuseLeftovers(file: string): void {
@@ -29,23 +32,40 @@ export function refuseLeftovers(file: string): void {
   }
 }
 
+/** A file next to `target` until it is disposed, or the process exits. Only its owner can read it. */
+export class TemporaryFile implements Disposable {
+  readonly path: string;
+
+  constructor(target: string) {
+    this.path = `${target}.partial-${randomUUID()}`;
+    closeSync(openSync(this.path, 'wx', 0o600));
+    process.once('exit', this.#remove);
+  }
+
+  readonly #remove = (): void => {
+    for (const suffix of ['', ...companionSuffixes]) rmSync(this.path + suffix, { force: true });
+  };
+
+  [Symbol.dispose](): void {
+    this.#remove();
+    process.off('exit', this.#remove);
+  }
+}
+
 /** Gives a complete file its final name, and syncs the folder. Throws EEXIST if the name exists. */
 export function publishFile(partial: string, file: string): void {
   try {
     linkSync(partial, file);
   } catch (error) {
-    if (!isLinkUnsupported(error)) throw error;
+    if (!linkUnsupportedCodes.includes(systemCode(error) ?? '')) throw error;
     copyFileSync(partial, file, constants.COPYFILE_EXCL);
     syncFile(file);
   }
   syncFile(dirname(file));
 }
 
-/** Whether the file system has no hard links, like FAT and some network file systems. */
-function isLinkUnsupported(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(code);
-}
+/** The file system has no hard links, like FAT and some network file systems. */
+const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
 
 export function syncFile(path: string): void {
   const descriptor = openSync(path, 'r');

@@ -7,14 +7,13 @@ import {
   workerData,
   type MessagePort,
 } from 'node:worker_threads';
-import { defect, Problem, storageUnavailable } from '../problem.ts';
-import { Connection, type Tables } from './connection.ts';
-import { lockTimeoutMs } from './database.ts';
-import { isLocked } from './errors.ts';
+import { defect, Problem } from '../../problem.ts';
+import { Connection } from '../connection.ts';
+import { lockTimeoutMs } from '../file/open.ts';
+import type { Tables } from '../tables/tables.ts';
 import {
   apply,
   type Failure,
-  type Outcome,
   type Outcomes,
   type Batch,
   type ThreadData,
@@ -26,9 +25,9 @@ const maxCommitWrites = 512;
 /** SQLite's page cache. Writes change every B-tree of the schema, two of them in random places. */
 const cacheKiB = 16_384;
 
-const { path, fileId, quotas, lastStarted }: ThreadData = workerData;
+const { lastStarted, ...file }: ThreadData = workerData;
 const lastStartedNumber = new BigInt64Array(lastStarted);
-const connection = new Connection(path, cacheKiB, fileId, quotas);
+const connection = new Connection({ ...file, cacheKiB });
 
 if (parentPort !== null) run(parentPort);
 
@@ -64,45 +63,26 @@ function receive(port: MessagePort): Message | undefined {
   return receiveMessageOnPort(port)?.message as Message | undefined; // the Writer sends nothing else
 }
 
-/**
- * Commits the batches together and posts their outcomes. If the deadline of the oldest batch passes while
- * another process holds the lock, that batch fails and the others are tried without it.
- */
+/** Commits the batches together and posts their outcomes. They wait for a lock until the deadline of the oldest. */
 function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
-  for (const [index, { sentMs, writes }] of batches.entries()) {
-    const deadlineMs = sentMs + lockTimeoutMs;
-    const waiting = batches.slice(index).flatMap((batch) => [...batch.writes]);
-    const outcomes = commit(waiting, deadlineMs); // tries once even if the thread has started too late
-    port.postMessage(outcomes ?? sameOutcomeForAll([...writes], lockTimeoutFailure));
-    if (outcomes !== undefined) return;
-  }
-}
-
-type NumberedWrite = readonly [number: number, write: Write];
-
-const lockTimeoutFailure = toFailure(
-  storageUnavailable(new Error(`the database was locked for ${lockTimeoutMs} ms`)),
-);
-
-/** Undefined if another process held the lock until the deadline: nothing has changed. */
-function commit(writes: readonly NumberedWrite[], deadlineMs: number): Outcomes | undefined {
+  const [oldest] = batches;
+  if (oldest === undefined) return;
+  const writes = batches.flatMap((batch) => [...batch.writes]);
+  let outcomes: Outcomes;
   try {
-    return connection.write(
+    outcomes = connection.write(
       (tables) => new Map(writes.map(([number, write]) => [number, outcomeOf(tables, write)])),
-      deadlineMs,
+      oldest.sentMs + lockTimeoutMs, // tries once even if it has passed
     );
   } catch (error) {
-    if (error instanceof Problem && isLocked(error.cause)) return undefined;
-    return sameOutcomeForAll(writes, toFailure(error)); // they share the transaction
+    const failure = toFailure(error); // they share the transaction
+    outcomes = new Map(writes.map(([number]) => [number, failure]));
   }
-}
-
-function sameOutcomeForAll(writes: readonly NumberedWrite[], outcome: Outcome): Outcomes {
-  return new Map(writes.map(([number]) => [number, outcome]));
+  port.postMessage(outcomes);
 }
 
 /** A Problem is the outcome of its own write. Any other error fails the transaction. */
-function outcomeOf(tables: Tables, write: Write): Outcome {
+function outcomeOf(tables: Tables, write: Write): unknown {
   try {
     return apply(tables, write);
   } catch (error) {

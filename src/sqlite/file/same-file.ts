@@ -5,8 +5,9 @@
  * Files are checked by path only, because closing a second file descriptor would release SQLite's locks (POSIX).
  */
 import { realpathSync, statSync, type BigIntStats } from 'node:fs';
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { Refusal } from '../refusal.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import { Refusal } from '../../refusal.ts';
+import { prepare, type Statement } from '../driver.ts';
 
 /** Device and inode, which identify a file. Both numbers can exceed 2^53. */
 export interface FileId {
@@ -18,8 +19,8 @@ export class OpenFile {
   readonly id: FileId;
   readonly #path: string;
   /** The -wal and -shm files. */
-  readonly #companions: readonly { path: string; id: FileId }[];
-  readonly #readDatabaseBytes: StatementSync;
+  readonly #companions: readonly (readonly [path: string, id: FileId])[];
+  readonly #readDatabaseBytes: Statement<[bytes: number]>;
   /** The size of the file at the last check. */
   #lastBytes = 0n;
 
@@ -27,20 +28,17 @@ export class OpenFile {
   constructor(database: DatabaseSync, path: string) {
     this.#path = path;
     this.id = idOf(path);
-    this.#companions = ['-wal', '-shm'].map((suffix) => {
-      const companion = realpathSync(path) + suffix;
-      return { path: companion, id: idOf(companion) };
-    });
-    this.#readDatabaseBytes = database.prepare(
-      'SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size',
-    );
+    const companions = ['-wal', '-shm'].map((suffix) => realpathSync(path) + suffix);
+    this.#companions = companions.map((companion) => [companion, idOf(companion)]);
+    const sql = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
+    this.#readDatabaseBytes = prepare(database, sql);
     this.check();
   }
 
   /** Throws Refusal if the file was moved, replaced or truncated. Takes 3 to 4 µs. */
   check(): void {
     const { size } = refuseOtherFile(this.#path, this.id);
-    for (const { path, id } of this.#companions) refuseOtherFile(path, id);
+    for (const [path, id] of this.#companions) refuseOtherFile(path, id);
     // A complete file can be smaller than the database, because new pages can be in the WAL only. But only VACUUM
     // shrinks the file.
     if (size < this.#lastBytes && !this.#isComplete(size)) {
@@ -54,7 +52,7 @@ export class OpenFile {
 
   #isComplete(bytes: bigint): boolean {
     try {
-      return Number(bytes) >= Number(this.#readDatabaseBytes.get()?.['bytes']);
+      return Number(bytes) >= (this.#readDatabaseBytes.get()?.[0] ?? 0);
     } catch {
       return false; // SQLite has detected the damage
     }
