@@ -67,13 +67,21 @@ export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read'>;
  */
 export type Identified = readonly [version: number, tokenHash: string, claims?: Claims | undefined];
 
-/** What identifies the caller of a request: the SHA-256 of its token (token.ts), and what a JWT says about its user. */
-export interface Credential {
+/** What identifies the caller of a request: a token of the service, or a JWT. The hash is the SHA-256 of its text. */
+export type Credential = TokenCredential | JwtCredential;
+
+export interface TokenCredential {
   readonly tokenHash: Uint8Array;
-  /** The number of the store that the token names; undefined for one without a route, and for a JWT. */
-  readonly store: number | undefined;
-  /** The verified claims of a JWT. The storage does not know the token, and creates the user if needed. */
-  readonly claims?: Claims | undefined;
+  /** The number of the store that the token names. */
+  readonly store: number;
+  readonly claims?: undefined;
+}
+
+export interface JwtCredential {
+  readonly tokenHash: Uint8Array;
+  readonly store?: undefined;
+  /** They are verified. The storage does not know the token, and creates the user if needed. */
+  readonly claims: Claims;
 }
 
 /** What an identity provider says about a user (oidc/claims.ts). Times are in milliseconds since the Unix epoch. */

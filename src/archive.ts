@@ -17,8 +17,7 @@ export type Table = (typeof tables)[number];
  *   users   store, user number, name, role, and the time of removal, in ms
  *   plants  store, id, owner, tag, name
  *   shares  store, owner, name of the user, access, and the time of addition, in ms
- *   tokens  store, hash, user, format, scopes, label, the times of creation, expiry, revocation and last use, in ms, and
- *           family
+ *   tokens  store, hash, user, scopes, label, the times of creation, expiry, revocation and last use, in ms, and family
  */
 export type Row = readonly (string | number | Uint8Array | null)[];
 

@@ -1,7 +1,6 @@
 import type { Caller, Credential, Grant, Identity, Role, Scope } from './access.ts';
 import type { OwnToken } from './own-tokens.ts';
 import { tokenEnded, type Problem } from './problem.ts';
-import type { TokenFormat } from './token.ts';
 
 /** The users of a storage (storage.ts), and the tokens that identify them. */
 export interface IdentityStorage {
@@ -94,8 +93,6 @@ export interface TokenPosition {
 
 export interface TokenRecord {
   id: string;
-  /** 1 if the text of the token, and so its id, does not name the store. */
-  format: TokenFormat;
   position: TokenPosition;
   store: string;
   user: string;

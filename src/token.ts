@@ -1,23 +1,19 @@
 /**
- * The text of a token: `plant_`, the number of its store (its route), 32 random bytes, and the CRC-32 of both, all in
- * base62. Secret scanners find leaked tokens by the prefix. The route shows where to look the token up. The service
+ * The text of a token: `plant_`, the number of its store, 32 random bytes, and the CRC-32 of both, all in base62. Secret
+ * scanners find leaked tokens by the prefix. The store shows where to look the token up (decision 37). The service
  * refuses typos by the checksum, without a query. Only the hash of a token is ever stored.
- *
- * Tokens without a route were made by older versions. They stay valid until they end (decision 37).
  */
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Credential } from './access.ts';
+import type { TokenCredential } from './access.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const prefix = 'plant_';
-const routeChars = 9; // 62^9 is the first power above 2^53
+const storeChars = 9; // 62^9 is the first power above 2^53
 const secretBytes = 32;
 const secretChars = 43; // 62^43 the first above 2^256
 const checksumChars = 6; // and 62^6 the first above 2^32
-/** Length of a token without a route, and of a new one. */
-const unroutedChars = prefix.length + secretChars + checksumChars;
-const tokenChars = unroutedChars + routeChars;
+const tokenChars = prefix.length + storeChars + secretChars + checksumChars;
 const tokenPattern = new RegExp(`^${prefix}[${alphabet}]+$`);
 
 const tokenLikePattern = new RegExp(`${prefix}[${alphabet}]{16,}`, 'g');
@@ -32,51 +28,39 @@ const jwtLikePattern =
 export const tokenHashBytes = 32;
 /** Length of the hexadecimal part of a token's public id: the first 8 bytes of its hash. */
 const idHexChars = 16;
-const idPattern = new RegExp(`^(?:([${alphabet}]{${routeChars}})-)?([0-9a-f]{${idHexChars}})$`);
-
-/** 1: the text of a token has no route. 2: it has one. Storages store this number. */
-export type TokenFormat = 1 | 2;
-/** The format of all tokens that this version makes. */
-export const newTokenFormat: TokenFormat = 2;
+const idPattern = new RegExp(`^([${alphabet}]{${storeChars}})-([0-9a-f]{${idHexChars}})$`);
 
 /** A new token of a store: 64 characters, 256 random bits. */
 export function makeToken(store: number): string {
   const secret = base62(BigInt(`0x${randomBytes(secretBytes).toString('hex')}`), secretChars);
-  const body = base62(BigInt(store), routeChars) + secret;
+  const body = base62(BigInt(store), storeChars) + secret;
   return prefix + body + checksumOf(body);
 }
 
 /** Whether `text` has the form of a token and a valid checksum. Such a token need not exist. */
 export function isToken(text: string): boolean {
-  if (text.length !== tokenChars && text.length !== unroutedChars) return false;
-  if (!tokenPattern.test(text)) return false;
+  if (text.length !== tokenChars || !tokenPattern.test(text)) return false;
   return text.endsWith(checksumOf(text.slice(prefix.length, -checksumChars)));
 }
 
 /** Why `text` is not a token; undefined if it can be one. Never quotes the text. */
 export function tokenFault(text: string): string | undefined {
   if (!text.startsWith(prefix)) return `it does not begin with ${prefix}`;
-  if (text.length !== tokenChars && text.length !== unroutedChars) {
-    return `it has ${text.length} characters instead of ${tokenChars}, or ${unroutedChars} in older versions`;
+  if (text.length !== tokenChars) {
+    return `it has ${text.length} characters instead of ${tokenChars}`;
   }
   if (!tokenPattern.test(text)) return 'it has a character that no token has';
   return isToken(text) ? undefined : 'its checksum is wrong, so it is mistyped or made up';
 }
 
-/** The number of the store that a token names; undefined if it was made without a route. */
-export function routeOf(token: string): number | undefined {
-  if (token.length !== tokenChars) return undefined;
-  return numberOf(token.slice(prefix.length, prefix.length + routeChars));
-}
-
-/** The format of a valid token. */
-export function formatOf(token: string): TokenFormat {
-  return routeOf(token) === undefined ? 1 : newTokenFormat;
+/** The number of the store that a token names. */
+export function storeOf(token: string): number {
+  return numberOf(token.slice(prefix.length, prefix.length + storeChars));
 }
 
 /** What a storage needs to find a token. */
-export function credentialOf(token: string): Credential {
-  return { tokenHash: hashToken(token), store: routeOf(token) };
+export function credentialOf(token: string): TokenCredential {
+  return { tokenHash: hashToken(token), store: storeOf(token) };
 }
 
 /** Removes anything that looks like a token or a JWT, so that no message repeats one from a wrong place. */
@@ -90,32 +74,28 @@ export function hashToken(token: string): Buffer {
 }
 
 /**
- * The public id of a token: a part of its hash, after the route if its text has one. So it reveals nothing else about
- * the token.
+ * The public id of a token: the number of its store and a part of its hash, so it reveals nothing else about the token.
+ * That of a JWT, which names no store, is only the part of its hash.
  */
-export function tokenId(tokenHash: Uint8Array, route: number | undefined): string {
+export function tokenId(tokenHash: Uint8Array, store: number | undefined): string {
   const hex = Buffer.from(tokenHash).toString('hex', 0, idHexChars / 2);
-  return route === undefined ? hex : `${base62(BigInt(route), routeChars)}-${hex}`;
+  return store === undefined ? hex : `${base62(BigInt(store), storeChars)}-${hex}`;
 }
 
-/** Tokens with the same id: those of a format in a range of hashes. */
+/** Tokens with the same id: those of a store in a range of hashes. */
 export interface TokenRange {
-  /** The store that the id names; undefined for a token without a route. */
-  route: number | undefined;
-  format: TokenFormat;
+  store: number;
   first: Uint8Array;
   last: Uint8Array;
 }
 
 /** The tokens that an id stands for; undefined if `id` is not an id of a token. */
 export function rangeOf(id: string): TokenRange | undefined {
-  const [, route, hex = ''] = idPattern.exec(id) ?? [];
-  if (hex === '') return undefined;
+  const [, store, hex] = idPattern.exec(id) ?? [];
+  if (store === undefined || hex === undefined) return undefined;
   const first = Buffer.from(hex, 'hex');
   const last = Buffer.concat([first], tokenHashBytes).fill(0xff, first.length);
-  return route === undefined
-    ? { route: undefined, format: 1, first, last }
-    : { route: numberOf(route), format: 2, first, last };
+  return { store: numberOf(store), first, last };
 }
 
 function base62(value: bigint, chars: number): string {

@@ -60,8 +60,6 @@ it('PostgreSQL: copies every column except those that a copy does not need', asy
       'named_stores.name': 'follows from the stores, and is added with them',
       'named_stores.store': 'follows from the stores, and is added with them',
       'named_stores.key': 'follows from the stores, and is added with them',
-      'unrouted_tokens.id': 'follows from the tokens, and is added with them',
-      'unrouted_tokens.store': 'follows from the tokens, and is added with them',
     },
   );
 });

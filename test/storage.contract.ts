@@ -9,11 +9,9 @@ import { maxId } from '../src/ids.ts';
 import type { Plant, PlantField } from '../src/plant.ts';
 import { defaultFields, plantJson } from '../src/plant-json.ts';
 import type { PlantQuery } from '../src/plant-storage.ts';
-import type { Archive } from '../src/archive.ts';
 import type { TokenPosition } from '../src/identity-storage.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf, hashToken, makeToken, routeOf } from '../src/token.ts';
-import { addOldToken, makeOldToken } from './support/tokens.ts';
+import { credentialOf, hashToken, makeToken, storeOf } from '../src/token.ts';
 
 export interface StorageUnderTest {
   name: string;
@@ -22,10 +20,9 @@ export interface StorageUnderTest {
   /** A second opening of the storage that `open` made last, as another process would have it. */
   openAgain: (t: TestContext) => Promise<Storage>;
   /** All rows of the storage that `open` made last. */
-  openArchive: () => Promise<Archive>;
 }
 
-export function storageContract({ name, open, openAgain, openArchive }: StorageUnderTest): void {
+export function storageContract({ name, open, openAgain }: StorageUnderTest): void {
   describe(`${name}: plants`, () => {
     it('assigns the next id above every id that the store has ever had', async (t) => {
       const storage = await open(t);
@@ -417,12 +414,11 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
       const { tokenId, userName, storeName, role } = grant;
       assert.deepEqual([tokenId, userName, storeName, role], [id, 'alice', 'main', 'member']);
       const { store } = grant.caller;
-      assert.equal(routeOf(token), store, 'the token names its store');
+      assert.equal(storeOf(token), store, 'the token names its store');
       for (const unknown of [
         credentialOf(makeToken(store)),
         credentialOf(makeToken(store + 1)),
         credentialOf(makeToken(2 ** 53 - 1)),
-        credentialOf(makeOldToken()),
       ]) {
         assert.equal(await storage.identity.identify(unknown), undefined);
       }
@@ -621,7 +617,6 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
 
     it('lists the tokens of one store or of all stores by store and hash, page by page', async (t) => {
       const storage = await open(t);
-      await using archive = await openArchive();
       const tokens: string[] = [];
       for (let at = 0; at < 5; at++) {
         const store = at < 3 ? 'main' : 'elsewhere';
@@ -632,13 +627,8 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         });
         tokens.push(token);
       }
-      const { store = 0, user = 0 } = await storage.identity.findNames({
-        store: 'main',
-        user: 'alice',
-      });
-      const old = await addOldToken(archive, { store, user });
-      const positions = [...tokens, old].map((token) => {
-        return { store: routeOf(token) ?? store, hash: hashToken(token) };
+      const positions = tokens.map((token) => {
+        return { store: storeOf(token), hash: hashToken(token) };
       });
       const inOrder = positions.toSorted(
         (a, b) => a.store - b.store || Buffer.compare(a.hash, b.hash),
@@ -650,17 +640,13 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         seen.push(...page.map(({ position }) => position));
       }
       assert.deepEqual(seen.map(plain), inOrder.map(plain));
+      const store = storeOf(tokens[0] ?? '');
       const listed = await storage.identity.listTokens({ store: 'main', limit: 10 });
       assert.deepEqual(
         listed.map(({ position }) => plain(position)),
         inOrder.filter((each) => each.store === store).map(plain),
       );
-      const {
-        id: _,
-        label: __,
-        position: ___,
-        ...first
-      } = listed.find((one) => one.format === 2) ?? {};
+      const { id: _, label: __, position: ___, ...first } = listed[0] ?? {};
       assert.deepEqual(first, record);
       assert.deepEqual(
         await storage.identity.listTokens({
@@ -671,33 +657,6 @@ export function storageContract({ name, open, openAgain, openArchive }: StorageU
         listed.slice(-1),
       );
       assert.deepEqual(await storage.identity.listTokens({ store: 'nowhere', limit: 10 }), []);
-    });
-
-    it('accepts, lists and revokes tokens of older versions', async (t) => {
-      const storage = await open(t);
-      const { caller: alice } = await grantOf(storage, 'alice');
-      const bobsGrant = await grantOf(storage, 'bob', undefined, 'elsewhere');
-      const { caller: bob } = bobsGrant;
-      await using archive = await openArchive();
-      const [old, bobs] = [await addOldToken(archive, alice), await addOldToken(archive, bob)];
-      const other = await openAgain(t);
-      const id = hashToken(old).toString('hex', 0, 8);
-      for (const at of [storage, other]) {
-        const grant = await at.identity.identify(credentialOf(old));
-        assert.deepEqual([grant?.tokenId, grant?.family, grant?.storeName], [id, id, 'main']);
-        assert.equal((await at.identity.identify(credentialOf(bobs)))?.storeName, 'elsewhere');
-      }
-      const listed = await storage.identity.listTokens({ owner: alice, limit: 10 });
-      assert.deepEqual(new Map(listed.map((one) => [one.format, one.id])).get(1), id);
-      assert.equal(listed.length, 2);
-      const routed = listed.find(({ format }) => format === 2)?.id ?? '';
-      assert.equal(await storage.identity.revokeToken(routed.slice(0, 10) + id, 5), undefined);
-      assert.equal(await storage.identity.revokeToken(id, 5, bobsGrant), undefined);
-      assert.equal((await storage.identity.revokeToken(id, 6))?.revokedAtMs, 6);
-      const bobsId = hashToken(bobs).toString('hex', 0, 8);
-      assert.equal((await other.identity.revokeToken(bobsId, 7, bobsGrant))?.id, bobsId);
-      assert.equal((await other.identity.identify(credentialOf(old)))?.revokedAtMs, 6);
-      assert.equal((await storage.identity.identify(credentialOf(bobs)))?.revokedAtMs, 7);
     });
 
     it('ends a grant at its exact millisecond, or earlier if it is revoked', () => {
@@ -730,7 +689,6 @@ function plain({ store, hash }: TokenPosition): string {
 }
 
 const record = {
-  format: 2,
   store: 'main',
   user: 'alice',
   role: 'member',

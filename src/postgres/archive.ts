@@ -11,9 +11,8 @@ import { keyOf } from './names.ts';
 import type { BoundStatement } from './pool.ts';
 import { migrateCluster } from './readiness.ts';
 import { Refusal } from '../refusal.ts';
-import { addUnrouted } from './unrouted-tokens.ts';
 
-type Column = readonly [name: string, type: 'bigint' | 'smallint' | 'text' | 'bytea'];
+type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];
 
 /** All columns except those that are useless in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly Column[]> = {
@@ -33,7 +32,6 @@ export const columns: Record<Table, readonly Column[]> = {
     ['store', 'bigint'],
     ['hash', 'bytea'],
     ['user_id', 'bigint'],
-    ['format', 'smallint'],
     ['scopes', 'text'],
     ['label', 'text'],
     ['created_at', 'bigint'],
@@ -116,7 +114,6 @@ export class PostgresArchive implements Archive {
     const statements = [
       ...(table === 'stores' ? [addStoreNames(rows)] : []),
       ...(table === 'users' ? [raiseLastUsers(rows)] : []),
-      ...(table === 'tokens' ? [addUnrouted(rows)] : []),
       ...parts.map((part) => insert(table, part ?? [])),
     ];
     await this.#cluster.any.transact(statements);

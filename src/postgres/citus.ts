@@ -43,7 +43,6 @@ export async function runUnlimited(
  */
 const distribution = [
   ['migrations', undefined],
-  ['unrouted_tokens', 'id'],
   ['stores', 'store'],
   ['named_stores', 'key'],
   ['users', 'store'],

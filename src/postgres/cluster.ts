@@ -96,7 +96,8 @@ export class Cluster {
 
   /** Where everything about a store is. The keys of names are numbers of stores, too (names.ts). */
   ofStore(store: number): Pool {
-    return this.#poolOf(this.#map?.shardOfStore(store)?.node);
+    const number = this.#map?.shardOfStore(store)?.node;
+    return (number === undefined ? undefined : this.#nodes.get(number)?.pool) ?? this.any;
   }
 
   /** Reads rows of a store, if possible from the tables of its shard. Rejects like `Pool.read`. */
@@ -124,11 +125,6 @@ export class Cluster {
   /** Whether two stores are in one shard, which is always on one node. */
   areTogether(store: number, other: number): boolean {
     return this.#map === undefined || this.#map.areTogether(store, other);
-  }
-
-  /** Where the store of a token with this id is, if its text does not name it. */
-  ofTokenId(id: string): Pool {
-    return this.#poolOf(this.#map?.nodeOfTokenId(id));
   }
 
   /** Whether the tables are distributed over nodes. */
@@ -226,10 +222,6 @@ export class Cluster {
     this.#stop.abort();
     clearInterval(this.#timer);
     await Promise.all(this.pools.map((pool) => pool.close()));
-  }
-
-  #poolOf(number: number | undefined): Pool {
-    return (number === undefined ? undefined : this.#nodes.get(number)?.pool) ?? this.any;
   }
 
   async #update(rows: readonly NodeRow[], map: ShardMap): Promise<void> {

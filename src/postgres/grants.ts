@@ -10,6 +10,7 @@ import {
   type Caller,
   type Claims,
   type Credential,
+  type TokenCredential,
   type Grant,
   type Identified,
   type Identity,
@@ -27,7 +28,6 @@ import type { Freshness } from './freshness.ts';
 import type { Names } from './names.ts';
 import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
-import type { UnroutedTokens } from './unrouted-tokens.ts';
 
 /** A user, and the version of the grants of their store. */
 type UserRow = readonly [
@@ -135,7 +135,7 @@ interface Found {
 }
 
 function grantOf(
-  { tokenHash, store: route, claims }: Credential,
+  { tokenHash, store: named, claims }: Credential,
   { store, terms, row }: Found,
 ): Grant {
   const [user, storeName, userName, userRole, removedAt, received, version] = row;
@@ -144,7 +144,7 @@ function grantOf(
   return {
     ...rest,
     caller: callerOf({ store, user, identified }, role, scopes, received),
-    tokenId: tokenId(tokenHash, route),
+    tokenId: tokenId(tokenHash, named),
     tokenHash,
     storeName,
     userName,
@@ -207,7 +207,7 @@ export function callerNow(
   const tokenHash = Buffer.from(hash, 'latin1');
   return unrevokedCaller(
     grantOf(
-      { tokenHash, store: undefined, claims },
+      claims === undefined ? { tokenHash, store } : { tokenHash, claims },
       claims === undefined
         ? foundToken(store, '', found as TokenRow) // the columns of the statement
         : foundUser(store, claims, found as UserRow),
@@ -254,22 +254,19 @@ export class Grants {
    * give them other numbers, so the name is compared.
    */
   readonly #stores = new Cache<{ store: number }>(maxKnownStores);
-  readonly #unrouted: UnroutedTokens;
 
-  constructor(cluster: Cluster, freshness: Freshness, names: Names, unrouted: UnroutedTokens) {
+  constructor(cluster: Cluster, freshness: Freshness, names: Names) {
     this.#cluster = cluster;
     this.#freshness = freshness;
     this.#names = names;
-    this.#unrouted = unrouted;
   }
 
   /** The server that a request with this credential needs first. */
-  serverOf({ tokenHash, store, claims }: Credential): Pool {
-    const known = claims && this.#stores.get(claims.storeName);
+  serverOf({ store, claims }: Credential): Pool {
+    if (claims === undefined) return this.#cluster.ofStore(store);
+    const known = this.#stores.get(claims.storeName);
     if (known !== undefined) return this.#cluster.ofStore(known.store);
-    if (claims !== undefined) return this.#names.serverOf(claims.storeName);
-    if (store !== undefined) return this.#cluster.ofStore(store);
-    return this.#unrouted.serverOf(tokenId(tokenHash, undefined));
+    return this.#names.serverOf(claims.storeName);
   }
 
   async identify(
@@ -285,9 +282,9 @@ export class Grants {
       onCheck(grant);
       if ((await current) === version) return grant;
     }
-    const found = await (claims === undefined
+    const found = await (credential.claims === undefined
       ? this.#findToken(credential)
-      : this.#findUser(claims));
+      : this.#findUser(credential.claims));
     if (found === undefined) return undefined;
     const { store, row } = found;
     const [user, , , , removedAt, , version] = row;
@@ -301,17 +298,10 @@ export class Grants {
     return grant;
   }
 
-  async #findToken({ tokenHash, store: route }: Credential): Promise<Found | undefined> {
-    const id = tokenId(tokenHash, route);
-    const stores = route === undefined ? await this.#unrouted.findStores(id) : [route];
-    for (const store of stores) {
-      const values = [store, Buffer.from(tokenHash)];
-      const [row] = await this.#cluster.read(store, grantSql.findByToken, values);
-      if (row === undefined) continue;
-      return foundToken(store, id, row);
-    }
-    if (route === undefined) this.#unrouted.forget(id); // a restore can give its store another number
-    return undefined;
+  async #findToken({ tokenHash, store }: TokenCredential): Promise<Found | undefined> {
+    const values = [store, Buffer.from(tokenHash)];
+    const [row] = await this.#cluster.read(store, grantSql.findByToken, values);
+    return row && foundToken(store, tokenId(tokenHash, store), row);
   }
 
   async #findUser(claims: Claims): Promise<Found | undefined> {

@@ -3,25 +3,19 @@
  * of a table. Every node can answer for every shard, so an outdated map costs a hop and never a wrong response.
  */
 import { prepared } from './connection.ts';
-import { hashBigint, hashText } from './hash.ts';
+import { hashBigint } from './hash.ts';
 
 /** The tables that are divided in the same way as `stores`, as far as requests read them (citus.ts). */
 export const tablesOfStore = ['stores', 'users', 'store_tokens', 'shares', 'plants'] as const;
-/** The tables by which others are placed, too. */
-const placing = ['stores', 'unrouted_tokens'] as const;
-type Placing = (typeof placing)[number];
-type TableOfStore = (typeof tablesOfStore)[number];
 
 export type ShardRow = readonly [
-  table: Placing | TableOfStore,
+  table: (typeof tablesOfStore)[number],
   firstHash: number,
   lastHash: number,
   node: number,
   hashOfOne: number,
   id: number,
 ];
-
-const tables = [...new Set([...placing, ...tablesOfStore])].map((table) => `'${table}'`);
 
 /** Each shard, the number of its node (`groupid`), and the hash of the number 1, to compare with ours. */
 export const shardSql = prepared<ShardRow>(
@@ -33,51 +27,53 @@ export const shardSql = prepared<ShardRow>(
     JOIN pg_dist_placement USING (shardid)
     JOIN pg_class ON pg_class.oid = logicalrelid
     JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = 'plant_store' AND relname IN (${tables.join()})
+    WHERE nspname = 'plant_store' AND relname IN (${tablesOfStore.map((name) => `'${name}'`).join()})
     GROUP BY 1, 2, 3 ORDER BY 1, 2`,
 );
 
 /** A shard can be made for one store: then no number is likely to be found for its node. */
 const maxProbedStores = 10_000;
 
+/** A range of hashes. */
 export interface Shard {
   firstHash: number;
   lastHash: number;
   node: number;
-  /** The shards of all tables with the same range, by table. Only for `stores`. */
+  /** The shards of all tables with this range, by table. */
   ids: ReadonlyMap<string, number>;
 }
 
 export class ShardMap {
-  readonly #shards: ReadonlyMap<Placing, readonly Shard[]>;
+  /** In ascending order of their hashes. */
+  readonly #shards: readonly Shard[];
 
   /** The rows of `shardSql`. */
   constructor(rows: readonly ShardRow[]) {
     const isOurHash = rows.every((row) => row[4] === hashBigint(1));
     const usable = isOurHash ? rows : [];
-    this.#shards = new Map(
-      placing.map((table) => {
-        const ranges = usable.filter(([name]) => name === table);
-        const shards = ranges.map(([, firstHash, lastHash, node]) => {
-          const same = usable.filter(
-            ([name, first, last]) =>
-              name !== placing[1] && first === firstHash && last === lastHash,
-          );
-          const ids = new Map(same.map(([name, , , , , id]) => [name, id]));
-          return { firstHash, lastHash, node, ids };
-        });
-        return [table, shards];
-      }),
-    );
+    this.#shards = usable
+      .filter(([table]) => table === 'stores')
+      .map(([, firstHash, lastHash, node]) => {
+        const same = usable.filter(([, first, last]) => first === firstHash && last === lastHash);
+        const ids = new Map(same.map(([table, , , , , id]) => [table, id]));
+        return { firstHash, lastHash, node, ids };
+      });
   }
 
   get isEmpty(): boolean {
-    return this.#shards.get('stores')?.length === 0;
+    return this.#shards.length === 0;
   }
 
   /** Where everything in a store is; undefined if that is not known. */
   shardOfStore(store: number): Shard | undefined {
-    return this.#shardOf('stores', hashBigint(store));
+    const hash = hashBigint(store);
+    let low = 0;
+    for (let high = this.#shards.length; low < high;) {
+      const middle = (low + high) >>> 1;
+      if ((this.#shards[middle]?.lastHash ?? hash) < hash) low = middle + 1;
+      else high = middle;
+    }
+    return this.#shards[low];
   }
 
   /** Whether stores with these numbers are in one shard, which is always on one node. */
@@ -85,28 +81,12 @@ export class ShardMap {
     return this.shardOfStore(store) === this.shardOfStore(other);
   }
 
-  /** The node of the store of a token whose text does not name it. */
-  nodeOfTokenId(id: string): number | undefined {
-    return this.#shardOf('unrouted_tokens', hashText(id))?.node;
-  }
-
   /** Nodes that have stores, each with a number that a store on it can have. */
   *nodesOfStores(): Iterable<readonly [node: number, store: number]> {
-    const missing = new Set(this.#shards.get('stores')?.map(({ node }) => node));
+    const missing = new Set(this.#shards.map(({ node }) => node));
     for (let store = 1; missing.size > 0 && store <= maxProbedStores; store++) {
       const node = this.shardOfStore(store)?.node;
       if (node !== undefined && missing.delete(node)) yield [node, store];
     }
-  }
-
-  #shardOf(table: Placing, hash: number): Shard | undefined {
-    const shards = this.#shards.get(table) ?? [];
-    let low = 0;
-    for (let high = shards.length; low < high;) {
-      const middle = (low + high) >>> 1;
-      if ((shards[middle]?.lastHash ?? hash) < hash) low = middle + 1;
-      else high = middle;
-    }
-    return shards[low];
   }
 }

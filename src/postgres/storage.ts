@@ -45,7 +45,6 @@ import { Readiness, type ReadinessOptions } from './readiness.ts';
 import { Reader } from './reader.ts';
 import { Shares } from './shares.ts';
 import { Tokens } from './tokens.ts';
-import { UnroutedTokens } from './unrouted-tokens.ts';
 import { Users } from './users.ts';
 import { Writer } from './writer.ts';
 
@@ -82,9 +81,8 @@ export class PostgresStorage implements Storage {
     this.#reader = new Reader(this.#cluster, this.#readiness);
     this.#quotas = options.quotas;
     const names = new Names(this.#cluster);
-    const unrouted = new UnroutedTokens(this.#cluster);
-    this.#grants = new Grants(this.#cluster, this.#freshness, names, unrouted);
-    this.#tokens = new Tokens(this.#cluster, names, unrouted);
+    this.#grants = new Grants(this.#cluster, this.#freshness, names);
+    this.#tokens = new Tokens(this.#cluster, names);
     this.#ownTokens = new OwnTokens(this.#cluster);
     this.#users = new Users(this.#cluster, names);
     this.#shares = new Shares(this.#cluster, names);
@@ -176,7 +174,7 @@ export class PostgresStorage implements Storage {
       by?: Grant,
     ): Promise<TokenRecord | undefined> => {
       const revoker = by && revokerOf(by);
-      await this.#readiness.whenReady(this.#tokens.serverOf(id, revoker));
+      await this.#readiness.whenReady(this.#tokens.serverOf(id));
       return this.#tokens.revoke(id, revokedAtMs, revoker);
     },
     recordUses: async (uses: readonly TokenUse[]): Promise<void> => {

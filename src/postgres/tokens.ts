@@ -11,31 +11,21 @@ import type {
 } from '../identity-storage.ts';
 import { canRevoke, type Revoker } from '../own-tokens.ts';
 import { cannotRevoke } from '../problem.ts';
-import {
-  hashToken,
-  makeToken,
-  newTokenFormat,
-  rangeOf,
-  tokenId,
-  type TokenFormat,
-  type TokenRange,
-} from '../token.ts';
+import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
 import { prepared } from './connection.ts';
 import { changeGrantsVersion, checkAgain, identifyAgain, refusalOf, reviveUser } from './grants.ts';
 import type { Names, UserNames } from './names.ts';
 import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
-import type { UnroutedTokens } from './unrouted-tokens.ts';
 
 const selectRecords = `
-      SELECT store, hash, user_id, format, scopes, label, created_at, expires_at, revoked_at, last_used_at, family
+      SELECT store, hash, user_id, scopes, label, created_at, expires_at, revoked_at, last_used_at, family
       FROM plant_store.store_tokens`;
 
 type RecordRow = readonly [
   store: number,
   hash: Buffer,
   user: number,
-  format: TokenFormat,
   scopes: string,
   label: string,
   createdAt: number,
@@ -46,15 +36,15 @@ type RecordRow = readonly [
 ];
 
 /** The tokens of an id in a store. */
-const withId = 'store = $1 AND hash BETWEEN $2 AND $3 AND format = $4';
+const withId = 'store = $1 AND hash BETWEEN $2 AND $3';
 
 export const tokenSql = {
   addToken: prepared(
     'add_token',
     `
       INSERT INTO plant_store.store_tokens
-        (store, hash, user_id, format, family, scopes, label, created_at, expires_at)
-      VALUES ($1, $2, $3, ${newTokenFormat}, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
+        (store, hash, user_id, family, scopes, label, created_at, expires_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
   ),
   setRole: prepared(
     'set_role',
@@ -64,7 +54,7 @@ export const tokenSql = {
   revoke: prepared(
     'revoke',
     `
-      UPDATE plant_store.store_tokens SET revoked_at = coalesce(revoked_at, $5)
+      UPDATE plant_store.store_tokens SET revoked_at = coalesce(revoked_at, $4)
       WHERE ${withId}
       RETURNING revoked_at`,
   ),
@@ -85,12 +75,10 @@ export const tokenSql = {
 export class Tokens {
   readonly #cluster: Cluster;
   readonly #names: Names;
-  readonly #unrouted: UnroutedTokens;
 
-  constructor(cluster: Cluster, names: Names, unrouted: UnroutedTokens) {
+  constructor(cluster: Cluster, names: Names) {
     this.#cluster = cluster;
     this.#names = names;
-    this.#unrouted = unrouted;
   }
 
   async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
@@ -147,10 +135,10 @@ export class Tokens {
     return this.#cluster.ofStore(store).read(tokenSql.listStore, [store, hash, limit]);
   }
 
-  /** The server that has the token with this id, or knows its store. */
-  serverOf(id: string, by: Revoker | undefined): Pool {
-    const store = rangeOf(id)?.route ?? by?.store;
-    return store === undefined ? this.#unrouted.serverOf(id) : this.#cluster.ofStore(store);
+  /** The server that has the token with this id. */
+  serverOf(id: string): Pool {
+    const store = rangeOf(id)?.store;
+    return store === undefined ? this.#cluster.any : this.#cluster.ofStore(store);
   }
 
   /** If `by` is given, revokes only a token of the same user. */
@@ -162,23 +150,8 @@ export class Tokens {
     if (by !== undefined) await checkAgain(this.#cluster, by);
     const range = rangeOf(id);
     if (range === undefined) return undefined;
-    const known = range.route ?? by?.store;
-    const stores = known === undefined ? await this.#unrouted.findStores(id) : [known];
-    const revoked: TokenRecord[] = [];
-    for (const store of stores) {
-      const record = await this.#revokeIn(store, range, revokedAtMs, by);
-      if (record !== undefined) revoked.push(record);
-    }
-    return revoked[0];
-  }
-
-  async #revokeIn(
-    store: number,
-    { first, last, format }: TokenRange,
-    revokedAtMs: number,
-    by: Revoker | undefined,
-  ): Promise<TokenRecord | undefined> {
-    const values = [store, first, last, format];
+    const { store, first, last } = range;
+    const values = [store, first, last];
     const server = this.#cluster.ofStore(store);
     const [before] = await server.read(tokenSql.findById, values);
     if (before === undefined) return undefined;
@@ -186,7 +159,7 @@ export class Tokens {
     if (by !== undefined && (by.store !== store || by.user !== user)) return undefined;
     // Before the change, so that nothing fails after it.
     const record = toRecord(before, await this.#names.describe({ store, user }));
-    if (by !== undefined && !canRevoke(by, { ...record, line: before[10] })) throw cannotRevoke();
+    if (by !== undefined && !canRevoke(by, { ...record, line: before[9] })) throw cannotRevoke();
     const revoke: BoundStatement = [tokenSql.revoke, [...values, revokedAtMs]];
     let attempts = 0;
     const [[row] = []] = await server.transactInTwo(
@@ -205,11 +178,10 @@ export class Tokens {
 const noHash = Buffer.alloc(0);
 
 function toRecord(row: RecordRow, described: UserNames | undefined): TokenRecord {
-  const [store, hash, , format, scopes, label, createdAtMs, ...times] = row;
+  const [store, hash, , scopes, label, createdAtMs, ...times] = row;
   const [expiresAt, revokedAt, lastUsedAt] = times;
   return {
-    id: tokenId(hash, format === 1 ? undefined : store),
-    format,
+    id: tokenId(hash, store),
     position: { store, hash },
     store: described?.store ?? '',
     user: described?.user ?? '',

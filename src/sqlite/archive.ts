@@ -14,7 +14,6 @@ export const columns: Record<Table, readonly string[]> = {
     'store',
     'hash',
     'user',
-    'format',
     'scopes',
     'label',
     'created_at',

@@ -25,27 +25,20 @@ import {
 } from '../identity-storage.ts';
 import { canRevoke, familyOf, type Revoker } from '../own-tokens.ts';
 import { cannotRevoke, defect, Problem } from '../problem.ts';
-import {
-  hashToken,
-  makeToken,
-  newTokenFormat,
-  rangeOf,
-  tokenId,
-  type TokenFormat,
-} from '../token.ts';
+import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
 import type { Shares } from './shares.ts';
 import { prepare, type Statement } from './statement.ts';
 
 const selectRecords = `
-  SELECT tokens.hash, tokens.store, tokens.format, stores.name, users.name, users.role,
+  SELECT tokens.hash, tokens.store, stores.name, users.name, users.role,
          tokens.scopes, tokens.label, tokens.created_at, tokens.expires_at, tokens.revoked_at,
          tokens.last_used_at, tokens.family
   FROM tokens JOIN stores USING (store) JOIN users USING (store, user)`;
 
-/** `:store` and `:user` are null if any can have the tokens. */
+/** `:user` is null if any can have the tokens. */
 const withId = `
-    tokens.hash BETWEEN :first AND :last AND tokens.format = :format
-      AND (:store IS NULL OR tokens.store = :store) AND (:user IS NULL OR tokens.user = :user)`;
+    tokens.hash BETWEEN :first AND :last AND tokens.store = :store
+      AND (:user IS NULL OR tokens.user = :user)`;
 
 const versionSql = 'SELECT count FROM grant_changes';
 
@@ -90,8 +83,8 @@ export const tokenSql = {
     ON CONFLICT (store, name) DO UPDATE SET role = 'member', removed_at = NULL
     WHERE removed_at < :issuedAtMs`,
   addToken: `
-    INSERT INTO tokens (hash, store, user, format, family, scopes, label, created_at, expires_at)
-    VALUES (?, ?, ?, ${newTokenFormat}, ?, ?, ?, ?, ?)`,
+    INSERT INTO tokens (hash, store, user, family, scopes, label, created_at, expires_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 };
 
 export class Tokens {
@@ -163,7 +156,7 @@ export class Tokens {
     this.#version ??= this.#currentVersion();
     if (version === this.#version) return undefined;
     const hash = Buffer.from(tokenHash, 'latin1');
-    const caller = unrevokedCaller(this.findGrant({ tokenHash: hash, store: undefined, claims }));
+    const caller = unrevokedCaller(this.findGrant({ tokenHash: hash, claims }));
     if (caller instanceof Problem) throw caller;
     return caller;
   }
@@ -179,17 +172,17 @@ export class Tokens {
   }
 
   /** Undefined if there is no such token, or if the user of a JWT does not exist at the time of its issue. */
-  findGrant({ tokenHash, store, claims }: Credential): Grant | undefined {
+  findGrant({ tokenHash, claims }: Pick<Credential, 'tokenHash' | 'claims'>): Grant | undefined {
     return claims === undefined
-      ? this.#findTokenGrant(tokenHash, store)
+      ? this.#findTokenGrant(tokenHash)
       : this.#findUserGrant(tokenHash, claims);
   }
 
-  #findTokenGrant(hash: Uint8Array, route: number | undefined): Grant | undefined {
+  #findTokenGrant(hash: Uint8Array): Grant | undefined {
     const row = this.#findGrant.get(hash);
     if (row === undefined) return undefined;
     const [store, user, storeName, userName, role, scopes, expiresAt, revokedAt, family] = row;
-    const id = tokenId(hash, route);
+    const id = tokenId(hash, store);
     const terms = {
       isStored: true,
       family: familyOf(family, id),
@@ -254,14 +247,11 @@ export class Tokens {
   revoke(id: string, revokedAtMs: number, by: Revoker | undefined): TokenRecord | undefined {
     const range = rangeOf(id);
     if (range === undefined) return undefined;
-    const { route, format, first, last } = range;
-    if (by !== undefined && by.store !== (route ?? by.store)) return undefined;
-    const store = route ?? by?.store ?? null;
-    const token = { first, last, format, store, user: by?.user ?? null };
-    const row = this.#findById.get(token);
+    if (by !== undefined && by.store !== range.store) return undefined;
+    const row = this.#findById.get({ ...range, user: by?.user ?? null });
     if (row === undefined) return undefined;
     const record = toRecord(row);
-    const [hash, line] = [row[0], row[12]];
+    const [hash, line] = [row[0], row[11]];
     if (by !== undefined && !canRevoke(by, { ...record, line })) throw cannotRevoke();
     this.#revoke.run({ hash, revokedAtMs });
     return { ...record, revokedAtMs: record.revokedAtMs ?? revokedAtMs };
@@ -294,7 +284,6 @@ type UserRow = [store: number, user: number, role: Role, removedAt: number | nul
 type RecordRow = [
   hash: Uint8Array,
   number: number,
-  format: TokenFormat,
   store: string,
   user: string,
   role: Role,
@@ -308,11 +297,10 @@ type RecordRow = [
 ];
 
 function toRecord(row: RecordRow): TokenRecord {
-  const [hash, number, format, store, user, role, scopes, label, createdAtMs, ...times] = row;
+  const [hash, number, store, user, role, scopes, label, createdAtMs, ...times] = row;
   const [expiresAt, revokedAt, lastUsedAt] = times;
   return {
-    id: tokenId(hash, format === 1 ? undefined : number),
-    format,
+    id: tokenId(hash, number),
     position: { store: number, hash },
     store,
     user,

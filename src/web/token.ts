@@ -3,8 +3,6 @@
  * send what may be the password of something else.
  */
 const tokenChars = 64;
-/** Older versions of the service made shorter ones. */
-const oldTokenChars = 55;
 const checksumChars = 6;
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -14,7 +12,7 @@ export function findToken(text: string): string {
   if (pasted === '') throw new Malformed('Paste your access token here.');
   const [token] = /plant_[0-9A-Za-z]*/.exec(pasted) ?? [];
   if (token === undefined) throw new Malformed('This is not a token: tokens start with "plant_".');
-  if (token.length !== tokenChars && token.length !== oldTokenChars) {
+  if (token.length !== tokenChars) {
     throw new Malformed(
       `A token has ${tokenChars} characters, and this one has ${token.length}. Copy it again.`,
     );

@@ -34,11 +34,11 @@ describe('copy', () => {
       token: alice,
     });
     assert.deepEqual(page.json, [{ id: 1, name: 'Plant é 𝒳 "0" \\', tag: 'bed 0' }]);
-    const old = { token: source.oldToken };
-    const oldPage = await call(`${address}/plants?limit=1`, 'GET', old);
-    assert.deepEqual(oldPage.json, [{ name: 'Plant é 𝒳 "0" \\', tag: 'bed 0' }]);
-    assert.equal((await call(`${address}/token`, 'DELETE', old)).status, 204);
-    assert.equal((await call(`${address}/plants`, 'GET', old)).status, 401);
+    const copied = { token: source.token };
+    const copiedPage = await call(`${address}/plants?limit=1`, 'GET', copied);
+    assert.deepEqual(copiedPage.json, [{ name: 'Plant é 𝒳 "0" \\', tag: 'bed 0' }]);
+    assert.equal((await call(`${address}/token`, 'DELETE', copied)).status, 204);
+    assert.equal((await call(`${address}/plants`, 'GET', copied)).status, 401);
   });
 
   it('refuses a target with part of the copy, and serve does too, until it is resumed', async (t) => {

@@ -7,10 +7,11 @@ import { readFileSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openArchive } from '../../src/cli/database.ts';
+import { storeOf } from '../../src/token.ts';
 import { run, start } from '../support/command.ts';
 import { emptyDatabase, type StorageName, type TestDatabase } from '../support/storages.ts';
 import { addToken } from '../support/app.ts';
-import { addOldToken, idOf } from '../support/tokens.ts';
+import { idOf } from '../support/tokens.ts';
 
 export interface Copied {
   /** Of both sides. */
@@ -22,17 +23,16 @@ export interface Copied {
 }
 
 /**
- * A database with many plants, some users and stores, ended tokens, and text of all kinds. `oldToken` is one of alice,
- * from an older version.
+ * A database with many plants, some users and stores, ended tokens, and text of all kinds. `token` is one of alice.
  */
 export async function sourceOf(
   t: TestContext,
   storage: StorageName,
   plants: number,
-): Promise<TestDatabase & { oldToken: string }> {
+): Promise<TestDatabase & { token: string }> {
   const database = await emptyDatabase(t, storage);
   await using opened = await database.open();
-  await addToken(opened, 'alice');
+  const token = await addToken(opened, 'alice');
   const plant = (at: number) => ({
     id: at * 3 + 1,
     tag: `bed ${at % 7}`,
@@ -42,9 +42,7 @@ export async function sourceOf(
   await addToken(opened, 'bob', { role: 'manager', scopes: ['plants:read'], expiresAtMs: 5 });
   await addToken(opened, 'alice', { store: 'elsewhere' });
   await addToken(opened, 'zoë', { store: 'élan' });
-  const { store = 0, user = 0 } = await opened.identity.findNames({ store: 'main', user: 'alice' });
-  await using archive = await openArchive(database.url, { create: false });
-  const oldToken = await addOldToken(archive, { store, user });
+  const store = storeOf(token);
   for (const [at, owner] of ['bob', 'alice'].entries()) {
     for (let other = 0; other < 20; other++) {
       const access = other % 2 === 0 ? 'read' : 'write';
@@ -58,7 +56,7 @@ export async function sourceOf(
   await opened.shares.set(store, { owner: 'alice', user: 'carol', access: 'read' }, 0);
   const revoked = await addToken(opened, 'alice');
   await opened.identity.revokeToken(idOf(revoked), 7);
-  return { ...database, oldToken };
+  return { ...database, token };
 }
 
 /** Kills the copy `kills` times, resumes it, and asserts that it succeeds. */

@@ -31,7 +31,7 @@ it('token create, list and revoke print a token as JSON', async (t) => {
   const [{ createdAt, ...listed }, ...others] = await jsonOf(['token', 'list', '--database', url]);
   assert.deepEqual(others, []);
   assert.match(createdAt, timestamp);
-  const shown = { ...value, format: 2, role: 'member' };
+  const shown = { ...value, role: 'member' };
   assert.deepEqual(listed, { ...shown, state: 'active' });
 
   const { revokedAt, ...revoked } = await jsonOf(['token', 'revoke', id, '--database', url]);

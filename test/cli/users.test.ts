@@ -3,14 +3,13 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
-import { openArchive } from '../../src/cli/database.ts';
-import { hashToken, makeToken } from '../../src/token.ts';
+import { makeToken } from '../../src/token.ts';
 import { addToken, startApp, type TokenOptions } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { itOnce, testDatabase } from '../support/storages.ts';
 import { tempFolder } from '../support/temp.ts';
-import { addOldToken, idOf } from '../support/tokens.ts';
+import { idOf } from '../support/tokens.ts';
 import { firstUserWith, grantOf, plantsOf } from './users.ts';
 
 /** Adds a user with some plants. Returns a token. */
@@ -231,7 +230,7 @@ describe('token check', { concurrency: 2 }, () => {
       `Token ${id} of user alice (manager) in store north is active. Scopes: plants:read,plants:write.\n` +
         `To revoke it: npx plant-store token revoke ${id}`,
     );
-    const value = { id, format: 2, store: 'north', user: 'alice', role: 'manager' };
+    const value = { id, store: 'north', user: 'alice', role: 'manager' };
     const scopes = ['plants:read', 'plants:write'];
     assert.deepEqual(JSON.parse(await check('--json')), { ...value, scopes, state: 'active' });
     await runOk(['token', 'revoke', id, '--database', url]);
@@ -246,31 +245,6 @@ describe('token check', { concurrency: 2 }, () => {
     assert.match(outcome.stderr, /does not contain it\.\n$/);
   });
 
-  itOnce('shows that a token is from an older version, which the list shows too', async (t) => {
-    const database = await testDatabase(t);
-    const { url } = database;
-    await using storage = await database.open();
-    await addToken(storage, 'alice');
-    const alice = await storage.users.find('main', 'alice');
-    assert.ok(alice);
-    await using archive = await openArchive(url, { create: false });
-    const token = await addOldToken(archive, alice);
-    const id = hashToken(token).toString('hex', 0, 8);
-    const args = ['token', 'check', '--database', url];
-    assert.equal(
-      await runOk(args, { input: token }),
-      `Token ${id} of user alice (member) in store main is active. Scopes: plants:read,plants:write.\n` +
-        'It is from an older version. Replace it when you can.\n' +
-        `To revoke it: npx plant-store token revoke ${id}`,
-    );
-    assert.equal(JSON.parse(await runOk([...args, '--json'], { input: token })).format, 1);
-    const listed = await runOk(['token', 'list', '--store', 'main', '--database', url]);
-    assert.match(listed, new RegExp(`^${id} .*  1       old$`, 'm'));
-    assert.match(listed, /^\w{9}-\w{16} .*  2$/m);
-    await runOk(['token', 'revoke', id, '--database', url]);
-    assert.match(await runOk(args, { input: token }), / is revoked\./);
-  });
-
   test('checks only the form of a token without a database, and never prints it', async (t) => {
     const cwd = tempFolder(t);
     const token = makeToken(1);
@@ -281,7 +255,7 @@ describe('token check', { concurrency: 2 }, () => {
     const missing = `There is no database at ${join(cwd, 'plant-store.db')}: set --database to see whose it is.`;
     assert.equal(stdout, `This is a Plant Store token with the id ${idOf(token)}. ${missing}\n`);
     const value = JSON.parse((await check(token, '--json')).stdout);
-    assert.deepEqual(value, { id: idOf(token), format: 2 });
+    assert.deepEqual(value, { id: idOf(token) });
     const nowhere = ['token', 'check', '--database', 'sqlite:nowhere.db'];
     const named = await run(nowhere, { input: token });
     assert.equal(named.status, 1);
@@ -290,9 +264,9 @@ describe('token check', { concurrency: 2 }, () => {
     const last = token.at(-1) === '0' ? '1' : '0';
     const faults: [text: string, reason: string][] = [
       ['', 'it does not begin with plant_'],
-      [`${token}0`, 'it has 65 characters instead of 64, or 55 in older versions'],
-      [`${token}\nx`, 'it has 66 characters instead of 64, or 55 in older versions'],
-      [token.slice(0, -1), 'it has 63 characters instead of 64, or 55 in older versions'],
+      [`${token}0`, 'it has 65 characters instead of 64'],
+      [`${token}\nx`, 'it has 66 characters instead of 64'],
+      [token.slice(0, -1), 'it has 63 characters instead of 64'],
       [`${token.slice(0, -1)}-`, 'it has a character that no token has'],
       [token.slice(0, -1) + last, 'its checksum is wrong, so it is mistyped or made up'],
     ];

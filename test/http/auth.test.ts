@@ -8,7 +8,7 @@ import { makeToken } from '../../src/token.ts';
 import { startApp } from '../support/app.ts';
 import { itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
-import { addOldToken, idOf, makeOldToken } from '../support/tokens.ts';
+import { idOf, restoreToken } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
 const operations = [
@@ -197,13 +197,13 @@ describe('an unknown token', () => {
   it('is accepted within two seconds after a restore adds it', async (t) => {
     const { call, storage, database, ...app } = await startApp(t);
     await app.token('alice');
-    const token = makeOldToken();
+    const alice = await storage.users.find('main', 'alice');
+    assert.ok(alice);
+    const token = makeToken(alice.store);
     const status = async () => (await call('GET', '/plants', { token })).status;
     assert.equal(await status(), 401);
     await using archive = await openArchive(database.url, { create: false });
-    const alice = await storage.users.find('main', 'alice');
-    assert.ok(alice);
-    await addOldToken(archive, alice, token);
+    await restoreToken(archive, alice, token);
     await until('it is accepted', async () => (await status()) === 200, 2_000);
   });
 

@@ -53,7 +53,6 @@ const spread = [
   { name: 'plant_store.shares', by: 'store' },
   { name: 'plant_store.store_tokens', by: 'store' },
   { name: 'plant_store.stores', by: 'store' },
-  { name: 'plant_store.unrouted_tokens', by: 'id' },
   { name: 'plant_store.users', by: 'store' },
 ];
 

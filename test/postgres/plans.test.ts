@@ -161,7 +161,6 @@ it('PostgreSQL: no index depends on the collation of the system', async (t) => {
     { index: 'plant_store.plants_by_tag', collname: 'C' },
     { index: 'plant_store.shares_by_user', collname: 'C' },
     { index: 'plant_store.shares_pkey', collname: 'C' },
-    { index: 'plant_store.unrouted_tokens_pkey', collname: 'C' },
     { index: 'plant_store.users_store_name_key', collname: 'C' },
   ]);
 });
@@ -204,8 +203,6 @@ function keyOf(node: Node): RegExp {
   switch (node['Relation Name']) {
     case 'store_tokens':
       return /\bstore = \$1\) AND \((?:hash |user_id = )/;
-    case 'unrouted_tokens':
-      return /\bid = /;
     case 'named_stores':
       return /\bkey = \$1\) AND \(name = /;
     default:

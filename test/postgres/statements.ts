@@ -16,7 +16,6 @@ import { shareSql } from '../../src/postgres/shares.ts';
 import { grantSql } from '../../src/postgres/grants.ts';
 import { nameSql } from '../../src/postgres/names.ts';
 import { tokenSql } from '../../src/postgres/tokens.ts';
-import { unroutedSql } from '../../src/postgres/unrouted-tokens.ts';
 import { userSql } from '../../src/postgres/users.ts';
 import { refreshSql } from '../../src/postgres/freshness.ts';
 
@@ -55,7 +54,6 @@ const sentByRequests: readonly Statement[] = [
   findById,
   revoke,
   addToken,
-  ...Object.values(unroutedSql),
   ...Object.values(ownTokenSql),
   ...Object.values(shareSql),
 ];

@@ -1,5 +1,4 @@
 import type { TestContext } from 'node:test';
-import { PostgresArchive } from '../../src/postgres/archive.ts';
 import type { Storage } from '../../src/storage.ts';
 import { shareContract } from '../share.contract.ts';
 import { userContract } from '../user.contract.ts';
@@ -20,9 +19,7 @@ async function openAgain(t: TestContext): Promise<Storage> {
   return storage;
 }
 
-const openArchive = () => PostgresArchive.open(database?.url ?? '', { create: false });
-
-const engine = { name: 'PostgreSQL', open, openAgain, openArchive };
+const engine = { name: 'PostgreSQL', open, openAgain };
 storageContract(engine);
 shareContract(engine);
 userContract(engine);

@@ -5,7 +5,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import type { Caller } from '../../src/access.ts';
 import { plantFields } from '../../src/plant.ts';
-import { SqliteArchive } from '../../src/sqlite/archive.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { applicationId, createSchema } from '../../src/sqlite/migrate.ts';
 import { countSql } from '../../src/sqlite/plant-counts.ts';
@@ -40,9 +39,7 @@ async function openAgain(t: TestContext): Promise<SqliteStorage> {
   return storage;
 }
 
-const openArchive = async () => new SqliteArchive(path, { create: false });
-
-const engine = { name: 'SQLite', open, openAgain, openArchive };
+const engine = { name: 'SQLite', open, openAgain };
 storageContract(engine);
 shareContract(engine);
 userContract(engine);

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import { stateOf, type Grant } from '../../access.ts';
 import { Refusal } from '../../refusal.ts';
 import { formatTimestamp } from '../../timestamp.ts';
-import { credentialOf, formatOf, tokenFault, tokenId, type TokenFormat } from '../../token.ts';
+import { credentialOf, tokenFault, tokenId } from '../../token.ts';
 import { displayName, openExisting, openStorage } from '../database.ts';
 import { io, printResult } from '../output.ts';
 import { program } from '../program.ts';
@@ -27,7 +27,6 @@ export async function checkToken(options: CheckOptions): Promise<void> {
   if (fault !== undefined) throw new Refusal(`This is not a Plant Store token: ${fault}.`);
   const credential = credentialOf(text);
   const id = tokenId(credential.tokenHash, credential.store);
-  const format = formatOf(text);
   const { database, canBeMissing } = options;
   await using storage = canBeMissing
     ? await openExisting(database)
@@ -37,7 +36,7 @@ export async function checkToken(options: CheckOptions): Promise<void> {
     const unknown = `There is no database at ${name}: set --database to see whose it is.`;
     return printResult(
       options,
-      { id, format },
+      { id },
       `This is a Plant Store token with the id ${id}. ${unknown}`,
     );
   }
@@ -47,14 +46,13 @@ export async function checkToken(options: CheckOptions): Promise<void> {
       `This is a Plant Store token with the id ${id}, but ${name} does not contain it.`,
     );
   }
-  printResult(options, valueOf(grant, format), textOf(grant, format));
+  printResult(options, valueOf(grant), textOf(grant));
 }
 
-function valueOf(grant: Grant, format: TokenFormat): object {
+function valueOf(grant: Grant): object {
   const { tokenId: id, storeName: store, userName: user, role, caller } = grant;
   return {
     id,
-    format,
     store,
     user,
     role,
@@ -65,14 +63,12 @@ function valueOf(grant: Grant, format: TokenFormat): object {
   };
 }
 
-function textOf(grant: Grant, format: TokenFormat): string {
+function textOf(grant: Grant): string {
   const { tokenId: id, storeName, userName, role, caller } = grant;
   const state = stateOf(grant, Date.now());
   const owner = `user ${userName} (${role}) in store ${storeName}`;
-  const lines = [`Token ${id} of ${owner} is ${state}. Scopes: ${[...caller.scopes].join()}.`];
-  if (state !== 'active') return lines.join('');
-  if (format === 1) lines.push('It is from an older version. Replace it when you can.');
-  return [...lines, `To revoke it: ${program} token revoke ${id}`].join('\n');
+  const text = `Token ${id} of ${owner} is ${state}. Scopes: ${[...caller.scopes].join()}.`;
+  return state === 'active' ? `${text}\nTo revoke it: ${program} token revoke ${id}` : text;
 }
 
 /** Standard input without spaces and line breaks around it, or one line from a terminal. */

@@ -116,7 +116,6 @@ const header = [
   'EXPIRES',
   'LAST USE',
   'STATE',
-  'FORMAT',
   'LABEL',
 ];
 
@@ -168,10 +167,10 @@ function valueOf(record: TokenRecord): object {
 }
 
 function rowOf(token: TokenRecord): string[] {
-  const { id, store, user, role, scopes, format, label } = token;
+  const { id, store, user, role, scopes, label } = token;
   const times = [token.createdAtMs, token.expiresAtMs, token.lastUsedAtMs].map(formatMinute);
   const state = stateOf(token, Date.now());
-  return [id, store, user, role, scopes.join(','), ...times, state, String(format), label];
+  return [id, store, user, role, scopes.join(','), ...times, state, label];
 }
 
 function formatMinute(timeMs: number | undefined): string {

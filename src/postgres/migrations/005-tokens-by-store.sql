@@ -6,26 +6,10 @@ ALTER TABLE plant_store.migrations ADD COLUMN IF NOT EXISTS cluster text;
 
 UPDATE plant_store.migrations SET cluster = md5(now()::text) WHERE cluster IS NULL;
 
--- Exists already, unless an earlier attempt has dropped it. Then it has no rows to copy.
-CREATE TABLE IF NOT EXISTS plant_store.tokens (
-  hash         bytea  NOT NULL PRIMARY KEY,
-  store        bigint NOT NULL,
-  user_id      bigint NOT NULL,
-  scopes       text   NOT NULL,
-  label        text   NOT NULL,
-  created_at   bigint NOT NULL,
-  expires_at   bigint,
-  revoked_at   bigint,
-  family       text,
-  last_used_at bigint
-);
-
--- The format is 1 if the text of the token does not name its store, as in older versions. It is 2 if it does.
 CREATE TABLE IF NOT EXISTS plant_store.store_tokens (
   store        bigint   NOT NULL,
   hash         bytea    NOT NULL CHECK (length(hash) = 32),
   user_id      bigint   NOT NULL,
-  format       smallint NOT NULL CHECK (format IN (1, 2)),
   scopes       text     NOT NULL,
   label        text     NOT NULL,
   created_at   bigint   NOT NULL,
@@ -37,23 +21,6 @@ CREATE TABLE IF NOT EXISTS plant_store.store_tokens (
 );
 
 CREATE INDEX IF NOT EXISTS store_tokens_by_user ON plant_store.store_tokens (store, user_id, hash);
-
--- The stores of tokens with format 1, by the first 8 bytes of the hash in hexadecimal.
-CREATE TABLE IF NOT EXISTS plant_store.unrouted_tokens (
-  id    text   COLLATE "C" NOT NULL,
-  store bigint NOT NULL,
-  PRIMARY KEY (id, store)
-);
-
-INSERT INTO plant_store.unrouted_tokens (id, store)
-SELECT encode(substr(hash, 1, 8), 'hex'), store FROM plant_store.tokens
-ON CONFLICT DO NOTHING;
-
-INSERT INTO plant_store.store_tokens
-  (store, hash, user_id, format, scopes, label, created_at, expires_at, revoked_at, last_used_at, family)
-SELECT store, hash, user_id, 1, scopes, label, created_at, expires_at, revoked_at, last_used_at, family
-FROM plant_store.tokens
-ON CONFLICT DO NOTHING;
 
 DROP TABLE IF EXISTS plant_store.tokens;
 

@@ -5,8 +5,8 @@
 import { randomInt } from 'node:crypto';
 import { formatScopes, scopes as allScopes, type Scope } from '../../../src/access.ts';
 import type { Archive, Row } from '../../../src/archive.ts';
-import { credentialOf, makeToken, routeOf } from '../../../src/token.ts';
-import { idOf, makeOldToken } from '../../support/tokens.ts';
+import { credentialOf, makeToken, storeOf as numberIn } from '../../../src/token.ts';
+import { idOf } from '../../support/tokens.ts';
 import type { Grant, ModelToken, Person } from './world.ts';
 
 export const people = [
@@ -92,17 +92,11 @@ const tokenNames = [
   'unknown',
 ];
 
-/** As older versions made them, without the number of the store. */
-const oldTokens = ['spare', 'writer'];
-
 /** Tokens for two new stores, which every storage gets with the same numbers: so the texts are the same too. */
 export function tokensFor(): Tokens {
   const [main, elsewhere] = [randomInt(1, 2 ** 48 - 1), randomInt(1, 2 ** 48 - 1)];
   return Object.fromEntries(
-    tokenNames.map((name) => {
-      if (oldTokens.includes(name)) return [name, makeOldToken()];
-      return [name, makeToken(name === 'dora' ? elsewhere : main)];
-    }),
+    tokenNames.map((name) => [name, makeToken(name === 'dora' ? elsewhere : main)]),
   );
 }
 
@@ -114,7 +108,7 @@ export async function keepTokens(
 ): Promise<void> {
   const nowMs = Date.now();
   const numberOf = ({ name }: (typeof people)[number]) =>
-    routeOf(tokens[name === 'dora' ? 'dora' : 'maria'] ?? '') ?? 0;
+    numberIn(tokens[name === 'dora' ? 'dora' : 'maria'] ?? '');
   const stores = new Map(people.map((person) => [numberOf(person), storeOf(person.store)]));
   await archive.add(
     'stores',
@@ -125,12 +119,12 @@ export async function keepTokens(
     people.map((person, at) => [numberOf(person), at + 1, person.user, person.role, null]),
   );
   const rowOf = (name: string, person: (typeof people)[number], granted: readonly Scope[]): Row => {
-    const { tokenHash, store } = credentialOf(tokens[name] ?? '');
+    const { tokenHash } = credentialOf(tokens[name] ?? '');
     const key = [numberOf(person), tokenHash, people.indexOf(person) + 1];
     const expiresAtMs = name === 'expired' ? nowMs - 1 : null;
     const revokedAtMs = name === 'revoked' ? nowMs : null;
     const times = [nowMs, expiresAtMs, revokedAtMs, null];
-    return [...key, store === undefined ? 1 : 2, formatScopes(granted), '', ...times, null];
+    return [...key, formatScopes(granted), '', ...times, null];
   };
   const [, alice, bob] = people;
   await archive.add('tokens', [
