@@ -8,7 +8,7 @@ import {
   tooManyWrites,
 } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
-import { limitedTo, startApp, type TokenOptions } from '../support/app.ts';
+import { limitedTo, override, startApp, type TokenOptions } from '../support/app.ts';
 import { cutAfter, cutBefore, respond, startGateway } from '../support/gateway.ts';
 
 const badGateway = respond(502, '<html>Bad Gateway</html>');
@@ -23,12 +23,13 @@ interface SetUpOptions extends TokenOptions {
 /** A client and its service behind a gateway. Creating a plant first fails with each of `failures`. */
 async function setUp(t: TestContext, { failures = [], maxRetries, ...options }: SetUpOptions = {}) {
   const wrap = (storage: Storage): Storage =>
-    new Proxy(storage, {
-      get(target, name) {
-        const failure = name === 'createPlant' ? failures.shift() : undefined;
-        if (failure !== undefined) return () => Promise.reject(failure);
-        const member: unknown = Reflect.get(target, name);
-        return typeof member === 'function' ? member.bind(target) : member;
+    override(storage, {
+      plants: {
+        async create(caller, plant) {
+          const failure = failures.shift();
+          if (failure !== undefined) throw failure;
+          return storage.plants.create(caller, plant);
+        },
       },
     });
   const app = await startApp(t, { wrap });

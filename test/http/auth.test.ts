@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { storageUnavailable } from '../../src/problem.ts';
-import type { Credential } from '../../src/access.ts';
 import type { Storage } from '../../src/storage.ts';
 import { openArchive } from '../../src/cli/database.ts';
 import { makeToken } from '../../src/token.ts';
-import { startApp } from '../support/app.ts';
+import { override, startApp } from '../support/app.ts';
 import { itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
 import { idOf, restoreToken } from '../support/tokens.ts';
@@ -163,18 +162,13 @@ describe('an unknown token', () => {
   const counted = () => {
     const lookups = { count: 0, isFailing: false };
     const wrap = (storage: Storage): Storage =>
-      new Proxy(storage, {
-        get(target, name) {
-          if (name === 'identify') {
-            return (credential: Credential) => {
-              lookups.count++;
-              if (lookups.isFailing)
-                return Promise.reject(storageUnavailable(new Error('not now')));
-              return target.identity.identify(credential);
-            };
-          }
-          const member: unknown = Reflect.get(target, name);
-          return typeof member === 'function' ? member.bind(target) : member;
+      override(storage, {
+        identity: {
+          async identify(credential) {
+            lookups.count++;
+            if (lookups.isFailing) throw storageUnavailable(new Error('not now'));
+            return storage.identity.identify(credential);
+          },
         },
       });
     return { lookups, wrap };

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { buildApp } from '../../src/http/app.ts';
 import { storageUnavailable } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
-import { startApp } from '../support/app.ts';
+import { override, startApp } from '../support/app.ts';
 import { it, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
@@ -15,13 +15,7 @@ class Checks {
   held: Promise<void> = Promise.resolve();
 
   readonly of = (storage: Storage): Storage =>
-    new Proxy(storage, {
-      get: (target, name) => {
-        if (name === 'check') return () => this.#check(target);
-        const member: unknown = Reflect.get(target, name);
-        return typeof member === 'function' ? member.bind(target) : member;
-      },
-    });
+    override(storage, { check: () => this.#check(storage) });
 
   async #check(storage: Storage): Promise<void> {
     this.count++;

@@ -152,14 +152,14 @@ type Part = 'plants' | 'identity' | 'shares' | 'users';
 /** The storage with other methods in some of its parts. */
 export function override(
   storage: Storage,
-  methods: { [P in Part]?: Partial<Storage[P]> },
+  methods: { [P in Part]?: Partial<Storage[P]> } & Partial<Pick<Storage, 'check'>>,
 ): Storage {
   return {
     plants: withMethods(storage.plants, methods.plants),
     identity: withMethods(storage.identity, methods.identity),
     shares: withMethods(storage.shares, methods.shares),
     users: withMethods(storage.users, methods.users),
-    check: () => storage.check(),
+    check: methods.check ?? (() => storage.check()),
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   };
 }

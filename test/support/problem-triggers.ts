@@ -21,7 +21,7 @@ import { maxGivenShares } from '../../src/share-storage.ts';
 import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
-import { limitedTo, startApp, type CallOptions } from './app.ts';
+import { limitedTo, override, startApp, type CallOptions } from './app.ts';
 import { exchange, request } from './raw.ts';
 import { startProvider } from './provider.ts';
 import { tempFolder } from './temp.ts';
@@ -174,13 +174,7 @@ function parseResponse(received: string): ProblemResponse {
 /** The response to creating a plant, if the storage rejects with this error. */
 async function failing(t: Cleanup, error: unknown): Promise<ProblemResponse> {
   const wrap = (storage: Storage): Storage =>
-    new Proxy(storage, {
-      get(target, name) {
-        if (name === 'createPlant') return () => Promise.reject(error);
-        const member: unknown = Reflect.get(target, name);
-        return typeof member === 'function' ? member.bind(target) : member;
-      },
-    });
+    override(storage, { plants: { create: () => Promise.reject(error) } });
   const app = await startApp(t, { wrap });
   const token = await app.token('alice');
   return responseOf(await app.call('POST', '/plants', { token, json: plant }));
