@@ -46,7 +46,7 @@ const distribution = [
   ['stores', 'store'],
   ['named_stores', 'key'],
   ['users', 'store'],
-  ['store_tokens', 'store'],
+  ['tokens', 'store'],
   ['shares', 'store'],
   ['plants', 'store'],
 ] as const;

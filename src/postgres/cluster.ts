@@ -43,10 +43,10 @@ const localNodeSql = prepared<NodeRow>(
     WHERE noderole = 'primary'`,
 );
 
-/** Null before migration 5. Every node has the row. */
-const identitySql = prepared<readonly [cluster: string | null]>(
+/** Every node has the row. */
+const identitySql = prepared<readonly [cluster: string]>(
   'cluster_identity',
-  `SELECT to_jsonb(migrations) ->> 'cluster' FROM plant_store.migrations WHERE id = 1`,
+  'SELECT cluster FROM plant_store.migrations WHERE id = 1',
 );
 
 export interface ClusterEvents {
@@ -201,14 +201,13 @@ export class Cluster {
         connection.query(nodeSql, []),
         connection.query(shardSql, []),
       ]);
-      const [[identity] = [null]] =
-        shards.length === 0 ? [] : await connection.query(identitySql, []);
+      const [[identity] = []] = shards.length === 0 ? [] : await connection.query(identitySql, []);
       return { nodes, shards, identity };
     });
     this.#isOneServer = found === undefined;
     if (found === undefined || this.#stop.signal.aborted) return false;
     const { nodes, shards, identity } = found;
-    this.#identity = identity ?? undefined;
+    this.#identity = identity;
     const map = new ShardMap(shards);
     const isFirst = this.#nodes.size === 0 && nodes.length > 0;
     await this.#update(nodes, map);

@@ -62,12 +62,12 @@ const userColumns = `
   stores.grants`;
 
 const selectByToken = `
-  SELECT store_tokens.scopes, store_tokens.expires_at, store_tokens.revoked_at, store_tokens.family,
+  SELECT tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family,
          ${userColumns}
-  FROM plant_store.store_tokens
-  JOIN plant_store.stores ON stores.store = store_tokens.store
-  JOIN plant_store.users ON users.store = store_tokens.store AND users.id = store_tokens.user_id
-  WHERE store_tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND store_tokens.hash = $2`;
+  FROM plant_store.tokens
+  JOIN plant_store.stores ON stores.store = tokens.store
+  JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id
+  WHERE tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND tokens.hash = $2`;
 
 const selectByUser = `
   SELECT ${userColumns}

@@ -22,17 +22,17 @@ export const ownTokenSql = {
   count: prepared<CountedToken>(
     'count_own_tokens',
     `
-      SELECT hash, created_at, expires_at, revoked_at FROM plant_store.store_tokens
+      SELECT hash, created_at, expires_at, revoked_at FROM plant_store.tokens
       WHERE store = $1 AND user_id = $2 ORDER BY hash LIMIT ${maxCountedTokens}`,
   ),
   delete: prepared(
     'delete_own_tokens',
-    'DELETE FROM plant_store.store_tokens WHERE store = $1 AND hash = ANY ($2::bytea[])',
+    'DELETE FROM plant_store.tokens WHERE store = $1 AND hash = ANY ($2::bytea[])',
   ),
   recordUses: prepared(
     'record_uses',
     `
-      UPDATE plant_store.store_tokens SET last_used_at = $2
+      UPDATE plant_store.tokens SET last_used_at = $2
       WHERE store = $1 AND hash = ANY ($3::bytea[]) AND (last_used_at IS NULL OR last_used_at < $2)`,
   ),
 };

@@ -6,7 +6,7 @@ import { prepared } from './connection.ts';
 import { hashBigint } from './hash.ts';
 
 /** The tables that are divided in the same way as `stores`, as far as requests read them (citus.ts). */
-export const tablesOfStore = ['stores', 'users', 'store_tokens', 'shares', 'plants'] as const;
+export const tablesOfStore = ['stores', 'users', 'tokens', 'shares', 'plants'] as const;
 
 export type ShardRow = readonly [
   table: (typeof tablesOfStore)[number],

@@ -20,7 +20,7 @@ import type { BoundStatement, Pool } from './pool.ts';
 
 const selectRecords = `
       SELECT store, hash, user_id, scopes, label, created_at, expires_at, revoked_at, last_used_at, family
-      FROM plant_store.store_tokens`;
+      FROM plant_store.tokens`;
 
 type RecordRow = readonly [
   store: number,
@@ -42,7 +42,7 @@ export const tokenSql = {
   addToken: prepared(
     'add_token',
     `
-      INSERT INTO plant_store.store_tokens
+      INSERT INTO plant_store.tokens
         (store, hash, user_id, family, scopes, label, created_at, expires_at)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
   ),
@@ -54,7 +54,7 @@ export const tokenSql = {
   revoke: prepared(
     'revoke',
     `
-      UPDATE plant_store.store_tokens SET revoked_at = coalesce(revoked_at, $4)
+      UPDATE plant_store.tokens SET revoked_at = coalesce(revoked_at, $4)
       WHERE ${withId}
       RETURNING revoked_at`,
   ),

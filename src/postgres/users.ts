@@ -34,7 +34,7 @@ export const userSql = {
   countTokens: prepared<readonly [count: number]>(
     'count_active_tokens',
     `
-      SELECT count(*) FROM plant_store.store_tokens
+      SELECT count(*) FROM plant_store.tokens
       WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL
         AND (expires_at IS NULL OR expires_at > $3)`,
   ),
@@ -47,7 +47,7 @@ export const userSql = {
   revokeTokens: prepared(
     'revoke_tokens',
     `
-      UPDATE plant_store.store_tokens SET revoked_at = $3
+      UPDATE plant_store.tokens SET revoked_at = $3
       WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL`,
   ),
   endGiven: prepared(

@@ -15,6 +15,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
+import { encodeSchema } from '../../src/migrations.ts';
 import { applicationId, createSchema, newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { schemaDifference, unfinishedCopyTable } from '../../src/sqlite/schema.ts';
@@ -273,7 +274,8 @@ describe('restore is refused', () => {
   it('of a backup from a newer Plant Store', async (t) => {
     const backup = await backupOf(t, 1);
     using newer = new DatabaseSync(backup);
-    newer.exec(`PRAGMA user_version = ${newestVersion + 1}`);
+    const version = newestVersion + 1;
+    newer.exec(`PRAGMA user_version = ${encodeSchema({ version, usableFrom: version })}`);
     newer.close();
     await assertRefused(backup, await existing(t, 1), /was written by a newer Plant Store/);
   });

@@ -201,7 +201,7 @@ async function explain(
 /** What an index of this table is searched by first. */
 function keyOf(node: Node): RegExp {
   switch (node['Relation Name']) {
-    case 'store_tokens':
+    case 'tokens':
       return /\bstore = \$1\) AND \((?:hash |user_id = )/;
     case 'named_stores':
       return /\bkey = \$1\) AND \(name = /;

@@ -12,6 +12,7 @@ import {
   openDatabase,
   refuseUnsafeSqlite,
 } from '../../src/sqlite/database.ts';
+import { encodeSchema } from '../../src/migrations.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { run, runOk } from '../support/command.ts';
@@ -44,7 +45,8 @@ function foreignDatabase(path: string): void {
 
 function setVersion(path: string, version: number): void {
   using database = new DatabaseSync(path);
-  database.exec(`PRAGMA user_version = ${version}; PRAGMA journal_mode = DELETE`);
+  const number = encodeSchema({ version, usableFrom: version });
+  database.exec(`PRAGMA user_version = ${number}; PRAGMA journal_mode = DELETE`);
 }
 
 describe('opening a database', () => {
