@@ -18,6 +18,19 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
   return reach.length === 1 ? 'owner' : 'owners';
 }
 
+/** Merging fewer owners is always fast. */
+export const minSearchedOwners = 16;
+/** Plants of the store among which a step searches those in reach: it takes either engine less than 1 ms. */
+export const maxSearchedPlants = 2_000;
+
+/**
+ * Whether so many of the plants of the store are in reach that it is faster to search them in order
+ * than to merge the next plants of each owner (decision 32).
+ */
+export function isDense(inReach: number, ofStore: number): boolean {
+  return inReach * 50 >= ofStore;
+}
+
 /** Longer pages take longer than other requests. */
 const maxShortPagePlants = 100;
 

@@ -3,7 +3,7 @@
  */
 import { soleOwner, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import type { OwnedPlantRow, PlantRow } from '../lists.ts';
+import { maxSearchedPlants, type PlantRow } from '../lists.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { prepared, type Statement } from './connection.ts';
 
@@ -36,16 +36,19 @@ export const listSql: Record<RangeKind, Statement<PlantRow>> = {
 
 type MergedRow = readonly [...PlantRow, completeTo: number | null];
 
-/** Returns the next plants of a store with their owners (probe.ts). */
-export const ownedSql = prepared<OwnedPlantRow>(
-  'list_owned',
+/** Returns up to `$3` plants of the owners `$4` among the next ones of the store, and the last one that it searched. */
+export const inReachSql = prepared<readonly [...PlantRow, isInReach: boolean, nth: number]>(
+  'list_in_reach',
   `
-    SELECT id, name, tag, owner FROM plant_store.plants
-    WHERE store = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT $4`,
+    SELECT id, name, tag, is_in_reach, nth
+    FROM (
+      SELECT id, name, tag, owner IN (SELECT unnest($4::bigint[])) AS is_in_reach,
+             row_number() OVER (ORDER BY id) AS nth
+      FROM plant_store.plants
+      WHERE store = $1 AND id > $2 ORDER BY id LIMIT ${maxSearchedPlants}
+    ) AS searched
+    WHERE is_in_reach OR nth = ${maxSearchedPlants} LIMIT $3`,
 );
-
-/** Maximum number of plants to merge at a time. */
-export const maxMergedPlants = 100;
 
 /**
  * Merges the plants of several owners by id, up to `$4`. Only the owners whose next plants have the smallest ids, up to

@@ -3,19 +3,24 @@
  */
 import { reaches, soleOwner, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { listKind, pageOf, type ListKind } from '../lists.ts';
+import {
+  isDense,
+  listKind,
+  maxSearchedPlants,
+  minSearchedOwners,
+  pageOf,
+  type ListKind,
+} from '../lists.ts';
 import type { PlantPage, PlantQuery } from '../plant-storage.ts';
 import type { Plant } from '../plant.ts';
-import { isSparse, Probe } from '../probe.ts';
 import { scan, stepOf, type ScanStep } from '../scan.ts';
 import { turnOf } from '../time-slices.ts';
 import {
   findSql,
   listSql,
   listValues,
-  maxMergedPlants,
+  inReachSql,
   mergeSql,
-  ownedSql,
   scanStepEndSql,
   scanStepSql,
 } from './plants.ts';
@@ -74,35 +79,43 @@ export class Reader {
     return this.#readiness.read(this.#cluster.ofStore(store), read);
   }
 
+  /** Each step searches the next plants of the store for those in reach. Where they are few, it merges those of each owner. */
   async #listOwners(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    const { store, read } = caller;
+    let isSearching = caller.read.length >= minSearchedOwners;
     // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
-    let plantsEach = 8 + Math.ceil((2 * Math.min(query.limit, maxMergedPlants)) / read.length);
-    let isProbing = true;
+    let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
     return scan(query, async ({ after, limit }) => {
       const step = { ...query, limit };
-      const probe = new Probe(read, { after, limit });
-      if (isProbing) await this.#fill(probe, caller);
-      const wanted = Math.min(probe.missing, maxMergedPlants);
-      if (wanted === 0) return stepOf(probe.found, step, undefined);
-      const values = [store, probe.after, maxId, wanted, read, Math.min(plantsEach, wanted)];
-      const rows = await this.#query(caller, mergeSql, values);
-      const completeTo = rows[0]?.[3] ?? maxId;
-      const merged = rows.filter(([id]) => id <= completeTo);
-      if (merged.length < wanted / 2) plantsEach *= 2;
-      const isEnd = merged.length < wanted && completeTo === maxId;
-      const mergedTo = isEnd ? undefined : merged.at(-1)?.[0];
-      // The store has at most one plant for each id.
-      isProbing = !isSparse(merged.length, (mergedTo ?? maxId) - (probe.after ?? after));
-      return stepOf([...probe.found, ...merged], step, mergedTo);
+      const wanted = limit + 1;
+      if (isSearching) {
+        const { rows, searchedTo } = await this.#search(caller, after, wanted);
+        isSearching = isDense(rows.length, maxSearchedPlants);
+        return stepOf(rows, step, searchedTo);
+      }
+      const { rows, mergedTo } = await this.#merge(caller, after, wanted, plantsEach);
+      if (rows.length < wanted / 2) plantsEach *= 2;
+      isSearching = isDense(rows.length, (mergedTo ?? maxId) - after); // a plant for each id, at most
+      return stepOf(rows, step, mergedTo);
     });
   }
 
-  async #fill(probe: Probe, caller: ReadAccess): Promise<void> {
-    while (probe.limit > 0 && probe.after !== undefined) {
-      const values = [caller.store, probe.after, maxId, probe.limit];
-      probe.add(await this.#query(caller, ownedSql, values));
-    }
+  async #search(caller: ReadAccess, after: number, wanted: number) {
+    const rows = await this.#query(caller, inReachSql, [caller.store, after, wanted, caller.read]);
+    const [last, , , , nth] = rows.at(-1) ?? [];
+    return {
+      rows: rows.filter(([, , , isInReach]) => isInReach),
+      searchedTo: nth === maxSearchedPlants ? last : undefined,
+    };
+  }
+
+  async #merge(caller: ReadAccess, after: number, wanted: number, plantsEach: number) {
+    const { store, read } = caller;
+    const values = [store, after, maxId, wanted, read, Math.min(plantsEach, wanted)];
+    const merged = await this.#query(caller, mergeSql, values);
+    const completeTo = merged[0]?.[3] ?? maxId;
+    const rows = merged.filter(([id]) => id <= completeTo);
+    const isEnd = rows.length < wanted && completeTo === maxId;
+    return { rows, mergedTo: isEnd ? undefined : rows.at(-1)?.[0] };
   }
 
   async #scanStep(caller: ReadAccess, query: PlantQuery): Promise<ScanStep> {

@@ -7,7 +7,7 @@ import {
   findSql,
   listSql,
   mergeSql,
-  ownedSql,
+  inReachSql,
   scanStepEndSql,
   scanStepSql,
 } from '../../src/postgres/plants.ts';
@@ -25,7 +25,7 @@ const { listStores: _stores, ...ofUsers } = userSql;
 /** What is read from the tables of a shard, on a cluster. */
 export const ofShards: readonly Statement[] = [
   ...Object.values(listSql),
-  ownedSql,
+  inReachSql,
   mergeSql,
   ...Object.values(scanStepEndSql),
   ...Object.values(scanStepSql),
