@@ -65,7 +65,7 @@ export class PostgresArchive implements Archive {
 
   /** Throws Refusal if the database cannot be used, and a Problem if it does not respond. */
   static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
-    const cluster = new Cluster(parseAddress(url), { onLost: () => {}, onFault: () => {} });
+    const cluster = new Cluster(parseAddress(url));
     try {
       await migrateCluster(cluster, options);
       await cluster.any.withConnection(refuseNewerSchema);

@@ -47,6 +47,12 @@ export class ReadOnlyServer extends Unavailable {
   override readonly message = 'the server is read-only';
 }
 
+/** The server responds, but is not the node of the cluster that was expected at its address. */
+export class OtherNode extends Unavailable {
+  override readonly name = 'OtherNode';
+  override readonly message = 'the server is another node of the cluster, or of another cluster';
+}
+
 export const sqlState = {
   serializationFailure: '40001',
   deadlockDetected: '40P01',

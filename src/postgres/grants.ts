@@ -3,31 +3,29 @@
  */
 import { randomInt } from 'node:crypto';
 import {
-  callerOf,
-  familyOfUser,
   maxOwnersInReach,
-  parseScopes,
   type Caller,
   type Claims,
   type Credential,
-  type TokenCredential,
   type Grant,
   type Identified,
   type Identity,
+  type JwtCredential,
+  type TokenCredential,
   type ReceivedShare,
   type Role,
-  type Scope,
 } from '../access.ts';
 import { Cache } from '../cache.ts';
+import { grantOfClaims, grantOfToken, type GrantedUser, type TokenTerms } from '../grant.ts';
 import { unrevokedCaller } from '../identity-storage.ts';
-import { familyOf } from '../own-tokens.ts';
 import { Problem } from '../problem.ts';
-import { tokenId } from '../token.ts';
 import { prepared, type Row } from './connection.ts';
+import { problemOf } from './errors.ts';
 import type { Freshness } from './freshness.ts';
-import type { Names } from './names.ts';
+import { keyOf, type Names } from './names.ts';
 import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
+import { withTimeout } from './timeout.ts';
 
 /** A user, and the version of the grants of their store. */
 type UserRow = readonly [
@@ -40,13 +38,7 @@ type UserRow = readonly [
   grantsVersion: number,
 ];
 
-type TermsRow = readonly [
-  scopes: string,
-  expiresAt: number | null,
-  revokedAt: number | null,
-  family: string | null,
-];
-type TokenRow = readonly [...TermsRow, ...UserRow];
+type TokenRow = readonly [...TokenTerms, ...UserRow];
 
 /** The shares in effect, as JSON: a list of lists is no type of SQL. */
 const userColumns = `
@@ -96,61 +88,22 @@ export const grantSql = {
   ),
 };
 
-/** What a token grants its user. Without a role, the one of the user counts. */
-interface Terms extends Pick<Grant, 'isStored' | 'family' | 'expiresAtMs' | 'revokedAtMs'> {
-  scopes: readonly Scope[];
-  role: Role | undefined;
-}
-
-function termsOfToken([scopes, expiresAt, revokedAt, family]: TermsRow, id: string): Terms {
-  return {
-    isStored: true,
-    family: familyOf(family, id),
-    scopes: parseScopes(scopes),
-    role: undefined,
-    expiresAtMs: expiresAt ?? undefined,
-    revokedAtMs: revokedAt ?? undefined,
-  };
-}
-
-function termsOfClaims({ scopes, role, expiresAtMs }: Claims, user: Identity): Terms {
-  return {
-    isStored: false,
-    family: familyOfUser(user),
-    scopes,
-    role,
-    expiresAtMs,
-    revokedAtMs: undefined,
-  };
-}
-
 /** Maximum number of cached names of stores. */
 const maxKnownStores = 10_000;
 
-/** What a statement has found for a credential. */
-interface Found {
-  store: number;
-  terms: Terms;
-  row: UserRow;
+function userOf(
+  store: number,
+  [user, storeName, userName, role, removedAtMs, received, version]: UserRow,
+): GrantedUser {
+  return { store, user, storeName, userName, role, removedAtMs, received, version };
 }
 
-function grantOf(
-  { tokenHash, store: named, claims }: Credential,
-  { store, terms, row }: Found,
+function grantOfRow(
+  tokenHash: Uint8Array,
+  store: number,
+  [scopes, expiresAt, revokedAt, line, ...user]: TokenRow,
 ): Grant {
-  const [user, storeName, userName, userRole, removedAt, received, version] = row;
-  const { scopes, role = userRole, revokedAtMs = removedAt ?? undefined, ...rest } = terms;
-  const identified = [version, Buffer.from(tokenHash).toString('latin1'), claims] as const;
-  return {
-    ...rest,
-    caller: callerOf({ store, user, identified }, role, scopes, received),
-    tokenId: tokenId(tokenHash, named),
-    tokenHash,
-    storeName,
-    userName,
-    role,
-    revokedAtMs,
-  };
+  return grantOfToken(tokenHash, userOf(store, user), [scopes, expiresAt, revokedAt, line]);
 }
 
 /**
@@ -168,10 +121,10 @@ export async function checkAgain(
   cluster: Cluster,
   caller: Pick<Caller, 'store' | 'identified'>,
 ): Promise<void> {
-  const { store, identified } = caller;
+  const server = await cluster.ofStore(caller.store); // not the shard: it is the node of the write
   const refusal = refusalOf(
     caller,
-    await cluster.ofStore(store).read(...findAgain(store, identified)),
+    await server.read(...findAgain(caller.store, caller.identified)),
   );
   if (refusal !== undefined) throw refusal;
 }
@@ -205,26 +158,12 @@ export function callerNow(
 ): Caller | Problem {
   if (found === undefined) return unrevokedCaller(undefined);
   const tokenHash = Buffer.from(hash, 'latin1');
+  // The columns of the statement.
   return unrevokedCaller(
-    grantOf(
-      claims === undefined ? { tokenHash, store } : { tokenHash, claims },
-      claims === undefined
-        ? foundToken(store, '', found as TokenRow) // the columns of the statement
-        : foundUser(store, claims, found as UserRow),
-    ),
+    claims === undefined
+      ? grantOfRow(tokenHash, store, found as TokenRow)
+      : grantOfClaims(tokenHash, userOf(store, found as UserRow), claims),
   );
-}
-
-function foundToken(
-  store: number,
-  id: string,
-  [scopes, expiresAt, revokedAt, family, ...row]: TokenRow,
-): Found {
-  return { store, terms: termsOfToken([scopes, expiresAt, revokedAt, family], id), row };
-}
-
-function foundUser(store: number, claims: Claims, row: UserRow): Found {
-  return { store, terms: termsOfClaims(claims, { store, user: row[0] }), row };
 }
 
 /** How the user of a JWT comes back who was removed before it was issued. */
@@ -245,10 +184,13 @@ export function reviveUser({ store, user }: Identity, role: Role): BoundStatemen
   return [grantSql.reviveUser, [store, user, role]];
 }
 
+/** The part of the storage of identities that requests need most. */
 export class Grants {
-  readonly #cluster: Cluster;
+  /** More would delay the reads of other requests. */
+  readonly maxLookups = 32;
+  protected readonly cluster: Cluster;
+  protected readonly names: Names;
   readonly #freshness: Freshness;
-  readonly #names: Names;
   /**
    * The stores of identity providers' users, by name, so that the node of the name is not asked each time. A restore can
    * give them other numbers, so the name is compared.
@@ -256,70 +198,76 @@ export class Grants {
   readonly #stores = new Cache<{ store: number }>(maxKnownStores);
 
   constructor(cluster: Cluster, freshness: Freshness, names: Names) {
-    this.#cluster = cluster;
+    this.cluster = cluster;
     this.#freshness = freshness;
-    this.#names = names;
+    this.names = names;
   }
 
-  /** The server that a request with this credential needs first. */
-  serverOf({ store, claims }: Credential): Pool {
-    if (claims === undefined) return this.#cluster.ofStore(store);
+  placeOf({ store, claims }: Credential): Pool {
+    if (claims === undefined) return this.cluster.placeOf(store);
     const known = this.#stores.get(claims.storeName);
-    if (known !== undefined) return this.#cluster.ofStore(known.store);
-    return this.#names.serverOf(claims.storeName);
+    return this.cluster.placeOf(known?.store ?? keyOf(claims.storeName));
   }
 
+  /** Limits the time of all statements together, including queries that others have started. */
   async identify(
     credential: Credential,
     onCheck: (cached: Grant) => void = () => {},
   ): Promise<Grant | undefined> {
-    const { tokenHash, claims } = credential;
-    const key = Buffer.from(tokenHash).toString('latin1');
+    try {
+      return await withTimeout(this.#identify(credential, onCheck));
+    } catch (error) {
+      throw problemOf(error);
+    }
+  }
+
+  async #identify(
+    credential: Credential,
+    onCheck: (cached: Grant) => void,
+  ): Promise<Grant | undefined> {
+    const key = Buffer.from(credential.tokenHash).toString('latin1');
     const cached = this.#freshness.getGrant(key);
     if (cached !== undefined) {
-      const { grant, version } = cached;
-      const current = this.#freshness.grantsVersion(grant.caller.store);
-      onCheck(grant);
-      if ((await current) === version) return grant;
+      const current = this.#freshness.grantsVersion(cached.caller.store);
+      onCheck(cached);
+      if ((await current) === cached.caller.identified[0]) return cached;
     }
-    const found = await (credential.claims === undefined
+    const grant = await (credential.claims === undefined
       ? this.#findToken(credential)
-      : this.#findUser(credential.claims));
-    if (found === undefined) return undefined;
-    const { store, row } = found;
-    const [user, , , , removedAt, , version] = row;
-    if (claims !== undefined && removedAt !== null && removedAt < claims.issuedAtMs) {
-      const revive = [changeGrantsVersion(store), reviveUserOfClaims({ store, user }, claims)];
-      await this.#cluster.ofStore(store).transact(revive);
-      return this.identify(credential);
-    }
-    const grant = grantOf(credential, found);
-    this.#freshness.setGrant(key, grant, version);
+      : this.#findUser(credential));
+    if (grant !== undefined) this.#freshness.setGrant(key, grant);
     return grant;
   }
 
-  async #findToken({ tokenHash, store }: TokenCredential): Promise<Found | undefined> {
+  async #findToken({ tokenHash, store }: TokenCredential): Promise<Grant | undefined> {
     const values = [store, Buffer.from(tokenHash)];
-    const [row] = await this.#cluster.read(store, grantSql.findByToken, values);
-    return row && foundToken(store, tokenId(tokenHash, store), row);
+    const [row] = await this.cluster.read(store, grantSql.findByToken, values);
+    return row && grantOfRow(tokenHash, store, row);
   }
 
-  async #findUser(claims: Claims): Promise<Found | undefined> {
-    const { storeName, userName } = claims;
+  async #findUser(credential: JwtCredential): Promise<Grant | undefined> {
+    const { storeName, userName } = credential.claims;
     const known = this.#stores.get(storeName)?.store;
-    const found = known === undefined ? undefined : await this.#findUserIn(known, claims);
+    const found = known === undefined ? undefined : await this.#findUserIn(known, credential);
     if (found !== undefined) return found;
     this.#stores.delete(storeName);
-    const { store } = await this.#names.findOrCreateUser(storeName, userName, 'member');
-    const created = await this.#findUserIn(store, claims);
+    const { store } = await this.names.findOrCreateUser(storeName, userName, 'member');
+    const created = await this.#findUserIn(store, credential);
     if (created !== undefined) this.#stores.set(storeName, { store });
     return created;
   }
 
-  async #findUserIn(store: number, claims: Claims): Promise<Found | undefined> {
+  /** A user who was removed before the JWT was issued comes back as a new one. */
+  async #findUserIn(store: number, credential: JwtCredential): Promise<Grant | undefined> {
+    const { tokenHash, claims } = credential;
     const values = [store, claims.userName];
-    const [row] = await this.#cluster.read(store, grantSql.findByUser, values);
+    const [row] = await this.cluster.read(store, grantSql.findByUser, values);
     if (row?.[1] !== claims.storeName) return undefined;
-    return foundUser(store, claims, row);
+    const user = userOf(store, row);
+    if (user.removedAtMs === null || user.removedAtMs >= claims.issuedAtMs)
+      return grantOfClaims(tokenHash, user, claims);
+    const server = await this.cluster.ofStore(store);
+    await server.transact([changeGrantsVersion(store), reviveUserOfClaims(user, claims)]);
+    return this.#findUserIn(store, credential);
   }
 }

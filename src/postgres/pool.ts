@@ -1,7 +1,7 @@
 /**
- * The connections of this process to one server: up to four that all reads share, up to four for one transaction each,
- * and one for checks. They open on demand, and the next use replaces one that was lost. Each server has bounds of its
- * own, so one that hangs delays no request to the others.
+ * The connections of this process to one server: up to four that all reads share, one that all checks share, and up to
+ * four for one transaction each. They open on demand, and the next use replaces one that was lost. Each server has bounds
+ * of its own, so one that hangs delays no request to the others.
  */
 import { poolChannel, type PoolLane } from '../channels.ts';
 import { FairSemaphore } from '../fair-semaphore.ts';
@@ -17,7 +17,7 @@ import { responseTimeoutMs, withTimeout } from './timeout.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
 const maxShared = 4;
-const maxExclusive = 4;
+const maxTransactions = 4;
 /** Reads in flight on each shared connection before another one is opened. */
 const readsPerConnection = 8;
 /** Maximum number of reads that wait. If there are more, those of the user with the most are refused. */
@@ -28,8 +28,6 @@ const maxWaitingReads = 1_920;
  */
 const maxSentReads = 128;
 const maxReadWaitMs = 2_000;
-/** How long a server that is probed has to read a table. */
-const probeReadTimeoutMs = 1_500;
 /** There is no schema yet, or it was dropped: the server responds. */
 const schemaErrors = /^(?:42|3F)/;
 
@@ -47,20 +45,6 @@ interface ReadOptions {
   turn?: string;
 }
 
-/** Connections that serve one caller at a time. */
-class ExclusiveConnections {
-  readonly semaphore: FairSemaphore;
-  readonly free: Connection[] = [];
-
-  constructor(server: string, lane: PoolLane, maxConnections: number) {
-    this.semaphore = new FairSemaphore({
-      max: maxConnections,
-      refusal: () => new TimeoutError(),
-      onChange: reportChange(server, lane),
-    });
-  }
-}
-
 export interface PoolOptions {
   /** Such as `db1:5432`. */
   name: string;
@@ -74,14 +58,16 @@ export interface PoolOptions {
 }
 
 export class Pool {
-  #hosts: Hosts;
+  readonly #hosts: Hosts;
   readonly #options: PoolOptions;
   readonly #all = new Set<Connection>();
   #shared: Connection[] = [];
   #opening: Promise<void> | undefined;
+  #checking: Promise<Connection> | undefined;
+  /** Connections for transactions that nothing uses. */
+  readonly #free: Connection[] = [];
   readonly #sentReads: FairSemaphore;
-  readonly #exclusive: ExclusiveConnections;
-  readonly #checks: ExclusiveConnections;
+  readonly #transactions: FairSemaphore;
   readonly #breaker: Breaker;
   readonly #stop = new AbortController();
 
@@ -96,15 +82,19 @@ export class Pool {
       refusal: tooManyReads,
       onChange: reportChange(name, 'reads'),
     });
-    this.#exclusive = new ExclusiveConnections(name, 'transactions', maxExclusive);
-    this.#checks = new ExclusiveConnections(name, 'checks', 1);
+    this.#transactions = new FairSemaphore({
+      max: maxTransactions,
+      refusal: () => new TimeoutError(),
+      onChange: reportChange(name, 'transactions'),
+    });
     this.#breaker = new Breaker({
       probe: () => this.#probe(),
-      // Reads that wait for it can fail now. The outcome of a transaction can still arrive.
-      onTrip: () => {
-        for (const connection of [...this.#shared, ...this.#exclusive.free]) connection.destroy();
+      onFault: (fault) => {
+        // Reads that wait for it can fail now. The outcome of a transaction can still arrive.
+        const waiting = fault === undefined ? [] : [...this.#shared, ...this.#free];
+        for (const connection of waiting) connection.destroy();
+        onFault(fault);
       },
-      onFault,
     });
   }
 
@@ -115,22 +105,14 @@ export class Pool {
   /** Throws a Problem if the server is unavailable. */
   assertAvailable(): void {
     try {
-      this.#breaker.assertAvailable();
+      this.#breaker.assertClosed();
     } catch (error) {
       throw problemOf(error);
     }
   }
 
-  /** Uses other hosts for the same server from now on. */
-  moveTo(hosts: Hosts): void {
-    this.#hosts = hosts;
-    this.disconnect();
-  }
-
   /** Closes all connections when their statements have ended. */
   disconnect(): void {
-    this.#shared = [];
-    for (const each of [this.#exclusive, this.#checks]) each.free.length = 0;
     for (const connection of this.#all) void connection.close();
   }
 
@@ -144,7 +126,7 @@ export class Pool {
     { isFinal, turn = anyUser }: ReadOptions = {},
   ): Promise<R[]> {
     try {
-      return await withRetries(async () => {
+      const send = async () => {
         await this.#sentReads.acquire(turn);
         const release = () => this.#sentReads.release(turn);
         const connection = await this.#sharedConnection().catch((error: unknown) => {
@@ -152,7 +134,8 @@ export class Pool {
           throw error;
         });
         return connection.query(statement, values, release);
-      }, isFinal);
+      };
+      return await withTimeout(withRetries(send, isFinal));
     } catch (error) {
       throw problemOf(error);
     }
@@ -164,7 +147,7 @@ export class Pool {
    */
   async check<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     try {
-      return await withRetries(() => this.#withConnectionOf(this.#checks, work, responseTimeoutMs));
+      return await withTimeout(withRetries(async () => work(await this.#checkConnection())));
     } catch (error) {
       if (error instanceof Refusal) this.#breaker.trip(error);
       throw error;
@@ -220,7 +203,7 @@ export class Pool {
   ): Promise<T> {
     let isOutcomeUnknown = false;
     const attempt = (connection: Connection) =>
-      send(connection).catch((error: unknown) => {
+      withTimeout(send(connection), () => connection.destroy()).catch((error: unknown) => {
         isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
         throw isOutcomeUnknown && !canRepeat ? outcomeUnknown(error) : error;
       });
@@ -236,30 +219,22 @@ export class Pool {
     work: (connection: Connection) => Promise<T>,
     maxWaitMs = responseTimeoutMs,
   ): Promise<T> {
-    return this.#withConnectionOf(this.#exclusive, work, maxWaitMs);
-  }
-
-  async #withConnectionOf<T>(
-    { semaphore, free }: ExclusiveConnections,
-    work: (connection: Connection) => Promise<T>,
-    maxWaitMs: number,
-  ): Promise<T> {
-    await semaphore.acquire(anyUser, maxWaitMs);
+    await this.#transactions.acquire(anyUser, maxWaitMs);
     try {
-      let connection = free.pop();
-      while (connection?.isLost === true) connection = free.pop();
+      let connection = this.#free.pop();
+      while (connection?.isLost === true) connection = this.#free.pop();
       connection ??= await this.#open();
       try {
         const result = await work(connection);
-        free.push(connection);
+        this.#free.push(connection);
         return result;
       } catch (error) {
-        if (isStatementError(error)) free.push(connection);
+        if (isStatementError(error)) this.#free.push(connection);
         else connection.destroy();
         throw error;
       }
     } finally {
-      semaphore.release(anyUser);
+      this.#transactions.release(anyUser);
     }
   }
 
@@ -277,12 +252,8 @@ export class Pool {
       least !== undefined &&
       (least.inFlight < readsPerConnection || this.#shared.length >= maxShared);
     if (!isEnough) {
-      this.#breaker.assertClosed();
-      this.#opening ??= this.#openShared()
-        .catch((error: unknown) => {
-          this.#onOpenFailure(error);
-          throw error;
-        })
+      this.#opening ??= this.#open()
+        .then((connection) => this.#share(connection))
         .finally(() => (this.#opening = undefined));
       if (least === undefined) await this.#opening;
       else this.#opening.catch(() => {}); // the open ones suffice
@@ -301,25 +272,32 @@ export class Pool {
     return least;
   }
 
+  /** Checks share a connection, because none of them begins a transaction. */
+  #checkConnection(): Promise<Connection> {
+    if (this.#checking === undefined) {
+      const forget = () => void (this.#checking = undefined);
+      this.#checking = this.#open();
+      this.#checking.then(({ closed }) => closed).then(forget, forget);
+    }
+    return this.#checking;
+  }
+
   async #open(): Promise<Connection> {
     this.#breaker.assertClosed();
     try {
       return await this.#connect();
     } catch (error) {
-      this.#onOpenFailure(error);
+      // A server can have too many connections, and serve those that are open.
+      const isServing = this.#all.values().some(({ isLost, isSilent }) => !isLost && !isSilent);
+      if (error instanceof Refusal || !isServing) this.#breaker.trip(error);
       throw error;
     }
-  }
-
-  async #openShared(): Promise<void> {
-    this.#share(await this.#connect());
   }
 
   /** A server whose disk hangs, or whose tables are locked, accepts connections. So a probe also reads a table. */
   async #probe(): Promise<void> {
     const connection = await this.#connect();
-    const read = this.#options.readTable(connection);
-    await withTimeout(read, undefined, probeReadTimeoutMs).catch((error: unknown) => {
+    await this.#options.readTable(connection).catch((error: unknown) => {
       if (schemaErrors.test(codeOf(error) ?? '')) return;
       connection.destroy();
       throw error;
@@ -333,28 +311,13 @@ export class Pool {
   }
 
   async #connect(): Promise<Connection> {
-    const hosts = this.#hosts;
     const { signal: stop } = this.#stop;
-    const { verify } = this.#options;
-    const connection = await hosts.open({ stop, verify }).catch((error: unknown) => {
-      if (hosts === this.#hosts) throw error;
-      return undefined;
-    });
-    if (connection === undefined || hosts !== this.#hosts) {
-      connection?.destroy();
-      return this.#connect(); // the server has moved, which is no fault of it
-    }
+    const connection = await this.#hosts.open({ stop, verify: this.#options.verify });
     this.#all.add(connection);
     void connection.closed.then(() => this.#remove(connection));
-    connection.onSilent = () => this.#breaker.suspect(new TimeoutError());
+    connection.onSilent = () => this.#breaker.suspect();
     if (stop.aborted) connection.destroy();
     return connection;
-  }
-
-  /** A server can have too many connections, and serve those that are open. */
-  #onOpenFailure(error: unknown): void {
-    const isServing = this.#all.values().some(({ isLost, isSilent }) => !isLost && !isSilent);
-    if (error instanceof Refusal || !isServing) this.#breaker.trip(error);
   }
 
   #remove(connection: Connection): void {

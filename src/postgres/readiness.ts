@@ -126,15 +126,6 @@ export class Readiness {
     await settled(this.#cluster.withStores.map((server) => this.#cluster.check(server)));
   }
 
-  /** Limits the time of all statements of a read together, including queries that others have started. */
-  async read<T>(server: Pool, read: () => Promise<T>): Promise<T> {
-    try {
-      return await withTimeout(this.whenReady(server).then(read));
-    } catch (error) {
-      throw problemOf(error);
-    }
-  }
-
   /** Resolves when the server can be used: its schema, and its settings. Throws a Problem if it does not respond. */
   async whenReady(server: Pool): Promise<void> {
     server.assertAvailable();

@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
 import { plannerSettings, type Statement } from '../../src/postgres/connection.ts';
-import { listSql, mergeSql, scanStepSql } from '../../src/postgres/plants.ts';
+import { listSql, mergeSql, scanStepSql } from '../../src/postgres/plant-statements.ts';
 import { shareSql } from '../../src/postgres/shares.ts';
 import { isCitus } from '../support/citus.ts';
 import { query } from '../support/postgres.ts';

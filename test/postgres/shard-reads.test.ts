@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { hashBigint } from '../../src/postgres/hash.ts';
-import { findSql } from '../../src/postgres/plants.ts';
+import { findSql } from '../../src/postgres/plant-statements.ts';
 import { ShardMap, tablesOfStore, type ShardRow } from '../../src/postgres/shard-map.ts';
 import { onShard } from '../../src/postgres/shard-reads.ts';
 import { ofShards } from './statements.ts';
