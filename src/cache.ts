@@ -4,7 +4,6 @@
  *
  * The service caches
  * - grants: freshness.ts of each engine, which also detects that they are stale
- * - stores of identity providers' users, by name: postgres/grants.ts
  * - hashes of tokens by Authorization header, and unknown tokens: http/auth.ts
  * - verified and refused tokens of an identity provider: http/sign-on.ts, and its keys: oidc/keys.ts
  * - documents, such as openapi.json: http/documents.ts, without this class

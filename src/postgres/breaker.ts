@@ -7,37 +7,34 @@ import { withTimeout } from './timeout.ts';
 
 /** How long a probe has to connect and to read a table. */
 const probeTimeoutMs = 1_500;
-/** The pauses between probes: each is twice as long as the one before. */
-const minPauseMs = 50;
-const maxPauseMs = 500;
-
-export interface BreakerServer {
-  /** Rejects while the server is unavailable. */
-  probe: () => Promise<void>;
-  /** Gets the error of the first probe that fails, and undefined when the server is back. */
-  onFault: (fault: unknown) => void;
-}
+const probePauseMs = 250;
 
 export class Breaker {
-  readonly #server: BreakerServer;
-  readonly #stop = new AbortController();
-  #isProbing = false;
+  readonly #probe: () => Promise<void>;
+  readonly #onFault: (fault: unknown) => void;
   #fault: { error: unknown } | undefined;
+  #isProbing = false;
+  #isClosed = false;
 
-  constructor(server: BreakerServer) {
-    this.#server = server;
+  /**
+   * `probe` rejects while the server is unavailable. `onFault` gets the error of the first probe that fails, and
+   * undefined when the server is back.
+   */
+  constructor(probe: () => Promise<void>, onFault: (fault: unknown) => void) {
+    this.#probe = probe;
+    this.#onFault = onFault;
   }
 
-  get isOpen(): boolean {
-    return this.#fault !== undefined;
+  get isAvailable(): boolean {
+    return this.#fault === undefined;
   }
 
   /** Throws the error of the server while it is unavailable. */
-  assertClosed(): void {
+  assertAvailable(): void {
     if (this.#fault !== undefined) throw this.#fault.error;
   }
 
-  /** The server is unavailable: probes it until it is back. */
+  /** The server is unavailable until a probe succeeds. */
   trip(error: unknown): void {
     this.#fault ??= { error };
     this.suspect();
@@ -45,33 +42,29 @@ export class Breaker {
 
   /** The server did not respond in time. If it does not respond to a probe either, it is unavailable. */
   suspect(): void {
-    if (!this.#isProbing && !this.#stop.signal.aborted) void this.#probeUntilBack();
+    if (!this.#isProbing && !this.#isClosed) void this.#probeUntilBack();
   }
 
   /** Ends the probes. */
   close(): void {
-    this.#stop.abort();
+    this.#isClosed = true;
   }
 
   async #probeUntilBack(): Promise<void> {
     this.#isProbing = true;
-    let isReported = false;
-    for (let pauseMs = minPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
-      try {
-        await withTimeout(this.#server.probe(), () => {}, probeTimeoutMs);
-        break;
-      } catch (error) {
-        if (this.#stop.signal.aborted) return;
-        // A server that refuses a connection, because it has too many for example, still responds.
-        if (this.#fault === undefined && codeOf(error) !== undefined) break;
-        this.#fault = { error };
-        if (!isReported) this.#server.onFault(error);
-        isReported = true;
-      }
-      await pause(pauseMs, undefined, { ref: false });
+    for (let isReported = false; ; isReported = true) {
+      const [error] = await withTimeout(this.#probe(), () => {}, probeTimeoutMs).then(
+        () => [],
+        (failure: unknown) => [failure],
+      );
+      if (this.#isClosed) return;
+      // A server that refuses a connection, because it has too many for example, still responds.
+      const isBack = error === undefined || (this.isAvailable && codeOf(error) !== undefined);
+      this.#fault = isBack ? undefined : { error };
+      if (isReported === isBack) this.#onFault(error);
+      if (isBack) break;
+      await pause(probePauseMs, undefined, { ref: false });
     }
     this.#isProbing = false;
-    this.#fault = undefined;
-    if (isReported) this.#server.onFault(undefined);
   }
 }

@@ -34,7 +34,15 @@ export async function runUnlimited(
     ...timeouts.map(([name]) => `SET LOCAL ${name} = 0`),
     `SET LOCAL lock_timeout = ${lockTimeoutMs}`,
   ];
-  return connection.transactionWithoutDeadline(settings.join(';'), text);
+  try {
+    await connection.command(`BEGIN; ${settings.join(';')}`);
+    const result = await connection.commandWithoutDeadline(text);
+    await connection.commandWithoutDeadline('COMMIT');
+    return result;
+  } catch (error) {
+    if (!connection.isLost) await connection.command('ROLLBACK').catch(() => {}); // the first error is more useful
+    throw error;
+  }
 }
 
 /**

@@ -3,7 +3,7 @@
  * arrive in the same order. A connection does not reconnect; the pool replaces a lost one (pool.ts).
  */
 import { Socket } from 'node:net';
-import { Client, types, type QueryResult } from 'pg';
+import { Client, types } from 'pg';
 import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../refusal.ts';
 import { codeOf, isDefect, ConnectionError, poolerRefusal, ReadOnlyServer } from './errors.ts';
@@ -132,7 +132,7 @@ export class Connection {
       const [[lockTimeout, ...server] = []] = await connection.query(sessionInfoSql, []);
       if (!shownLockTimeouts.includes(lockTimeout)) throw poolerRefusal();
       refuseUnsafe(server);
-      if (isPostgres(server)) await connection.#simpleQuery(plannerSettings);
+      if (isPostgres(server)) await connection.command(plannerSettings);
       await verify(connection);
       return connection;
     } catch (error) {
@@ -180,26 +180,18 @@ export class Connection {
 
   /** Runs a statement that is not prepared. Returns the command tag, such as `COMMIT`. */
   async command(text: string): Promise<string> {
-    return (await this.#simpleQuery(text)).command;
-  }
-
-  /** Runs a statement in a transaction that begins with `settings`, without a timeout of the client. */
-  async transactionWithoutDeadline(settings: string, text: string): Promise<Result> {
     try {
-      await this.#client.query(`BEGIN; ${settings}`);
-      const { rows, rowCount } = await this.#client.query({ text, rowMode: 'array' as const });
-      await this.#client.query('COMMIT');
-      return { rows, rowCount: rowCount ?? 0 };
+      return (await this.#watched(this.#client.query(text))).command;
     } catch (error) {
-      await this.#simpleQuery('ROLLBACK').catch(() => {}); // the first error is more useful
       throw this.#handleError(error);
     }
   }
 
-  /** Runs a statement without a timeout of the client; those of the session apply. Returns the number of rows that it changed. */
-  async statementWithoutDeadline(text: string): Promise<number> {
+  /** Runs a statement that is not prepared, without a time limit of the client. */
+  async commandWithoutDeadline(text: string): Promise<Result> {
     try {
-      return (await this.#client.query(text)).rowCount ?? 0;
+      const { rows, rowCount } = await this.#client.query({ text, rowMode: 'array' as const });
+      return { rows, rowCount: rowCount ?? 0 };
     } catch (error) {
       throw this.#handleError(error);
     }
@@ -216,14 +208,6 @@ export class Connection {
   destroy(): void {
     this.#markLost();
     this.#client.connection.stream.destroy(); // pg cannot end a connection that does not respond
-  }
-
-  async #simpleQuery(text: string): Promise<QueryResult> {
-    try {
-      return await this.#watched(this.#client.query(text));
-    } catch (error) {
-      throw this.#handleError(error);
-    }
   }
 
   /** Returns the error to throw for a failed statement, and closes the connection if it is unusable. */

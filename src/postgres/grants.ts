@@ -15,7 +15,6 @@ import {
   type ReceivedShare,
   type Role,
 } from '../access.ts';
-import { Cache } from '../cache.ts';
 import { grantOfClaims, grantOfToken, type GrantedUser, type TokenTerms } from '../grant.ts';
 import { unrevokedCaller } from '../identity-storage.ts';
 import { Problem } from '../problem.ts';
@@ -87,9 +86,6 @@ export const grantSql = {
     'UPDATE plant_store.stores SET grants = $2 WHERE store = $1',
   ),
 };
-
-/** Maximum number of cached names of stores. */
-const maxKnownStores = 10_000;
 
 function userOf(
   store: number,
@@ -191,11 +187,6 @@ export class Grants {
   protected readonly cluster: Cluster;
   protected readonly names: Names;
   readonly #freshness: Freshness;
-  /**
-   * The stores of identity providers' users, by name, so that the node of the name is not asked each time. A restore can
-   * give them other numbers, so the name is compared.
-   */
-  readonly #stores = new Cache<{ store: number }>(maxKnownStores);
 
   constructor(cluster: Cluster, freshness: Freshness, names: Names) {
     this.cluster = cluster;
@@ -204,9 +195,7 @@ export class Grants {
   }
 
   placeOf({ store, claims }: Credential): Pool {
-    if (claims === undefined) return this.cluster.placeOf(store);
-    const known = this.#stores.get(claims.storeName);
-    return this.cluster.placeOf(known?.store ?? keyOf(claims.storeName));
+    return this.cluster.placeOf(claims === undefined ? store : keyOf(claims.storeName));
   }
 
   /** Limits the time of all statements together, including queries that others have started. */
@@ -247,14 +236,11 @@ export class Grants {
 
   async #findUser(credential: JwtCredential): Promise<Grant | undefined> {
     const { storeName, userName } = credential.claims;
-    const known = this.#stores.get(storeName)?.store;
+    const known = await this.names.findStore(storeName);
     const found = known === undefined ? undefined : await this.#findUserIn(known, credential);
     if (found !== undefined) return found;
-    this.#stores.delete(storeName);
     const { store } = await this.names.findOrCreateUser(storeName, userName, 'member');
-    const created = await this.#findUserIn(store, credential);
-    if (created !== undefined) this.#stores.set(storeName, { store });
-    return created;
+    return this.#findUserIn(store, credential);
   }
 
   /** A user who was removed before the JWT was issued comes back as a new one. */

@@ -223,7 +223,7 @@ async function execute(
   }
   // CONCURRENTLY can wait for a long time, but does not block other transactions.
   await session.command(`SET lock_timeout = ${isConcurrent ? 0 : lockTimeoutMs}`);
-  return session.statementWithoutDeadline(text);
+  return (await session.commandWithoutDeadline(text)).rowCount;
 }
 
 /** After an aborted CREATE INDEX CONCURRENTLY, an invalid index with this name remains. */

@@ -87,28 +87,24 @@ export class Pool {
       refusal: () => new TimeoutError(),
       onChange: reportChange(name, 'transactions'),
     });
-    this.#breaker = new Breaker({
-      probe: () => this.#probe(),
-      onFault: (fault) => {
+    this.#breaker = new Breaker(
+      () => this.#probe(),
+      (fault) => {
         // Reads that wait for it can fail now. The outcome of a transaction can still arrive.
         const waiting = fault === undefined ? [] : [...this.#shared, ...this.#free];
         for (const connection of waiting) connection.destroy();
         onFault(fault);
       },
-    });
+    );
   }
 
   get isAvailable(): boolean {
-    return !this.#breaker.isOpen;
+    return this.#breaker.isAvailable;
   }
 
-  /** Throws a Problem if the server is unavailable. */
+  /** Throws the error of the server while it is unavailable. */
   assertAvailable(): void {
-    try {
-      this.#breaker.assertClosed();
-    } catch (error) {
-      throw problemOf(error);
-    }
+    this.#breaker.assertAvailable();
   }
 
   /** Closes all connections when their statements have ended. */
@@ -283,7 +279,7 @@ export class Pool {
   }
 
   async #open(): Promise<Connection> {
-    this.#breaker.assertClosed();
+    this.#breaker.assertAvailable();
     try {
       return await this.#connect();
     } catch (error) {
