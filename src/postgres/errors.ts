@@ -59,11 +59,7 @@ export const sqlState = {
   /** PgBouncer refuses startup parameters with it. */
   protocolViolation: '08P01',
   inFailedTransaction: '25P02',
-  uniqueViolation: '23505',
   invalidStatementName: '26000',
-  duplicateSchema: '42P06',
-  duplicateTable: '42P07',
-  duplicateObject: '42710',
   undefinedTable: '42P01',
   invalidSchema: '3F000',
   diskFull: '53100',

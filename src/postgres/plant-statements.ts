@@ -89,54 +89,32 @@ function rangeSql(kind: RangeKind): Statement<PlantRow> {
 /** Plants in a step of a scan: a step takes the server a few milliseconds. */
 const scanStepPlants = 10_000;
 
-/**
- * Return the last id of a step, if others follow. With several owners, a step has at most an equal share of each
- * owner's plants.
- */
-export const scanStepEndSql = {
-  owner: prepared<readonly [id: number]>(
-    'end_of_step',
-    `
+/** Returns the last id of a step, if others follow. A step has at most an equal share of each owner's plants. */
+export const scanStepEndSql = prepared<readonly [id: number | null]>(
+  'end_of_step',
+  `
+    SELECT min(share.id)
+    FROM unnest($2::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
       SELECT id FROM plant_store.plants
-      WHERE ${rangeOf('owner', '$2', '$3', '$4')} LIMIT 1 OFFSET ${scanStepPlants - 1}`,
-  ),
-  owners: prepared<readonly [id: number | null]>(
-    'end_of_step_of_owners',
-    `
-      SELECT min(share.id)
-      FROM unnest($2::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-        SELECT id FROM plant_store.plants
-        WHERE ${rangeOf('owner', 'reach.owner', '$3', '$4')}
-        LIMIT 1 OFFSET ${scanStepPlants} / greatest(cardinality($2::bigint[]), 1)
-      ) AS share`,
-  ),
-};
+      WHERE ${rangeOf('owner', 'reach.owner', '$3', '$4')}
+      LIMIT 1 OFFSET ${scanStepPlants} / greatest(cardinality($2::bigint[]), 1)
+    ) AS share`,
+);
 
 /**
- * Return the plants of a step that have a tag; no index has them (decision 7). A step never exceeds the inner
+ * Returns the plants of a step that have a tag; no index has them (decision 7). A step never exceeds the inner
  * LIMIT, but without it PostgreSQL could use the index by tag and scan the plants of all owners.
  */
-export const scanStepSql: Record<'owner' | 'owners', Statement<PlantRow>> = {
-  owner: prepared(
-    'step',
-    `
-      SELECT id, name, tag FROM (
-        SELECT owner, id, name, tag FROM plant_store.plants
-        WHERE ${rangeOf('owner', '$5', '$2', '$3')} LIMIT ${scanStepPlants}
-      ) AS scanned
-      WHERE tag = $6 ORDER BY owner, id LIMIT $4::bigint + 1`,
-  ),
-  owners: prepared(
-    'step_of_owners',
-    `
-      SELECT scanned.id, scanned.name, scanned.tag
-      FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-        SELECT id, name, tag FROM plant_store.plants
-        WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT ${scanStepPlants}
-      ) AS scanned
-      WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
-  ),
-};
+export const scanStepSql = prepared<PlantRow>(
+  'step',
+  `
+    SELECT scanned.id, scanned.name, scanned.tag
+    FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
+      SELECT id, name, tag FROM plant_store.plants
+      WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT ${scanStepPlants + 1}
+    ) AS scanned
+    WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
+);
 
 export const findSql = prepared<readonly [name: string, tag: string, owner: number]>(
   'find',

@@ -1,7 +1,7 @@
 /**
  * The plants of PostgreSQL: finds and lists them here, and passes changes to the writer of their server.
  */
-import { reaches, soleOwner, type Caller, type ReadAccess } from '../access.ts';
+import { reaches, type Caller, type ReadAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
 import { maxId } from '../ids.ts';
 import { isDense, listKind, maxSearchedPlants, minSearchedOwners, pageOf } from '../lists.ts';
@@ -148,12 +148,9 @@ export class Plants implements PlantStorage {
   async #scanStep(caller: ReadAccess, query: PlantQuery): Promise<ScanStep> {
     const { store, read } = caller;
     const { after, limit, tag } = query;
-    const owner = soleOwner(read);
-    const kind = owner === undefined ? 'owners' : 'owner';
-    const owners = owner ?? read;
-    const [end] = await this.#query(caller, scanStepEndSql[kind], [store, owners, after, maxId]);
+    const [end] = await this.#query(caller, scanStepEndSql, [store, read, after, maxId]);
     const scannedTo = end?.[0] ?? undefined;
-    const range = [store, after, scannedTo ?? maxId, limit, owners, tag];
-    return stepOf(await this.#query(caller, scanStepSql[kind], range), query, scannedTo);
+    const range = [store, after, scannedTo ?? maxId, limit, read, tag];
+    return stepOf(await this.#query(caller, scanStepSql, range), query, scannedTo);
   }
 }

@@ -31,11 +31,10 @@ const maxReadWaitMs = 2_000;
 /** There is no schema yet, or it was dropped: the server responds. */
 const schemaErrors = /^(?:42|3F)/;
 
-const begin: Statement = { name: 'begin', text: 'BEGIN' };
-const commit: Statement = { name: 'commit', text: 'COMMIT' };
-const rollback: Statement = { name: 'rollback', text: 'ROLLBACK' };
-
 export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
+const begin: BoundStatement = [{ name: 'begin', text: 'BEGIN' }, []];
+const commit: BoundStatement = [{ name: 'commit', text: 'COMMIT' }, []];
+const rollback: BoundStatement = [{ name: 'rollback', text: 'ROLLBACK' }, []];
 
 /** The turn of statements that belong to no user. */
 const anyUser = '';
@@ -152,13 +151,16 @@ export class Pool {
 
   /** Runs a statement that writes and can be repeated. */
   async write(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    const [rows = []] = await this.#change([[statement, values]]);
+    const [rows = []] = await this.#change((connection) =>
+      sendAll(connection, [[statement, values]]),
+    );
     return rows;
   }
 
   /** Runs several statements that can be repeated, in one transaction. Resolves to the rows of each. */
   async transact(statements: readonly BoundStatement[]): Promise<Row[][]> {
-    return (await this.#change([[begin, []], ...statements, [commit, []]])).slice(1, -1);
+    const all = [begin, ...statements, commit];
+    return (await this.#change((connection) => sendAll(connection, all))).slice(1, -1);
   }
 
   /**
@@ -169,34 +171,25 @@ export class Pool {
   async transactInTwo(
     first: readonly BoundStatement[],
     then: (rows: Row[][]) => readonly BoundStatement[] | Problem,
-    options?: { canRepeat: boolean },
+    { canRepeat } = { canRepeat: true },
   ): Promise<Row[][]> {
-    const outcome = await this.#changeWith(async (connection) => {
+    return this.#change(async (connection) => {
       try {
-        const [, ...rows] = await sendAll(connection, [[begin, []], ...first]);
+        const [, ...rows] = await sendAll(connection, [begin, ...first]);
         const rest = then(rows);
-        if (rest instanceof Problem) {
-          await connection.query(rollback, []);
-          return rest;
-        }
-        return (await sendAll(connection, [...rest, [commit, []]])).slice(0, -1);
+        if (rest instanceof Problem) throw rest;
+        return (await sendAll(connection, [...rest, commit])).slice(0, -1);
       } catch (error) {
-        if (!connection.isLost) await connection.query(rollback, []);
+        if (!connection.isLost) await connection.query(...rollback);
         throw error;
       }
-    }, options);
-    if (outcome instanceof Problem) throw outcome;
-    return outcome;
+    }, canRepeat);
   }
 
-  async #change(statements: readonly BoundStatement[]): Promise<Row[][]> {
-    return this.#changeWith((connection) => sendAll(connection, statements));
-  }
-
-  async #changeWith<T>(
-    send: (connection: Connection) => Promise<T>,
-    { canRepeat } = { canRepeat: true },
-  ): Promise<T> {
+  async #change(
+    send: (connection: Connection) => Promise<Row[][]>,
+    canRepeat = true,
+  ): Promise<Row[][]> {
     let isOutcomeUnknown = false;
     const attempt = (connection: Connection) =>
       withTimeout(send(connection), () => connection.destroy()).catch((error: unknown) => {
@@ -206,7 +199,8 @@ export class Pool {
     try {
       return await withRetries(() => this.withConnection(attempt));
     } catch (error) {
-      throw isOutcomeUnknown ? outcomeUnknown(error) : problemOf(error);
+      const isRefusal = error instanceof Problem; // by an attempt that could see what earlier ones had changed
+      throw isOutcomeUnknown && !isRefusal ? outcomeUnknown(error) : problemOf(error);
     }
   }
 
@@ -225,7 +219,7 @@ export class Pool {
         this.#free.push(connection);
         return result;
       } catch (error) {
-        if (isStatementError(error)) this.#free.push(connection);
+        if (isStatementError(error) || error instanceof Problem) this.#free.push(connection);
         else connection.destroy();
         throw error;
       }
