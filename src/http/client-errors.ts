@@ -5,10 +5,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { Problem } from '../problem.ts';
-import { acceptedSocket, linger, type Connections } from './connections.ts';
+import type { Connections } from './connections.ts';
 import { unsupportedFraming } from './head.ts';
 import { privateHeaders } from './headers.ts';
 import { idleTimeoutMs } from './limits.ts';
+import { linger } from './linger.ts';
 import {
   problemResponses,
   headersTooLarge,
@@ -34,7 +35,8 @@ export function handleClientError(
 ): void {
   if (error.code === 'ERR_SSL_HTTP_REQUEST') {
     const detail = 'This port requires TLS. Begin the URL with https:// instead of http://.';
-    respondAndClose(acceptedSocket(socket), new Problem('invalid-request', detail), pathPrefix);
+    const accepted = connections.acceptedSocket(socket);
+    if (accepted) respondAndClose(accepted, new Problem('invalid-request', detail), pathPrefix);
     return;
   }
   const isHandshake = socket.secureConnecting === true;

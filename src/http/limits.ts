@@ -9,8 +9,6 @@ export const maxHeaderBytes = 16_384;
 export const maxHeaders = 100;
 /** Maximum time in which a complete request must arrive. */
 export const requestTimeoutMs = 30_000;
-/** How often Node checks for requests that exceed `requestTimeoutMs`. */
-export const requestCheckMs = 1_000;
 /**
  * Idle timeout: a connection without traffic is closed after this time. It also ends the response to a client that
  * stops reading.
@@ -22,15 +20,10 @@ export const keepAliveTimeoutMs = 72_000;
 export const handshakeTimeoutMs = 10_000;
 /** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */
 export const maxPipelinedRequests = 8;
-/** Maximum number of pipelined requests of all connections together. Each can have 16 KiB of headers. */
+/** The same of all connections together. Each can have 16 KiB of headers. */
 export const maxPipelinedRequestsTotal = 4_000;
-
-/**
- * How long, and for how many bytes, a closing connection is still read. Without that, the system could reset
- * the connection before the client has read the last response (RFC 9112, section 9.6).
- */
-export const lingerMs = 2_000;
-export const maxLingerBytes = 16 * 1024 * 1024;
+/** The same with those above these limits, which one read has brought. A connection that exceeds this closes at once. */
+export const maxPipelinedInMemory = 8_000;
 
 /** Maximum bytes of long responses in memory until clients read them: of all users, and of one user. */
 export const maxUnreadBytes = 64 * 1024 * 1024;

@@ -6,12 +6,7 @@ import type { RequestListener } from 'node:http';
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import type { SecureContextOptions } from 'node:tls';
 import type { Logger } from 'pino';
-import {
-  handshakeTimeoutMs,
-  idleTimeoutMs,
-  keepAliveTimeoutMs,
-  requestTimeoutMs,
-} from './limits.ts';
+import { handshakeTimeoutMs } from './limits.ts';
 
 /** A certificate, which its chain can follow, and its private key, both in PEM format. */
 export interface KeyPair {
@@ -41,13 +36,9 @@ export function createTlsServer(
       allowHalfOpen: true, // as node:http does
       ALPNProtocols: ['http/1.1'],
       handshakeTimeout: handshakeTimeoutMs,
-      // Fastify sets these only on servers that it creates.
-      requestTimeout: requestTimeoutMs,
-      keepAliveTimeout: keepAliveTimeoutMs,
     },
     handler,
   );
-  server.setTimeout(idleTimeoutMs);
   // Node emits clientError too.
   server.on('tlsClientError', (err) => log.debug({ err }, 'TLS handshake failed'));
   return server;
