@@ -6,8 +6,8 @@
  * - grants: freshness.ts of each engine, which also detects that they are stale
  * - stores of tokens whose text does not name them: postgres/unrouted-tokens.ts
  * - stores of identity providers' users, by name: postgres/grants.ts
- * - hashes of tokens by Authorization header, and unknown tokens: http/auth.ts
- * - verified and refused tokens of an identity provider: http/sign-on.ts, and its keys: oidc/keys.ts
+ * - hashes of tokens by Authorization header: http/auth.ts
+ * - verified tokens of an identity provider: http/sign-on.ts, and its keys: oidc/keys.ts
  * - documents, such as openapi.json: http/documents.ts, without this class
  * - the last health check for 0.25 s (http/health.ts), PostgreSQL's schema version for 1 s (postgres/readiness.ts)
  */

@@ -81,3 +81,15 @@ function forOf(element: string): string | undefined {
   const [, , token, quoted] = values.length === 1 ? (values[0] ?? []) : [];
   return token ?? quoted?.replaceAll(/\\(.)/g, '$1');
 }
+
+/**
+ * The client of an address, for limits. IPv6 addresses with the same first 64 bits are one client, because a host can
+ * have a complete /64 network. Each IPv4 address is a client, also as ::ffff:192.0.2.1.
+ */
+export function clientAt(address = ''): string {
+  if (!address.includes(':') || address.includes('.')) return address;
+  const [before = [], after = []] = address.split('::').map((part) => part.split(':'));
+  const left = 8 - before.length - after.length; // above 0 only if there is a `::`
+  const zeros = Array.from({ length: Math.max(0, left) }, () => '0');
+  return [...before, ...zeros, ...after].slice(0, 4).join(':');
+}

@@ -47,8 +47,3 @@ export function weightsIn(field = ''): Map<string, number> {
   }
   return weights;
 }
-
-/** What a client must send instead (RFC 6750, section 3). */
-export function setChallenge(reply: FastifyReply, parameters?: string): void {
-  reply.header('www-authenticate', parameters === undefined ? 'Bearer' : `Bearer ${parameters}`);
-}

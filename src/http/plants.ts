@@ -13,6 +13,7 @@ import type { Authentication } from './auth.ts';
 import { assertConnected, sendList, type ListOptions, type Range } from './list.ts';
 import * as operations from './operations.ts';
 import { sendText } from './send.ts';
+import { validateQuery } from './validation.ts';
 
 const jsonMediaType = 'application/json';
 
@@ -34,8 +35,8 @@ export function plantRoutes(
 ): void {
   const { baseUrl } = lists;
   const routes = app.withTypeProvider<operations.TypeBoxProvider>();
-  const readOptions = { onRequest: authentication.requireScope('plants:read') };
-  const writeOptions = { onRequest: authentication.requireScope('plants:write') };
+  const readOptions = { onRequest: authentication.requireScope(['plants:read']) };
+  const writeOptions = { onRequest: authentication.requireScope(['plants:write']) };
 
   routes.post(
     '/plants',
@@ -50,8 +51,9 @@ export function plantRoutes(
   routes.get(
     '/plants',
     {
-      onRequest: authentication.requireScopeToList(({ query }, caller) => {
-        const page = shortPageOf(caller.read, query as ListQuery); // the schema of the route has made it one
+      onRequest: authentication.requireScope(['plants:read'], (request, caller) => {
+        if (validateQuery(operations.listPlants.querystring, request).count > 0) return undefined;
+        const page = shortPageOf(caller.read, request.query as ListQuery); // its schema
         return page && storage.listPlants(caller, page);
       }),
       schema: operations.listPlants,

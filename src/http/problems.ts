@@ -7,7 +7,7 @@ import { errorChannel } from '../channels.ts';
 import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { redactTokens } from '../token.ts';
 import { FailureLog } from './failure-log.ts';
-import { setChallenge, setPrivateHeaders } from './headers.ts';
+import { setPrivateHeaders } from './headers.ts';
 import { maxBodyBytes, maxHeaderBytes, maxHeaders, requestTimeoutMs } from './limits.ts';
 import { prefersPage, sendNotFoundPage } from './not-found.ts';
 import { sendText } from './send.ts';
@@ -17,15 +17,22 @@ export const problemMediaType = 'application/problem+json';
 interface ProblemResponse {
   status: number;
   title: string;
-  /** The Retry-After header (RFC 9110, section 10.2.3). */
-  retryAfterSeconds?: number;
-  headers?: Record<string, string>;
+  /** Headers of the response, unless it has others of the same name. */
+  headers?: Record<string, string | number>;
 }
 
 export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'invalid-request': { status: 400, title: 'The request is not valid' },
-  'invalid-token': { status: 401, title: 'A valid token is required' },
-  'insufficient-scope': { status: 403, title: 'The token lacks the required scope' },
+  'invalid-token': {
+    status: 401,
+    title: 'A valid token is required',
+    headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+  },
+  'insufficient-scope': {
+    status: 403,
+    title: 'The token lacks the required scope',
+    headers: { 'www-authenticate': 'Bearer error="insufficient_scope"' },
+  },
   'quota-exceeded': { status: 403, title: 'The quota of plants is used up' },
   'plant-not-found': { status: 404, title: 'Plant not found' },
   'path-not-found': { status: 404, title: 'Path not found' },
@@ -47,15 +54,23 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'headers-too-large': { status: 431, title: 'The headers are too large' },
   'internal-error': { status: 500, title: 'Internal error' },
   'method-not-implemented': { status: 501, title: 'Method not implemented' },
-  overloaded: { status: 503, title: 'Not accepting requests now', retryAfterSeconds: 1 },
-  'storage-full': { status: 503, title: 'The storage is full', retryAfterSeconds: 60 },
-  'storage-unavailable': { status: 503, title: 'The storage is unavailable', retryAfterSeconds: 1 },
+  overloaded: { status: 503, title: 'Not accepting requests now', headers: { 'retry-after': 1 } },
+  'storage-full': { status: 503, title: 'The storage is full', headers: { 'retry-after': 60 } },
+  'storage-unavailable': {
+    status: 503,
+    title: 'The storage is unavailable',
+    headers: { 'retry-after': 1 },
+  },
   'provider-unavailable': {
     status: 503,
     title: 'The identity provider is unavailable',
-    retryAfterSeconds: 5,
+    headers: { 'retry-after': 5 },
   },
-  'outcome-unknown': { status: 503, title: 'The outcome is unknown', retryAfterSeconds: 1 },
+  'outcome-unknown': {
+    status: 503,
+    title: 'The outcome is unknown',
+    headers: { 'retry-after': 1 },
+  },
   'version-not-supported': { status: 505, title: 'HTTP version not supported' },
 };
 
@@ -84,11 +99,10 @@ export function sendProblem(
   problem: Problem,
   pathPrefix: string,
 ): FastifyReply {
-  const { status, retryAfterSeconds, headers } = problemResponses[problem.kind];
-  if (headers !== undefined) reply.headers(headers);
-  if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
-  const isChallenged = problem.kind !== 'invalid-token' || reply.hasHeader('www-authenticate');
-  if (!isChallenged) setChallenge(reply, 'error="invalid_token"');
+  const { status, headers = {} } = problemResponses[problem.kind];
+  for (const [name, value] of Object.entries(headers)) {
+    if (!reply.hasHeader(name)) reply.header(name, value);
+  }
   const { id } = reply.request;
   setPrivateHeaders(reply.code(status).header('x-request-id', id));
   const body = problemBody(problem, id, pathPrefix);

@@ -23,8 +23,8 @@ export function shareRoutes(
   { storage, authentication, ...lists }: ShareRoutesOptions,
 ): void {
   const routes = app.withTypeProvider<operations.TypeBoxProvider>();
-  const readOptions = { onRequest: authentication.requireScope('plants:read', 'shares:write') };
-  const writeOptions = { onRequest: authentication.requireScope('shares:write') };
+  const readOptions = { onRequest: authentication.requireScope(['plants:read', 'shares:write']) };
+  const writeOptions = { onRequest: authentication.requireScope(['shares:write']) };
 
   routes.get(
     '/shares',

@@ -7,13 +7,12 @@ import type { Static } from '@sinclair/typebox';
 import { scopes as allScopes, stateOf, type Grant, type Scope } from '../access.ts';
 import type { IdentityStorage, TokenPosition, TokenRecord } from '../identity-storage.ts';
 import type { OwnToken } from '../own-tokens.ts';
-import { invalidInput, isProblem, Problem, tokenNotFound } from '../problem.ts';
+import { invalidInput, Problem, tokenNotFound } from '../problem.ts';
 import { formatTimestamp, parseTimestamp } from '../timestamp.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
 import { insufficientScope, type Authentication } from './auth.ts';
 import { runInSlice } from '../time-slices.ts';
 import { sendList, type ListOptions, type Range } from './list.ts';
-import { setChallenge } from './headers.ts';
 import type { TypeBoxProvider } from './operations.ts';
 import { sendText } from './send.ts';
 import * as operations from './token-operations.ts';
@@ -42,7 +41,7 @@ export function tokenRoutes(
     '/token',
     { ...options, schema: operations.revokeOwnToken },
     async ({ grant }, reply) => {
-      refuseForeign(grant, reply);
+      refuseForeign(grant);
       await storage.revokeToken(grant.tokenId, Date.now(), grant);
       return reply.code(204).send();
     },
@@ -52,7 +51,7 @@ export function tokenRoutes(
     '/tokens',
     { ...options, schema: operations.createToken },
     async ({ grant, body }, reply) => {
-      refuseForeign(grant, reply);
+      refuseForeign(grant);
       const { store } = grant.caller;
       const token = makeToken(store);
       const own = ownTokenOf(body, grant, hashToken(token), reply);
@@ -89,13 +88,7 @@ export function tokenRoutes(
     '/tokens/:tokenId',
     { ...options, schema: operations.revokeToken },
     async ({ grant, params }, reply) => {
-      const revoked = await storage
-        .revokeToken(params.tokenId, Date.now(), grant)
-        .catch((error: unknown) => {
-          if (isProblem(error, 'insufficient-scope'))
-            setChallenge(reply, 'error="insufficient_scope"');
-          throw error;
-        });
+      const revoked = await storage.revokeToken(params.tokenId, Date.now(), grant);
       if (revoked === undefined) throw tokenNotFound();
       return reply.code(204).send();
     },
@@ -123,9 +116,8 @@ function grantJson({ tokenId: id, userName, storeName, role, caller, expiresAtMs
  * Refuses a token of an identity provider. The service cannot revoke it, and a token of the service would outlast the
  * role that the provider has given.
  */
-function refuseForeign({ isStored }: Grant, reply: FastifyReply): void {
+function refuseForeign({ isStored }: Grant): void {
   if (isStored) return;
-  setChallenge(reply, 'error="insufficient_scope"');
   throw new Problem(
     'insufficient-scope',
     'The token is from your identity provider. It cannot be revoked here, and cannot create tokens of the service.',

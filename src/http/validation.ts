@@ -5,8 +5,8 @@
  * Fastify's own validation stops at the first part that fails, so a hook replaces it.
  */
 import type { TObject } from '@sinclair/typebox';
-import { Ajv, type ValidateFunction } from 'ajv';
-import type { FastifyInstance, onRequestHookHandler } from 'fastify';
+import { Ajv } from 'ajv';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parseTimestamp } from '../timestamp.ts';
 import { rangeOf } from '../token.ts';
 import { OptionalKind } from '../typebox.ts';
@@ -16,8 +16,8 @@ import { allowed, readQuery, parseParameter } from './query.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Validates `query` at the first call. If there are faults, `query` is not valid. Only on routes with a schema for it. */
-    readQuery: () => Faults;
+    /** The faults of the query, once it was validated. */
+    queryFaults: Faults | undefined;
   }
 }
 
@@ -33,43 +33,39 @@ const ajv = new Ajv({
   validateSchema: false, // a test does it, because compiling the meta-schema slows down startup
 });
 
-/**
- * Validates the requests of every route that is added to `app` later and has schemas. A query can be read before the
- * caller is known, so that a storage can read both at once (auth.ts). Its faults are reported afterwards.
- */
+/** Validates the requests of every route that is added to `app` later and has schemas. */
 export function validateRequests(app: FastifyInstance): void {
-  app.decorateRequest('readQuery');
+  app.decorateRequest('queryFaults');
   app.addHook('onRoute', (route) => {
     // Fastify does not type schemas; those of our routes are TypeBox objects.
     const { params, querystring, body } = (route.schema ?? {}) as Record<string, TObject>;
-    const checkParams = params && checkOf(params, toParameter);
-    const checkQuery = querystring && checkOf(querystring, toParameter);
-    const checkBody = body && checkOf(body, toMember);
-
-    if (querystring && checkQuery) {
-      const addReadQuery: onRequestHookHandler = (request, _reply, done) => {
-        let faults: Faults | undefined;
-        request.readQuery = () => {
-          if (faults === undefined) {
-            faults = new Faults();
-            const { url = '' } = request.raw;
-            request.query = checkQuery(readQuery(querystring, url, faults), faults);
-          }
-          return faults;
-        };
-        done();
-      };
-      route.onRequest = [addReadQuery, ...[route.onRequest ?? []].flat()];
-    }
     route.preValidation = (request, _reply, done) => {
-      const faults = checkQuery ? request.readQuery() : new Faults();
-      if (params && checkParams) {
-        request.params = checkParams(readParams(params, request.params), faults);
+      const faults = querystring ? validateQuery(querystring, request) : new Faults();
+      if (params) {
+        request.params = readParams(params, request.params);
+        addFaults(faults, params, request.params, toParameter);
       }
-      if (checkBody) request.body = checkBody(readBody(body, request.body, faults), faults);
+      if (body) {
+        request.body = readBody(body, request.body, faults);
+        addFaults(faults, body, request.body, toMember);
+      }
       done(faults.count > 0 ? invalidRequest(faults) : undefined);
     };
   });
+}
+
+/**
+ * Validates the query at the first call for a request. A storage can need it before the caller is known (auth.ts); its
+ * faults are reported afterwards.
+ */
+export function validateQuery(schema: TObject, request: FastifyRequest): Faults {
+  if (request.queryFaults === undefined) {
+    const faults = new Faults();
+    request.query = readQuery(schema, request.raw.url ?? '', faults);
+    addFaults(faults, schema, request.query, toParameter);
+    request.queryFaults = faults;
+  }
+  return request.queryFaults;
 }
 
 function readParams(schema: TObject, params: unknown): unknown {
@@ -85,43 +81,37 @@ function readBody(schema: TObject, body: unknown, faults: Faults): unknown {
 }
 
 /**
- * Returns a check that adds the faults of a value, and returns the value. Validators stop at the first error, so that
- * invalid input costs little: if the whole value is not valid, each member is checked by itself.
+ * Adds the faults of a value. Ajv stops at the first error, so that invalid input costs little: if the whole value is
+ * not valid, each member is checked by itself. Schemas are compiled at the first request that needs them, to keep
+ * startup fast.
  */
-function checkOf(schema: TObject, placeOf: (name: string) => FaultPlace) {
-  // Compiled at the first request that needs it, to keep startup fast.
-  let validate: ValidateFunction | undefined;
-  const validators = new Map<string, ValidateFunction>();
-  return (value: unknown, faults: Faults): unknown => {
-    validate ??= ajv.compile(schema);
-    if (value === undefined || validate(value)) return value;
-    if (value === null || typeof value !== 'object' || Array.isArray(value)) {
-      faults.add({ pointer: '' }, () => `The body must be ${schema.description}.`);
-      return value;
+function addFaults(
+  faults: Faults,
+  schema: TObject,
+  value: unknown,
+  placeOf: (name: string) => FaultPlace,
+): void {
+  if (value === undefined || ajv.validate(schema, value)) return;
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    faults.add({ pointer: '' }, () => `The body must be ${schema.description}.`);
+    return;
+  }
+  const members = value as Record<string, unknown>;
+  for (const [name, member] of Object.entries(schema.properties)) {
+    const place = placeOf(name);
+    const rule = `it must be ${member.description}`;
+    if (!Object.hasOwn(members, name)) {
+      if (schema.required?.includes(name))
+        faults.add(place, () => `"${name}" is missing; ${rule}.`);
+    } else if (!ajv.validate(member, members[name])) {
+      const reason = reasonOf(ajv.errors?.[0]?.keyword, members[name], 'parameter' in place);
+      faults.add(place, () => `"${name}" ${reason}; ${rule}.`);
     }
-    const members = value as Record<string, unknown>;
-    for (const [name, member] of Object.entries(schema.properties)) {
-      if (!Object.hasOwn(members, name)) {
-        if (schema.required?.includes(name))
-          faults.add(
-            placeOf(name),
-            () => `"${name}" is missing; it must be ${member.description}.`,
-          );
-        continue;
-      }
-      const validator = validators.get(name) ?? ajv.compile(member);
-      validators.set(name, validator);
-      if (validator(members[name])) continue;
-      const place = placeOf(name);
-      const reason = reasonOf(validator.errors?.[0]?.keyword, members[name], 'parameter' in place);
-      faults.add(place, () => `"${name}" ${reason}; it must be ${member.description}.`);
-    }
-    for (const name of Object.keys(members)) {
-      if (Object.hasOwn(schema.properties, name)) continue;
-      faults.add(placeOf(name), () => `Unknown field "${name}"; ${allowed(schema.properties)}.`);
-    }
-    return value;
-  };
+  }
+  for (const name of Object.keys(members)) {
+    if (Object.hasOwn(schema.properties, name)) continue;
+    faults.add(placeOf(name), () => `Unknown field "${name}"; ${allowed(schema.properties)}.`);
+  }
 }
 
 function reasonOf(keyword = '', value: unknown, isParameter: boolean): string {
