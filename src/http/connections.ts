@@ -3,19 +3,14 @@
  * pipelined requests wait, the socket is paused. Of the connections without a valid token, one request starts in each
  * iteration of the event loop. So they keep iterations short, however many they are, and others run in between.
  *
- * Node parses everything that one read returns: up to 64 KiB, or some thousand requests. If too many requests wait, the
- * others are dropped, and the connection closes after the waiting requests have their responses. The client repeats the
- * dropped ones on a new connection (RFC 9112, section 9.3.2).
+ * Node parses everything that one read returns: up to 64 KiB, or about 600 requests. If too many requests wait, the
+ * rest of the read is discarded, and the connection closes after the waiting requests have their responses. The
+ * client repeats the others on a new connection (RFC 9112, section 9.3.2).
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import {
-  maxConnections,
-  maxPipelinedInMemory,
-  maxPipelinedRequests,
-  maxPipelinedRequestsTotal,
-} from './limits.ts';
-import { isLingering, linger, lingerOnClose } from './linger.ts';
+import { maxConnections, maxPipelinedRequests, maxPipelinedRequestsTotal } from './limits.ts';
+import { linger, lingerOnClose } from './linger.ts';
 
 interface QueuedRequest {
   response: ServerResponse;
@@ -27,8 +22,6 @@ interface Connection {
   /** The response in progress. */
   current: ServerResponse | undefined;
   waiting: QueuedRequest[];
-  /** The number of dropped requests. Node uses memory for them until the connection closes. */
-  dropped: number;
   /** The previous request, if its response was sent before its body had arrived completely. */
   respondedEarly: IncomingMessage | undefined;
   /** If true, no further request is accepted. */
@@ -49,7 +42,7 @@ export class Connections {
   #open = 0;
   /** With TLS, the accepted sockets by their ends: Node has no public API that finds the one below a TLS socket. */
   readonly #accepted = new Map<string, Socket>();
-  /** The number of waiting and dropped requests of all connections. */
+  /** The number of waiting requests of all connections. */
   #pipelined = 0;
   /** The next requests of connections without a valid token. */
   readonly #queue: (() => void)[] = [];
@@ -83,6 +76,7 @@ export class Connections {
       if (connection === undefined) return void socket.destroy();
       connection.socket = socket;
       this.#connections.set(socket, connection);
+      this.#limitPipelining(connection);
     });
   }
 
@@ -91,32 +85,20 @@ export class Connections {
     return this.#accepted.get(endsOf(socket));
   }
 
-  /**
-   * Calls `handle` once the earlier requests on this connection have their responses. A request that follows too many
-   * others, or the last response of its connection, is dropped.
-   */
+  /** Calls `handle` once the earlier requests on this connection have their responses. */
   schedule({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
     const connection = this.#connections.get(socket);
     if (connection === undefined) return; // there was no room for it
-    const { current, waiting } = connection;
-    connection.isClosing ||=
-      !socket.writable || // the last response was sent before this request had arrived
-      waiting.length >= maxPipelinedRequests ||
-      (current !== undefined && this.#pipelined >= maxPipelinedRequestsTotal);
-    if (connection.isClosing) {
-      this.#drop(connection);
-      return;
-    }
     response.on('close', () => this.#handleNext(connection, response));
-    if (current === undefined) {
+    if (connection.current === undefined) {
       connection.current = response;
       this.#regroup(connection);
       if (connection.isKnown) handle();
       else this.#startInTurn(handle);
     } else {
-      waiting.push({ response, handle });
+      connection.waiting.push({ response, handle });
       this.#pipelined++;
-      process.nextTick(pause, connection); // after the whole read has been parsed
+      process.nextTick(pauseIfWaiting, connection); // after the whole read has been parsed
     }
   }
 
@@ -135,13 +117,12 @@ export class Connections {
     return isNewest && (connection.isClosing || isStopping);
   }
 
-  /** Closes the connection after the response to this request. Nothing that follows the request is handled. */
+  /** Closes the connection after the response to this request. Bytes after the request are not parsed. */
   closeAfter({ socket }: IncomingMessage): void {
     const connection = this.#connections.get(socket);
     if (connection === undefined) return;
     connection.isClosing = true;
-    connection.dropped += connection.waiting.length;
-    connection.waiting.length = 0;
+    this.#clear(connection);
     if (connection.current !== undefined) connection.current.shouldKeepAlive = false;
     lingerOnClose(socket);
   }
@@ -167,18 +148,9 @@ export class Connections {
     }
     if (waiting.at(-1)?.response.req.complete === false) {
       waiting.pop();
-      connection.dropped++;
+      this.#pipelined--;
     }
     return current !== undefined && (current.req.complete || current.headersSent);
-  }
-
-  #drop(connection: Connection): void {
-    const { socket } = connection;
-    if (socket.destroyed) return;
-    connection.dropped++;
-    this.#pipelined++;
-    if (this.#pipelined > maxPipelinedInMemory) socket.destroy();
-    else process.nextTick(pause, connection);
   }
 
   #handleNext(connection: Connection, closed: ServerResponse): void {
@@ -219,7 +191,6 @@ export class Connections {
       socket,
       current: undefined,
       waiting: [],
-      dropped: 0,
       respondedEarly: undefined,
       isClosing: false,
       isKnown: false,
@@ -228,6 +199,7 @@ export class Connections {
     this.#connections.set(socket, connection);
     this.#busyStrangers.add(connection);
     this.#open++;
+    this.#limitPipelining(connection);
     return connection;
   }
 
@@ -245,8 +217,31 @@ export class Connections {
   #remove(connection: Connection): void {
     if (!connection.group.delete(connection)) return;
     this.#open--;
-    this.#pipelined -= connection.waiting.length + connection.dropped;
-    connection.waiting.length = 0;
+    this.#clear(connection);
+  }
+
+  /** None of the requests that wait gets a response. */
+  #clear({ waiting }: Connection): void {
+    this.#pipelined -= waiting.length;
+    waiting.length = 0;
+  }
+
+  /**
+   * Stops Node's parser in the middle of a read, for which Node has no public API. Each parsed request costs a few
+   * kilobytes until the connection closes, and all connections can send hundreds at once.
+   */
+  #limitPipelining(connection: Connection): void {
+    const { socket, waiting } = connection;
+    const { parser } = socket as Socket & { parser?: Parser | null }; // null below TLS
+    if (!parser) return;
+    const onIncoming = parser.onIncoming.bind(parser);
+    parser.onIncoming = (request, keepAlive) => {
+      connection.isClosing ||=
+        !socket.writable || // the last response was sent before its request had arrived
+        waiting.length >= maxPipelinedRequests ||
+        (connection.current !== undefined && this.#pipelined >= maxPipelinedRequestsTotal);
+      return connection.isClosing ? stopParsing : onIncoming(request, keepAlive);
+    };
   }
 }
 
@@ -254,6 +249,13 @@ function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket):
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 
-function pause({ socket, waiting, dropped }: Connection): void {
-  if ((waiting.length > 0 || dropped > 0) && !isLingering(socket)) socket.pause();
+function pauseIfWaiting({ socket, waiting }: Connection): void {
+  if (waiting.length > 0) socket.pause();
+}
+
+/** The result of `onIncoming` that stops Node's parser, as for an upgrade to another protocol. */
+const stopParsing = 2;
+
+interface Parser {
+  onIncoming(request: IncomingMessage, keepAlive: boolean): number;
 }

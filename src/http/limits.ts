@@ -22,8 +22,6 @@ export const handshakeTimeoutMs = 10_000;
 export const maxPipelinedRequests = 8;
 /** The same of all connections together. Each can have 16 KiB of headers. */
 export const maxPipelinedRequestsTotal = 4_000;
-/** The same with those above these limits, which one read has brought. A connection that exceeds this closes at once. */
-export const maxPipelinedInMemory = 8_000;
 
 /** Maximum bytes of long responses in memory until clients read them: of all users, and of one user. */
 export const maxUnreadBytes = 64 * 1024 * 1024;

@@ -10,13 +10,9 @@ const maxLingerBytes = 16 * 1024 * 1024;
 
 const lingering = new WeakSet<Socket>();
 
-export function isLingering(socket: Socket): boolean {
-  return lingering.has(socket);
-}
-
 /** Sends what was written, and discards what arrives meanwhile. */
 export function linger(socket: Socket): void {
-  if (socket.destroyed || isLingering(socket)) return;
+  if (socket.destroyed || lingering.has(socket)) return;
   lingering.add(socket);
   socket.end();
   const timer = setTimeout(() => socket.destroy(), lingerMs);

@@ -6,12 +6,10 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { maxPipelinedInMemory } from '../../src/http/limits.ts';
 import { startApp } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
-import { until } from '../support/until.ts';
 
 /** Status, headers in lower case and problem of an answer. */
 function read(answer: string) {
@@ -425,26 +423,4 @@ it('responds once, even if the body breaks after the response', async (t) => {
     else connection.write(rest);
     assert.equal(await connection.answer(), undefined);
   }
-});
-
-it('closes connections at once if their pipelined requests take too much memory', async (t) => {
-  const { promise: released, resolve: release } = Promise.withResolvers<void>();
-  const { address } = await startApp(t, {
-    addRoutes: (app) => void app.get('/held', () => released.then(() => 'ok')),
-  });
-  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
-  const [connections, requestsEach] = [20, 1_000];
-  let closed = 0;
-  const all = Array.from({ length: connections }, () => {
-    const connection = new Connection(address);
-    connection.socket.on('error', () => {}).once('close', () => closed++);
-    connection.write(get('/held') + get('/livez').repeat(requestsEach));
-    return connection;
-  });
-  const most = maxPipelinedInMemory / requestsEach;
-  await until('only few are open', () => connections - closed <= most);
-  release();
-  const answers = await Promise.all(all.map((connection) => connection.answer()));
-  const statuses = answers.flatMap((answer) => answer?.status ?? []);
-  assert.ok(statuses.length >= most - 1 && statuses.every((status) => status === 200));
 });
