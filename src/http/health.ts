@@ -4,17 +4,48 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Problem } from '../problem.ts';
 import type { Storage } from '../storage.ts';
-import * as operations from './operations.ts';
+import { Type } from '../typebox.ts';
+import { problems, response } from './responses.ts';
 import { sendText } from './send.ts';
 
 /** How long the result of a check of the storage is cached. */
 const checkCacheMs = 250;
 
+export const Health = Type.Object(
+  { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
+  {
+    description: 'The response of a successful health check.',
+    examples: [{ status: 'ok' }],
+  },
+);
+
+const livez = {
+  operationId: 'livez',
+  summary: 'Check that the process is alive',
+  description: 'Returns 200 as long as the process can respond. Needs no token.',
+  tags: ['health'],
+  security: [],
+  response: { 200: response('The process is alive.', Health), ...problems() },
+};
+
+const readyz = {
+  operationId: 'readyz',
+  summary: 'Check that the service is ready',
+  description:
+    'Returns 200 if the storage responds and the service is not stopping. Needs no token.',
+  tags: ['health'],
+  security: [],
+  response: {
+    200: response('The service is ready.', Health),
+    ...problems('storage-unavailable', 'overloaded'),
+  },
+};
+
 export function healthRoutes(app: FastifyInstance, storage: Storage, stopping: AbortSignal): void {
   const check = cached(() => storage.check());
-  app.get('/livez', { schema: operations.livez }, async (_request, reply) => sendOk(reply));
+  app.get('/livez', { schema: livez }, async (_request, reply) => sendOk(reply));
 
-  app.get('/readyz', { schema: operations.readyz }, async (_request, reply) => {
+  app.get('/readyz', { schema: readyz }, async (_request, reply) => {
     if (stopping.aborted) throw new Problem('overloaded', 'The service is stopping.');
     await check();
     return sendOk(reply);

@@ -11,9 +11,9 @@ import { plantNotFound } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import type { Authentication } from './auth.ts';
 import { assertConnected, sendList, type ListOptions, type Range } from './list.ts';
-import * as operations from './operations.ts';
+import * as operations from './plant-schemas.ts';
 import { sendText } from './send.ts';
-import { validateQuery } from './validation.ts';
+import { validateQuery, type TypeBoxProvider } from './validation.ts';
 
 const jsonMediaType = 'application/json';
 
@@ -34,7 +34,7 @@ export function plantRoutes(
   { storage, authentication, ...lists }: PlantRoutesOptions,
 ): void {
   const { baseUrl } = lists;
-  const routes = app.withTypeProvider<operations.TypeBoxProvider>();
+  const routes = app.withTypeProvider<TypeBoxProvider>();
   const readOptions = { onRequest: authentication.requireScope(['plants:read']) };
   const writeOptions = { onRequest: authentication.requireScope(['plants:write']) };
 

@@ -26,12 +26,12 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'invalid-token': {
     status: 401,
     title: 'A valid token is required',
-    headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+    headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
   },
   'insufficient-scope': {
     status: 403,
     title: 'The token lacks the required scope',
-    headers: { 'www-authenticate': 'Bearer error="insufficient_scope"' },
+    headers: { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' },
   },
   'quota-exceeded': { status: 403, title: 'The quota of plants is used up' },
   'plant-not-found': { status: 404, title: 'Plant not found' },
@@ -47,29 +47,29 @@ export const problemResponses: Record<ProblemKind, ProblemResponse> = {
   'unsupported-media-type': {
     status: 415,
     title: 'The body must be JSON',
-    headers: { accept: 'application/json', 'accept-encoding': 'identity' },
+    headers: { Accept: 'application/json', 'Accept-Encoding': 'identity' },
   },
   'expectation-failed': { status: 417, title: 'The expectation cannot be met' },
   'rate-limited': { status: 429, title: 'Too many requests' }, // request-limits.ts sets Retry-After
   'headers-too-large': { status: 431, title: 'The headers are too large' },
   'internal-error': { status: 500, title: 'Internal error' },
   'method-not-implemented': { status: 501, title: 'Method not implemented' },
-  overloaded: { status: 503, title: 'Not accepting requests now', headers: { 'retry-after': 1 } },
-  'storage-full': { status: 503, title: 'The storage is full', headers: { 'retry-after': 60 } },
+  overloaded: { status: 503, title: 'Not accepting requests now', headers: { 'Retry-After': 1 } },
+  'storage-full': { status: 503, title: 'The storage is full', headers: { 'Retry-After': 60 } },
   'storage-unavailable': {
     status: 503,
     title: 'The storage is unavailable',
-    headers: { 'retry-after': 1 },
+    headers: { 'Retry-After': 1 },
   },
   'provider-unavailable': {
     status: 503,
     title: 'The identity provider is unavailable',
-    headers: { 'retry-after': 5 },
+    headers: { 'Retry-After': 5 },
   },
   'outcome-unknown': {
     status: 503,
     title: 'The outcome is unknown',
-    headers: { 'retry-after': 1 },
+    headers: { 'Retry-After': 1 },
   },
   'version-not-supported': { status: 505, title: 'HTTP version not supported' },
 };

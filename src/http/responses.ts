@@ -1,42 +1,13 @@
 /**
  * The responses of the operations, as openapi.json describes them. Each header, schema and problem is defined once,
- * under its name in `components`. The examples of problems are those of docs/errors.md.
+ * under its name in `components`. The table of problems.ts and the examples of docs/errors.md describe problems.
  */
 import type { TSchema } from '@sinclair/typebox';
-import { maxId } from '../ids.ts';
-import { NewPlant, PlantField } from '../plant.ts';
-import { ShareAccess } from '../share.ts';
 import type { ProblemKind } from '../problem.ts';
 import { Type } from '../typebox.ts';
-import { problemMediaType } from './problems.ts';
-import { NewToken, OwnToken, Scope, Token } from './token-schemas.ts';
+import { problemMediaType, problemResponses } from './problems.ts';
 
-/**
- * A plant in a response. Its strings have no constraints here: a client that counts length in another way must not
- * reject what the service has stored.
- */
-export const Plant = Type.Object(
-  {
-    name: Type.Optional(
-      Type.String({ description: 'What the plant is called, exactly as it was sent.' }),
-    ),
-    tag: Type.Optional(Type.String({ description: 'Its tag; empty if it has none.' })),
-    id: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: maxId,
-        description: 'Its id, unique in the store. Present only if `fields` names it.',
-      }),
-    ),
-  } satisfies Record<PlantField, TSchema>,
-  {
-    additionalProperties: false,
-    description: 'A plant with the fields that `fields` names: `name` and `tag` by default.',
-    examples: [{ id: 42, name: 'Monstera deliciosa', tag: 'indoor' }],
-  },
-);
-
-const Fault = Type.Object(
+export const Fault = Type.Object(
   {
     pointer: Type.Optional(
       Type.String({
@@ -59,7 +30,7 @@ const Fault = Type.Object(
   },
 );
 
-const Problem = Type.Object(
+export const Problem = Type.Object(
   {
     type: Type.String({
       format: 'uri-reference',
@@ -85,57 +56,6 @@ const Problem = Type.Object(
   { description: 'Why a request failed (RFC 9457).' },
 );
 
-export const Share = Type.Object(
-  {
-    user: Type.String({ description: 'The name of the other user.' }),
-    access: ShareAccess,
-  },
-  {
-    description: 'A share between the calling user and another one.',
-    examples: [{ user: 'bob', access: 'read' }],
-  },
-);
-
-export const Shares = Type.Object(
-  {
-    given: Type.Array(Share, {
-      description: 'Users who can access the plants of the calling user.',
-    }),
-    received: Type.Array(Share, {
-      description:
-        'Users whose plants the calling user can access: those who shared first, at most 999.',
-    }),
-  },
-  {
-    description: 'The shares of the calling user.',
-    examples: [{ given: [{ user: 'bob', access: 'read' }], received: [] }],
-  },
-);
-
-export const Health = Type.Object(
-  { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
-  {
-    description: 'The response of a successful health check.',
-    examples: [{ status: 'ok' }],
-  },
-);
-
-export const schemas = {
-  NewPlant,
-  Plant,
-  PlantField,
-  Share,
-  Shares,
-  ShareAccess,
-  Token,
-  NewToken,
-  OwnToken,
-  Scope,
-  Problem,
-  Fault,
-  Health,
-};
-
 function header(description: string, example: unknown, schema: object = { type: 'string' }) {
   return { description, required: true, schema, example };
 }
@@ -154,10 +74,6 @@ export const headers = {
     'Identifies this request in the log of the service. Give it to the operator when you report a problem.',
     exampleRequestId,
   ),
-  Location: header('The address of the new plant.', '/plants/42', {
-    type: 'string',
-    format: 'uri-reference',
-  }),
   Link: optional(
     header(
       'The address of the next page (RFC 8288), with all other parameters unchanged. Absent if there was no `limit` or no plant follows.',
@@ -189,138 +105,96 @@ export const headers = {
   ),
 };
 
-const challengeUnlessFull = optional(
-  header(
-    'Names the scope that the token lacks (RFC 6750). Absent if a quota is used up.',
-    'Bearer error="insufficient_scope", scope="plants:write"',
-  ),
-);
-
-type HeaderName = keyof typeof headers;
-type Headers = Partial<Record<HeaderName, object>>;
-
 /** A response with these headers and with `X-Request-Id`, which every response has. */
-function described(description: string, named: Headers, content?: object) {
-  const all = { 'X-Request-Id': headers['X-Request-Id'], ...named };
-  return { description, headers: all, ...(content && { content }) };
-}
-
-function pick(names: readonly HeaderName[]): Headers {
-  return Object.fromEntries(names.map((name) => [name, headers[name]]));
+export function response(
+  description: string,
+  schema?: TSchema,
+  named: Record<string, object> = {},
+) {
+  const content = schema && { content: { 'application/json': { schema } } };
+  return {
+    description,
+    headers: { 'X-Request-Id': headers['X-Request-Id'], ...named },
+    ...content,
+  };
 }
 
 /** The response to a successful request with a token. */
-export function response(description: string, names: readonly HeaderName[], content?: object) {
-  return described(description, pick([...names, 'RateLimit', 'RateLimit-Policy']), content);
+export function success(description: string, schema?: TSchema, named?: Record<string, object>) {
+  const { RateLimit, 'RateLimit-Policy': policy } = headers;
+  return response(description, schema, { ...named, RateLimit, 'RateLimit-Policy': policy });
 }
 
-export function json(description: string, schema: TSchema, names: readonly HeaderName[] = []) {
-  return response(description, names, { 'application/json': { schema } });
+/** The header of a response to a request that has created something. */
+export function location(what: string, example: string) {
+  const schema = { type: 'string', format: 'uri-reference' };
+  return { Location: header(`The address of the new ${what}.`, example, schema) };
 }
 
-/** The response to a successful health check, which needs no token. */
-export function healthy(description: string) {
-  return described(description, {}, { 'application/json': { schema: Health } });
-}
-
-/** A response that is a problem of one of these kinds. */
-function problem(
-  description: string,
-  kinds: readonly ProblemKind[],
-  names: readonly HeaderName[] = [],
-  more: Headers = {},
-) {
-  const examples = kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]);
-  return described(
-    description,
-    { ...pick(names), ...more },
-    { [problemMediaType]: { schema: Problem, examples: Object.fromEntries(examples) } },
+/** The responses to these problems, and to those that every operation has, by status. */
+export function problems(...kinds: readonly ProblemKind[]): Record<number, object> {
+  const all: readonly ProblemKind[] = [
+    ...kinds,
+    'invalid-request',
+    'request-timeout',
+    'expectation-failed',
+    'headers-too-large',
+    'internal-error',
+    'version-not-supported',
+  ];
+  const byStatus = Map.groupBy(all, (kind) => problemResponses[kind].status);
+  return Object.fromEntries(
+    [...byStatus].map(([status, some]) => [status, problemResponse(status, some)]),
   );
 }
 
-/**
- * Each problem by the name of its component. Successful responses are described in their operations:
- * some generators do not follow a reference to find their media type.
- */
-export const responses = {
-  InvalidRequest: problem(
-    'The request is not valid: its HTTP, a parameter or its body. `errors` lists the faults.',
-    ['invalid-request'],
-  ),
-  InvalidToken: problem(
-    'There is no token, or it is mistyped, unknown, expired or revoked.',
-    ['invalid-token'],
-    ['WWW-Authenticate'],
-  ),
-  InsufficientScope: problem(
-    'The token is valid, but does not have the scope that this operation requires.',
-    ['insufficient-scope'],
-    ['WWW-Authenticate'],
-  ),
-  CreateForbidden: problem(
-    'The token does not have the scope that this operation requires. Or the calling user or the store has as many plants as the operator allows.',
-    ['insufficient-scope', 'quota-exceeded'],
-    [],
-    { 'WWW-Authenticate': challengeUnlessFull },
-  ),
-  NotFound: problem(
-    'The store has no such plant, or the calling user has no access to it; the response is the same. Or the path is wrong.',
-    ['plant-not-found', 'path-not-found'],
-  ),
-  TokenNotFound: problem('The calling user has no token with this id. Or the path is wrong.', [
-    'token-not-found',
-    'path-not-found',
-  ]),
-  TooManyTokens: problem(
-    'The calling user has as many active tokens as possible. Nothing was changed.',
-    ['too-many-tokens'],
-  ),
-  RequestTimeout: problem('The request did not arrive in time. Send it again.', [
-    'request-timeout',
-  ]),
-  IdConflict: problem('The store already has a plant with this id. Nothing was changed.', [
-    'id-taken',
-  ]),
-  ShareNotFound: problem(
-    'There is no share between the calling user and a user of this name. Or the path is wrong.',
-    ['share-not-found', 'path-not-found'],
-  ),
-  TooManyShares: problem('The calling user shares with the maximum number of users already.', [
-    'too-many-shares',
-  ]),
-  BodyTooLarge: problem('The body has more than 16 KiB.', ['body-too-large']),
-  UnsupportedMediaType: problem(
-    'The body is not sent as plain JSON in UTF-8.',
-    ['unsupported-media-type'],
-    ['Accept', 'Accept-Encoding'],
-  ),
-  ExpectationFailed: problem('The `Expect` header asks for something that is not supported.', [
-    'expectation-failed',
-  ]),
-  RateLimited: problem(
-    'Too many requests, or too many that had no valid token. Nothing was changed.',
-    ['rate-limited'],
-    ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
-  ),
-  HeadersTooLarge: problem('The URL and the headers are too large.', ['headers-too-large']),
-  InternalError: problem('A defect of the service. The log has its cause under the request id.', [
-    'internal-error',
-  ]),
-  Unavailable: problem(
-    'The service cannot take the request now. Nothing was changed, unless `type` ends with `outcome-unknown`.',
-    [
-      'overloaded',
-      'storage-full',
-      'storage-unavailable',
-      'provider-unavailable',
-      'outcome-unknown',
-    ],
-    ['Retry-After'],
-  ),
-  VersionNotSupported: problem('The version of HTTP is not supported.', ['version-not-supported']),
-  NotReady: problem(
-    'The service is stopping, or its storage does not respond. Send no requests here now.',
-    ['overloaded', 'storage-unavailable'],
-    ['Retry-After'],
-  ),
-};
+/** The same for an operation that requires a token. */
+export function problemsWithToken(...kinds: readonly ProblemKind[]): Record<number, object> {
+  return problems(
+    ...kinds,
+    'invalid-token',
+    'rate-limited',
+    'overloaded',
+    'storage-full',
+    'storage-unavailable',
+    'provider-unavailable',
+    'outcome-unknown',
+  );
+}
+
+/** The problems of a body. */
+export const bodyProblems = ['body-too-large', 'unsupported-media-type'] as const;
+
+/** The responses to problems by the names of their components: one for all problems of an operation with one status. */
+export const problemComponents: Record<string, object> = {};
+
+function problemResponse(status: number, kinds: readonly ProblemKind[]): object {
+  const names = kinds.map((kind) =>
+    kind.replaceAll(/(?:^|-)./g, (at) => (at.at(-1) ?? '').toUpperCase()),
+  );
+  const component = kinds.length <= 2 ? names.join('Or') : `Problem${status}`;
+  const [title = '', ...others] = kinds.map((kind) => problemResponses[kind].title);
+  const lower = others.map((other) => `, or ${other.charAt(0).toLowerCase()}${other.slice(1)}`);
+  const examples = kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]);
+  return (problemComponents[component] ??= {
+    ...response(`${title}${lower.join('')}.`, undefined, headersOf(kinds)),
+    content: {
+      [problemMediaType]: { schema: Problem, examples: Object.fromEntries(examples) },
+    },
+  });
+}
+
+/** The headers of responses to these problems. Those that only some of them have are optional. */
+function headersOf(kinds: readonly ProblemKind[]): Record<string, object> {
+  const namesOf = (kind: ProblemKind) =>
+    kind === 'rate-limited' // request-limits.ts sets them
+      ? ['Retry-After', 'RateLimit', 'RateLimit-Policy']
+      : Object.keys(problemResponses[kind].headers ?? {});
+  const named = Object.entries(headers).flatMap(([name, one]) => {
+    const without = kinds.filter((kind) => !namesOf(kind).includes(name));
+    if (without.length === 0) return [[name, one]];
+    const description = `${one.description} Absent for \`${without.join('`, `')}\`.`;
+    return without.length === kinds.length ? [] : [[name, optional({ ...one, description })]];
+  });
+  return Object.fromEntries(named);
+}

@@ -8,8 +8,9 @@ import type { Share, ShareStorage } from '../share-storage.ts';
 import type { Authentication } from './auth.ts';
 import { runInSlice } from '../time-slices.ts';
 import { sendList, type ListOptions, type Range } from './list.ts';
-import * as operations from './operations.ts';
+import * as operations from './share-schemas.ts';
 import { sendText } from './send.ts';
+import type { TypeBoxProvider } from './validation.ts';
 
 const jsonMediaType = 'application/json';
 
@@ -22,7 +23,7 @@ export function shareRoutes(
   app: FastifyInstance,
   { storage, authentication, ...lists }: ShareRoutesOptions,
 ): void {
-  const routes = app.withTypeProvider<operations.TypeBoxProvider>();
+  const routes = app.withTypeProvider<TypeBoxProvider>();
   const readOptions = { onRequest: authentication.requireScope(['plants:read', 'shares:write']) };
   const writeOptions = { onRequest: authentication.requireScope(['shares:write']) };
 

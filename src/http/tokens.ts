@@ -13,10 +13,9 @@ import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
 import { insufficientScope, type Authentication } from './auth.ts';
 import { runInSlice } from '../time-slices.ts';
 import { sendList, type ListOptions, type Range } from './list.ts';
-import type { TypeBoxProvider } from './operations.ts';
 import { sendText } from './send.ts';
-import * as operations from './token-operations.ts';
-import type { NewToken } from './token-schemas.ts';
+import * as operations from './token-schemas.ts';
+import type { TypeBoxProvider } from './validation.ts';
 
 const jsonMediaType = 'application/json';
 
@@ -126,7 +125,7 @@ function refuseForeign({ isStored }: Grant): void {
 
 /** The token to create. Throws a Problem if it would grant more than the one of the request. */
 function ownTokenOf(
-  { scopes, expiresAt, label = '' }: Static<typeof NewToken>,
+  { scopes, expiresAt, label = '' }: Static<typeof operations.NewToken>,
   { caller, expiresAtMs: latestMs }: Grant,
   hash: Uint8Array,
   reply: FastifyReply,

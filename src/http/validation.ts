@@ -4,9 +4,9 @@
  *
  * Fastify's own validation stops at the first part that fails, so a hook replaces it.
  */
-import type { TObject } from '@sinclair/typebox';
+import type { Static, TObject, TSchema } from '@sinclair/typebox';
 import { Ajv } from 'ajv';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest, FastifyTypeProvider } from 'fastify';
 import { parseTimestamp } from '../timestamp.ts';
 import { rangeOf } from '../token.ts';
 import { OptionalKind } from '../typebox.ts';
@@ -19,6 +19,12 @@ declare module 'fastify' {
     /** The faults of the query, once it was validated. */
     queryFaults: Faults | undefined;
   }
+}
+
+/** Derives the types of a validated request from its schemas. Responses are text, so they have no type here. */
+export interface TypeBoxProvider extends FastifyTypeProvider {
+  validator: this['schema'] extends TSchema ? Static<this['schema']> : unknown;
+  serializer: unknown;
 }
 
 const toParameter = (name: string): FaultPlace => ({ parameter: name });
