@@ -50,7 +50,9 @@ const errorsFile = fileURLToPath(new URL('../docs/errors.md', import.meta.url));
 export function openapiText(): string {
   const { version } = JSON.parse(readFileSync(packageFile, 'utf8'));
   const { paths, parameters } = operationsOfRoutes();
-  const responses = Object.fromEntries(Object.entries(problemComponents).toSorted()); // in any order of imports
+  const responses = Object.fromEntries(
+    Object.entries(problemComponents).toSorted(([a], [b]) => (a < b ? -1 : 1)),
+  );
   const named = { schemas, responses, headers, parameters };
   const document = {
     openapi: '3.1.0',

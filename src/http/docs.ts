@@ -11,13 +11,11 @@ import { pathNotFound, problemResponses } from './problems.ts';
 const openapiFile = new URL('../../openapi.json', import.meta.url);
 
 export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
-  serveDocument(app, {
-    path: '/openapi.json',
+  serveDocument(app, '/openapi.json', {
     read: () => openapiFor(baseUrl),
     headers: { 'content-type': 'application/json' },
   });
-  serveDocument(app, {
-    path: '/docs',
+  serveDocument(app, '/docs', {
     read: readReference,
     headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
   });

@@ -6,7 +6,6 @@ import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { weightsIn } from './headers.ts';
-import { pathNotFound } from './problems.ts';
 
 export interface Document {
   read: () => Promise<Buffer>;
@@ -25,60 +24,30 @@ interface Representations {
   gzip: Representation;
 }
 
-type Responder = (
+export type Responder = (
   request: FastifyRequest,
   reply: FastifyReply,
   cacheControl?: string,
 ) => Promise<FastifyReply>;
 
-export function serveDocument(
-  app: FastifyInstance,
-  { path, ...document }: Document & { path: string },
-): void {
-  app.route({ method: ['GET', 'HEAD'], url: path, handler: responderFor(document) });
+export function serveDocument(app: FastifyInstance, url: string, document: Document): void {
+  const respond = responderFor(document);
+  app.route({ method: ['GET', 'HEAD'], url, handler: (request, reply) => respond(request, reply) });
 }
 
-/**
- * Serves `<path>/<name>` for every name that `find` returns a document for. `find` is called until it does. The optional
- * `:version` in the path is that of the document if `version` says so. Then the document never changes.
- */
-export function serveDocuments(
-  app: FastifyInstance,
-  path: string,
-  find: (name: string) => Promise<Document | undefined>,
-  version?: () => Promise<string>,
-): void {
-  const responders = new Map<string, Responder>();
-  app.route<{ Params: { name: string; version?: string } }>({
-    method: ['GET', 'HEAD'],
-    url: `${path}/:name`,
-    handler: async (request, reply) => {
-      const { name } = request.params;
-      let respond = responders.get(name);
-      if (respond === undefined) {
-        const document = await find(name);
-        if (document === undefined) throw pathNotFound();
-        respond = responderFor(document);
-        responders.set(name, respond);
-      }
-      const isLasting = version !== undefined && request.params.version === (await version());
-      return respond(
-        request,
-        reply,
-        isLasting ? 'public, max-age=31536000, immutable' : 'no-cache',
-      );
-    },
-  });
-}
-
-function responderFor({ read, headers }: Document): Responder {
-  let cached: Promise<Representations> | undefined;
-  const load = () =>
-    (cached ??= encode(read).catch((error: unknown) => {
-      cached = undefined; // the next request tries again
+/** Returns what `load` resolves to. It is called once, and again after a failure. */
+export function lazily<T>(load: () => Promise<T>): () => Promise<T> {
+  let loading: Promise<T> | undefined;
+  return () =>
+    (loading ??= load().catch((error: unknown) => {
+      loading = undefined;
       throw error;
     }));
+}
 
+/** What it caches changes only with the files of the program. */
+export function responderFor({ read, headers }: Document): Responder {
+  const load = lazily(() => encode(read));
   return async (request, reply, cacheControl = 'no-cache') => {
     const { plain, gzip } = await load();
     const isGzip = wantsGzip(request.headers['accept-encoding']);

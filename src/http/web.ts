@@ -1,103 +1,131 @@
 /**
- * Serves the page at `/`, and the modules and styles that it loads: `/web/<file>` and `/client/<file>`, from below
- * `/assets/<version>`. A checkout needs no build: its TypeScript modules are sent without their types. The package has
- * JavaScript modules.
+ * Serves the page at `/`, and the modules and styles that it loads: `/web/<file>` and `/client/<file>`. The page uses
+ * them below `/assets/<version>`, an address that contains a version of all of them. So a browser asks for each only
+ * once, and for all that the page needs from the start at once.
+ *
+ * A checkout needs no build: its TypeScript modules are sent without their types. The package has JavaScript modules.
  */
+import { hash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
 import type { PageSignOn } from '../oidc/options.ts';
-import { mediaTypeOf, readAssets, type Assets } from './assets.ts';
-import { serveDocument, serveDocuments, type Document } from './documents.ts';
+import { lazily, responderFor, serveDocument, type Responder } from './documents.ts';
 import { pageHeaders } from './headers.ts';
+import { pathNotFound } from './problems.ts';
+
+const sources = new URL('../', import.meta.url);
+const folders = ['web', 'client'];
+
+const mediaTypes: Record<string, string> = {
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  ts: 'text/javascript; charset=utf-8',
+};
+
+interface Files {
+  /** Changes if any of the files changes. */
+  version: string;
+  /** The paths of the modules that the page imports from the start, directly or not. */
+  modules: string[];
+  /** By path. */
+  responders: Map<string, Responder>;
+}
 
 /** The URLs in the page are relative, so a path prefix works. */
 export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
-  let assets: Promise<Assets> | undefined;
-  const findAssets = () =>
-    (assets ??= readAssets().catch((error: unknown) => {
-      assets = undefined; // the next request tries again
-      throw error;
-    }));
-  const page = withAssets(
-    {
-      read: () => readFile(new URL('../web/index.html', import.meta.url)),
-      headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
+  const findFiles = lazily(readFiles);
+  serveDocument(app, '/', {
+    read: async () => {
+      const { version, modules } = await findFiles();
+      const links = modules.map((path) => `<link rel="modulepreload" href="${path}" />`).join('');
+      const head = links + (signOn === undefined ? '' : settingsOf(signOn));
+      const html = await readFile(new URL('web/index.html', sources), 'utf8');
+      const withHead = html.replace('</head>', () => `${head}</head>`);
+      const local = /(?<=\s(?:href|src)=")(?=(?:web|client)\/)/g;
+      return Buffer.from(withHead.replaceAll(local, `assets/${version}/`));
     },
-    findAssets,
-  );
-  serveDocument(app, { path: '/', ...(signOn === undefined ? page : withSignOn(page, signOn)) });
-  const version = async () => (await findAssets()).version;
-  for (const folder of ['web', 'client']) {
-    serveDocuments(app, `/${folder}`, filesOf(folder));
+    headers: {
+      ...pageHeaders,
+      ...(signOn && policyFor(signOn)),
+      'content-type': 'text/html; charset=utf-8',
+    },
+  });
+  for (const folder of folders) {
     // During an upgrade, a replica also gets requests for the version of another one.
-    serveDocuments(app, `/assets/:version/${folder}`, filesOf(folder), version);
+    for (const prefix of ['', '/assets/:version']) {
+      app.route<{ Params: { name: string; version?: string } }>({
+        method: ['GET', 'HEAD'],
+        url: `${prefix}/${folder}/:name`,
+        handler: async (request, reply) => {
+          const { name, version } = request.params;
+          const files = await findFiles();
+          const respond = files.responders.get(`${folder}/${name}`);
+          if (respond === undefined) throw pathNotFound();
+          const isLasting = version === files.version;
+          return respond(
+            request,
+            reply,
+            isLasting ? 'public, max-age=31536000, immutable' : 'no-cache',
+          );
+        },
+      });
+    }
   }
 }
 
-/** The page with the addresses of its modules and styles. */
-function withAssets({ read, headers }: Document, find: () => Promise<Assets>): Document {
-  return {
-    read: async () => {
-      const { version, modules } = await find();
-      const links = modules.map((path) => `<link rel="modulepreload" href="${path}" />`).join('');
-      const html = (await read()).toString().replace('</head>', () => `${links}</head>`);
-      return Buffer.from(
-        html.replaceAll(/(?<=\s(?:href|src)=")(?=(?:web|client)\/)/g, `assets/${version}/`),
-      );
-    },
-    headers,
-  };
-}
-
-/** The page with the settings of its provider, to which it can connect. */
-function withSignOn({ read, headers }: Document, signOn: PageSignOn): Document {
-  const policy = pageHeaders['content-security-policy'];
+/** The settings of the provider, for the page. */
+function settingsOf(signOn: PageSignOn): string {
   const settings = JSON.stringify(signOn).replaceAll('&', '&amp;').replaceAll('"', '&quot;');
-  const meta = `<meta name="sign-on" content="${settings}" />`;
-  return {
-    read: async () =>
-      Buffer.from((await read()).toString().replace('</head>', () => `${meta}</head>`)),
-    headers: {
-      ...headers,
-      'content-security-policy': policy.replace(
-        "connect-src 'self'",
-        `connect-src 'self' ${new URL(signOn.issuer).origin}`,
-      ),
-    },
-  };
+  return `<meta name="sign-on" content="${settings}" />`;
 }
 
-/** Finds the files of a folder beside this one by name. The folder is listed once, at the first request. */
-function filesOf(folder: string): (name: string) => Promise<Document | undefined> {
-  const url = new URL(`../${folder}/`, import.meta.url);
-  let names: Promise<string[]> | undefined;
-  return async (name) => {
-    const mediaType = mediaTypeOf(name);
-    if (mediaType === undefined) return undefined;
-    names ??= readdir(url).catch((error: unknown) => {
-      names = undefined; // the next request tries again
-      throw error;
-    });
-    if (!(await names).includes(name)) return undefined;
-    return {
-      read: () => (name.endsWith('.ts') ? readModule : readFile)(new URL(name, url)),
-      headers: { ...pageHeaders, 'content-type': mediaType },
-    };
-  };
+/** Lets the page connect to the provider. */
+function policyFor({ issuer }: PageSignOn): Record<string, string> {
+  const own = "connect-src 'self'";
+  const policy = pageHeaders['content-security-policy'];
+  return { 'content-security-policy': policy.replace(own, `${own} ${new URL(issuer).origin}`) };
 }
 
-async function readModule(url: URL): Promise<Buffer> {
-  const { stripTypeScriptTypes } = await import('node:module');
-  const source = await readFile(url, 'utf8');
-  return Buffer.from(withoutWarning(() => stripTypeScriptTypes(source)));
+async function readFiles(): Promise<Files> {
+  const texts = new Map<string, string>();
+  const responders = new Map<string, Responder>();
+  for (const folder of folders) {
+    for (const name of (await readdir(new URL(folder, sources))).toSorted()) {
+      const mediaType = mediaTypes[/^[\w-]+\.(\w+)$/.exec(name)?.[1] ?? ''];
+      if (mediaType === undefined) continue;
+      const path = `${folder}/${name}`;
+      const text = await readFile(new URL(path, sources), 'utf8');
+      texts.set(path, text);
+      const read = async () => Buffer.from(name.endsWith('.ts') ? await withoutTypes(text) : text);
+      responders.set(
+        path,
+        responderFor({ read, headers: { ...pageHeaders, 'content-type': mediaType } }),
+      );
+    }
+  }
+  const modules = new Set(texts.keys().filter((path) => /^web\/main\.[jt]s$/.test(path)));
+  for (const path of modules) {
+    for (const imported of importsOf(path, texts.get(path) ?? '')) modules.add(imported);
+  }
+  const version = hash('sha256', JSON.stringify([...texts]), 'base64url').slice(0, 16);
+  return { version, modules: [...modules], responders };
+}
+
+/** The modules that a module imports before it runs. */
+function importsOf(path: string, text: string): string[] {
+  const imports = /^(?:import|export)\s(?!type\s)(?:[^'"();]*\sfrom\s)?['"](\.[^'"]+)['"]/gm;
+  return [...text.matchAll(imports)].map(([, target = '']) =>
+    new URL(target, `file:///${path}`).pathname.slice(1),
+  );
 }
 
 /** Node warns on the terminal that its function is experimental, and has no option to prevent only that. */
-function withoutWarning<Result>(work: () => Result): Result {
+async function withoutTypes(source: string): Promise<string> {
+  const { stripTypeScriptTypes } = await import('node:module');
   const emitWarning = process.emitWarning.bind(process);
   process.emitWarning = () => {};
   try {
-    return work();
+    return stripTypeScriptTypes(source);
   } finally {
     process.emitWarning = emitWarning;
   }
