@@ -9,7 +9,7 @@
  * - hashes of tokens by Authorization header: http/auth.ts
  * - verified tokens of an identity provider: http/sign-on.ts, and its keys: oidc/keys.ts
  * - documents, such as openapi.json: http/documents.ts, without this class
- * - the last health check for 0.25 s (http/health.ts), PostgreSQL's schema version for 1 s (postgres/readiness.ts)
+ * - PostgreSQL's schema version for 1 s (postgres/readiness.ts)
  */
 export class Cache<Value extends object> {
   readonly #maxWeight: number;

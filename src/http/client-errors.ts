@@ -8,15 +8,13 @@ import { Problem } from '../problem.ts';
 import type { Connections } from './connections.ts';
 import { unsupportedFraming } from './head.ts';
 import { privateHeaders } from './headers.ts';
-import { idleTimeoutMs } from './limits.ts';
+import { idleTimeoutMs, requestTimeoutMs } from './limits.ts';
 import { linger } from './linger.ts';
 import {
   problemResponses,
   headersTooLarge,
-  methodNotImplemented,
   problemBody,
   problemMediaType,
-  requestTimeout,
   versionNotSupported,
 } from './problems.ts';
 
@@ -91,20 +89,22 @@ function parserProblem(error: Error & { code?: string }): Problem {
     case 'HPE_HEADER_OVERFLOW':
       return headersTooLarge();
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return requestTimeout();
+      return new Problem(
+        'request-timeout',
+        `Send the whole request within ${requestTimeoutMs / 1_000} seconds.`,
+      );
     case 'HPE_INVALID_VERSION':
     case 'HPE_PAUSED_H2_UPGRADE':
       return versionNotSupported();
     case 'HPE_INVALID_TRANSFER_ENCODING':
       return unsupportedFraming();
     case 'HPE_INVALID_METHOD':
-      return isInRequestLine(error) ? methodNotImplemented() : malformed();
-    default:
-      return malformed();
+      if (!isInRequestLine(error)) break;
+      return new Problem(
+        'method-not-implemented',
+        'The service knows no such method. Names of methods are in upper case.',
+      );
   }
-}
-
-function malformed(): Problem {
   return new Problem(
     'invalid-request',
     'This is not a well-formed HTTP/1.1 request. Percent-encode characters of the URL that are not ASCII.',

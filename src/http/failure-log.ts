@@ -7,16 +7,12 @@ import type { Problem, ProblemKind } from '../problem.ts';
 
 const maxEntriesPerSecond = 20;
 
-interface RateLimit {
-  secondEndsMs: number;
-  entriesInSecond: number;
-  /** Failures that were not logged since the last entry. */
-  suppressed: number;
-}
-
 export class FailureLog {
   readonly #log: Logger;
-  readonly #rateLimits = new Map<ProblemKind, RateLimit>();
+  #secondEndsMs = 0;
+  readonly #entriesInSecond = new Map<ProblemKind, number>();
+  /** Failures that were not logged since the last entry. */
+  readonly #suppressed = new Map<ProblemKind, number>();
 
   constructor(log: Logger) {
     this.#log = log;
@@ -24,25 +20,17 @@ export class FailureLog {
 
   add(requestId: string, problem: Problem): void {
     const { kind, cause } = problem;
-    const limit = this.#rateLimits.get(kind) ?? newRateLimit();
-    this.#rateLimits.set(kind, limit);
     const nowMs = performance.now();
-    if (nowMs >= limit.secondEndsMs) {
-      limit.secondEndsMs = nowMs + 1_000;
-      limit.entriesInSecond = 0;
+    if (nowMs >= this.#secondEndsMs) {
+      this.#secondEndsMs = nowMs + 1_000;
+      this.#entriesInSecond.clear();
     }
-    if (limit.entriesInSecond === maxEntriesPerSecond) {
-      limit.suppressed++;
-      return;
-    }
-    limit.entriesInSecond++;
-    const { suppressed } = limit;
+    const entries = this.#entriesInSecond.get(kind) ?? 0;
+    const suppressed = this.#suppressed.get(kind) ?? 0;
+    if (entries === maxEntriesPerSecond) return void this.#suppressed.set(kind, suppressed + 1);
+    this.#entriesInSecond.set(kind, entries + 1);
+    this.#suppressed.delete(kind);
     const entry = { requestId, kind, err: cause ?? problem };
     this.#log.error(suppressed === 0 ? entry : { ...entry, suppressed }, 'request failed');
-    limit.suppressed = 0;
   }
-}
-
-function newRateLimit(): RateLimit {
-  return { secondEndsMs: 0, entriesInSecond: 0, suppressed: 0 };
 }

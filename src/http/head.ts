@@ -7,7 +7,7 @@ import { isIPv6 } from 'node:net';
 import { Problem } from '../problem.ts';
 import { headerCount } from './headers.ts';
 import { maxHeaders } from './limits.ts';
-import { expectationFailed, headersTooLarge, versionNotSupported } from './problems.ts';
+import { headersTooLarge, versionNotSupported } from './problems.ts';
 
 /** The problem with the head of the request, if there is one. */
 export function headProblem(request: IncomingMessage): Problem | undefined {
@@ -35,7 +35,7 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
   }
   const { expect } = headers;
   if (expect !== undefined && httpVersion !== '1.0' && !/^100-continue$/i.test(expect)) {
-    return expectationFailed();
+    return new Problem('expectation-failed', 'Only "Expect: 100-continue" is supported.');
   }
   return undefined;
 }

@@ -6,10 +6,7 @@ import { Problem } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { Type } from '../typebox.ts';
 import { problems, response } from './responses.ts';
-import { sendText } from './send.ts';
-
-/** How long the result of a check of the storage is cached. */
-const checkCacheMs = 250;
+import { sendJson } from './send.ts';
 
 export const Health = Type.Object(
   { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
@@ -42,7 +39,7 @@ const readyz = {
 };
 
 export function healthRoutes(app: FastifyInstance, storage: Storage, stopping: AbortSignal): void {
-  const check = cached(() => storage.check());
+  const check = shared(() => storage.check());
   app.get('/livez', { schema: livez }, async (_request, reply) => sendOk(reply));
 
   app.get('/readyz', { schema: readyz }, async (_request, reply) => {
@@ -52,19 +49,12 @@ export function healthRoutes(app: FastifyInstance, storage: Storage, stopping: A
   });
 }
 
-/** Shares one check, and its result for `checkCacheMs`, because clients need no token and can request any number. */
-function cached(check: () => Promise<void>): () => Promise<void> {
-  let latest: Promise<void> | undefined;
-  let untilMs = Infinity;
-  return () => {
-    if (latest === undefined || performance.now() >= untilMs) {
-      untilMs = Infinity;
-      latest = check().finally(() => (untilMs = performance.now() + checkCacheMs));
-    }
-    return latest;
-  };
+/** Shares a check that is in progress, because clients need no token and can request any number. */
+function shared(check: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => (running ??= check().finally(() => (running = undefined)));
 }
 
 function sendOk(reply: FastifyReply): FastifyReply {
-  return sendText(reply, 'application/json', '{"status":"ok"}');
+  return sendJson(reply, '{"status":"ok"}');
 }

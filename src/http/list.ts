@@ -9,11 +9,9 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { FairSemaphore } from '../fair-semaphore.ts';
-import { connectionClosed } from './problems.ts';
-import type { Reservation, ResponseBudget } from './response-budget.ts';
-import { sendText } from './send.ts';
-
-const jsonMediaType = 'application/json';
+import { Problem } from '../problem.ts';
+import type { ResponseBudget } from './response-budget.ts';
+import { sendJson } from './send.ts';
 
 /**
  * Minimum length of a chunk of a stream, except the last. Node buffers up to 64 KiB for a socket, and can lose the
@@ -56,7 +54,7 @@ export interface Range<Cursor> {
 }
 
 export interface Batch<Cursor> {
-  /** The items of each array of the body, separated by commas. */
+  /** The items of each array of the body, separated by commas. Empty if they have been deleted meanwhile. */
   arrays: readonly string[];
   /** The cursor of the last item; undefined at the end of the list. */
   next: Cursor | undefined;
@@ -79,118 +77,106 @@ export async function sendList<Cursor extends string | number>(
   list: List<Cursor>,
   { budgets, longReads, log, baseUrl }: ListOptions,
 ): Promise<FastifyReply> {
-  const { path, query, isShort = false } = list;
+  const { path, query, after, frame, isShort = false } = list;
+  const { limit } = query;
   const { caller, family } = request.grant;
   const budget = budgets.reservationFor(caller, reply.raw);
-  const batches = new BatchReader(list, () => assertConnected(reply));
-  const read = () => readBody(list, batches, budget);
-  const body = await (isShort ? read() : longReads.run(family, read));
-  if (query.limit !== undefined && batches.after !== undefined) {
-    const url = `${baseUrl}${path}?${nextQuery(query, batches.after)}`;
-    reply.header('link', `<${url}>; rel="next"`);
-  }
-  if (body instanceof Readable) {
-    if (request.method === 'HEAD') return sendText(reply, jsonMediaType, Readable.from([]));
+  const beforeRead = (bytes: number) => {
+    assertConnected(reply);
+    budget.reserve(bytes + streamBytes);
+  };
+  if (limit === undefined && frame.length === 2) {
+    const chunks = chunksOf(list, beforeRead);
+    const { value, done } = await longReads.run(family, () => chunks.next());
+    if (done === true) {
+      budget.reserveText(value);
+      return sendJson(reply, value);
+    }
+    if (request.method === 'HEAD') return sendJson(reply, Readable.from([]));
+    // Reads no batch before the client has read the previous chunk.
+    const body = Readable.from(allOf(value, chunks), { highWaterMark: 0 });
     // The status has already been sent, so the service can only abort the response.
     body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
+    return sendJson(reply, body);
   }
-  return sendText(reply, jsonMediaType, body);
-}
-
-async function readBody<Cursor extends string | number>(
-  { query, isShort = false, frame }: List<Cursor>,
-  batches: Batches,
-  budget: Reservation,
-): Promise<string | Readable> {
-  // A page is sent as a whole, because the address of the next one comes first. So are several arrays.
-  const isWhole = query.limit !== undefined || frame.length > 2;
-  const minChars = isWhole ? Infinity : minChunkChars;
-  let arrays: readonly string[] = [];
-  do {
-    if (isShort) budget.assertRoom();
-    else budget.reserve(Buffer.byteLength(arrays.join()) + streamBytes);
-    const more = await batches.read();
-    arrays = more.map((items, at) => joined(arrays[at] ?? '', items));
-  } while (!batches.isDone && arrays.join().length < minChars);
-  if (!batches.isDone) return createStream(frame[0] + arrays.join(), batches, frame[1]);
+  const { arrays, next } = await (isShort && limit !== undefined
+    ? list.read({ after, limit })
+    : longReads.run(family, () => readPage(list, beforeRead)));
   const json = frame.map((text, at) => text + (arrays[at] ?? '')).join('');
   budget.reserveText(json);
-  return json;
+  if (limit !== undefined && next !== undefined) {
+    reply.header('link', `<${baseUrl}${path}?${nextQuery(query, next)}>; rel="next"`);
+  }
+  return sendJson(reply, json);
 }
 
-/** Throws once the client has disconnected. */
+/** Throws once the client has disconnected. Nobody gets the response. */
 export function assertConnected({ raw }: FastifyReply): void {
-  if (raw.destroyed) throw connectionClosed();
+  if (!raw.destroyed) return;
+  throw new Problem('invalid-request', 'The connection closed before the response was complete.');
 }
 
-interface Batches {
-  readonly isDone: boolean;
-  read(): Promise<readonly string[]>;
-}
-
-/** Reads a list in batches. */
-class BatchReader<Cursor extends string | number> implements Batches {
-  readonly #list: List<Cursor>;
-  readonly #assertWanted: () => void;
-  /** The cursor after which the next batch begins; undefined after the end of the list. */
-  after: Cursor | undefined;
-  /** How many items of the limit remain. */
-  #remaining: number;
-  /** How many items to read in the next batch. */
-  #batchItems: number;
-
-  constructor(list: List<Cursor>, assertWanted: () => void) {
-    this.#list = list;
-    this.#assertWanted = assertWanted;
-    this.after = list.after;
-    this.#remaining = list.query.limit ?? Infinity;
-    this.#batchItems = Math.min(firstBatchItems, list.maxBatchItems);
-  }
-
-  get isDone(): boolean {
-    return this.after === undefined || this.#remaining === 0;
-  }
-
-  /** Reads the next batch. Its arrays are empty if the items have been deleted meanwhile. */
-  async read(): Promise<readonly string[]> {
-    for (;;) {
-      const { after } = this;
-      if (after === undefined) return [];
-      const limit = Math.min(this.#remaining, this.#batchItems);
-      this.#assertWanted();
-      const { arrays, next } = await this.#list.read({ after, limit });
-      const chars = arrays.join().length;
-      const fitting = Math.max(minBatchItems, Math.floor((batchChars * limit) / chars));
-      this.#batchItems = Math.min(fitting, this.#list.maxBatchItems);
-      if (chars > 2 * batchChars && limit > minBatchItems) continue; // read fewer items
-      this.#remaining -= limit;
-      this.after = next;
-      return arrays;
+/** A page is sent as a whole, because the address of the next one comes first. So are several arrays. */
+async function readPage<Cursor extends string | number>(
+  list: List<Cursor>,
+  beforeRead: (bytes: number) => void,
+): Promise<Batch<Cursor>> {
+  const arrays = list.frame.slice(1).map((): string[] => []);
+  let next: Cursor | undefined;
+  let bytes = 0;
+  for await (const batch of batchesOf(list, () => beforeRead(bytes))) {
+    for (const [at, items] of batch.arrays.entries()) {
+      if (items !== '') arrays[at]?.push(items);
+      bytes += Buffer.byteLength(items);
     }
+    ({ next } = batch);
   }
+  return { arrays: arrays.map((items) => items.join()), next };
 }
 
-/** Streams strings. Buffers would be 10 % faster, but hold more memory until garbage collection. */
-function createStream(first: string, batches: Batches, last: string): Readable {
-  let json = first;
-  return new Readable({
-    objectMode: true,
-    highWaterMark: 0, // reads no batch before the client has read the previous chunk
-    async read() {
-      try {
-        while (json.length < minChunkChars && !batches.isDone) {
-          json += prependComma((await batches.read()).join());
-        }
-        this.push(batches.isDone ? json + last : json);
-        json = '';
-        if (batches.isDone) this.push(null);
-      } catch (error) {
-        this.destroy(
-          error instanceof Error ? error : new Error('the list was aborted', { cause: error }),
-        );
-      }
-    },
-  });
+/** The text of a list with one array. The last chunk is returned. */
+async function* chunksOf<Cursor extends string | number>(
+  list: List<Cursor>,
+  beforeRead: (bytes: number) => void,
+): AsyncGenerator<string, string> {
+  const [start, end] = list.frame;
+  let text: string = start;
+  let separator = '';
+  for await (const { arrays, next } of batchesOf(list, () => beforeRead(0))) {
+    if (arrays[0]) {
+      text += separator + arrays[0];
+      separator = ',';
+    }
+    if (text.length < minChunkChars || next === undefined) continue;
+    yield text; // as a string: buffers would be 10 % faster, but hold more memory until garbage collection
+    text = '';
+  }
+  return text + end;
+}
+
+async function* allOf(first: string, others: AsyncGenerator<string, string>) {
+  yield first;
+  yield yield* others;
+}
+
+async function* batchesOf<Cursor extends string | number>(
+  { after: first, query, maxBatchItems, read }: List<Cursor>,
+  beforeRead: () => void,
+): AsyncGenerator<Batch<Cursor>> {
+  let after: Cursor | undefined = first;
+  let left = query.limit ?? Infinity;
+  let items = firstBatchItems;
+  while (after !== undefined && left > 0) {
+    beforeRead();
+    const limit = Math.min(left, items, maxBatchItems);
+    const batch: Batch<Cursor> = await read({ after, limit });
+    const chars = batch.arrays.join().length;
+    items = Math.max(minBatchItems, Math.floor((batchChars * limit) / chars));
+    if (chars > 2 * batchChars && limit > minBatchItems) continue; // read fewer items
+    left -= limit;
+    after = batch.next;
+    yield batch;
+  }
 }
 
 /** The query of the next page, with all other parameters unchanged. Arrays are repeated, as openapi.json describes it. */
@@ -200,13 +186,4 @@ function nextQuery({ limit, after: _previous, ...others }: Query, after: string 
     [value ?? []].flat().map((each) => `${name}=${encodeURIComponent(each)}`),
   );
   return pairs.join('&');
-}
-
-function joined(items: string, more: string): string {
-  return items === '' ? more : items + prependComma(more);
-}
-
-/** For every batch after the first one, which is never empty. */
-function prependComma(json: string): string {
-  return json === '' ? '' : `,${json}`;
 }

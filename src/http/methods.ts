@@ -7,7 +7,8 @@ import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { refuseConnect } from './client-errors.ts';
 import type { Connections } from './connections.ts';
 import type { Cors } from './cors.ts';
-import { methodNotAllowed, pathNotFound } from './problems.ts';
+import { Problem } from '../problem.ts';
+import { pathNotFound } from './problems.ts';
 
 /** Call it before the first route is added, because it collects the methods of all routes. */
 export function handleOtherMethods(
@@ -37,7 +38,7 @@ export function handleOtherMethods(
     const allow = allowHeader(allowed);
     reply.header('allow', allow);
     if (request.method === 'OPTIONS') return void reply.code(204).send();
-    return done(methodNotAllowed(allow));
+    return done(new Problem('method-not-allowed', `This path supports ${allow}.`));
   });
 
   app.server.on('connect', ({ socket }: IncomingMessage) =>

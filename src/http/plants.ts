@@ -12,10 +12,8 @@ import type { Storage } from '../storage.ts';
 import type { Authentication } from './auth.ts';
 import { assertConnected, sendList, type ListOptions, type Range } from './list.ts';
 import * as operations from './plant-schemas.ts';
-import { sendText } from './send.ts';
+import { sendJson } from './send.ts';
 import { validateQuery, type TypeBoxProvider } from './validation.ts';
-
-const jsonMediaType = 'application/json';
 
 interface ListQuery {
   limit?: number;
@@ -44,7 +42,7 @@ export function plantRoutes(
     async (request, reply) => {
       const plant = await storage.createPlant(request.grant.caller, request.body);
       reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
-      return sendText(reply, jsonMediaType, plantJson(plant, request.query.fields));
+      return sendJson(reply, plantJson(plant, request.query.fields));
     },
   );
 
@@ -86,7 +84,7 @@ export function plantRoutes(
     async (request, reply) => {
       const plant = await storage.findPlant(request.grant.caller, request.params.id);
       if (plant === undefined) throw plantNotFound();
-      return sendText(reply, jsonMediaType, plantJson(plant, request.query.fields));
+      return sendJson(reply, plantJson(plant, request.query.fields));
     },
   );
 

@@ -8,7 +8,7 @@ import { defect, Problem, type ProblemKind } from '../problem.ts';
 import { redactTokens } from '../token.ts';
 import { FailureLog } from './failure-log.ts';
 import { setPrivateHeaders } from './headers.ts';
-import { maxBodyBytes, maxHeaderBytes, maxHeaders, requestTimeoutMs } from './limits.ts';
+import { maxBodyBytes, maxHeaderBytes, maxHeaders } from './limits.ts';
 import { prefersPage, sendNotFoundPage } from './not-found.ts';
 import { sendText } from './send.ts';
 
@@ -153,31 +153,8 @@ export function headersTooLarge(): Problem {
   );
 }
 
-export function expectationFailed(): Problem {
-  return new Problem('expectation-failed', 'Only "Expect: 100-continue" is supported.');
-}
-
 export function bodyTooLarge(): Problem {
   return new Problem('body-too-large', `A body can have at most ${maxBodyBytes} bytes.`);
-}
-
-export function requestTimeout(): Problem {
-  return new Problem(
-    'request-timeout',
-    `Send the whole request within ${requestTimeoutMs / 1_000} seconds.`,
-  );
-}
-
-/** Nobody gets the response. */
-export function connectionClosed(): Problem {
-  return new Problem('invalid-request', 'The connection closed before the response was complete.');
-}
-
-export function methodNotImplemented(): Problem {
-  return new Problem(
-    'method-not-implemented',
-    'The service knows no such method. Names of methods are in upper case.',
-  );
 }
 
 export function versionNotSupported(): Problem {
@@ -186,8 +163,4 @@ export function versionNotSupported(): Problem {
 
 export function pathNotFound(): Problem {
   return new Problem('path-not-found', 'There is nothing at this path. /docs lists the paths.');
-}
-
-export function methodNotAllowed(allow: string): Problem {
-  return new Problem('method-not-allowed', `This path supports ${allow}.`);
 }

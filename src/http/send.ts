@@ -13,4 +13,8 @@ export function sendText(
   return reply.header('content-type', mediaType).serializer(asText).send(body);
 }
 
+export function sendJson(reply: FastifyReply, json: string | Readable): FastifyReply {
+  return sendText(reply, 'application/json', json);
+}
+
 const asText = (body: unknown): string => String(body);

@@ -9,10 +9,8 @@ import type { Authentication } from './auth.ts';
 import { runInSlice } from '../time-slices.ts';
 import { sendList, type ListOptions, type Range } from './list.ts';
 import * as operations from './share-schemas.ts';
-import { sendText } from './send.ts';
+import { sendJson } from './send.ts';
 import type { TypeBoxProvider } from './validation.ts';
-
-const jsonMediaType = 'application/json';
 
 interface ShareRoutesOptions extends ListOptions {
   storage: ShareStorage;
@@ -62,7 +60,7 @@ export function shareRoutes(
       const share: Share = { owner, user, access };
       const isNew = await storage.share(caller.store, share, Date.now(), caller);
       reply.code(isNew ? 201 : 200);
-      return sendText(reply, jsonMediaType, JSON.stringify({ user, access }));
+      return sendJson(reply, JSON.stringify({ user, access }));
     },
   );
 

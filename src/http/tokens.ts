@@ -13,11 +13,9 @@ import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
 import { insufficientScope, type Authentication } from './auth.ts';
 import { runInSlice } from '../time-slices.ts';
 import { sendList, type ListOptions, type Range } from './list.ts';
-import { sendText } from './send.ts';
+import { sendJson } from './send.ts';
 import * as operations from './token-schemas.ts';
 import type { TypeBoxProvider } from './validation.ts';
-
-const jsonMediaType = 'application/json';
 
 export interface TokenRoutesOptions extends ListOptions {
   storage: IdentityStorage;
@@ -33,7 +31,7 @@ export function tokenRoutes(
   const options = { onRequest: authentication.requireToken() };
 
   routes.get('/token', { ...options, schema: operations.getToken }, async ({ grant }, reply) =>
-    sendText(reply, jsonMediaType, grantJson(grant)),
+    sendJson(reply, grantJson(grant)),
   );
 
   routes.delete(
@@ -59,7 +57,7 @@ export function tokenRoutes(
       const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
       const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };
       reply.code(201).header('location', `${baseUrl}/tokens/${id}`);
-      return sendText(reply, jsonMediaType, JSON.stringify(shown));
+      return sendJson(reply, JSON.stringify(shown));
     },
   );
 
