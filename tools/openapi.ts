@@ -10,13 +10,7 @@ import { pino } from 'pino';
 import { addRoutes } from '../src/http/app.ts';
 import { Health } from '../src/http/health.ts';
 import { Plant } from '../src/http/plant-schemas.ts';
-import {
-  exampleRequestId,
-  Fault,
-  headers,
-  Problem,
-  problemComponents,
-} from '../src/http/responses.ts';
+import type { Operation } from '../src/http/operation.ts';
 import { Share, Shares } from '../src/http/share-schemas.ts';
 import { NewToken, OwnToken, Scope, Token } from '../src/http/token-schemas.ts';
 import { NewPlant, PlantField } from '../src/plant.ts';
@@ -24,6 +18,14 @@ import { ShareAccess } from '../src/share.ts';
 import type { Storage } from '../src/storage.ts';
 import { OptionalKind, publishedOf } from '../src/typebox.ts';
 import { blocksOf, Page } from './markdown.ts';
+import {
+  exampleRequestId,
+  Fault,
+  headers,
+  Problem,
+  problemComponents,
+  responsesOf,
+} from './openapi-responses.ts';
 
 const schemas = {
   NewPlant,
@@ -88,14 +90,6 @@ export function openapiText(): string {
   return `${JSON.stringify(withReferences(document, named), null, 2)}\n`;
 }
 
-/** The schema of a route. */
-interface Operation {
-  params?: TObject;
-  querystring?: TObject;
-  body?: TSchema;
-  response: object;
-}
-
 /** The operations by path and method, and their parameters by name. */
 function operationsOfRoutes() {
   const paths: Record<string, Record<string, object>> = {};
@@ -112,7 +106,8 @@ function operationsOfRoutes() {
   app.addHook('onRoute', ({ method, url, schema }) => {
     if (schema === undefined) return; // routes of documents, which are not operations
     // Fastify does not type schemas. Those of our routes have this type.
-    const { params, querystring, body, response, ...described } = schema as Operation;
+    const operation = schema as Operation;
+    const { params, querystring, body, successes: _s, problems: _p, ...described } = operation;
     const atPath = (paths[url.replaceAll(/:(\w+)/g, '{$1}')] ??= {});
     atPath[String(method).toLowerCase()] = {
       ...described,
@@ -123,7 +118,7 @@ function operationsOfRoutes() {
           content: { 'application/json': { schema: body } },
         },
       }),
-      responses: response,
+      responses: responsesOf(operation),
     };
   });
   addRoutes(app, {

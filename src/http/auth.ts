@@ -120,7 +120,7 @@ export class Authentication {
       this.#uses.note(grant, nowMs);
       return grant;
     } catch (error) {
-      if (isProblem(error, 'invalid-token')) this.#limits.countFailure(request, reply);
+      if (isProblem(error, 'invalid-token')) this.#limits.checkFailures(request, reply, true);
       throw error;
     }
   }
@@ -150,7 +150,7 @@ export class Authentication {
     const client = this.#limits.clientOf(request);
     const token = tokenIn(authorization);
     if (this.#signOn !== undefined && isJwt(token)) {
-      this.#limits.assertFewFailures(request, reply); // verifying it would cost much more than a lookup
+      this.#limits.checkFailures(request, reply, false); // verifying it would cost much more than a lookup
       const verified = await this.#signOn.verify(authorization, token, client);
       return this.#identifyUnknown(verified, client);
     }

@@ -17,22 +17,30 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   );
 
   app.addHook('onRoute', (route) => {
-    const checkBody = route.schema?.body === undefined ? refuseBody : refuseUnlessJson;
+    const takesBody = route.schema?.body !== undefined;
     route.preParsing = (request, reply, payload, done) => {
-      const hasContentType = request.headers['content-type'] !== undefined;
-      if (hasContentType && headerCount(request.raw, 'content-type') > 1)
-        done(duplicateContentType(), payload);
-      else if (hasBody(request)) {
-        const problem = checkBody(request);
-        if (problem === null && expectsContinue(request)) reply.raw.writeContinue();
-        done(problem, payload);
-      } else {
-        // Many clients always send a content type. Without a body, it is ignored.
-        if (hasContentType) delete request.headers['content-type'];
-        done(null, payload);
-      }
+      const problem = bodyProblem(request, takesBody);
+      if (!hasBody(request)) ignoreContentType(request);
+      else if (problem === null && expectsContinue(request)) reply.raw.writeContinue();
+      done(problem, payload);
     };
   });
+}
+
+/** Why a body is not accepted, as its headers show. */
+function bodyProblem(request: FastifyRequest, takesBody: boolean): Problem | null {
+  const { raw, headers } = request;
+  if (headers['content-type'] !== undefined && headerCount(raw, 'content-type') > 1) {
+    return new Problem('invalid-request', 'There are two Content-Type headers; send one.');
+  }
+  if (!hasBody(request)) return null;
+  if (takesBody) return isPlainJson(request) ? null : unsupportedMediaType();
+  return new Problem('invalid-request', 'This operation takes no body; send none.');
+}
+
+/** Many clients always send one. */
+function ignoreContentType({ headers }: FastifyRequest): void {
+  if (headers['content-type'] !== undefined) delete headers['content-type'];
 }
 
 type Done = (error: Error | null, body?: Buffer) => void;
@@ -62,18 +70,6 @@ function readBody(request: IncomingMessage, done: Done): void {
   };
   const end = () => finish(null);
   request.on('data', collect).on('end', end).on('error', finish);
-}
-
-function refuseBody(): Problem {
-  return new Problem('invalid-request', 'This operation takes no body; send none.');
-}
-
-function refuseUnlessJson(request: FastifyRequest): Problem | null {
-  return isPlainJson(request) ? null : unsupportedMediaType();
-}
-
-function duplicateContentType(): Problem {
-  return new Problem('invalid-request', 'There are two Content-Type headers; send one.');
 }
 
 /** Whether the client waits for a response before it sends a body that will be read. */

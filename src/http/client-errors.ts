@@ -21,6 +21,9 @@ import {
 // An import would load every export of node:http, and for WebSocket a complete HTTP client.
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
+/** An error with what the parser was given, and how much of it was valid. Fastify's type of it is wrong. */
+type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
+
 /**
  * Handles the event `clientError` of node:http: the connection can no longer be used. If responses to earlier
  * requests are pending, only they are sent: the client would mistake the error for one of them.
@@ -76,15 +79,24 @@ function respondAndClose(
   pathPrefix: string,
   extraHeaders: Record<string, string> = {},
 ): void {
-  const { status, headers, body } = buildResponse(problem, pathPrefix);
-  const all = Object.entries({ ...headers, ...extraHeaders });
-  const lines = all.map(([name, value]) => `${name}: ${value}\r\n`);
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`;
-  socket.write(head + body);
+  const requestId = randomUUID();
+  const { status } = problemResponses[problem.kind];
+  const body = problemBody(problem, requestId, pathPrefix);
+  const headers = {
+    'X-Request-Id': requestId,
+    Date: new Date().toUTCString(), // RFC 9110, section 6.6.1
+    ...privateHeaders,
+    'Content-Type': problemMediaType,
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+    ...extraHeaders,
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
   linger(socket);
 }
 
-function parserProblem(error: Error & { code?: string }): Problem {
+function parserProblem(error: ParserError): Problem {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':
       return headersTooLarge();
@@ -104,6 +116,7 @@ function parserProblem(error: Error & { code?: string }): Problem {
         'method-not-implemented',
         'The service knows no such method. Names of methods are in upper case.',
       );
+    default: // not HTTP, or malformed
   }
   return new Problem(
     'invalid-request',
@@ -111,27 +124,9 @@ function parserProblem(error: Error & { code?: string }): Problem {
   );
 }
 
-/** What the parser was given, and how much of it was valid. Fastify's type of it is wrong. */
-type ParserError = Error & { rawPacket?: Buffer; bytesParsed?: number };
-
 /** Whether the error is in a request line, rather than in bytes that are not HTTP. */
-function isInRequestLine(error: ParserError): boolean {
-  const { rawPacket, bytesParsed = 0 } = error;
+function isInRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
   const text = rawPacket?.toString('latin1') ?? '';
   const line = text.slice(text.lastIndexOf('\n', bytesParsed) + 1);
   return /^[\w!#$%&'*+.^`|~-]+ \S+ HTTP\/1\.[01]\r?\n/.test(line);
-}
-
-function buildResponse(problem: Problem, pathPrefix: string) {
-  const requestId = randomUUID();
-  const body = problemBody(problem, requestId, pathPrefix);
-  const headers = {
-    'X-Request-Id': requestId,
-    Date: new Date().toUTCString(), // RFC 9110, section 6.6.1
-    ...privateHeaders,
-    'Content-Type': problemMediaType,
-    'Content-Length': Buffer.byteLength(body),
-    Connection: 'close',
-  };
-  return { status: problemResponses[problem.kind].status, headers, body };
 }

@@ -75,16 +75,9 @@ function hasUnsupportedFraming({ httpVersion, headers }: IncomingMessage): boole
 /** RFC 3986, section 3.2, without user information. An empty Host is valid. */
 const hostAndPort = /^(?:\[([\da-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::0*(\d{0,5}))?$/i;
 
-/** Cached, because most requests have the same Host. */
-let lastValidHost = '';
-
 function isHost(text: string): boolean {
-  if (text === lastValidHost) return true;
   const [match, ipv6, port = ''] = hostAndPort.exec(text) ?? [];
-  const isValid =
-    match !== undefined && (ipv6 === undefined || isIPv6(ipv6)) && Number(port) <= 65_535;
-  if (isValid) lastValidHost = text;
-  return isValid;
+  return match !== undefined && (ipv6 === undefined || isIPv6(ipv6)) && Number(port) <= 65_535;
 }
 
 function invalid(detail: string): Problem {

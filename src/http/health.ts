@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Problem } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { Type } from '../typebox.ts';
-import { problems, response } from './responses.ts';
+import type { Operation } from './operation.ts';
 import { sendJson } from './send.ts';
 
 export const Health = Type.Object(
@@ -22,8 +22,9 @@ const livez = {
   description: 'Returns 200 as long as the process can respond. Needs no token.',
   tags: ['health'],
   security: [],
-  response: { 200: response('The process is alive.', Health), ...problems() },
-};
+  successes: { 200: { description: 'The process is alive.', schema: Health } },
+  problems: [],
+} satisfies Operation;
 
 const readyz = {
   operationId: 'readyz',
@@ -32,11 +33,9 @@ const readyz = {
     'Returns 200 if the storage responds and the service is not stopping. Needs no token.',
   tags: ['health'],
   security: [],
-  response: {
-    200: response('The service is ready.', Health),
-    ...problems('storage-unavailable', 'overloaded'),
-  },
-};
+  successes: { 200: { description: 'The service is ready.', schema: Health } },
+  problems: ['storage-unavailable', 'overloaded'],
+} satisfies Operation;
 
 export function healthRoutes(app: FastifyInstance, storage: Storage, stopping: AbortSignal): void {
   const check = shared(() => storage.check());

@@ -16,8 +16,6 @@ export const requestTimeoutMs = 30_000;
 export const idleTimeoutMs = 120_000;
 /** How long a connection stays open after a response, if no other request arrives. */
 export const keepAliveTimeoutMs = 72_000;
-/** Maximum time for a TLS handshake, from the moment when the connection is accepted. */
-export const handshakeTimeoutMs = 10_000;
 /** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */
 export const maxPipelinedRequests = 8;
 /** The same of all connections together. Each can have 16 KiB of headers. */

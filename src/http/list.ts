@@ -10,6 +10,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { FairSemaphore } from '../fair-semaphore.ts';
 import { Problem } from '../problem.ts';
+import type { Storage } from '../storage.ts';
+import type { Authentication } from './auth.ts';
 import type { ResponseBudget } from './response-budget.ts';
 import { sendJson } from './send.ts';
 
@@ -60,8 +62,10 @@ export interface Batch<Cursor> {
   next: Cursor | undefined;
 }
 
-/** What all lists share. */
-export interface ListOptions {
+/** What the routes of plants, shares and tokens share. */
+export interface RouteOptions {
+  storage: Storage;
+  authentication: Authentication;
   budgets: ResponseBudget;
   /** The lists in progress that take more than one short read, by family of tokens. */
   longReads: FairSemaphore;
@@ -75,7 +79,7 @@ export async function sendList<Cursor extends string | number>(
   request: FastifyRequest,
   reply: FastifyReply,
   list: List<Cursor>,
-  { budgets, longReads, log, baseUrl }: ListOptions,
+  { budgets, longReads, log, baseUrl }: Omit<RouteOptions, 'storage' | 'authentication'>,
 ): Promise<FastifyReply> {
   const { path, query, after, frame, isShort = false } = list;
   const { limit } = query;

@@ -5,8 +5,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { maxId } from '../ids.ts';
 import { NewPlant, PlantField, PlantId, Tag } from '../plant.ts';
 import { publish, Type } from '../typebox.ts';
-import { afterOf, limitOf, strict } from './list-schemas.ts';
-import { bodyProblems, headers, location, problemsWithToken, success } from './responses.ts';
+import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
 /**
  * A plant in a response. Its strings have no constraints here: a client that counts length in another way must not
@@ -71,11 +70,11 @@ export const createPlant = {
   tags: ['plants'],
   querystring: FieldsQuery,
   body: NewPlant,
-  response: {
-    201: success('The plant is created.', Plant, location('plant', '/plants/42')),
-    ...problemsWithToken('insufficient-scope', 'quota-exceeded', 'id-taken', ...bodyProblems),
+  successes: {
+    201: { description: 'The plant is created.', schema: Plant, created: ['plant', '/plants/42'] },
   },
-};
+  problems: ['insufficient-scope', 'quota-exceeded', 'id-taken'],
+} satisfies Operation;
 
 export const listPlants = {
   operationId: 'listPlants',
@@ -84,11 +83,9 @@ export const listPlants = {
     'Returns the plants that the calling user has access to, in ascending order of id. The response has ids if `fields` names them. If plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
   tags: ['plants'],
   querystring: Type.Object({ limit: limitOf('plants'), after, tag, fields }, strict),
-  response: {
-    200: success('The plants.', Type.Array(Plant), { Link: headers.Link }),
-    ...problemsWithToken('insufficient-scope'),
-  },
-};
+  successes: { 200: { description: 'The plants.', schema: Type.Array(Plant), isPage: true } },
+  problems: ['insufficient-scope'],
+} satisfies Operation;
 
 export const getPlant = {
   operationId: 'getPlant',
@@ -98,11 +95,9 @@ export const getPlant = {
   tags: ['plants'],
   params: PlantParams,
   querystring: FieldsQuery,
-  response: {
-    200: success('The plant.', Plant),
-    ...problemsWithToken('insufficient-scope', 'plant-not-found', 'path-not-found'),
-  },
-};
+  successes: { 200: { description: 'The plant.', schema: Plant } },
+  problems: ['insufficient-scope', 'plant-not-found'],
+} satisfies Operation;
 
 export const deletePlant = {
   operationId: 'deletePlant',
@@ -112,8 +107,6 @@ export const deletePlant = {
   tags: ['plants'],
   params: PlantParams,
   querystring: Type.Object({}, strict),
-  response: {
-    204: success('The plant is deleted.'),
-    ...problemsWithToken('insufficient-scope', 'plant-not-found', 'path-not-found'),
-  },
-};
+  successes: { 204: { description: 'The plant is deleted.' } },
+  problems: ['insufficient-scope', 'plant-not-found'],
+} satisfies Operation;

@@ -8,9 +8,7 @@ import type { PlantField } from '../plant.ts';
 import { defaultFields, plantJson } from '../plant-json.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { plantNotFound } from '../problem.ts';
-import type { Storage } from '../storage.ts';
-import type { Authentication } from './auth.ts';
-import { assertConnected, sendList, type ListOptions, type Range } from './list.ts';
+import { assertConnected, sendList, type RouteOptions, type Range } from './list.ts';
 import * as operations from './plant-schemas.ts';
 import { sendJson } from './send.ts';
 import { validateQuery, type TypeBoxProvider } from './validation.ts';
@@ -22,14 +20,9 @@ interface ListQuery {
   fields?: readonly PlantField[];
 }
 
-export interface PlantRoutesOptions extends ListOptions {
-  storage: Storage;
-  authentication: Authentication;
-}
-
 export function plantRoutes(
   app: FastifyInstance,
-  { storage, authentication, ...lists }: PlantRoutesOptions,
+  { storage, authentication, ...lists }: RouteOptions,
 ): void {
   const { baseUrl } = lists;
   const routes = app.withTypeProvider<TypeBoxProvider>();

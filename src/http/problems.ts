@@ -18,60 +18,48 @@ interface ProblemResponse {
   status: number;
   title: string;
   /** Headers of the response, unless it has others of the same name. */
-  headers?: Record<string, string | number>;
+  headers: Record<string, string | number>;
+}
+
+const acceptedBody = { Accept: 'application/json', 'Accept-Encoding': 'identity' };
+const retryAfter = (seconds: number) => ({ 'Retry-After': seconds });
+const challenge = (error: string) => ({ 'WWW-Authenticate': `Bearer error="${error}"` });
+
+function response(status: number, title: string, headers = {}): ProblemResponse {
+  return { status, title, headers };
 }
 
 export const problemResponses: Record<ProblemKind, ProblemResponse> = {
-  'invalid-request': { status: 400, title: 'The request is not valid' },
-  'invalid-token': {
-    status: 401,
-    title: 'A valid token is required',
-    headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
-  },
-  'insufficient-scope': {
-    status: 403,
-    title: 'The token lacks the required scope',
-    headers: { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' },
-  },
-  'quota-exceeded': { status: 403, title: 'The quota of plants is used up' },
-  'plant-not-found': { status: 404, title: 'Plant not found' },
-  'path-not-found': { status: 404, title: 'Path not found' },
-  'method-not-allowed': { status: 405, title: 'Method not allowed' },
-  'request-timeout': { status: 408, title: 'The request took too long to arrive' },
-  'share-not-found': { status: 404, title: 'Share not found' },
-  'token-not-found': { status: 404, title: 'Token not found' },
-  'id-taken': { status: 409, title: 'The id is already taken' },
-  'too-many-shares': { status: 409, title: 'Too many shares' },
-  'too-many-tokens': { status: 409, title: 'Too many tokens' },
-  'body-too-large': { status: 413, title: 'The body is too large' },
-  'unsupported-media-type': {
-    status: 415,
-    title: 'The body must be JSON',
-    headers: { Accept: 'application/json', 'Accept-Encoding': 'identity' },
-  },
-  'expectation-failed': { status: 417, title: 'The expectation cannot be met' },
-  'rate-limited': { status: 429, title: 'Too many requests' }, // request-limits.ts sets Retry-After
-  'headers-too-large': { status: 431, title: 'The headers are too large' },
-  'internal-error': { status: 500, title: 'Internal error' },
-  'method-not-implemented': { status: 501, title: 'Method not implemented' },
-  overloaded: { status: 503, title: 'Not accepting requests now', headers: { 'Retry-After': 1 } },
-  'storage-full': { status: 503, title: 'The storage is full', headers: { 'Retry-After': 60 } },
-  'storage-unavailable': {
-    status: 503,
-    title: 'The storage is unavailable',
-    headers: { 'Retry-After': 1 },
-  },
-  'provider-unavailable': {
-    status: 503,
-    title: 'The identity provider is unavailable',
-    headers: { 'Retry-After': 5 },
-  },
-  'outcome-unknown': {
-    status: 503,
-    title: 'The outcome is unknown',
-    headers: { 'Retry-After': 1 },
-  },
-  'version-not-supported': { status: 505, title: 'HTTP version not supported' },
+  'invalid-request': response(400, 'The request is not valid'),
+  'invalid-token': response(401, 'A valid token is required', challenge('invalid_token')),
+  'insufficient-scope': response(
+    403,
+    'The token lacks the required scope',
+    challenge('insufficient_scope'),
+  ),
+  'quota-exceeded': response(403, 'The quota of plants is used up'),
+  'plant-not-found': response(404, 'Plant not found'),
+  'path-not-found': response(404, 'Path not found'),
+  'method-not-allowed': response(405, 'Method not allowed'),
+  'request-timeout': response(408, 'The request took too long to arrive'),
+  'share-not-found': response(404, 'Share not found'),
+  'token-not-found': response(404, 'Token not found'),
+  'id-taken': response(409, 'The id is already taken'),
+  'too-many-shares': response(409, 'Too many shares'),
+  'too-many-tokens': response(409, 'Too many tokens'),
+  'body-too-large': response(413, 'The body is too large'),
+  'unsupported-media-type': response(415, 'The body must be JSON', acceptedBody),
+  'expectation-failed': response(417, 'The expectation cannot be met'),
+  'rate-limited': response(429, 'Too many requests'), // request-limits.ts sets Retry-After
+  'headers-too-large': response(431, 'The headers are too large'),
+  'internal-error': response(500, 'Internal error'),
+  'method-not-implemented': response(501, 'Method not implemented'),
+  overloaded: response(503, 'Not accepting requests now', retryAfter(1)),
+  'storage-full': response(503, 'The storage is full', retryAfter(60)),
+  'storage-unavailable': response(503, 'The storage is unavailable', retryAfter(1)),
+  'provider-unavailable': response(503, 'The identity provider is unavailable', retryAfter(5)),
+  'outcome-unknown': response(503, 'The outcome is unknown', retryAfter(1)),
+  'version-not-supported': response(505, 'HTTP version not supported'),
 };
 
 /** Leads to the kind in the reference (docs.ts), below the path prefix of the base URL. */
@@ -99,7 +87,7 @@ export function sendProblem(
   problem: Problem,
   pathPrefix: string,
 ): FastifyReply {
-  const { status, headers = {} } = problemResponses[problem.kind];
+  const { status, headers } = problemResponses[problem.kind];
   for (const [name, value] of Object.entries(headers)) {
     if (!reply.hasHeader(name)) reply.header(name, value);
   }

@@ -90,38 +90,21 @@ export class RequestLimits {
     this.#refused.delete(grant);
   }
 
-  /** Throws `rate-limited` if too many authentications from this address have failed. */
-  assertFewFailures(request: FastifyRequest, reply: FastifyReply): void {
+  /** Throws `rate-limited` if too many authentications from this address have failed. Counts one more if it `failed`. */
+  checkFailures(request: FastifyRequest, reply: FastifyReply, failed: boolean): void {
     if (this.#failures === undefined) return;
-    const state = this.#failures.buckets.peek(this.clientOf(request));
-    this.#refuseIfEmpty(state, this.#failures, request, reply);
-  }
-
-  /** Counts a failed authentication. Throws `rate-limited` if there were too many before. */
-  countFailure(request: FastifyRequest, reply: FastifyReply): void {
-    if (this.#failures === undefined) return;
-    const state = this.#failures.buckets.take(this.clientOf(request));
-    this.#refuseIfEmpty(state, this.#failures, request, reply);
-  }
-
-  #refuseIfEmpty(
-    state: BucketState,
-    failures: Limited<TokenBuckets>,
-    { headers }: FastifyRequest,
-    reply: FastifyReply,
-  ): void {
+    const { buckets, rate } = this.#failures;
+    const client = this.clientOf(request);
+    const state = failed ? buckets.take(client) : buckets.peek(client);
     if (state.isAllowed) return;
-    const isForwarded = (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined;
-    if (isForwarded && this.#proxies === undefined && !this.#hasWarnedOfProxy) {
+    const { 'x-forwarded-for': forwardedFor, forwarded = forwardedFor } = request.headers;
+    if (forwarded !== undefined && this.#proxies === undefined && !this.#hasWarnedOfProxy) {
       this.#hasWarnedOfProxy = true;
       this.#log.warn('the clients of a proxy share a limit: name the proxy with --trust-proxy');
     }
-    setFields(reply, failures, state);
-    throw rateLimited(
-      reply,
-      secondsUntilNext(state),
-      `Requests from your address without a valid token are limited to ${failures.rate}.`,
-    );
+    setFields(reply, this.#failures, state);
+    const reason = `Requests from your address without a valid token are limited to ${rate}.`;
+    throw rateLimited(reply, secondsUntilNext(state), reason);
   }
 
   /** Counts a request that is in progress. Throws `rate-limited` if there are too many. */

@@ -4,8 +4,7 @@
 import { Name } from '../plant.ts';
 import { ShareAccess } from '../share.ts';
 import { publish, Type } from '../typebox.ts';
-import { afterOf, limitOf, strict } from './list-schemas.ts';
-import { bodyProblems, headers, problemsWithToken, success } from './responses.ts';
+import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
 export const Share = Type.Object(
   {
@@ -60,11 +59,9 @@ export const listShares = {
     },
     strict,
   ),
-  response: {
-    200: success('The shares.', Shares, { Link: headers.Link }),
-    ...problemsWithToken('insufficient-scope'),
-  },
-};
+  successes: { 200: { description: 'The shares.', schema: Shares, isPage: true } },
+  problems: ['insufficient-scope'],
+} satisfies Operation;
 
 export const sharePlants = {
   operationId: 'sharePlants',
@@ -85,12 +82,12 @@ export const sharePlants = {
     ),
     { meaning: 'What the other user can do.' },
   ),
-  response: {
-    200: success('The share existed, and has this access now.', Share),
-    201: success('The share is new.', Share),
-    ...problemsWithToken('insufficient-scope', 'too-many-shares', ...bodyProblems),
+  successes: {
+    200: { description: 'The share existed, and has this access now.', schema: Share },
+    201: { description: 'The share is new.', schema: Share },
   },
-};
+  problems: ['insufficient-scope', 'too-many-shares'],
+} satisfies Operation;
 
 export const endShare = {
   operationId: 'endShare',
@@ -100,8 +97,6 @@ export const endShare = {
   tags: ['shares'],
   params: ShareParams,
   querystring: Type.Object({}, strict),
-  response: {
-    204: success('The share is ended.'),
-    ...problemsWithToken('insufficient-scope', 'share-not-found', 'path-not-found'),
-  },
-};
+  successes: { 204: { description: 'The share is ended.' } },
+  problems: ['insufficient-scope', 'share-not-found'],
+} satisfies Operation;

@@ -4,22 +4,16 @@
  */
 import type { FastifyInstance } from 'fastify';
 import { invalidInput, shareNotFound } from '../problem.ts';
-import type { Share, ShareStorage } from '../share-storage.ts';
-import type { Authentication } from './auth.ts';
+import type { Share } from '../share-storage.ts';
 import { runInSlice } from '../time-slices.ts';
-import { sendList, type ListOptions, type Range } from './list.ts';
+import { sendList, type RouteOptions, type Range } from './list.ts';
 import * as operations from './share-schemas.ts';
 import { sendJson } from './send.ts';
 import type { TypeBoxProvider } from './validation.ts';
 
-interface ShareRoutesOptions extends ListOptions {
-  storage: ShareStorage;
-  authentication: Authentication;
-}
-
 export function shareRoutes(
   app: FastifyInstance,
-  { storage, authentication, ...lists }: ShareRoutesOptions,
+  { storage, authentication, ...lists }: RouteOptions,
 ): void {
   const routes = app.withTypeProvider<TypeBoxProvider>();
   const readOptions = { onRequest: authentication.requireScope(['plants:read', 'shares:write']) };

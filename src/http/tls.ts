@@ -6,7 +6,9 @@ import type { RequestListener } from 'node:http';
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import type { SecureContextOptions } from 'node:tls';
 import type { Logger } from 'pino';
-import { handshakeTimeoutMs } from './limits.ts';
+
+/** Maximum time for a TLS handshake, from the moment when the connection is accepted. */
+export const handshakeTimeoutMs = 10_000;
 
 /** A certificate, which its chain can follow, and its private key, both in PEM format. */
 export interface KeyPair {

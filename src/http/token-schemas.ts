@@ -4,8 +4,7 @@
 import { roles, scopes, type GrantState, type Role } from '../access.ts';
 import { Tag } from '../plant.ts';
 import { publish, Type } from '../typebox.ts';
-import { afterOf, limitOf, strict } from './list-schemas.ts';
-import { bodyProblems, headers, location, problemsWithToken, success } from './responses.ts';
+import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
 export const Scope = Type.Unsafe<(typeof scopes)[number]>({
   type: 'string',
@@ -149,8 +148,9 @@ export const getToken = {
     'Returns what the token of the request grants, to whom and until when. Any valid token is enough: it needs no scope.',
   tags,
   querystring,
-  response: { 200: success('What the token grants.', Token), ...problemsWithToken() },
-};
+  successes: { 200: { description: 'What the token grants.', schema: Token } },
+  problems: [],
+} satisfies Operation;
 
 export const revokeOwnToken = {
   operationId: 'revokeOwnToken',
@@ -159,11 +159,9 @@ export const revokeOwnToken = {
     'Revokes the token of the request. From the next request on, every process of the service refuses it with 401. It needs no scope.',
   tags,
   querystring,
-  response: {
-    204: success('The token of the request is revoked.'),
-    ...problemsWithToken('insufficient-scope'),
-  },
-};
+  successes: { 204: { description: 'The token of the request is revoked.' } },
+  problems: ['insufficient-scope'],
+} satisfies Operation;
 
 export const createToken = {
   operationId: 'createToken',
@@ -173,15 +171,15 @@ export const createToken = {
   tags,
   querystring,
   body: NewToken,
-  response: {
-    201: success(
-      'The token is created.',
-      OwnToken,
-      location('token', '/tokens/000000001-22894e9580395e64'),
-    ),
-    ...problemsWithToken('insufficient-scope', 'too-many-tokens', ...bodyProblems),
+  successes: {
+    201: {
+      description: 'The token is created.',
+      schema: OwnToken,
+      created: ['token', '/tokens/000000001-22894e9580395e64'],
+    },
   },
-};
+  problems: ['insufficient-scope', 'too-many-tokens'],
+} satisfies Operation;
 
 export const listTokens = {
   operationId: 'listTokens',
@@ -190,11 +188,9 @@ export const listTokens = {
     'Returns the tokens of the calling user in ascending order of id: active, expired and revoked ones. If tokens follow a page with a `limit`, `Link` has the address of the next page. It needs no scope.',
   tags,
   querystring: Type.Object({ limit: limitOf('tokens'), after }, strict),
-  response: {
-    200: success('The tokens.', Type.Array(OwnToken), { Link: headers.Link }),
-    ...problemsWithToken(),
-  },
-};
+  successes: { 200: { description: 'The tokens.', schema: Type.Array(OwnToken), isPage: true } },
+  problems: [],
+} satisfies Operation;
 
 export const revokeToken = {
   operationId: 'revokeToken',
@@ -212,8 +208,6 @@ export const revokeToken = {
     strict,
   ),
   querystring,
-  response: {
-    204: success('The token is revoked.'),
-    ...problemsWithToken('insufficient-scope', 'token-not-found', 'path-not-found'),
-  },
-};
+  successes: { 204: { description: 'The token is revoked.' } },
+  problems: ['insufficient-scope', 'token-not-found'],
+} satisfies Operation;

@@ -14,8 +14,6 @@ const maxWriteTokens = 500;
 /** How long a shutdown waits for the last flush. */
 const closeTimeoutMs = 1_000;
 
-const minuteMs = 60_000;
-
 export class TokenUses {
   readonly #storage: Pick<IdentityStorage, 'recordUses'>;
   readonly #timer: NodeJS.Timeout;
@@ -47,7 +45,7 @@ export class TokenUses {
 
   async #write(): Promise<void> {
     const uses = [...this.#uses.values()].map(({ usedAtMs, ...use }) => {
-      return { ...use, usedAtMs: usedAtMs - (usedAtMs % minuteMs) };
+      return { ...use, usedAtMs: usedAtMs - (usedAtMs % flushIntervalMs) };
     });
     this.#uses = new Map();
     for (let at = 0; at < uses.length; at += maxWriteTokens) {

@@ -5,26 +5,21 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Static } from '@sinclair/typebox';
 import { scopes as allScopes, stateOf, type Grant, type Scope } from '../access.ts';
-import type { IdentityStorage, TokenPosition, TokenRecord } from '../identity-storage.ts';
+import type { TokenPosition, TokenRecord } from '../identity-storage.ts';
 import type { OwnToken } from '../own-tokens.ts';
 import { invalidInput, Problem, tokenNotFound } from '../problem.ts';
 import { formatTimestamp, parseTimestamp } from '../timestamp.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
-import { insufficientScope, type Authentication } from './auth.ts';
+import { insufficientScope } from './auth.ts';
 import { runInSlice } from '../time-slices.ts';
-import { sendList, type ListOptions, type Range } from './list.ts';
+import { sendList, type RouteOptions, type Range } from './list.ts';
 import { sendJson } from './send.ts';
 import * as operations from './token-schemas.ts';
 import type { TypeBoxProvider } from './validation.ts';
 
-export interface TokenRoutesOptions extends ListOptions {
-  storage: IdentityStorage;
-  authentication: Authentication;
-}
-
 export function tokenRoutes(
   app: FastifyInstance,
-  { storage, authentication, ...lists }: TokenRoutesOptions,
+  { storage, authentication, ...lists }: RouteOptions,
 ): void {
   const { baseUrl } = lists;
   const routes = app.withTypeProvider<TypeBoxProvider>();

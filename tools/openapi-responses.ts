@@ -1,11 +1,11 @@
 /**
  * The responses of the operations, as openapi.json describes them. Each header, schema and problem is defined once,
- * under its name in `components`. The table of problems.ts and the examples of docs/errors.md describe problems.
+ * under its name in `components`. The table of problems.ts and docs/errors.md describe problems.
  */
-import type { TSchema } from '@sinclair/typebox';
-import type { ProblemKind } from '../problem.ts';
-import { Type } from '../typebox.ts';
-import { problemMediaType, problemResponses } from './problems.ts';
+import type { Operation, Success } from '../src/http/operation.ts';
+import type { ProblemKind } from '../src/problem.ts';
+import { Type } from '../src/typebox.ts';
+import { problemMediaType, problemResponses } from '../src/http/problems.ts';
 
 export const Fault = Type.Object(
   {
@@ -105,65 +105,61 @@ export const headers = {
   ),
 };
 
-/** A response with these headers and with `X-Request-Id`, which every response has. */
-export function response(
-  description: string,
-  schema?: TSchema,
-  named: Record<string, object> = {},
-) {
-  const content = schema && { content: { 'application/json': { schema } } };
+/** The responses of an operation, by status. */
+export function responsesOf({ successes, problems, security, body }: Operation): object {
+  const all = [...problems, ...problemsOfAll];
+  if (security === undefined) all.push(...problemsWithToken);
+  if (body !== undefined) all.push('body-too-large', 'unsupported-media-type');
+  if (problems.some((kind) => problemResponses[kind].status === 404)) all.push('path-not-found');
+  const byStatus = Map.groupBy(all, (kind) => problemResponses[kind].status);
+  const hasToken = security === undefined;
+  return Object.fromEntries([
+    ...Object.entries(successes).map(([status, one]) => [status, successResponse(one, hasToken)]),
+    ...byStatus.entries().map(([status, kinds]) => [status, problemResponse(status, kinds)]),
+  ]);
+}
+
+const problemsOfAll: readonly ProblemKind[] = [
+  'invalid-request',
+  'request-timeout',
+  'expectation-failed',
+  'headers-too-large',
+  'internal-error',
+  'version-not-supported',
+];
+
+const problemsWithToken: readonly ProblemKind[] = [
+  'invalid-token',
+  'rate-limited',
+  'overloaded',
+  'storage-full',
+  'storage-unavailable',
+  'provider-unavailable',
+  'outcome-unknown',
+];
+
+function successResponse(
+  { description, schema, created, isPage = false }: Success,
+  hasToken: boolean,
+): object {
+  const { RateLimit, 'RateLimit-Policy': policy, Link } = headers;
+  const ofToken = hasToken && { RateLimit, 'RateLimit-Policy': policy };
+  const named = { ...(created && location(...created)), ...(isPage && { Link }), ...ofToken };
   return {
-    description,
-    headers: { 'X-Request-Id': headers['X-Request-Id'], ...named },
-    ...content,
+    ...response(description, named),
+    ...(schema && { content: { 'application/json': { schema } } }),
   };
 }
 
-/** The response to a successful request with a token. */
-export function success(description: string, schema?: TSchema, named?: Record<string, object>) {
-  const { RateLimit, 'RateLimit-Policy': policy } = headers;
-  return response(description, schema, { ...named, RateLimit, 'RateLimit-Policy': policy });
+/** A response with these headers and with `X-Request-Id`, which every response has. */
+function response(description: string, named: Record<string, object>) {
+  return { description, headers: { 'X-Request-Id': headers['X-Request-Id'], ...named } };
 }
 
-/** The header of a response to a request that has created something. */
-export function location(what: string, example: string) {
+function location(what: string, example: string) {
   const schema = { type: 'string', format: 'uri-reference' };
   return { Location: header(`The address of the new ${what}.`, example, schema) };
 }
-
-/** The responses to these problems, and to those that every operation has, by status. */
-export function problems(...kinds: readonly ProblemKind[]): Record<number, object> {
-  const all: readonly ProblemKind[] = [
-    ...kinds,
-    'invalid-request',
-    'request-timeout',
-    'expectation-failed',
-    'headers-too-large',
-    'internal-error',
-    'version-not-supported',
-  ];
-  const byStatus = Map.groupBy(all, (kind) => problemResponses[kind].status);
-  return Object.fromEntries(
-    [...byStatus].map(([status, some]) => [status, problemResponse(status, some)]),
-  );
-}
-
-/** The same for an operation that requires a token. */
-export function problemsWithToken(...kinds: readonly ProblemKind[]): Record<number, object> {
-  return problems(
-    ...kinds,
-    'invalid-token',
-    'rate-limited',
-    'overloaded',
-    'storage-full',
-    'storage-unavailable',
-    'provider-unavailable',
-    'outcome-unknown',
-  );
-}
-
-/** The problems of a body. */
-export const bodyProblems = ['body-too-large', 'unsupported-media-type'] as const;
 
 /** The responses to problems by the names of their components: one for all problems of an operation with one status. */
 export const problemComponents: Record<string, object> = {};
@@ -177,7 +173,7 @@ function problemResponse(status: number, kinds: readonly ProblemKind[]): object 
   const lower = others.map((other) => `, or ${other.charAt(0).toLowerCase()}${other.slice(1)}`);
   const examples = kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]);
   return (problemComponents[component] ??= {
-    ...response(`${title}${lower.join('')}.`, undefined, headersOf(kinds)),
+    ...response(`${title}${lower.join('')}.`, headersOf(kinds)),
     content: {
       [problemMediaType]: { schema: Problem, examples: Object.fromEntries(examples) },
     },
@@ -189,7 +185,7 @@ function headersOf(kinds: readonly ProblemKind[]): Record<string, object> {
   const namesOf = (kind: ProblemKind) =>
     kind === 'rate-limited' // request-limits.ts sets them
       ? ['Retry-After', 'RateLimit', 'RateLimit-Policy']
-      : Object.keys(problemResponses[kind].headers ?? {});
+      : Object.keys(problemResponses[kind].headers);
   const named = Object.entries(headers).flatMap(([name, one]) => {
     const without = kinds.filter((kind) => !namesOf(kind).includes(name));
     if (without.length === 0) return [[name, one]];
