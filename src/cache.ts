@@ -6,9 +6,9 @@
  * - grants: freshness.ts of each engine, which also detects that they are stale
  * - stores of tokens whose text does not name them: postgres/unrouted-tokens.ts
  * - stores of identity providers' users, by name: postgres/grants.ts
- * - hashes of tokens by Authorization header: http/auth.ts
- * - verified tokens of an identity provider: http/sign-on.ts, and its keys: oidc/keys.ts
- * - documents, such as openapi.json: http/documents.ts, without this class
+ * - hashes of tokens by Authorization header: http/auth/auth.ts
+ * - verified tokens of an identity provider: http/auth/sign-on.ts, and its keys: oidc/keys.ts
+ * - documents, such as openapi.json: http/response/documents.ts, without this class
  * - PostgreSQL's schema version for 1 s (postgres/readiness.ts)
  */
 export class Cache<Value extends object> {

@@ -2,10 +2,10 @@
  * The responses of the operations, as openapi.json describes them. Each header, schema and problem is defined once,
  * under its name in `components`. The table of problems.ts and docs/errors.md describe problems.
  */
-import type { Operation, Success } from '../src/http/operation.ts';
+import type { Operation, Success } from '../src/http/routes/operation.ts';
 import type { ProblemKind } from '../src/problem.ts';
 import { Type } from '../src/typebox.ts';
-import { problemMediaType, problemResponses } from '../src/http/problems.ts';
+import { problemMediaType, problemResponses } from '../src/http/response/problems.ts';
 
 export const Fault = Type.Object(
   {

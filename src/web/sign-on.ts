@@ -5,7 +5,7 @@
 import { serviceUrl } from './connection.ts';
 import { recall, remember } from './remember.ts';
 
-/** What the service puts into the page if it has an identity provider (src/http/web.ts). */
+/** What the service puts into the page if it has an identity provider (src/http/routes/web.ts). */
 interface Settings {
   issuer: string;
   clientId: string;

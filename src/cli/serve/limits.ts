@@ -2,7 +2,7 @@
  * The limits on requests, as the options of `serve` set them.
  */
 import type { Logger } from 'pino';
-import type { Limits } from '../../http/request-limits.ts';
+import type { Limits } from '../../http/auth/request-limits.ts';
 import { TokenBuckets, type Rate } from '../../rate-limit.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 

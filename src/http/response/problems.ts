@@ -3,12 +3,12 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { errorChannel } from '../channels.ts';
-import { defect, Problem, type ProblemKind } from '../problem.ts';
-import { redactTokens } from '../token.ts';
+import { errorChannel } from '../../channels.ts';
+import { defect, Problem, type ProblemKind } from '../../problem.ts';
+import { redactTokens } from '../../token.ts';
 import { FailureLog } from './failure-log.ts';
 import { setPrivateHeaders } from './headers.ts';
-import { maxBodyBytes, maxHeaderBytes, maxHeaders } from './limits.ts';
+import { maxBodyBytes, maxHeaderBytes, maxHeaders } from '../server/limits.ts';
 import { prefersPage, sendNotFoundPage } from './not-found.ts';
 import { sendText } from './send.ts';
 

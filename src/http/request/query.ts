@@ -4,7 +4,7 @@
  * `a=1&a=2`, which is the default style of most generated clients.
  */
 import type { TObject, TSchema } from '@sinclair/typebox';
-import type { Faults } from '../problem.ts';
+import type { Faults } from '../../problem.ts';
 
 /** Without a prototype, so any parameter name is safe. V8 makes such an instance as fast as a literal. */
 class QueryValues {

@@ -4,10 +4,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { Problem } from '../problem.ts';
+import { Problem } from '../../problem.ts';
 import type { Connections } from './connections.ts';
 import { unsupportedFraming } from './head.ts';
-import { privateHeaders } from './headers.ts';
+import { privateHeaders } from '../response/headers.ts';
 import { idleTimeoutMs, requestTimeoutMs } from './limits.ts';
 import { linger } from './linger.ts';
 import {
@@ -16,7 +16,7 @@ import {
   problemBody,
   problemMediaType,
   versionNotSupported,
-} from './problems.ts';
+} from '../response/problems.ts';
 
 // An import would load every export of node:http, and for WebSocket a complete HTTP client.
 const { STATUS_CODES } = process.getBuiltinModule('node:http');

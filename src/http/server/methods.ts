@@ -7,8 +7,8 @@ import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { refuseConnect } from './client-errors.ts';
 import type { Connections } from './connections.ts';
 import type { Cors } from './cors.ts';
-import { Problem } from '../problem.ts';
-import { pathNotFound } from './problems.ts';
+import { Problem } from '../../problem.ts';
+import { pathNotFound } from '../response/problems.ts';
 
 /** Call it before the first route is added, because it collects the methods of all routes. */
 export function handleOtherMethods(

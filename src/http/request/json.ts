@@ -3,7 +3,7 @@
  * UTF-8, duplicate fields, and numbers whose decimal value changes when they are parsed.
  */
 import { isUtf8 } from 'node:buffer';
-import type { Faults } from '../problem.ts';
+import type { Faults } from '../../problem.ts';
 
 /** Adds the faults of the JSON text; validation.ts checks the value. `example` is a valid body, which a fault shows. */
 export function readJson(bytes: Buffer, example: unknown, faults: Faults): unknown {

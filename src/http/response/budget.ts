@@ -3,9 +3,9 @@
  * are not counted, because they fit in the socket buffers of the operating system.
  */
 import type { ServerResponse } from 'node:http';
-import type { Identity } from '../access.ts';
-import { Problem } from '../problem.ts';
-import { maxUnreadBytes, maxUnreadBytesOfUser } from './limits.ts';
+import type { Identity } from '../../access.ts';
+import { Problem } from '../../problem.ts';
+import { maxUnreadBytes, maxUnreadBytesOfUser } from '../server/limits.ts';
 
 /** Responses up to this length are not counted. */
 const maxUncountedChars = 16 * 1024;

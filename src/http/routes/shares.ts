@@ -3,13 +3,13 @@
  * a user.
  */
 import type { FastifyInstance } from 'fastify';
-import { invalidInput, shareNotFound } from '../problem.ts';
-import type { Share } from '../share-storage.ts';
-import { runInSlice } from '../time-slices.ts';
+import { invalidInput, shareNotFound } from '../../problem.ts';
+import type { Share } from '../../share-storage.ts';
+import { runInSlice } from '../../time-slices.ts';
 import { sendList, type RouteOptions, type Range } from './list.ts';
 import * as operations from './share-schemas.ts';
-import { sendJson } from './send.ts';
-import type { TypeBoxProvider } from './validation.ts';
+import { sendJson } from '../response/send.ts';
+import type { TypeBoxProvider } from '../request/validation.ts';
 
 export function shareRoutes(
   app: FastifyInstance,

@@ -3,8 +3,8 @@
  * says about it (tools/openapi.ts).
  */
 import type { TObject, TSchema } from '@sinclair/typebox';
-import type { ProblemKind } from '../problem.ts';
-import { publish, Type } from '../typebox.ts';
+import type { ProblemKind } from '../../problem.ts';
+import { publish, Type } from '../../typebox.ts';
 
 declare module 'fastify' {
   interface FastifySchema {

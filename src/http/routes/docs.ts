@@ -4,11 +4,11 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
-import { serveDocument } from './documents.ts';
-import { pageHeaders } from './headers.ts';
-import { pathNotFound, problemResponses } from './problems.ts';
+import { serveDocument } from '../response/documents.ts';
+import { pageHeaders } from '../response/headers.ts';
+import { pathNotFound, problemResponses } from '../response/problems.ts';
 
-const openapiFile = new URL('../../openapi.json', import.meta.url);
+const openapiFile = new URL('../../../openapi.json', import.meta.url);
 
 export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
   serveDocument(app, '/openapi.json', {
@@ -42,10 +42,10 @@ async function openapiFor(baseUrl: string): Promise<Buffer> {
 /** The build adds the page to the package. A checkout generates it. */
 async function readReference(): Promise<Buffer> {
   if (!import.meta.filename.endsWith('.ts')) {
-    return readFile(new URL('../web/reference.html', import.meta.url));
+    return readFile(new URL('../../web/reference.html', import.meta.url));
   }
   // The compiler must not follow this import, because the package does not contain tools/.
-  const generator = new URL('../../tools/reference/page.ts', import.meta.url);
+  const generator = new URL('../../../tools/reference/page.ts', import.meta.url);
   const { referencePage } = await import(generator.href);
   return Buffer.from(referencePage());
 }

@@ -6,15 +6,15 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { Grant } from '../access.ts';
-import { Problem } from '../problem.ts';
+import type { Grant } from '../../access.ts';
+import { Problem } from '../../problem.ts';
 import {
   formatRate,
   TokenBuckets,
   type BucketState,
   type Rate,
   type RateLimiter,
-} from '../rate-limit.ts';
+} from '../../rate-limit.ts';
 import { clientAt, TrustedProxies } from './client-address.ts';
 
 export interface Limits {

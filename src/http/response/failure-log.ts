@@ -3,7 +3,7 @@
  * some kinds at any rate, and must not fill the disk.
  */
 import type { Logger } from 'pino';
-import type { Problem, ProblemKind } from '../problem.ts';
+import type { Problem, ProblemKind } from '../../problem.ts';
 
 const maxEntriesPerSecond = 20;
 

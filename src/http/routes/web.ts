@@ -8,12 +8,12 @@
 import { hash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
-import type { PageSignOn } from '../oidc/options.ts';
-import { lazily, responderFor, serveDocument, type Responder } from './documents.ts';
-import { pageHeaders } from './headers.ts';
-import { pathNotFound } from './problems.ts';
+import type { PageSignOn } from '../../oidc/options.ts';
+import { lazily, responderFor, serveDocument, type Responder } from '../response/documents.ts';
+import { pageHeaders } from '../response/headers.ts';
+import { pathNotFound } from '../response/problems.ts';
 
-const sources = new URL('../', import.meta.url);
+const sources = new URL('../../', import.meta.url);
 const folders = ['web', 'client'];
 
 const mediaTypes: Record<string, string> = {

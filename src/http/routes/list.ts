@@ -8,12 +8,12 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { FairSemaphore } from '../fair-semaphore.ts';
-import { Problem } from '../problem.ts';
-import type { Storage } from '../storage.ts';
-import type { Authentication } from './auth.ts';
-import type { ResponseBudget } from './response-budget.ts';
-import { sendJson } from './send.ts';
+import type { FairSemaphore } from '../../fair-semaphore.ts';
+import { Problem } from '../../problem.ts';
+import type { Storage } from '../../storage.ts';
+import type { Authentication } from '../auth/auth.ts';
+import type { ResponseBudget } from '../response/budget.ts';
+import { sendJson } from '../response/send.ts';
 
 /**
  * Minimum length of a chunk of a stream, except the last. Node buffers up to 64 KiB for a socket, and can lose the

@@ -3,8 +3,8 @@
  * public. So each client has a limited number of lookups, and clients are served round-robin. A flood from one
  * client delays neither the new tokens of others nor requests with known tokens.
  */
-import { FairSemaphore } from '../fair-semaphore.ts';
-import { Problem } from '../problem.ts';
+import { FairSemaphore } from '../../fair-semaphore.ts';
+import { Problem } from '../../problem.ts';
 
 /** Maximum number of requests that wait for a lookup. */
 export const maxWaitingLookups = 2_048;

@@ -2,11 +2,11 @@
  * Health checks: whether the process is alive, and whether it is ready for requests. They reveal nothing else.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { Problem } from '../problem.ts';
-import type { Storage } from '../storage.ts';
-import { Type } from '../typebox.ts';
+import { Problem } from '../../problem.ts';
+import type { Storage } from '../../storage.ts';
+import { Type } from '../../typebox.ts';
 import type { Operation } from './operation.ts';
-import { sendJson } from './send.ts';
+import { sendJson } from '../response/send.ts';
 
 export const Health = Type.Object(
   { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
