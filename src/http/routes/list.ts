@@ -97,8 +97,7 @@ export async function sendList<Cursor extends string | number>(
       return sendJson(reply, value);
     }
     if (request.method === 'HEAD') return sendJson(reply, Readable.from([]));
-    // Reads no batch before the client has read the previous chunk.
-    const body = Readable.from(allOf(value, chunks), { highWaterMark: 0 });
+    const body = streamOf(value, chunks);
     // The status has already been sent, so the service can only abort the response.
     body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
     return sendJson(reply, body);
@@ -158,9 +157,22 @@ async function* chunksOf<Cursor extends string | number>(
   return text + end;
 }
 
-async function* allOf(first: string, others: AsyncGenerator<string, string>) {
-  yield first;
-  yield yield* others;
+function streamOf(first: string, others: AsyncGenerator<string, string>): Readable {
+  let isFirst = true;
+  return new Readable({
+    objectMode: true,
+    highWaterMark: 0, // reads no batch before the client has read the previous chunk
+    async read() {
+      try {
+        const { value, done } = isFirst ? { value: first, done: false } : await others.next();
+        isFirst = false;
+        this.push(value);
+        if (done === true) this.push(null);
+      } catch (error) {
+        this.destroy(error instanceof Error ? error : new Error('aborted', { cause: error }));
+      }
+    },
+  });
 }
 
 async function* batchesOf<Cursor extends string | number>(
