@@ -116,7 +116,8 @@ export class Authentication {
       const nowMs = Date.now();
       const state = stateOf(grant, nowMs);
       if (state !== 'active') throw tokenEnded(state);
-      await this.#limits.admit(grant, reply);
+      const admitted = this.#limits.admit(grant, reply);
+      if (admitted !== undefined) await admitted;
       this.#uses.note(grant, nowMs);
       return grant;
     } catch (error) {

@@ -73,21 +73,21 @@ export class RequestLimits {
     return this.#refused.has(grant);
   }
 
-  /** Admits a request with a valid token, or throws `rate-limited`. */
-  async admit(grant: Grant, reply: FastifyReply): Promise<void> {
+  /** Admits a request with a valid token, or throws `rate-limited`. Resolves if the rate is limited. */
+  admit(grant: Grant, reply: FastifyReply): Promise<void> | undefined {
     this.#enter(grant, reply);
-    if (this.#requests !== undefined) {
-      const { buckets, rate } = this.#requests;
-      const taken = buckets.take(grant.family);
-      const state = taken instanceof Promise ? await taken : taken;
-      setFields(reply, this.#requests, state);
-      if (!state.isAllowed) {
-        this.#report(grant, `more than ${rate}`);
-        const reason = `Requests with this token are limited to ${rate}.`;
-        throw rateLimited(reply, secondsUntilNext(state), reason);
-      }
-    }
+    if (this.#requests !== undefined) return this.#take(this.#requests, grant, reply);
     this.#refused.delete(grant);
+    return undefined;
+  }
+
+  async #take(limit: Limited<RateLimiter>, grant: Grant, reply: FastifyReply): Promise<void> {
+    const state = await limit.buckets.take(grant.family);
+    setFields(reply, limit, state);
+    if (state.isAllowed) return void this.#refused.delete(grant);
+    this.#report(grant, `more than ${limit.rate}`);
+    const reason = `Requests with this token are limited to ${limit.rate}.`;
+    throw rateLimited(reply, secondsUntilNext(state), reason);
   }
 
   /** Throws `rate-limited` if too many authentications from this address have failed. Counts one more if it `failed`. */
