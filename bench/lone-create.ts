@@ -5,7 +5,7 @@
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { openDatabase } from '../src/sqlite/database.ts';
+import { openDatabase } from '../src/sqlite/file/open.ts';
 import { makeToken } from '../src/token.ts';
 import { median, medianRatio, formatMeasured, table } from './figures.ts';
 import type { Pace } from './load.ts';

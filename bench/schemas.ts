@@ -4,8 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { defaultScopes, formatScopes } from '../src/access.ts';
-import { openDatabase } from '../src/sqlite/database.ts';
-import { tokenSql } from '../src/sqlite/tokens.ts';
+import { openDatabase } from '../src/sqlite/file/open.ts';
 import { hashToken } from '../src/token.ts';
 
 export interface Schema {
@@ -34,11 +33,12 @@ const service: Schema = {
     const addUser = database.prepare(
       `INSERT INTO users (store, user, name, role) VALUES (${storeNumber}, ?, ?, 'member')`,
     );
-    const addToken = database.prepare(tokenSql.addToken);
+    const addToken = database.prepare(`
+      INSERT INTO tokens (hash, store, user, scopes, label, created_at)
+      VALUES (?, ${storeNumber}, ?, '${formatScopes(defaultScopes)}', '', 0)`);
     for (const [at, token] of tokens.entries()) {
       addUser.run(at + 1, `member ${at + 1}`);
-      const columns = [null, formatScopes(defaultScopes), '', 0, null];
-      addToken.run(hashToken(token), storeNumber, at + 1, ...columns);
+      addToken.run(hashToken(token), at + 1);
     }
   },
   insertGenerated: `

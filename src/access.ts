@@ -43,7 +43,7 @@ export interface Identity {
  * Each storage applies it
  * - to choose the index of a list (lists.ts, plants.ts)
  * - after it has found a plant (`findPlant`)
- * - in the statement that deletes a plant (sqlite/plants.ts, postgres/change-statements.ts)
+ * - in the statement that deletes a plant (sqlite/tables/plants.ts, postgres/change-statements.ts)
  */
 export type Reach = 'all' | readonly number[];
 
@@ -129,8 +129,8 @@ export function stateOf(
 }
 
 /**
- * The only place that decides what a user can access. tokens.ts of each engine calls it when it loads a grant
- * (`findGrant` on SQLite, `identify` on PostgreSQL). `received` are the shares in effect, at most one per owner.
+ * The only place that decides what a user can access. Both engines call it when they load a grant
+ * (`grantOf`). `received` are the shares in effect, at most one per owner.
  *
  * Grants are cached: anything else that this depends on must also invalidate them (decision 12: `grant_changes`
  * on SQLite, `grants` on PostgreSQL).

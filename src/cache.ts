@@ -3,7 +3,8 @@
  * was used since.
  *
  * The service caches
- * - grants: freshness.ts of each engine, which also detects that they are stale
+ * - grants: sqlite/tables/grants.ts and postgres/freshness.ts, which also detect that they are stale
+ * - counts of plants: sqlite/tables/plant-counts.ts, dropped after each commit of another process
  * - hashes of tokens by Authorization header, and unknown tokens: http/auth.ts
  * - verified and refused tokens of an identity provider: http/sign-on.ts, and its keys: oidc/keys.ts
  * - documents, such as openapi.json: http/documents.ts, without this class

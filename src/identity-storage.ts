@@ -39,7 +39,7 @@ export interface IdentityStorage {
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
 
   /**
-   * Revokes a token: every process refuses it from the next request on (`Freshness.refresh`). Resolves to the
+   * Revokes a token: every process refuses it from the next request on (`refresh` of each engine). Resolves to the
    * revoked token, or to undefined if there is none. A second call does not change `revokedAtMs`. If `by` is given,
    * only a token of the same user is revoked, and the method rejects with `insufficient-scope` unless it `canRevoke` (own-tokens.ts).
    */

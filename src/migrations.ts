@@ -11,7 +11,7 @@ export interface Migration {
   sql: string;
   /**
    * Whether older programs must not use a database with this migration. Running ones then return 503 to every
-   * request. They check at each commit on SQLite (`SchemaCheck`), and once a second on PostgreSQL.
+   * request. They check after each foreign commit on SQLite, and once a second on PostgreSQL.
    */
   refusesOlder: boolean;
 }

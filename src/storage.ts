@@ -9,7 +9,7 @@ import type { UserStorage } from './user-storage.ts';
  *
  * Durability. A write resolves only after the change is on disk. Every read that starts later in the same
  * process sees it. In another process, every read sees it if its caller was identified later (`identify`),
- * because `identify` checks whether others have written (`Freshness.refresh` of each engine). A request
+ * because `identify` checks whether others have written (`refresh` of each engine). A request
  * identifies its caller first, so it sees every change that was acknowledged before it.
  *
  * Isolation. Every method that takes a caller stays within the caller's store and reach (access.ts). The scopes

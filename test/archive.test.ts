@@ -7,7 +7,7 @@ import { it } from 'node:test';
 import { tables } from '../src/archive.ts';
 import { columns as postgresColumns } from '../src/postgres/archive.ts';
 import { columns as sqliteColumns } from '../src/sqlite/archive.ts';
-import { openDatabase } from '../src/sqlite/database.ts';
+import { openDatabase } from '../src/sqlite/file/open.ts';
 import { databaseFile } from './support/database.ts';
 import { query } from './support/postgres.ts';
 import { testDatabase } from './support/storages.ts';
@@ -34,7 +34,6 @@ it('SQLite: copies every column except those that a copy does not need', (t) => 
     rows.map(({ name }) => String(name)),
     tables.flatMap((table) => sqliteColumns[table].map((name) => `${table}.${name}`)),
     {
-      'stores.versions': 'shows the processes of one database which of their pages are old',
       'grant_changes.count': 'shows them whether their grants are old',
     },
   );

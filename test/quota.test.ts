@@ -193,6 +193,17 @@ it('a process without quotas does not disturb those with quotas', async (t) => {
   assert.equal(await create(limited, alice), storeFull(4));
 });
 
+it('plants that are moved to another user count for that user at once', async (t) => {
+  const storage = await open(t, await testDatabase(t), { perUser: 2 });
+  const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+  for (const id of [1, 2]) assert.equal(await create(storage, alice), id);
+  assert.equal(await create(storage, bob), 3);
+  assert.equal(await storage.users.movePlants(alice, bob.user, 1), 1);
+  assert.equal(await create(storage, bob), userFull(2));
+  assert.equal(await create(storage, alice), 4);
+  assert.equal(await create(storage, alice), userFull(2));
+});
+
 it('a lower quota keeps all plants; it applies to plants that are older than it', async (t) => {
   const database = await testDatabase(t);
   const before = await open(t, database);

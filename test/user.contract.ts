@@ -594,6 +594,6 @@ async function user(
 }
 
 async function plantIds(storage: Storage, caller: Caller): Promise<number[]> {
-  const page = await storage.plants.list(caller, { after: 0, limit: 10_000, fields: ['id'] });
+  const page = await storage.plants.list(caller, { after: 0, limit: 1_000_000, fields: ['id'] });
   return (JSON.parse(`[${page.json}]`) as { id: number }[]).map(({ id }) => id); // as requested
 }

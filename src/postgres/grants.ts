@@ -15,7 +15,7 @@ import {
   type ReceivedShare,
   type Role,
 } from '../access.ts';
-import { grantOfClaims, grantOfToken, type GrantedUser, type TokenTerms } from '../grant.ts';
+import { grantOf, hashKey, type TokenTerms } from '../identity-rows.ts';
 import { unrevokedCaller } from '../identity-storage.ts';
 import { Problem } from '../problem.ts';
 import { prepared, type Row } from './connection.ts';
@@ -87,19 +87,23 @@ export const grantSql = {
   ),
 };
 
-function userOf(
-  store: number,
-  [user, storeName, userName, role, removedAtMs, received, version]: UserRow,
-): GrantedUser {
-  return { store, user, storeName, userName, role, removedAtMs, received, version };
-}
-
-function grantOfRow(
+function grantOfToken(
   tokenHash: Uint8Array,
   store: number,
   [scopes, expiresAt, revokedAt, line, ...user]: TokenRow,
 ): Grant {
-  return grantOfToken(tokenHash, userOf(store, user), [scopes, expiresAt, revokedAt, line]);
+  return grantOfRow({ tokenHash }, store, [scopes, expiresAt, revokedAt, line], user);
+}
+
+/** `terms` are empty for a JWT. */
+function grantOfRow(
+  credential: Pick<Credential, 'tokenHash' | 'claims'>,
+  store: number,
+  terms: TokenTerms | readonly [],
+  [user, storeName, userName, role, removedAt, received, version]: UserRow,
+): Grant {
+  const row = [store, user, storeName, userName, role, removedAt] as const;
+  return grantOf(credential, row, terms, received, version);
 }
 
 /**
@@ -157,8 +161,8 @@ export function callerNow(
   // The columns of the statement.
   return unrevokedCaller(
     claims === undefined
-      ? grantOfRow(tokenHash, store, found as TokenRow)
-      : grantOfClaims(tokenHash, userOf(store, found as UserRow), claims),
+      ? grantOfToken(tokenHash, store, found as TokenRow)
+      : grantOfRow({ tokenHash, claims }, store, [], found as UserRow),
   );
 }
 
@@ -214,7 +218,7 @@ export class Grants {
     credential: Credential,
     onCheck: (cached: Grant) => void,
   ): Promise<Grant | undefined> {
-    const key = Buffer.from(credential.tokenHash).toString('latin1');
+    const key = hashKey(credential.tokenHash);
     const cached = this.#freshness.getGrant(key);
     if (cached !== undefined) {
       const current = this.#freshness.grantsVersion(cached.caller.store);
@@ -231,7 +235,7 @@ export class Grants {
   async #findToken({ tokenHash, store }: TokenCredential): Promise<Grant | undefined> {
     const values = [store, Buffer.from(tokenHash)];
     const [row] = await this.cluster.read(store, grantSql.findByToken, values);
-    return row && grantOfRow(tokenHash, store, row);
+    return row && grantOfToken(tokenHash, store, row);
   }
 
   async #findUser(credential: JwtCredential): Promise<Grant | undefined> {
@@ -245,15 +249,18 @@ export class Grants {
 
   /** A user who was removed before the JWT was issued comes back as a new one. */
   async #findUserIn(store: number, credential: JwtCredential): Promise<Grant | undefined> {
-    const { tokenHash, claims } = credential;
+    const { claims } = credential;
     const values = [store, claims.userName];
     const [row] = await this.cluster.read(store, grantSql.findByUser, values);
     if (row?.[1] !== claims.storeName) return undefined;
-    const user = userOf(store, row);
-    if (user.removedAtMs === null || user.removedAtMs >= claims.issuedAtMs)
-      return grantOfClaims(tokenHash, user, claims);
+    const [user, , , , removedAtMs] = row;
+    if (removedAtMs === null || removedAtMs >= claims.issuedAtMs)
+      return grantOfRow(credential, store, [], row);
     const server = await this.cluster.ofStore(store);
-    await server.transact([changeGrantsVersion(store), reviveUserOfClaims(user, claims)]);
+    await server.transact([
+      changeGrantsVersion(store),
+      reviveUserOfClaims({ store, user }, claims),
+    ]);
     return this.#findUserIn(store, credential);
   }
 }

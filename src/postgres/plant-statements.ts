@@ -3,7 +3,7 @@
  */
 import { soleOwner, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { maxSearchedPlants, type PlantRow } from '../lists.ts';
+import type { PlantRow } from '../lists.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { prepared, type Statement } from './connection.ts';
 
@@ -35,6 +35,9 @@ export const listSql: Record<RangeKind, Statement<PlantRow>> = {
 };
 
 type MergedRow = readonly [...PlantRow, completeTo: number | null];
+
+/** Plants of the store among which a step searches those in reach: it takes the server less than 1 ms. */
+export const maxSearchedPlants = 2_000;
 
 /** Returns up to `$3` plants of the owners `$4` among the next ones of the store, and the last one that it searched. */
 export const inReachSql = prepared<readonly [...PlantRow, isInReach: boolean, nth: number]>(

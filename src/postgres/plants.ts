@@ -4,7 +4,7 @@
 import { reaches, type Caller, type ReadAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
 import { maxId } from '../ids.ts';
-import { isDense, listKind, maxSearchedPlants, minSearchedOwners, pageOf } from '../lists.ts';
+import { isDense, listKind, minScannedOwners, pageOf } from '../lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { Quotas } from '../quota.ts';
@@ -16,6 +16,7 @@ import {
   listSql,
   listValues,
   inReachSql,
+  maxSearchedPlants,
   mergeSql,
   scanStepEndSql,
   scanStepSql,
@@ -108,7 +109,7 @@ export class Plants implements PlantStorage {
 
   /** Each step searches the next plants of the store for those in reach. Where they are few, it merges those of each owner. */
   async #listOwners(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    let isSearching = caller.read.length >= minSearchedOwners;
+    let isSearching = caller.read.length >= minScannedOwners;
     // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
     let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
     return scan(query, async ({ after, limit }) => {

@@ -2,7 +2,7 @@
  * Users and their tokens in PostgreSQL.
  */
 import { formatScopes, type Grant } from '../access.ts';
-import { recordOf, type TokenColumns } from '../grant.ts';
+import { recordOf, type TokenRow } from '../identity-rows.ts';
 import type {
   CreatedToken,
   FoundNames,
@@ -38,16 +38,10 @@ import type { BoundStatement } from './pool.ts';
 import { settled } from './settled.ts';
 
 const selectRecords = `
-      SELECT store, hash, user_id, family, scopes, label, created_at, expires_at, revoked_at, last_used_at
+      SELECT store, hash, scopes, label, created_at, expires_at, revoked_at, last_used_at, user_id, family
       FROM plant_store.tokens`;
 
-type RecordRow = readonly [
-  store: number,
-  hash: Buffer,
-  user: number,
-  line: string | null,
-  ...TokenColumns,
-];
+type RecordRow = readonly [...TokenRow, user: number, line: string | null];
 
 /** The tokens of an id in a store. */
 const withId = 'store = $1 AND hash BETWEEN $2 AND $3';
@@ -159,7 +153,7 @@ export class Tokens extends Grants implements IdentityStorage {
     const users = new Map<string, Promise<UserNames | undefined>>();
     return Promise.all(
       rows.map(async (row) => {
-        const [store, , user] = row;
+        const { 0: store, 8: user } = row;
         const key = `${store} ${user}`;
         const described = users.get(key) ?? this.names.describe({ store, user });
         users.set(key, described);
@@ -197,7 +191,7 @@ export class Tokens extends Grants implements IdentityStorage {
     const server = await this.cluster.ofStore(store);
     const [before] = await server.read(tokenSql.findById, values);
     if (before === undefined) return undefined;
-    const [, , user, line] = before;
+    const { 8: user, 9: line } = before;
     if (by !== undefined && (by.store !== store || by.user !== user)) return undefined;
     // Before the change, so that nothing fails after it.
     const record = toRecord(before, await this.names.describe({ store, user }));
@@ -237,8 +231,8 @@ export class Tokens extends Grants implements IdentityStorage {
 const noHash = Buffer.alloc(0);
 
 function toRecord(
-  [store, hash, , , ...columns]: RecordRow,
-  { store: storeName = '', user = '', role = 'member' }: Partial<UserNames> = {},
+  row: RecordRow,
+  { store = '', user = '', role = 'member' }: Partial<UserNames> = {},
 ): TokenRecord {
-  return recordOf({ store, hash }, { store: storeName, user, role }, columns);
+  return recordOf(row, { store, user, role });
 }

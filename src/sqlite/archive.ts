@@ -1,41 +1,34 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
-import { Checkpoint } from './checkpoint.ts';
-import { openDatabase, type OpenOptions } from './database.ts';
-import { refuseNewerSchema } from './migrate.ts';
-import { unfinishedCopyTable } from './schema.ts';
-import { prepare } from './statement.ts';
+import { openCheckpoint } from './file/checkpoint.ts';
+import { openDatabase, type OpenOptions } from './file/open.ts';
+import { refuseNewerSchema } from './file/migrate.ts';
+import { isUnfinished, unfinishedCopyTable } from './file/schema.ts';
+import { commitAfter, prepare } from './driver.ts';
+
+const names = (columns: string) => columns.split(' ');
 
 /** All columns except those that are useless in another database (test/archive.test.ts). */
 export const columns: Record<Table, readonly string[]> = {
-  stores: ['store', 'name', 'last_id'],
-  users: ['store', 'user', 'name', 'role', 'removed_at'],
-  tokens: [
-    'store',
-    'hash',
-    'user',
-    'scopes',
-    'label',
-    'created_at',
-    'expires_at',
-    'revoked_at',
-    'last_used_at',
-    'family',
-  ],
-  plants: ['store', 'id', 'owner', 'tag', 'name'],
-  shares: ['store', 'owner', 'user_name', 'access', 'since'],
+  stores: names('store name last_id'),
+  users: names('store user name role removed_at'),
+  tokens: names(
+    'store hash user scopes label created_at expires_at revoked_at last_used_at family',
+  ),
+  plants: names('store id owner tag name'),
+  shares: names('store owner user_name access since'),
 };
 
 export class SqliteArchive implements Archive {
   readonly #database: DatabaseSync;
-  readonly #checkpoint: Checkpoint;
+  readonly #checkpoint: () => void;
 
   /** Throws Refusal if the file cannot be used or its schema is newer, because a copy would omit new columns. */
   constructor(path: string, options: OpenOptions) {
     this.#database = openDatabase(path, options);
     try {
       refuseNewerSchema(this.#database, path);
-      this.#checkpoint = new Checkpoint(this.#database);
+      this.#checkpoint = openCheckpoint(this.#database);
     } catch (error) {
       this.#database.close();
       throw error;
@@ -63,14 +56,10 @@ export class SqliteArchive implements Archive {
       `INSERT INTO ${table} (${columns[table].join()}) VALUES (${parameters}) ON CONFLICT DO NOTHING`,
     );
     this.#database.exec('BEGIN IMMEDIATE');
-    try {
+    commitAfter(this.#database, () => {
       for (const row of rows) insert.run(...row);
-      this.#database.exec('COMMIT');
-    } catch (error) {
-      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
-      throw error;
-    }
-    this.#checkpoint.runIfDue();
+    });
+    this.#checkpoint();
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
@@ -86,15 +75,16 @@ export class SqliteArchive implements Archive {
   }
 
   async unfinishedSource(): Promise<string | undefined> {
-    const table = this.#firstRow(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
-    return table && String(this.#firstRow('SELECT source FROM unfinished_copy')?.[0]);
+    if (!isUnfinished(this.#database)) return undefined;
+    return String(this.#firstRow('SELECT source FROM unfinished_copy')?.[0]);
   }
 
   async beginCopy(source: string): Promise<void> {
     this.#database.exec('BEGIN IMMEDIATE');
-    this.#database.exec(unfinishedCopyTable);
-    this.#database.prepare('INSERT INTO unfinished_copy VALUES (?)').run(source);
-    this.#database.exec('COMMIT');
+    commitAfter(this.#database, () => {
+      this.#database.exec(unfinishedCopyTable);
+      this.#database.prepare('INSERT INTO unfinished_copy VALUES (?)').run(source);
+    });
   }
 
   async finishCopy(): Promise<void> {

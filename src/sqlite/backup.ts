@@ -6,14 +6,13 @@ import { chmodSync, chownSync, existsSync, realpathSync, renameSync, statSync } 
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
-import { openWithoutMigrating, openDatabase } from './database.ts';
-import { isSqliteError, primaryCode, resultCode } from './errors.ts';
-import { publishFile, refuseLeftovers, syncFile } from './files.ts';
-import { applicationId, refuseNewerSchema, versionOf } from './migrate.ts';
-import { readPragma } from './pragma.ts';
-import { schemaDifference } from './schema.ts';
-import { rewriteWal } from './rewrite-wal.ts';
-import { refusalFor, withTemporaryFile } from './temporary-file.ts';
+import { openDatabase } from './file/open.ts';
+import { readPragma } from './driver.ts';
+import { primaryCode, resultCode, writingRefusal } from './errors.ts';
+import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './file/files.ts';
+import { applicationId, refuseNewerSchema, versionOf } from './file/migrate.ts';
+import { rewriteWal } from './file/rewrite-wal.ts';
+import { schemaDifference } from './file/schema.ts';
 
 /** Called after each step with the number of pages copied, and the total. */
 export type OnProgress = (done: number, total: number) => void;
@@ -36,15 +35,14 @@ export async function backupDatabase(
     });
   }
   refuseLeftovers(file);
-  await withTemporaryFile(file, async (partial) => {
-    const source = openWithoutMigrating(path);
-    try {
-      await copy(source, path, partial, onProgress);
-    } finally {
-      source.close();
-    }
-    publishFile(partial, file);
-  });
+  try {
+    using partial = new TemporaryFile(file);
+    using source = openDatabase(path, { create: false, migrates: false });
+    await copy(source, path, partial.path, onProgress);
+    publishFile(partial.path, file);
+  } catch (error) {
+    throw writingRefusal(error, file);
+  }
 }
 
 /**
@@ -59,34 +57,27 @@ export async function restoreDatabase(
   const exists = existsSync(target);
   const path = exists ? realpathSync(target) : target; // the file, not a symbolic link to it
   if (!exists) refuseLeftovers(path);
-  const source = openBackup(file);
+  using source = openBackup(file);
   try {
     if (exists) refuseIfInUse(path);
-    return await withTemporaryFile(path, async (partial) => {
-      await copy(source, file, partial, onProgress);
-      refuseForeignContent(partial, file); // checks the copy, because the original can change meanwhile
-      openDatabase(partial, { create: false }).close(); // migrates it
-      convertToSingleFile(partial);
-      if (exists) return swapFiles(partial, path);
-      publishFile(partial, path);
-      return undefined;
-    });
-  } finally {
-    source.close();
+    using partial = new TemporaryFile(path);
+    await copy(source, file, partial.path, onProgress);
+    refuseForeignContent(partial.path, file); // checks the copy, because the original can change meanwhile
+    openDatabase(partial.path, { create: false }).close(); // migrates it
+    convertToSingleFile(partial.path);
+    if (exists) return swapFiles(partial.path, path);
+    publishFile(partial.path, path);
+    return undefined;
+  } catch (error) {
+    throw writingRefusal(error, path);
   }
 }
 
 /** Checks before the copy, which can take minutes. `swapFiles` checks again. */
 function refuseIfInUse(path: string): void {
   rewriteWal(path);
-  const database = new DatabaseSync(path);
-  try {
-    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
-  } catch (error) {
-    throw refusalFor(error, path);
-  } finally {
-    database.close();
-  }
+  using database = new DatabaseSync(path);
+  database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
 }
 
 function openBackup(file: string): DatabaseSync {
@@ -105,19 +96,15 @@ function openBackup(file: string): DatabaseSync {
   }
 }
 
-function notABackup(file: string): Refusal {
-  return new Refusal(`${file} is not a Plant Store backup.`, { kind: 'not-a-backup' });
+function notABackup(file: string, reason = ''): Refusal {
+  return new Refusal(`${file} is not a Plant Store backup${reason}.`, { kind: 'not-a-backup' });
 }
 
 /** A file that passes SQLite's integrity check can still have another schema, or violate foreign keys. */
 function refuseForeignContent(copiedFile: string, original: string): void {
   using database = new DatabaseSync(copiedFile, { readOnly: true });
   const difference = schemaDifference(database);
-  if (difference !== undefined) {
-    throw new Refusal(`${original} is not a Plant Store backup: the database ${difference}.`, {
-      kind: 'not-a-backup',
-    });
-  }
+  if (difference !== undefined) throw notABackup(original, `: the database ${difference}`);
   const orphan = database.prepare('PRAGMA foreign_key_check').get();
   if (orphan !== undefined) {
     throw new Refusal(
@@ -130,15 +117,9 @@ function refuseForeignContent(copiedFile: string, original: string): void {
 
 /** The Refusal for an error that shows damage of the source. Any other error is returned unchanged. */
 function sourceRefusal(error: unknown, original: string): unknown {
-  if (!isSqliteError(error)) return error;
-  switch (primaryCode(error)) {
-    case resultCode.notADatabase:
-      return notABackup(original);
-    case resultCode.corrupt:
-      return damaged(original);
-    default:
-      return error;
-  }
+  const code = primaryCode(error);
+  if (code === resultCode.notADatabase) return notABackup(original);
+  return code === resultCode.corrupt ? damaged(original) : error;
 }
 
 function damaged(original: string): Refusal {
@@ -155,72 +136,49 @@ async function copy(
   onProgress: OnProgress,
 ): Promise<void> {
   try {
-    await copyPages(source, file, onProgress);
+    source.exec('BEGIN'); // otherwise, SQLite restarts the copy when another process writes
+    source.prepare('SELECT count(*) FROM sqlite_schema').get();
+    const total = await backup(source, file, {
+      rate: stepPages,
+      progress: ({ totalPages, remainingPages }) =>
+        onProgress(totalPages - remainingPages, totalPages),
+    });
+    source.exec('ROLLBACK');
+    onProgress(total, total);
     convertToSingleFile(file);
-    if (!isIntact(file)) throw damaged(original);
+    using copied = new DatabaseSync(file, { readOnly: true });
+    if (readPragma(copied, 'integrity_check(1)') !== 'ok') throw damaged(original);
   } catch (error) {
     throw sourceRefusal(error, original);
   }
 }
 
-/** Copies in a read transaction. Otherwise, SQLite restarts the copy when another process writes. */
-async function copyPages(
-  source: DatabaseSync,
-  file: string,
-  onProgress: OnProgress,
-): Promise<void> {
-  source.exec('BEGIN');
-  source.prepare('SELECT count(*) FROM sqlite_schema').get();
-  const total = await backup(source, file, {
-    rate: stepPages,
-    progress: ({ totalPages, remainingPages }) =>
-      onProgress(totalPages - remainingPages, totalPages),
-  });
-  source.exec('ROLLBACK');
-  onProgress(total, total);
-}
-
 /** Switches the copy from WAL mode, so that it needs no other file, and syncs it. */
 function convertToSingleFile(file: string): void {
-  const database = new DatabaseSync(file);
-  try {
+  {
+    using database = new DatabaseSync(file);
     database.exec('PRAGMA journal_mode = DELETE');
-  } finally {
-    database.close();
   }
   syncFile(file);
 }
 
-function isIntact(file: string): boolean {
-  const database = new DatabaseSync(file, { readOnly: true });
-  try {
-    return readPragma(database, 'integrity_check(1)') === 'ok';
-  } finally {
-    database.close();
-  }
-}
-
 /**
  * Swaps the files under an exclusive lock, which fails if any connection is open. A process that opens `path`
- * meanwhile waits for the lock, and then detects the new file (database.ts). Returns the new path of the old
+ * meanwhile waits for the lock, and then detects the new file (file/open.ts). Returns the new path of the old
  * file.
  */
 function swapFiles(partial: string, path: string): string {
   const oldPath = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
   rewriteWal(path);
-  const database = new DatabaseSync(path);
-  try {
-    database.exec('PRAGMA locking_mode = EXCLUSIVE');
-    database.exec('PRAGMA journal_mode = DELETE'); // fails if another connection is open; checkpoints the WAL
-    database.exec('BEGIN EXCLUSIVE');
-    const { uid, gid, mode } = statSync(path);
-    chownSync(partial, uid, gid);
-    chmodSync(partial, mode);
-    publishFile(path, oldPath);
-    renameSync(partial, path);
-    syncFile(dirname(path));
-  } finally {
-    database.close();
-  }
+  using database = new DatabaseSync(path);
+  database.exec('PRAGMA locking_mode = EXCLUSIVE');
+  database.exec('PRAGMA journal_mode = DELETE'); // fails if another connection is open; checkpoints the WAL
+  database.exec('BEGIN EXCLUSIVE');
+  const { uid, gid, mode } = statSync(path);
+  chownSync(partial, uid, gid);
+  chmodSync(partial, mode);
+  publishFile(path, oldPath);
+  renameSync(partial, path);
+  syncFile(dirname(path));
   return oldPath;
 }

@@ -6,46 +6,24 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { Refusal } from '../refusal.ts';
-import { beginImmediate } from './begin.ts';
-import { Checkpoint } from './checkpoint.ts';
-import { openDatabase, type OpenOptions } from './database.ts';
-import {
-  isFailedSync,
-  isSqliteError,
-  leavesConnectionUsable,
-  problemOf,
-  type Stage,
-} from './errors.ts';
-import { SchemaCheck } from './migrate.ts';
-import { OpenFile, refuseOtherFile, type FileId } from './open-file.ts';
-import { OwnTokens } from './own-tokens.ts';
-import { PlantCounts } from './plant-counts.ts';
-import { Plants } from './plants.ts';
-import { Shares } from './shares.ts';
-import { Stores } from './stores.ts';
-import { Tokens } from './tokens.ts';
-import { Users } from './users.ts';
-import { Freshness } from './freshness.ts';
-import { nowMs } from './clock.ts';
-
-export interface Tables {
-  plants: Plants;
-  tokens: Tokens;
-  ownTokens: OwnTokens;
-  users: Users;
-  shares: Shares;
-}
+import { openCheckpoint } from './file/checkpoint.ts';
+import { openDatabase, type OpenOptions } from './file/open.ts';
+import { prepare, type Statement } from './driver.ts';
+import { isFailedSync, leavesConnectionUsable, problemOf, type Stage } from './errors.ts';
+import { beginImmediate, nowMs } from './file/locks.ts';
+import { openSchemaCheck } from './file/migrate.ts';
+import { OpenFile, refuseOtherFile, type FileId } from './file/same-file.ts';
+import { openTables, type Tables } from './tables/tables.ts';
 
 /** An open connection and its prepared statements. */
 export interface OpenConnection extends Tables {
   database: DatabaseSync;
   file: OpenFile;
-  schema: SchemaCheck;
-  checkpoint: Checkpoint;
-  stores: Stores;
-  /** Undefined without quotas. */
-  counts: PlantCounts | undefined;
-  freshness: Freshness;
+  checkSchema: () => void;
+  checkpoint: () => void;
+  /** Differs after each commit of another connection, in any process (sqlite.org/pragma.html#pragma_data_version). */
+  readDataVersion: Statement<[version: number]>;
+  dataVersion: number | undefined;
   beginReads: StatementSync;
   endReads: StatementSync;
 }
@@ -55,22 +33,24 @@ const readLockTimeoutMs = 20;
 /** Delay before a failed open is retried, because each attempt blocks for a few milliseconds. */
 const openBackoffMs = 250;
 
+interface Settings {
+  path: string;
+  /** Maximum size of SQLite's page cache, which fills as pages are read. */
+  cacheKiB: number;
+  /** The only file that it opens. By default, it is the first that it opened. */
+  fileId?: FileId;
+  quotas?: Quotas | undefined;
+}
+
 export class Connection {
-  readonly #path: string;
-  readonly #cacheKiB: number;
-  readonly #quotas: Quotas | undefined;
-  /** The only file that it opens: the given one, or the first that it opened. */
-  #fileId: FileId | undefined;
+  /** The failed sync after which all writes are refused. */
+  diskFailure: unknown;
+  readonly #settings: Settings;
   #open: OpenConnection | undefined;
-  #diskFailure: unknown;
   #openFailure: { problem: unknown; untilMs: number } | undefined;
 
-  /** `cacheKiB` is the maximum size of SQLite's page cache, which fills as pages are read. */
-  constructor(path: string, cacheKiB: number, fileId?: FileId, quotas?: Quotas) {
-    this.#path = path;
-    this.#cacheKiB = cacheKiB;
-    this.#fileId = fileId;
-    this.#quotas = quotas;
+  constructor(settings: Settings) {
+    this.#settings = { ...settings };
   }
 
   /** Opens the file before the first use. Throws Refusal if it cannot be used. */
@@ -81,22 +61,23 @@ export class Connection {
 
   /** Why the file cannot be read or written; undefined if it can. */
   findFault(): Refusal | undefined {
+    const { path, fileId } = this.#settings;
     try {
       this.#open?.file.check();
-      this.#open?.schema.check();
-      if (this.#open === undefined && this.#fileId !== undefined)
-        refuseOtherFile(this.#path, this.#fileId);
+      this.#open?.checkSchema();
+      if (this.#open === undefined && fileId !== undefined) refuseOtherFile(path, fileId);
       return undefined;
     } catch (error) {
-      if (error instanceof Refusal) return error;
-      if (isSqliteError(error)) return undefined; // the next read or write gets it too
-      throw error;
+      return error instanceof Refusal ? error : undefined; // the next read or write gets other errors too
     }
   }
 
   /** All reads until `endReads` see one snapshot. Without it, each statement sees the latest state. */
   beginReads(): void {
-    this.read(({ beginReads }) => beginReads.run());
+    this.read((open) => {
+      open.beginReads.run();
+      this.#refresh(open);
+    });
   }
 
   endReads(): void {
@@ -118,35 +99,29 @@ export class Connection {
     }
   }
 
-  /** The failed sync after which all writes are refused. */
-  get diskFailure(): unknown {
-    return this.#diskFailure;
-  }
-
   /**
    * Runs `work` in one transaction, and returns when its commit is on disk. Waits for locks of other processes
    * until `deadlineMs`, by nowMs().
    */
   write<T>(work: (tables: Tables) => T, deadlineMs: number): T {
-    if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
+    if (this.diskFailure !== undefined) throw storageUnavailable(this.diskFailure);
     let stage: Stage = 'before-commit';
     try {
       const open = this.#getOrOpen(Math.max(0, Math.ceil(deadlineMs - nowMs())));
       beginImmediate(open.database, deadlineMs);
-      open.schema.check(); // under the lock, so that no newer program can change it afterwards
-      open.stores.reset();
-      open.tokens.clearVersion();
-      open.counts?.begin();
+      this.#refresh(open); // under the lock, so that nobody can change anything afterwards
+      open.plants.begin();
+      open.grants.clearVersion();
       const result = work(open);
-      open.stores.flush();
+      open.plants.flush();
       open.file.check();
       stage = 'commit';
       open.database.exec('COMMIT');
       open.file.check(); // a change to a deleted file must not be acknowledged
-      open.counts?.committed();
       return result;
     } catch (error) {
-      if (isFailedSync(error, stage)) this.#diskFailure = error;
+      this.#open?.counts?.clear();
+      if (isFailedSync(error, stage)) this.diskFailure = error;
       throw this.#recoverFrom(error, stage);
     }
   }
@@ -155,9 +130,9 @@ export class Connection {
   checkpoint(): void {
     if (this.#open === undefined) return;
     try {
-      this.#open.checkpoint.runIfDue();
+      this.#open.checkpoint();
     } catch (error) {
-      if (isFailedSync(error, 'before-commit')) this.#diskFailure = error;
+      if (isFailedSync(error, 'before-commit')) this.diskFailure = error;
       this.#recoverFrom(error, 'before-commit');
     }
   }
@@ -183,31 +158,23 @@ export class Connection {
   }
 
   #openWith(options: OpenOptions): OpenConnection {
-    if (this.#fileId !== undefined) refuseOtherFile(this.#path, this.#fileId);
-    const database = openDatabase(this.#path, options);
+    const { path, cacheKiB, fileId, quotas } = this.#settings;
+    if (fileId !== undefined) refuseOtherFile(path, fileId);
+    const database = openDatabase(path, options);
     try {
-      database.exec(`PRAGMA cache_size = -${this.#cacheKiB}`);
+      database.exec(`PRAGMA cache_size = -${cacheKiB}`);
       database.exec(`PRAGMA busy_timeout = ${readLockTimeoutMs}`);
-      const file = new OpenFile(database, this.#path);
-      this.#fileId ??= file.id;
-      refuseOtherFile(this.#path, this.#fileId);
-      const stores = new Stores(database);
-      const counts = this.#quotas && new PlantCounts(database, this.#quotas);
-      const shares = new Shares(database);
-      const schema = new SchemaCheck(database, this.#path);
+      const file = new OpenFile(database, path);
+      this.#settings.fileId ??= file.id;
+      refuseOtherFile(path, this.#settings.fileId);
       return {
+        ...openTables(database, quotas),
         database,
         file,
-        stores,
-        counts,
-        plants: new Plants(database, stores, counts),
-        tokens: new Tokens(database, shares),
-        ownTokens: new OwnTokens(database),
-        users: new Users(database, stores),
-        shares,
-        schema,
-        checkpoint: new Checkpoint(database),
-        freshness: new Freshness(database, schema),
+        checkSchema: openSchemaCheck(database, path),
+        checkpoint: openCheckpoint(database),
+        readDataVersion: prepare(database, 'PRAGMA data_version'),
+        dataVersion: undefined,
         beginReads: database.prepare('BEGIN'),
         endReads: database.prepare('COMMIT'),
       };
@@ -233,5 +200,18 @@ export class Connection {
     this.#open = undefined;
     database?.close();
     return problem;
+  }
+
+  /**
+   * Call it at the start of a transaction. If another connection has written since the last one, drops what is cached.
+   * Throws Refusal if a newer program has made the schema unusable.
+   */
+  #refresh(open: OpenConnection): void {
+    const dataVersion = open.readDataVersion.get()?.[0];
+    if (dataVersion === open.dataVersion) return;
+    open.checkSchema();
+    open.grants.refresh();
+    open.counts?.clear();
+    open.dataVersion = dataVersion; // last, so that the next call checks again if a read fails
   }
 }

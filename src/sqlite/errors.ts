@@ -1,8 +1,8 @@
 /**
- * Classifies SQLite's errors by result code (sqlite.org/rescode.html), never by message.
+ * What errors of SQLite and of the file system mean, by their codes (sqlite.org/rescode.html), never by message.
  */
 import { outcomeUnknown, storageFull, storageUnavailable } from '../problem.ts';
-import { Refusal } from '../refusal.ts';
+import { Refusal, type RefusalKind } from '../refusal.ts';
 
 export const resultCode = {
   busy: 5, // SQLITE_BUSY
@@ -15,50 +15,43 @@ export const resultCode = {
   notADatabase: 26, // SQLITE_NOTADB
 } as const;
 
-export interface SqliteError extends Error {
-  /** Extended result code. */
-  errcode: number;
+/** The extended result code; undefined if it is no error of SQLite. */
+function extendedCode(error: unknown): number | undefined {
+  const isOfSqlite = error instanceof Error && 'code' in error && error.code === 'ERR_SQLITE_ERROR';
+  return isOfSqlite && 'errcode' in error ? Number(error.errcode) : undefined;
 }
 
-export function isSqliteError(error: unknown): error is SqliteError {
-  return (
-    error instanceof Error &&
-    'code' in error &&
-    error.code === 'ERR_SQLITE_ERROR' &&
-    'errcode' in error
-  );
+/** The primary result code: the low byte of the extended one. Undefined if it is no error of SQLite. */
+export function primaryCode(error: unknown): number | undefined {
+  const code = extendedCode(error);
+  return code === undefined ? undefined : code & 0xff;
 }
 
-/** Whether the error is of the operating system, thrown by node:fs. */
-function isSystemError(error: unknown): boolean {
-  return error instanceof Error && 'syscall' in error;
+/** The code of an error of the operating system, such as ENOENT, thrown by node:fs; undefined for others. */
+export function systemCode(error: unknown): string | undefined {
+  const isOfSystem = error instanceof Error && 'syscall' in error && 'code' in error;
+  return isOfSystem ? String(error.code) : undefined;
 }
 
-/** The primary result code is the low byte of the extended one. */
-export function primaryCode(error: SqliteError): number {
-  return error.errcode & 0xff;
+/** Whether another connection holds a lock that this one needs. */
+export function isLocked(error: unknown): boolean {
+  const code = primaryCode(error);
+  return code === resultCode.busy || code === resultCode.locked;
+}
+
+/** The disk is full: nothing has changed, also at COMMIT. The connection stays open, and reads continue. */
+function isFull(error: unknown): boolean {
+  return primaryCode(error) === resultCode.full;
 }
 
 export type Stage = 'before-commit' | 'commit';
 
-/**
- * Converts an SQLite error, a system error or a Refusal to a Problem. Returns any other error unchanged.
- *
- * If the disk is full (SQLITE_FULL), the write is rejected with `storage-full`, also at COMMIT: nothing has changed.
- * The connection stays open, and reads continue.
- */
+/** Converts an SQLite error, a system error or a Refusal to a Problem. Returns any other error unchanged. */
 export function problemOf(error: unknown, stage: Stage): unknown {
-  if (error instanceof Refusal || isSystemError(error)) {
-    return stage === 'commit' ? outcomeUnknown(error) : storageUnavailable(error);
-  }
-  if (!isSqliteError(error)) return error;
-  if (primaryCode(error) === resultCode.full) {
-    return storageFull(error);
-  }
-  if (stage === 'commit' && !isLocked(error)) {
-    return outcomeUnknown(error);
-  }
-  return storageUnavailable(error);
+  const isOfSqlite = primaryCode(error) !== undefined;
+  if (!isOfSqlite && systemCode(error) === undefined && !(error instanceof Refusal)) return error;
+  if (isFull(error)) return storageFull(error);
+  return stage === 'commit' && !isLocked(error) ? outcomeUnknown(error) : storageUnavailable(error);
 }
 
 /**
@@ -71,21 +64,52 @@ const syncErrors = [1_034, 1_290];
 
 /** After a failed sync, the contents of the disk are unknown (docs/decisions/0017-failed-sync.md). */
 export function isFailedSync(error: unknown, stage: Stage): boolean {
-  if (!isSqliteError(error) || primaryCode(error) !== resultCode.ioError) return false;
-  return stage === 'commit'
-    ? !harmlessIoErrors.includes(error.errcode)
-    : syncErrors.includes(error.errcode);
+  const code = extendedCode(error);
+  if (code === undefined || primaryCode(error) !== resultCode.ioError) return false;
+  return stage === 'commit' ? !harmlessIoErrors.includes(code) : syncErrors.includes(code);
 }
 
-/** True after a refusal, a lock or a full disk (SQLITE_FULL). After other errors, close the connection. */
+/** True after a refusal, a lock or a full disk. After other errors, close the connection. */
 export function leavesConnectionUsable(error: unknown): boolean {
-  if (error instanceof Refusal) return true;
-  return isLocked(error) || (isSqliteError(error) && primaryCode(error) === resultCode.full);
+  return error instanceof Refusal || isLocked(error) || isFull(error);
 }
 
-/** Whether another connection holds a lock that this one needs. */
-export function isLocked(error: unknown): boolean {
-  if (!isSqliteError(error)) return false;
-  const code = primaryCode(error);
-  return code === resultCode.busy || code === resultCode.locked;
+/** In words that people can act on. They follow the path of a file. */
+const reasons: Record<number, readonly [reason: string, kind?: RefusalKind]> = {
+  [resultCode.busy]: ['is in use. Stop every process that has it open, and try again.'],
+  [resultCode.readOnly]: ['is read-only.', 'not-writable'],
+  [resultCode.ioError]: ['cannot be read or written: the disk reports an error. Check the disk.'],
+  [resultCode.corrupt]: ['is damaged. Keep this file, and restore a backup to another path.'],
+  [resultCode.full]: ['cannot be written: the disk is full. Free some space and try again.'],
+  [resultCode.cannotOpen]: ['cannot be opened. Check the path and its permissions.'],
+  [resultCode.notADatabase]: ['is not an SQLite database.', 'foreign-file'],
+};
+
+/** The Refusal for an SQLite error. Returns other errors unchanged. */
+export function refusalFor(error: unknown, path: string): unknown {
+  const [reason, kind] = reasons[primaryCode(error) ?? 0] ?? [];
+  return reason === undefined ? error : new Refusal(`${path} ${reason}`, { kind, cause: error });
+}
+
+/** The Refusal for an error while a file is written. Returns other errors unchanged. */
+export function writingRefusal(error: unknown, path: string): unknown {
+  const reason = systemReason(error);
+  if (reason === undefined) return refusalFor(error, path);
+  const kind = systemCode(error) === 'EEXIST' ? 'file-exists' : undefined;
+  return new Refusal(`${path} cannot be created: ${reason}.`, { kind, cause: error });
+}
+
+const systemReasons: Record<string, string> = {
+  EACCES: 'permission denied',
+  EEXIST: 'another process has created it',
+  ENOENT: 'the folder does not exist',
+  ENOSPC: 'the disk is full',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+};
+
+/** What the operating system reports; undefined if it is another error. */
+export function systemReason(error: unknown): string | undefined {
+  const code = systemCode(error);
+  return code === undefined ? undefined : (systemReasons[code] ?? code);
 }

@@ -4,26 +4,28 @@
  */
 import type { Connection, OpenConnection } from './connection.ts';
 
-interface PendingRead {
-  read: () => void;
-  reject: (error: unknown) => void;
-}
-
 export class ReadBatcher {
   readonly #connection: Connection;
-  /** Maximum: one for each request in progress. */
-  #pending: PendingRead[] = [];
+  /** Resolves when the transaction of this iteration has begun; undefined if nothing reads. */
+  #begun: Promise<void> | undefined;
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Resolves at the end of this iteration. Reads by code that awaits it share the transaction. */
+  /** Reads at the end of this iteration. Reads by code that awaits it share the transaction. */
   read<T>(work: (open: OpenConnection) => T): Promise<T> {
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    if (this.#pending.length === 0) setImmediate(() => this.#flush());
-    this.#pending.push({ read: () => resolve(this.#connection.read(work)), reject });
-    return promise;
+    this.#begun ??= new Promise((resolve, reject) => {
+      setImmediate(() => {
+        this.#begun = undefined;
+        try {
+          resolve(this.#begin());
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+    return this.#begun.then(() => this.#connection.read(work));
   }
 
   /** Resolves when no read is pending. */
@@ -32,23 +34,8 @@ export class ReadBatcher {
     await new Promise((resolve) => process.nextTick(resolve)); // that ends the transaction
   }
 
-  #flush(): void {
-    const pending = this.#pending;
-    this.#pending = [];
-    try {
-      this.#connection.beginReads();
-      this.#connection.read(({ freshness }) => freshness.refresh());
-    } catch (error) {
-      for (const { reject } of pending) reject(error);
-      return;
-    }
-    for (const { read, reject } of pending) {
-      try {
-        read();
-      } catch (error) {
-        reject(error);
-      }
-    }
+  #begin(): void {
+    this.#connection.beginReads();
     // Ticks run after all promise reactions, including those that these reactions queue.
     queueMicrotask(() => process.nextTick(() => this.#connection.endReads()));
   }

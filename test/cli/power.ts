@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { scopes } from '../../src/access.ts';
 import type { Plant } from '../../src/plant.ts';
-import { openDatabase } from '../../src/sqlite/database.ts';
+import { openDatabase } from '../../src/sqlite/file/open.ts';
 import { call } from '../support/app.ts';
 import { run, runOk, serve, type Outcome, type Service } from '../support/command.ts';
 import { Disk, readLog, type DiskEvent } from '../support/disk.ts';

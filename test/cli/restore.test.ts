@@ -16,9 +16,9 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import { encodeSchema } from '../../src/migrations.ts';
-import { applicationId, createSchema, newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
+import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import { schemaDifference, unfinishedCopyTable } from '../../src/sqlite/schema.ts';
+import { unfinishedCopyTable } from '../../src/sqlite/file/schema.ts';
 import { credentialOf } from '../../src/token.ts';
 import { call, startApp } from '../support/app.ts';
 import { run, runHere, runOk, serve } from '../support/command.ts';
@@ -26,6 +26,8 @@ import { databaseFile, fill, soundIds, type DatabaseFile } from '../support/data
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
+import { newerProgram } from '../support/versions.ts';
+import { indexOfSqlite } from '../upgrade.ts';
 
 type Scope = Pick<TestContext, 'after'>;
 
@@ -176,16 +178,13 @@ const strangeSchemas: [what: string, sql: string, words: RegExp][] = [
 
 describe('restore accepts a backup', { concurrency: 2 }, () => {
   it('from an older version, and migrates it to the newest schema', async (t) => {
-    const backup = join(tempFolder(t), 'backup.db');
-    using database = new DatabaseSync(backup);
-    createSchema(database, 1);
-    database.exec(`PRAGMA user_version = 1; PRAGMA application_id = ${applicationId}`);
-    database.close();
+    const backup = await backupOf(t, 3);
+    const program = newerProgram(t, { older: 'refused', sqlite: indexOfSqlite });
     const { path, url } = databaseFile(t);
-    await runOk(['restore', backup, '--database', url]);
+    await runOk(['restore', backup, '--database', url], { program });
     using restored = new DatabaseSync(path);
-    assert.equal(versionOf(restored), newestVersion);
-    assert.equal(schemaDifference(restored), undefined);
+    assert.equal(versionOf(restored), newestVersion + 1);
+    assert.deepEqual(soundIds(path), [1, 2, 3]);
   });
 
   it('with the statistics of ANALYZE, or of an unfinished copy', async (t) => {

@@ -7,13 +7,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import { reasonOf } from '../../src/cli/errors.ts';
-import {
-  openWithoutMigrating,
-  openDatabase,
-  refuseUnsafeSqlite,
-} from '../../src/sqlite/database.ts';
 import { encodeSchema } from '../../src/migrations.ts';
-import { newestVersion, versionOf } from '../../src/sqlite/migrate.ts';
+import { openDatabase, refuseUnsafeSqlite } from '../../src/sqlite/file/open.ts';
+import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { run, runOk } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
@@ -22,6 +18,7 @@ import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
 
 const create = { create: true };
 const dontCreate = { create: false };
+const dontMigrate = { create: false, migrates: false };
 
 /** Asserts that opening fails with this message and leaves the file unchanged. */
 function assertRefused(path: string, message: RegExp, options = create): void {
@@ -78,7 +75,7 @@ describe('opening a database', () => {
     const { path } = databaseFile(t);
     await fill(path, 3);
     openDatabase(path, dontCreate).close();
-    openWithoutMigrating(path).close();
+    openDatabase(path, dontMigrate).close();
     assert.deepEqual(soundIds(path), [1, 2, 3]);
   });
 
@@ -107,7 +104,10 @@ describe('opening a database', () => {
 describe('a database is refused', () => {
   it('if it does not exist and must not be created', (t) => {
     const { folder, path } = databaseFile(t);
-    for (const open of [() => openDatabase(path, dontCreate), () => openWithoutMigrating(path)]) {
+    for (const open of [
+      () => openDatabase(path, dontCreate),
+      () => openDatabase(path, dontMigrate),
+    ]) {
       assert.throws(open, { name: 'Refusal', message: `There is no database at ${path}.` });
     }
     assert.deepEqual(readdirSync(folder), []);
@@ -168,7 +168,7 @@ describe('a database is refused', () => {
     const message =
       /written by a newer Plant Store \(schema \d+, this version supports up to \d+\)\.$/;
     assert.throws(() => openDatabase(path, dontCreate), message);
-    assert.throws(() => openWithoutMigrating(path), message);
+    assert.throws(() => openDatabase(path, dontMigrate), message);
     assert.deepEqual(soundIds(path), [1]);
     setVersion(path, newestVersion);
     openDatabase(path, dontCreate).close();

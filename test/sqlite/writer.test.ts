@@ -7,16 +7,16 @@ import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Caller } from '../../src/access.ts';
 import { maxPending } from '../../src/pending.ts';
-import { nowMs } from '../../src/sqlite/clock.ts';
-import { lockTimeoutMs } from '../../src/sqlite/database.ts';
+import { nowMs } from '../../src/sqlite/file/locks.ts';
+import { lockTimeoutMs } from '../../src/sqlite/file/open.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import type { Batch, Write } from '../../src/sqlite/writes.ts';
+import type { Batch, Write } from '../../src/sqlite/writer/writes.ts';
 import { credentialOf } from '../../src/token.ts';
 import { addToken } from '../support/app.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
 
-const threadFile = new URL('../../src/sqlite/writer-thread.ts', import.meta.url);
+const threadFile = new URL('../../src/sqlite/writer/thread.ts', import.meta.url);
 
 async function open(t: TestContext) {
   const path = join(tempFolder(t), 'plants.db');
@@ -190,7 +190,7 @@ it('a write that reaches the thread late is committed if the database is not loc
   const { path } = await open(t);
   const lastStarted = new SharedArrayBuffer(8);
   const thread = new Worker(threadFile, { workerData: { path, lastStarted } });
-  const write: Write = ['createUser', 'main', 'bob', 0];
+  const write: Write = ['tokens', 'createUser', 'main', 'bob', 0];
   const batch: Batch = { sentMs: nowMs() - 2 * lockTimeoutMs, writes: new Map([[1, write]]) };
   thread.postMessage(batch);
   const [outcomes] = await once(thread, 'message');

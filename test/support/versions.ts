@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { newestVersion as newestOnPostgres } from '../../src/postgres/migrate.ts';
-import { newestVersion as newestOnSqlite } from '../../src/sqlite/migrate.ts';
+import { newestVersion as newestOnSqlite } from '../../src/sqlite/file/migrate.ts';
 import { tempFolder } from './temp.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,0 +1,51 @@
+/**
+ * Statements of node:sqlite, with typed rows.
+ */
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+
+type Values = SQLInputValue[] | [named: Record<string, SQLInputValue>];
+
+/** A prepared statement that returns rows as tuples of their columns. */
+export interface Statement<Row extends readonly unknown[] = []> {
+  get(...values: Values): Row | undefined;
+  all(...values: Values): Row[];
+  run(...values: Values): ReturnType<StatementSync['run']>;
+}
+
+/** `Row` must match the selected columns, because the compiler cannot check SQL. */
+export function prepare<Row extends readonly unknown[] = []>(
+  database: DatabaseSync,
+  sql: string,
+): Statement<Row> {
+  const statement = database.prepare(sql);
+  statement.setReturnArrays(true); // building an object for each row costs as much as reading it
+  return statement as Pick<StatementSync, 'run'> as Statement<Row>; // the caller asserts the type
+}
+
+/** Prepares statements on a connection. */
+export function preparerOf(database: DatabaseSync) {
+  return <Row extends readonly unknown[] = []>(sql: string) => prepare<Row>(database, sql);
+}
+
+/** The value of a pragma (sqlite.org/pragma.html). */
+export function readPragma(database: DatabaseSync, name: string): unknown {
+  return prepare<[unknown]>(database, `PRAGMA ${name}`).get()?.[0];
+}
+
+/** Commits the open transaction after `work`, or rolls it back if that throws. */
+export function commitAfter(database: DatabaseSync, work: () => void): void {
+  try {
+    work();
+    database.exec('COMMIT');
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** A part of the storage (storage.ts) on one connection: the same methods, without promises. */
+export type Sync<Part> = {
+  [Name in keyof Part]: Part[Name] extends (...args: infer Args) => Promise<infer Result>
+    ? (...args: Args) => Result
+    : never;
+};

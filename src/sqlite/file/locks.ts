@@ -1,0 +1,49 @@
+/**
+ * Waiting for locks of other processes, which blocks the thread.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { isLocked } from '../errors.ts';
+
+/** How often to retry while another process holds the write lock. Polling takes a tenth of a core. */
+const writePollMs = 0.25;
+/** For long waits: it takes hardly any CPU time. */
+export const slowPollMs = 10;
+
+/**
+ * Begins a write transaction. Waits for the write lock until `deadlineMs`, by nowMs(). SQLite's own wait sleeps up to
+ * 100 ms between attempts: with several workers under full load, one of them would starve.
+ */
+export function beginImmediate(
+  database: DatabaseSync,
+  deadlineMs: number,
+  pollMs = writePollMs,
+): void {
+  database.exec('PRAGMA busy_timeout = 0');
+  // Not BEGIN: upgrading a read transaction to a write transaction can fail at once, despite a timeout.
+  retryWhileLocked(() => database.exec('BEGIN IMMEDIATE'), deadlineMs, pollMs);
+}
+
+/** Repeats `work` until no other process has a lock that it needs, or until `deadlineMs`, by nowMs(). */
+export function retryWhileLocked<T>(work: () => T, deadlineMs: number, pollMs: number): T {
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isLocked(error) || nowMs() > deadlineMs) throw error;
+      sleepSync(pollMs);
+    }
+  }
+}
+
+/** Milliseconds of a monotonic clock that all threads share: performance.now() starts at 0 in each. */
+export function nowMs(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1_000 + nanoseconds / 1_000_000;
+}
+
+const sleepCell = new Int32Array(new SharedArrayBuffer(4)); // never notified
+
+/** Blocks this thread for `ms` milliseconds. */
+export function sleepSync(ms: number): void {
+  Atomics.wait(sleepCell, 0, 0, ms);
+}

@@ -1,0 +1,171 @@
+/**
+ * Opens a database file, or creates it. Throws Refusal if it is unusable or not a Plant Store database.
+ */
+import { accessSync, constants, existsSync, lstatSync, readlinkSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Refusal } from '../../refusal.ts';
+import { readPragma } from '../driver.ts';
+import { refusalFor, systemCode, systemReason } from '../errors.ts';
+import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
+import { nowMs, retryWhileLocked, slowPollMs } from './locks.ts';
+import { applicationId, migrate, openSchemaCheck, type LockWait } from './migrate.ts';
+import { rewriteWal } from './rewrite-wal.ts';
+
+/** How long a write waits in the queue and for locks of other processes. */
+export const lockTimeoutMs = 5_000;
+
+/** A checkpoint truncates a larger WAL to this size (PRAGMA journal_size_limit). */
+export const walLimitBytes = 64 * 1024 * 1024;
+
+export interface OpenOptions extends Partial<LockWait> {
+  /** Whether to create a missing file. */
+  create: boolean;
+  /** Whether to migrate the schema, as by default. Without it, a schema that this version cannot use is refused. */
+  migrates?: boolean;
+}
+
+/** Throws Refusal if the path or the file cannot be used. */
+export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
+  const { maxLockWaitMs = lockTimeoutMs } = options;
+  const deadlineMs = nowMs() + maxLockWaitMs;
+  const open = () => {
+    const leftMs = Math.max(0, Math.ceil(deadlineMs - nowMs()));
+    return openOnce(path, { ...options, maxLockWaitMs: leftMs });
+  };
+  try {
+    // SQLite does not wait while another process switches the file to WAL mode.
+    return retryWhileLocked(open, deadlineMs, slowPollMs);
+  } catch (error) {
+    throw refusalFor(error, path);
+  }
+}
+
+/** Throws Refusal, or SQLite's error. */
+function openOnce(
+  path: string,
+  { create, migrates = true, maxLockWaitMs, onLongWait }: OpenOptions & { maxLockWaitMs: number },
+): DatabaseSync {
+  refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
+  if (!existsSync(path)) {
+    if (!create) throw new Refusal(`There is no database at ${path}.`, { kind: 'no-file' });
+    createDatabase(resolveLink(path));
+  }
+  refuseUnusablePath(path);
+
+  const { ino: inodeBefore } = statSync(path);
+  const database = new DatabaseSync(path, { timeout: maxLockWaitMs });
+  try {
+    rewriteWal(path);
+    refuseForeignFile(database, path);
+    if (statSync(path).ino !== inodeBefore) {
+      // A restore held the lock until now, so this connection has the old file open.
+      throw new Refusal(`${path} was replaced by a restore just now. Try again.`);
+    }
+    configure(database);
+    if (migrates) migrate(database, path, { maxLockWaitMs, onLongWait });
+    else openSchemaCheck(database, path)();
+    database.exec(`PRAGMA busy_timeout = ${maxLockWaitMs}`); // migrations change it
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/**
+ * Before 3.51.3, two connections that write and checkpoint at the same time can corrupt a WAL database
+ * (sqlite.org/wal.html, "The WAL-Reset Bug"). Commands that run next to the service do that.
+ */
+export function refuseUnsafeSqlite(version: string): void {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  if (major * 1_000_000 + minor * 1_000 + patch < 3_051_003) {
+    throw new Refusal(
+      `This Node includes SQLite ${version}, which can corrupt a database that several processes use. ` +
+        'Plant Store needs SQLite 3.51.3 or later: update Node.',
+    );
+  }
+}
+
+/** The target of a symbolic link, which need not exist. */
+function resolveLink(path: string): string {
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  return isLink ? resolveLink(resolve(dirname(path), readlinkSync(path))) : path;
+}
+
+/**
+ * Creates the database under a temporary name and renames it when it is complete. So an empty file is never
+ * a new database: it has lost its content (docs/decisions/0016-lost-database-file.md).
+ */
+function createDatabase(path: string): void {
+  try {
+    refuseLeftovers(path);
+    using partial = new TemporaryFile(path);
+    {
+      using database = new DatabaseSync(partial.path);
+      database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced once, below
+      migrate(database, path, { maxLockWaitMs: lockTimeoutMs });
+    }
+    syncFile(partial.path);
+    publishFile(partial.path, path);
+  } catch (error) {
+    // Another process has just created it, or the files that seemed to be left.
+    if (systemCode(error) === 'EEXIST' || (error instanceof Refusal && existsSync(path))) return;
+    const reason = systemReason(error);
+    if (reason === undefined) throw error;
+    throw new Refusal(`Cannot create a database at ${path}: ${reason}.`, {
+      kind: 'cannot-create',
+      cause: error,
+    });
+  }
+}
+
+function refuseUnusablePath(path: string): void {
+  if (!statSync(path).isFile()) {
+    throw new Refusal(`${path} is not a file.`, { kind: 'not-a-file' });
+  }
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+    accessSync(dirname(path), constants.W_OK);
+  } catch (error) {
+    throw new Refusal(
+      `Cannot write to ${path} or its folder (${systemReason(error)}). SQLite needs write access to both.`,
+      { kind: 'not-writable', cause: error },
+    );
+  }
+  // SQLite would treat an empty file as a new database and delete the WAL next to it.
+  if (statSync(path).size === 0) {
+    throw new Refusal(
+      `${path} is empty: it has lost its content or is not a database. ` +
+        'Restore a backup, or delete the file to start with a new database.',
+    );
+  }
+}
+
+function refuseForeignFile(database: DatabaseSync, path: string): void {
+  const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get();
+  if (tables?.['count'] !== 0 && readPragma(database, 'application_id') !== applicationId) {
+    throw new Refusal(`${path} is an SQLite database of another program.`, {
+      kind: 'foreign-file',
+    });
+  }
+}
+
+function configure(database: DatabaseSync): void {
+  database.exec('PRAGMA journal_mode = WAL');
+  database.exec(`PRAGMA journal_size_limit = ${walLimitBytes}`);
+  database.exec('PRAGMA wal_autocheckpoint = 0'); // checkpoint.ts runs them
+  database.exec('PRAGMA trusted_schema = OFF');
+  // Durability and foreign keys depend on these settings. WAL can be unavailable, and the other two are
+  // compile-time defaults that a build of Node can change.
+  const expected = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1 };
+  for (const [name, value] of Object.entries(expected)) {
+    const actual = readPragma(database, name);
+    if (actual !== value) {
+      throw new Refusal(
+        `SQLite runs with ${name} = ${String(actual)}, but Plant Store needs ${value} to keep what it ` +
+          'acknowledges. A network file system can cause this: use a local disk.',
+      );
+    }
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Rewrites and syncs a leftover WAL before SQLite uses it. After a failed sync, Linux marks unwritten pages as
+ * clean: readers see them, but they never reach the disk. Commits appended after such a gap are lost in a power
+ * failure (docs/decisions/0017-failed-sync.md).
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { DiskFailure, Refusal } from '../../refusal.ts';
+import { sleepSync } from './locks.ts';
+import { isLocked, systemCode } from '../errors.ts';
+
+const chunkBytes = 1024 * 1024;
+/** Another process can hold the lock, for microseconds during its check or for longer during its rewrite. */
+const maxAttemptsWithShm = 4;
+const maxAttemptsWithoutShm = 200;
+const maxPauseMs = 2;
+
+/**
+ * Call it before the first read from the database at `path`. If another process has it open, that one has done this.
+ * Throws DiskFailure if the sync fails. Throws Refusal if another process has it open and the -shm file is missing:
+ * SQLite would create a second one, and the processes would overwrite each other's changes.
+ */
+export function rewriteWal(path: string): void {
+  const file = realpathSync(path); // the WAL is next to the file, not next to a symbolic link to it
+  const [wal, shm] = [`${file}-wal`, `${file}-shm`];
+  const isShmMissing = () => existsSync(wal) && !existsSync(shm);
+  const maxAttempts = isShmMissing() ? maxAttemptsWithoutShm : maxAttemptsWithShm;
+  for (let attempt = 0; (hasContent(wal) || isShmMissing()) && attempt < maxAttempts; attempt++) {
+    if (attempt > 0) sleepSync(Math.random() * maxPauseMs);
+    if (rewriteIfUnused(path, wal)) return;
+  }
+  if (isShmMissing()) {
+    throw new Refusal(
+      `${path} is locked by another process, and ${shm} is missing. Try again. If no restore is ` +
+        'running, put that file back or stop every process that uses the database.',
+    );
+  }
+}
+
+function hasContent(file: string): boolean {
+  return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
+}
+
+/** Returns false if another connection has the database open. */
+function rewriteIfUnused(path: string, wal: string): boolean {
+  // No timeout: if this process has the database open, it would wait for itself.
+  const database = new DatabaseSync(path);
+  try {
+    // The read takes an exclusive lock, which fails if any other connection is open.
+    database.exec('PRAGMA locking_mode = EXCLUSIVE');
+    database.prepare('SELECT count(*) FROM sqlite_schema').get();
+    if (hasContent(wal)) rewriteAndSync(wal); // SQLite deletes the WAL of an empty database
+    return true;
+  } catch (error) {
+    if (isLocked(error)) return false;
+    throw error;
+  } finally {
+    // This checkpoints the WAL, except after a failed sync: SQLite syncs first and gets the error too.
+    database.close();
+  }
+}
+
+/** Writes the same bytes to the same offsets, so an interruption is harmless. */
+function rewriteAndSync(wal: string): void {
+  const descriptor = openSync(wal, 'r+');
+  try {
+    const chunk = Buffer.alloc(chunkBytes);
+    for (let at = 0; ;) {
+      const bytes = readSync(descriptor, chunk, 0, chunkBytes, at);
+      if (bytes === 0) break;
+      at += writeSync(descriptor, chunk, 0, bytes, at); // after a short write, the rest is read again
+    }
+    fsyncSync(descriptor);
+  } catch (error) {
+    if (systemCode(error) !== 'EIO') throw error;
+    throw new DiskFailure(
+      `${wal} cannot be synced: the disk reports an error. ` +
+        'Keep the files, check the disk, and start again when it works.',
+      { cause: error },
+    );
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Detects that the open database file was moved, deleted, replaced or truncated. SQLite would continue to use
+ * the open file, and a restart would not find the changes.
+ *
+ * Files are checked by path only, because closing a second file descriptor would release SQLite's locks (POSIX).
+ */
+import { realpathSync, statSync, type BigIntStats } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { Refusal } from '../../refusal.ts';
+import { prepare, type Statement } from '../driver.ts';
+
+/** Device and inode, which identify a file. Both numbers can exceed 2^53. */
+export interface FileId {
+  dev: bigint;
+  ino: bigint;
+}
+
+export class OpenFile {
+  readonly id: FileId;
+  readonly #path: string;
+  /** The -wal and -shm files. */
+  readonly #companions: readonly (readonly [path: string, id: FileId])[];
+  readonly #readDatabaseBytes: Statement<[bytes: number]>;
+  /** The size of the file at the last check. */
+  #lastBytes = 0n;
+
+  /** `database` was opened from `path` and has read from it, so its WAL exists. */
+  constructor(database: DatabaseSync, path: string) {
+    this.#path = path;
+    this.id = idOf(path);
+    const companions = ['-wal', '-shm'].map((suffix) => realpathSync(path) + suffix);
+    this.#companions = companions.map((companion) => [companion, idOf(companion)]);
+    const sql = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
+    this.#readDatabaseBytes = prepare(database, sql);
+    this.check();
+  }
+
+  /** Throws Refusal if the file was moved, replaced or truncated. Takes 3 to 4 µs. */
+  check(): void {
+    const { size } = refuseOtherFile(this.#path, this.id);
+    for (const [path, id] of this.#companions) refuseOtherFile(path, id);
+    // A complete file can be smaller than the database, because new pages can be in the WAL only. But only VACUUM
+    // shrinks the file.
+    if (size < this.#lastBytes && !this.#isComplete(size)) {
+      throw new Refusal(
+        `${this.#path} was truncated from ${this.#lastBytes} to ${size} bytes while it was in use. ` +
+          'Stop the service and restore a backup.',
+      );
+    }
+    this.#lastBytes = size;
+  }
+
+  #isComplete(bytes: bigint): boolean {
+    try {
+      return Number(bytes) >= (this.#readDatabaseBytes.get()?.[0] ?? 0);
+    } catch {
+      return false; // SQLite has detected the damage
+    }
+  }
+}
+
+/** Throws Refusal if the file at the path is missing or another one. */
+export function refuseOtherFile(path: string, { dev, ino }: FileId): { size: bigint } {
+  const current = statOf(path);
+  if (current === undefined) {
+    throw new Refusal(
+      `${path} was moved or deleted while it was in use. ` +
+        'Put it back, with the files -wal and -shm next to it.',
+    );
+  }
+  if (current.dev !== dev || current.ino !== ino) {
+    throw new Refusal(`${path} was replaced by another file while it was in use.`, {
+      kind: 'replaced-file',
+    });
+  }
+  return current;
+}
+
+/** Undefined if there is no such file. */
+function statOf(path: string): BigIntStats | undefined {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false });
+  } catch (error) {
+    throw new Refusal(
+      `${path} is no longer accessible. Check its folder's permissions and its file system.`,
+      { cause: error },
+    );
+  }
+}
+
+function idOf(path: string): FileId {
+  const { dev, ino } = statSync(path, { bigint: true });
+  return { dev, ino };
+}

@@ -1,0 +1,104 @@
+/**
+ * Who is calling, on SQLite: what a token or a JWT grants, and whether that has changed since it was read.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import {
+  maxOwnersInReach,
+  type Caller,
+  type Claims,
+  type Credential,
+  type Grant,
+  type Identified,
+  type ReceivedShare,
+} from '../../access.ts';
+import { Cache } from '../../cache.ts';
+import { grantOf, hashKey, type TokenTerms, type UserRow } from '../../identity-rows.ts';
+import { unrevokedCaller } from '../../identity-storage.ts';
+import { Problem } from '../../problem.ts';
+import { preparerOf } from '../driver.ts';
+
+const maxCachedGrants = 10_000;
+
+/** The shares in effect of the user with a name. */
+export const receivedShares = `
+  FROM shares INDEXED BY shares_by_user JOIN users ON users.store = shares.store AND users.user = shares.owner
+  WHERE shares.store = :store AND user_name = :user
+  ORDER BY since, owner LIMIT ${maxOwnersInReach - 1}`;
+
+const userColumns =
+  'users.store, users.user, stores.name, users.name, users.role, users.removed_at';
+
+export type Grants = ReturnType<typeof openGrants>;
+
+export function openGrants(database: DatabaseSync) {
+  const prepare = preparerOf(database);
+  const countChanges = prepare<[count: number]>('SELECT count FROM grant_changes');
+  const findToken = prepare<readonly [...UserRow, ...TokenTerms]>(`
+    SELECT ${userColumns}, tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family
+    FROM tokens JOIN stores USING (store) JOIN users USING (store, user) WHERE tokens.hash = ?`);
+  const findUser = prepare<UserRow>(`
+    SELECT ${userColumns} FROM stores JOIN users USING (store)
+    WHERE stores.name = ? AND users.name = ?`);
+  const findReceived = prepare<ReceivedShare>(`SELECT owner, access ${receivedShares}`);
+
+  /** Nobody sees a stale one: each batch of reads calls `refresh` first, in its transaction. */
+  const cache = new Cache<Grant>(maxCachedGrants);
+  let cachedVersion: number | undefined;
+  /** The version in the open transaction of writes. */
+  let writtenVersion: number | undefined;
+
+  function readVersion(): number {
+    return countChanges.get()?.[0] ?? 0;
+  }
+
+  function find(credential: Pick<Credential, 'tokenHash' | 'claims'>): Grant | undefined {
+    const { tokenHash, claims } = credential;
+    const row = claims === undefined ? findToken.get(tokenHash) : userOf(claims);
+    if (row === undefined) return undefined;
+    const [store, user, storeName, userName, role, removedAt, ...terms] = row;
+    const isManager = (claims?.role ?? role) === 'manager';
+    const received = isManager ? [] : findReceived.all({ store, user: userName });
+    const userRow = [store, user, storeName, userName, role, removedAt] as const;
+    return grantOf(credential, userRow, terms, received, readVersion());
+  }
+
+  /** A user who was removed before the JWT was issued does not have it. */
+  function userOf({ storeName, userName, issuedAtMs }: Claims): UserRow | undefined {
+    const row = findUser.get(storeName, userName);
+    const removedAt = row?.[5] ?? Infinity;
+    return removedAt < issuedAtMs ? undefined : row;
+  }
+
+  return {
+    /** Drops cached grants if any token, user or share has changed. Call it after another connection has written. */
+    refresh(): void {
+      const version = readVersion();
+      if (version !== cachedVersion) cache.clear();
+      cachedVersion = version;
+    },
+
+    /** Undefined if there is no such token, or if the user of a JWT does not exist at the time of its issue. */
+    findCached(credential: Credential): Grant | undefined {
+      return cache.getOrLoad(hashKey(credential.tokenHash), () => find(credential));
+    },
+
+    /**
+     * For writes: undefined if no grant has changed since the caller was identified. Otherwise identifies them again, and
+     * throws `invalid-token` if their token was revoked. An operator is no caller.
+     */
+    callerSince(by: Identified | undefined): Caller | undefined {
+      if (by === undefined) return undefined;
+      const [version, key, claims] = by;
+      writtenVersion ??= readVersion();
+      if (version === writtenVersion) return undefined;
+      const caller = unrevokedCaller(find({ tokenHash: Buffer.from(key, 'latin1'), claims }));
+      if (caller instanceof Problem) throw caller;
+      return caller;
+    },
+
+    /** Call it at the start of a transaction, and after each write in it that can change grants. */
+    clearVersion(): void {
+      writtenVersion = undefined;
+    },
+  };
+}

@@ -1,0 +1,67 @@
+/**
+ * How many plants a user or a store has, for the quotas. Counts are cached in the writer thread, which adds its own
+ * changes to them.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { Cache } from '../../cache.ts';
+import type { Problem } from '../../problem.ts';
+import { quotaProblem, type Quotas } from '../../quota.ts';
+import { preparerOf } from '../driver.ts';
+
+const maxCachedCounts = 10_000;
+
+export type PlantCounts = ReturnType<typeof openCounts>;
+
+export function openCounts(database: DatabaseSync, quotas: Quotas) {
+  const prepare = preparerOf(database);
+  // Counting stops above the quota. `+ 0`, because of what listSql (plant-lists.ts) says about LIMIT.
+  const countOfUser = prepare<[count: number]>(`
+    SELECT count(*) FROM (
+      SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?2 LIMIT ?3 + 0)`);
+  // Any index has all plants of a store. This one is the smallest.
+  const countOfStore = prepare<[count: number]>(`
+    SELECT count(*) FROM (
+      SELECT 1 FROM plants INDEXED BY plants_by_tag WHERE store = ?1 LIMIT ?2 + 0)`);
+  /** One more than the quota if there are more plants. None is stale: whatever this thread did not do clears them. */
+  const cache = new Cache<{ count: number }>(maxCachedCounts);
+
+  function addTo(key: string, added: 1 | -1, quota = 0): void {
+    const cached = cache.get(key);
+    if (cached === undefined) return;
+    if (cached.count > quota)
+      cache.delete(key); // it is not exact
+    else cached.count += added;
+  }
+
+  function countUpTo(store: number, user: number | undefined, limit: number): number {
+    const row =
+      user === undefined ? countOfStore.get(store, limit) : countOfUser.get(store, user, limit);
+    return row?.[0] ?? 0;
+  }
+
+  return {
+    /** Call it after a rollback, or if something other than `add` has changed plants. */
+    clear(): void {
+      cache.clear();
+    },
+
+    /** Why the owner can have no other plant; undefined if there is room. */
+    problemOf(store: number, owner: number): Problem | undefined {
+      return quotaProblem(quotas, (scope, quota) => {
+        const user = scope === 'user' ? owner : undefined;
+        const count = () => ({ count: countUpTo(store, user, quota + 1) });
+        return cache.getOrLoad(keyOf(store, user), count).count;
+      });
+    },
+
+    /** Call it after a plant was created or deleted. */
+    add(store: number, owner: number, added: 1 | -1): void {
+      addTo(keyOf(store, owner), added, quotas.perUser);
+      addTo(keyOf(store), added, quotas.perStore);
+    },
+  };
+}
+
+function keyOf(store: number, user?: number): string {
+  return `${store} ${user ?? ''}`;
+}

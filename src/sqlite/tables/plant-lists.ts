@@ -1,0 +1,155 @@
+/**
+ * Lists of plants in SQLite. Each read takes less than 2 ms, however long the list.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { soleOwner, type Reach, type ReadAccess } from '../../access.ts';
+import { maxId } from '../../ids.ts';
+import { isDense, minScannedOwners, type PlantRow } from '../../lists.ts';
+import type { PlantField } from '../../plant.ts';
+import type { PlantPage, PlantQuery } from '../../plant-storage.ts';
+import { stepOf, type ScanStep } from '../../scan.ts';
+import { preparerOf, type Statement } from '../driver.ts';
+
+const plantsByOwner = 'plants INDEXED BY plants_by_owner';
+
+// INDEXED BY fixes the query plan, whatever statistics the file has: SQLite rejects a statement that cannot use
+// its index. A manager's list is a range of the primary key.
+const ranges = {
+  store: 'plants NOT INDEXED WHERE store = ?1',
+  storeTag: 'plants INDEXED BY plants_by_tag WHERE store = ?1 AND tag = ?4',
+  owner: `${plantsByOwner} WHERE store = ?1 AND owner = ?4`,
+};
+type RangeKind = keyof typeof ranges;
+
+/** Plants that a step reads to find those of one owner with a tag, which takes less than 1 ms. */
+const maxTaggedPlants = 500;
+/** Plants of the store that a step reads to find those in reach, which takes up to 0.3 ms. */
+const maxScannedPlants = 2_000;
+/**
+ * Work of a step that merges owners, which takes about 1.5 ms. The unit is the search for the first plant of an owner.
+ * Each plant that is read takes as long as two of them.
+ */
+const maxMergeWork = 1_300;
+const workOfPlant = 2;
+
+/** The id of the owner's next plant above `after`. Both arguments are SQL expressions. */
+const nextIdSql = (owner: string, after: string) =>
+  `(
+        SELECT id FROM ${plantsByOwner}
+        WHERE store = ?1 AND owner = ${owner} AND id > ${after} ORDER BY id LIMIT 1)`;
+
+/**
+ * Returns a page as one row. The subquery finds the id of the page's last plant, or null if the page is not full.
+ * Then the statement reads the range up to that id, and checks whether another plant follows.
+ *
+ * The plants need no ORDER BY outside the subquery, because the index returns them in id order. The offset is `?3 - 1`,
+ * because SQLite plans a statement again at each run if its LIMIT or OFFSET is a bare parameter.
+ */
+export function listSql(kind: RangeKind, fields: readonly PlantField[]): string {
+  const members = fields.map((field) => `'${field}', ${field}`).join();
+  const range = ranges[kind];
+  return `
+    SELECT json_group_array(json_object(${members})), last, EXISTS (SELECT 1 FROM ${range} AND id > last)
+    FROM (SELECT (SELECT id FROM ${range} AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?3 - 1) AS last)
+         CROSS JOIN ${range} AND id > ?2 AND id <= coalesce(last, ${maxId})`;
+}
+
+type PageRow = [array: string, last: number | null, hasMore: number];
+
+/** A step returns more plants than the page takes, or all up to `scannedTo`, after which the next step begins. */
+interface Step {
+  rows: readonly PlantRow[];
+  /** Undefined at the end. */
+  scannedTo: number | undefined;
+  /** How the next step reads. */
+  isDense: boolean;
+}
+
+export function openLists(database: DatabaseSync) {
+  const prepare = preparerOf(database);
+  const ofOwner = prepare<PlantRow>(`
+    SELECT id, name, tag FROM ${plantsByOwner}
+    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxTaggedPlants}`);
+  const endOfScan = prepare<[id: number]>(`
+    SELECT id FROM plants NOT INDEXED
+    WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxScannedPlants - 1}`);
+  const scan = prepare<PlantRow>(`
+    SELECT id, name, tag FROM plants NOT INDEXED
+    WHERE store = ?1 AND id > ?2 AND id <= ?3 AND +owner IN (SELECT value FROM json_each(?5) AS reach)
+    ORDER BY id LIMIT ?4 + 0`);
+  // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next
+  // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
+  // sort last, with id null.
+  const merge = prepare<PlantRow>(`
+    WITH RECURSIVE merged (id, owner) AS (
+      SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?4) AS reach
+      UNION ALL
+      SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
+      ORDER BY 1 NULLS LAST LIMIT ?3 + 0
+    )
+    SELECT plants.id, name, tag FROM merged CROSS JOIN ${plantsByOwner}
+    WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`);
+  /** Prepared on demand, by kind and fields: most services use few of the combinations. */
+  const pages = new Map<string, Statement<PageRow>>();
+
+  function readOwner(store: number, owner: number, after: number): Step {
+    const rows = ofOwner.all(store, owner, after);
+    return { rows, scannedTo: rows[maxTaggedPlants - 1]?.[0], isDense: true };
+  }
+
+  /** Reads the next plants of the store, and skips those out of reach. */
+  function scanStore(store: number, reach: Reach, after: number, limit: number): Step {
+    const end = endOfScan.get(store, after)?.[0];
+    const rows = scan.all(store, after, end ?? maxId, limit + 1, JSON.stringify(reach));
+    const last = rows[limit]?.[0];
+    const isDenseHere = last !== undefined || isDense(rows.length, maxScannedPlants);
+    return { rows, scannedTo: last ?? end, isDense: isDenseHere };
+  }
+
+  /** Merges the next plants of each owner. */
+  function mergeOwners(store: number, reach: Reach, after: number, limit: number): Step {
+    const rows = merge.all(store, after, limit + 1, JSON.stringify(reach));
+    const last = rows[limit]?.[0];
+    // The store has at most one plant for each id.
+    const isDenseHere = last !== undefined && isDense(rows.length, last - after);
+    return { rows, scannedTo: last, isDense: isDenseHere };
+  }
+
+  return {
+    page(kind: RangeKind, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
+      const { after, limit, tag, fields } = query;
+      const key = `${kind} ${fields.join()}`;
+      const statement = pages.get(key) ?? prepare<PageRow>(listSql(kind, fields));
+      pages.set(key, statement);
+      const filter = soleOwner(read) ?? tag;
+      const values = filter === undefined ? [] : [filter];
+      const [array = '[]', last, hasMore] = statement.get(store, after, limit, ...values) ?? [];
+      return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
+    },
+
+    /**
+     * One step of a list by tag, or of several owners: the matches among the next plants in reach. `wasDense` is the
+     * `isDense` of the step before, and true in the first one.
+     */
+    scanStep(
+      { store, read }: ReadAccess,
+      query: PlantQuery,
+      wasDense: boolean,
+    ): ScanStep & { isDense: boolean } {
+      const { after, tag } = query;
+      const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
+      const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
+      const canScan = wasDense && read.length >= minScannedOwners;
+      const owner = soleOwner(read);
+      const step =
+        owner !== undefined
+          ? readOwner(store, owner, after)
+          : canScan
+            ? scanStore(store, read, after, limit)
+            : mergeOwners(store, read, after, limit);
+      const { rows, scannedTo } = step;
+      const matches = tag === undefined ? rows : rows.filter(([, , plantTag]) => plantTag === tag);
+      return { ...stepOf(matches, query, scannedTo), isDense: step.isDense };
+    },
+  };
+}

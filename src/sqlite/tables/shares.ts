@@ -1,0 +1,80 @@
+/**
+ * Shares in SQLite.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import type { ShareAccess } from '../../access.ts';
+import { tooManyShares, userRemoved } from '../../problem.ts';
+import {
+  maxGivenShares,
+  rangeOfShares,
+  sharesPageOf,
+  type ShareRow,
+  type ShareStorage,
+} from '../../share-storage.ts';
+import { receivedShares, type Grants } from './grants.ts';
+import { preparerOf, type Sync } from '../driver.ts';
+
+export function openShares(database: DatabaseSync, grants: Grants): Sync<ShareStorage> {
+  const prepare = preparerOf(database);
+  const findUser = prepare<[user: number, isRemoved: number]>(
+    'SELECT user, removed_at IS NOT NULL FROM users WHERE store = ? AND name = ?',
+  );
+  const find = prepare('SELECT 1 FROM shares WHERE store = ? AND owner = ? AND user_name = ?');
+  const countGiven = prepare<[count: number]>(
+    'SELECT count(*) FROM shares WHERE store = ? AND owner = ?',
+  );
+  const setOne = prepare(`
+    INSERT INTO shares (store, owner, user_name, access, since) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET access = excluded.access`);
+  const endOne = prepare('DELETE FROM shares WHERE store = ? AND owner = ? AND user_name = ?');
+  const ofUser = prepare<ShareRow>(`
+    SELECT * FROM (
+      SELECT user_name AS name, access, 0 AS is_received FROM shares
+      WHERE store = :store AND owner = :owner AND user_name > :after ORDER BY user_name LIMIT :limit + 1
+    ) UNION ALL SELECT * FROM (
+      SELECT name, access, 1 FROM (SELECT users.name AS name, access ${receivedShares})
+      WHERE name > :after ORDER BY name LIMIT :limit + 1
+    ) ORDER BY name, is_received`);
+  const listAll = prepare<[owner: string, user: string, access: ShareAccess]>(`
+    SELECT users.name, user_name, access
+    FROM shares JOIN users ON users.store = shares.store AND users.user = shares.owner
+    WHERE shares.store = ? AND (owner, user_name) > (?, ?) ORDER BY owner, user_name LIMIT ?`);
+
+  function numberOf(store: number, name: string): number | undefined {
+    return findUser.get(store, name)?.[0];
+  }
+
+  return {
+    set(store, { owner, user, access }, sinceMs, by) {
+      grants.callerSince(by?.identified);
+      const [ownerNumber, isRemoved] = findUser.get(store, owner) ?? [];
+      if (ownerNumber === undefined || isRemoved === 1) throw userRemoved();
+      const isNew = find.get(store, ownerNumber, user) === undefined;
+      const [count = 0] = countGiven.get(store, ownerNumber) ?? [];
+      if (isNew && count >= maxGivenShares) throw tooManyShares();
+      setOne.run(store, ownerNumber, user, access, sinceMs);
+      return isNew;
+    },
+
+    end(store, ends, by) {
+      grants.callerSince(by?.identified);
+      const ended = ends.map(({ owner, user }) => {
+        const ownerNumber = numberOf(store, owner);
+        return ownerNumber !== undefined && endOne.run(store, ownerNumber, user).changes > 0;
+      });
+      return ended.includes(true);
+    },
+
+    of(store, user, query) {
+      const { after, limit } = rangeOfShares(query);
+      const owner = numberOf(store, user) ?? 0;
+      return sharesPageOf(user, ofUser.all({ store, user, owner, after, limit }), limit);
+    },
+
+    list(store, after, limit) {
+      const owner = after === undefined ? 0 : (numberOf(store, after.owner) ?? 0);
+      const rows = listAll.all(store, owner, after?.user ?? '', limit);
+      return rows.map(([name, user, access]) => ({ owner: name, user, access }));
+    },
+  };
+}

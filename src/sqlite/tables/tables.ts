@@ -1,0 +1,26 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { Quotas } from '../../quota.ts';
+import { openGrants } from './grants.ts';
+import { openCounts } from './plant-counts.ts';
+import { openLists } from './plant-lists.ts';
+import { openPlants } from './plants.ts';
+import { openShares } from './shares.ts';
+import { openTokens } from './tokens.ts';
+import { openUsers } from './users.ts';
+
+/** All tables on one connection. Those of the event loop only read, and those of the writer thread write. */
+export type Tables = ReturnType<typeof openTables>;
+
+export function openTables(database: DatabaseSync, quotas: Quotas | undefined) {
+  const grants = openGrants(database);
+  const counts = quotas && openCounts(database, quotas);
+  return {
+    grants,
+    counts,
+    plants: openPlants(database, grants, counts),
+    lists: openLists(database),
+    tokens: openTokens(database, grants),
+    shares: openShares(database, grants),
+    users: openUsers(database, counts),
+  };
+}

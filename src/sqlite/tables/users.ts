@@ -1,0 +1,94 @@
+/**
+ * Users and stores in SQLite, for operators.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import type { Role } from '../../access.ts';
+import type { UserStorage } from '../../user-storage.ts';
+import type { PlantCounts } from './plant-counts.ts';
+import { preparerOf, type Sync } from '../driver.ts';
+
+export function openUsers(
+  database: DatabaseSync,
+  counts: PlantCounts | undefined,
+): Sync<UserStorage> {
+  const prepare = preparerOf(database);
+  const listStores = prepare<[store: string, lastId: number, users: number]>(`
+    SELECT name, last_id,
+           (SELECT count(*) FROM users WHERE users.store = stores.store AND removed_at IS NULL)
+    FROM stores WHERE name > ? ORDER BY name LIMIT ?`);
+  const list = prepare<[store: string, user: string, role: Role, tokens: number]>(`
+    SELECT stores.name, users.name, users.role,
+           (SELECT count(*) FROM tokens INDEXED BY tokens_by_user
+            WHERE tokens.store = users.store AND tokens.user = users.user AND revoked_at IS NULL
+              AND (expires_at IS NULL OR expires_at > ?4))
+    FROM stores JOIN users ON users.store = stores.store
+    WHERE stores.name = ?1 AND users.name > ?2 AND removed_at IS NULL
+    ORDER BY users.name LIMIT ?3`);
+  const find = prepare<[store: number, user: number, isRemoved: number]>(`
+    SELECT users.store, users.user, users.removed_at IS NOT NULL
+    FROM stores JOIN users ON users.store = stores.store
+    WHERE stores.name = ? AND users.name = ?`);
+  const countPlants = prepare<[count: number]>(`
+    SELECT count(*) FROM (
+      SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ? AND owner = ? LIMIT ?)`);
+  const revokeTokens = prepare(`
+    UPDATE tokens INDEXED BY tokens_by_user SET revoked_at = ?3
+    WHERE store = ?1 AND user = ?2 AND revoked_at IS NULL`);
+  const endGiven = prepare('DELETE FROM shares WHERE store = ? AND owner = ?');
+  const endReceived = prepare(`
+    DELETE FROM shares WHERE (store, owner, user_name) IN (
+      SELECT store, owner, user_name FROM shares INDEXED BY shares_by_user
+      WHERE store = ?1
+        AND user_name = (SELECT name FROM users WHERE users.store = ?1 AND users.user = ?2)
+      ORDER BY since, owner LIMIT ?3)`);
+  const movePlants = prepare(`
+    UPDATE plants SET owner = ?3 WHERE store = ?1 AND id IN (
+      SELECT id FROM plants INDEXED BY plants_by_owner
+      WHERE store = ?1 AND owner = ?2 ORDER BY id LIMIT ?4)
+      AND EXISTS (SELECT 1 FROM users WHERE store = ?1 AND user = ?3 AND removed_at IS NULL)`);
+  const remove = prepare(`
+    UPDATE users SET removed_at = coalesce(removed_at, ?3)
+    WHERE store = ?1 AND user = ?2
+      AND NOT EXISTS (SELECT 1 FROM shares WHERE store = ?1 AND owner = ?2)
+      AND NOT EXISTS (SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?2)`);
+
+  return {
+    listStores({ after = '', limit }) {
+      const rows = listStores.all(after, limit);
+      return rows.map(([store, lastId, users]) => ({ store, users, lastId }));
+    },
+
+    list(name, { after = '', limit }) {
+      const rows = list.all(name, after, limit, Date.now());
+      return rows.map(([store, user, role, activeTokens]) => ({ store, user, role, activeTokens }));
+    },
+
+    find(storeName, userName) {
+      const [store, user, isRemoved] = find.get(storeName, userName) ?? [];
+      if (store === undefined || user === undefined) return undefined;
+      return { store, user, isRemoved: isRemoved === 1 };
+    },
+
+    countPlants({ store, user }, limit) {
+      return countPlants.get(store, user, limit)?.[0] ?? 0;
+    },
+
+    endAccess({ store, user }, revokedAtMs, limit) {
+      revokeTokens.run(store, user, revokedAtMs);
+      const given = endGiven.run(store, user);
+      const received = endReceived.run(store, user, limit);
+      return Number(given.changes) + Number(received.changes);
+    },
+
+    movePlants({ store, user: from }, to, limit) {
+      counts?.clear();
+      return Number(movePlants.run(store, from, to, limit).changes);
+    },
+
+    remove({ store, user }, removedAtMs) {
+      if (remove.run(store, user, removedAtMs).changes === 0) return false;
+      revokeTokens.run(store, user, removedAtMs);
+      return true;
+    },
+  };
+}

@@ -1,0 +1,97 @@
+/**
+ * The writer thread. All writes that have arrived are committed in one transaction, with one sync.
+ */
+import {
+  parentPort,
+  receiveMessageOnPort,
+  workerData,
+  type MessagePort,
+} from 'node:worker_threads';
+import { defect, Problem } from '../../problem.ts';
+import { Connection } from '../connection.ts';
+import { lockTimeoutMs } from '../file/open.ts';
+import type { Tables } from '../tables/tables.ts';
+import {
+  apply,
+  type Failure,
+  type Outcomes,
+  type Batch,
+  type ThreadData,
+  type Write,
+} from './writes.ts';
+
+/** A transaction with this many writes gets no further batch. Its commit takes a few milliseconds. */
+const maxCommitWrites = 512;
+/** SQLite's page cache. Writes change every B-tree of the schema, two of them in random places. */
+const cacheKiB = 16_384;
+
+const { lastStarted, ...file }: ThreadData = workerData;
+const lastStartedNumber = new BigInt64Array(lastStarted);
+const connection = new Connection({ ...file, cacheKiB });
+
+if (parentPort !== null) run(parentPort);
+
+function run(port: MessagePort): void {
+  let lastNumber = 0;
+  port.on('message', (first: Message) => {
+    for (let next: Message | undefined = first; next !== undefined;) {
+      const batches: Batch[] = [];
+      let writes = 0;
+      while (next !== undefined && next !== 'close' && writes < maxCommitWrites) {
+        batches.push(next);
+        writes += next.writes.size;
+        for (const number of next.writes.keys()) lastNumber = number;
+        next = receive(port);
+      }
+      Atomics.store(lastStartedNumber, 0, BigInt(lastNumber));
+      commitBatches(port, batches);
+      connection.checkpoint();
+      const { diskFailure } = connection;
+      if (diskFailure !== undefined) port.postMessage({ diskFailure });
+      if (next === 'close') {
+        connection.close();
+        port.close(); // nothing else keeps the thread alive
+        return;
+      }
+    }
+  });
+}
+
+type Message = Batch | 'close';
+
+function receive(port: MessagePort): Message | undefined {
+  return receiveMessageOnPort(port)?.message as Message | undefined; // the Writer sends nothing else
+}
+
+/** Commits the batches together and posts their outcomes. They wait for a lock until the deadline of the oldest. */
+function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
+  const [oldest] = batches;
+  if (oldest === undefined) return;
+  const writes = batches.flatMap((batch) => [...batch.writes]);
+  let outcomes: Outcomes;
+  try {
+    outcomes = connection.write(
+      (tables) => new Map(writes.map(([number, write]) => [number, outcomeOf(tables, write)])),
+      oldest.sentMs + lockTimeoutMs, // tries once even if it has passed
+    );
+  } catch (error) {
+    const failure = toFailure(error); // they share the transaction
+    outcomes = new Map(writes.map(([number]) => [number, failure]));
+  }
+  port.postMessage(outcomes);
+}
+
+/** A Problem is the outcome of its own write. Any other error fails the transaction. */
+function outcomeOf(tables: Tables, write: Write): unknown {
+  try {
+    return apply(tables, write);
+  } catch (error) {
+    if (error instanceof Problem) return toFailure(error);
+    throw error;
+  }
+}
+
+function toFailure(error: unknown): Failure {
+  const { kind, detail, cause } = error instanceof Problem ? error : defect(error);
+  return { problem: { kind, detail, cause } };
+}

@@ -1,0 +1,139 @@
+/**
+ * Group commit on a separate thread: writes that arrive while a commit is in progress share the next one. So
+ * the event loop never waits for a sync.
+ */
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { commitChannel } from '../../channels.ts';
+import { Pending } from '../../pending.ts';
+import { outcomeUnknown, Problem, storageUnavailable } from '../../problem.ts';
+import { nowMs } from '../file/locks.ts';
+import {
+  isFailure,
+  type DiskFailed,
+  type Outcomes,
+  type Batch,
+  type ResultOf,
+  type ThreadData,
+  type Write,
+} from './writes.ts';
+
+/** Maximum number of writes in a message. Writes that are requested before the next tick share one. */
+const maxBatchWrites = 8;
+/** A write without an outcome after this time fails with `outcome-unknown`. Includes waiting for a lock. */
+const outcomeTimeoutMs = 20_000;
+const overdueCheckMs = 1_000;
+
+// TypeScript in a checkout, JavaScript in the published package.
+const threadFile = new URL(`./thread${extname(import.meta.filename)}`, import.meta.url);
+
+export class Writer {
+  readonly #data: Omit<ThreadData, 'lastStarted'>;
+  readonly #onDiskFailure: (cause: unknown) => void;
+  #diskFailure: unknown;
+  #thread: Worker | undefined;
+  readonly #pending = new Pending<unknown>();
+  /** Writes of this event loop iteration. */
+  #unsent = new Map<number, Write>();
+  /** The sequence number of the last write that was sent to a thread. */
+  #lastSent = 0;
+
+  /** `onDiskFailure` is called once, if a sync fails: all later writes are refused. */
+  constructor(data: Omit<ThreadData, 'lastStarted'>, onDiskFailure: (cause: unknown) => void) {
+    this.#data = data;
+    this.#onDiskFailure = onDiskFailure;
+  }
+
+  /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */
+  async write<W extends Write>(write: W): Promise<ResultOf<W>> {
+    if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
+    const [number, result] = this.#pending.add();
+    this.#unsent.set(number, write);
+    if (this.#unsent.size === 1) process.nextTick(() => this.#flush());
+    if (this.#unsent.size === maxBatchWrites) this.#flush();
+    return (await result) as ResultOf<W>; // the result of this write
+  }
+
+  /** Waits for all pending writes, then ends the thread. */
+  async close(): Promise<void> {
+    this.#flush();
+    const thread = this.#thread;
+    if (thread === undefined) return;
+    const ended = new Promise((resolve) => thread.once('exit', resolve));
+    thread.postMessage('close'); // it completes all earlier messages first
+    await ended;
+  }
+
+  #flush(): void {
+    if (this.#unsent.size === 0) return;
+    const writes = this.#unsent;
+    this.#unsent = new Map();
+    try {
+      this.#thread ??= this.#start();
+      const batch: Batch = { sentMs: nowMs(), writes };
+      this.#thread.postMessage(batch);
+      for (const number of writes.keys()) this.#lastSent = number;
+    } catch (error) {
+      // The thread could not be started, so nothing was sent.
+      const problem = storageUnavailable(error);
+      for (const number of writes.keys()) this.#pending.reject(number, problem);
+    }
+  }
+
+  #start(): Worker {
+    const lastStarted = new SharedArrayBuffer(8);
+    const workerData: ThreadData = { ...this.#data, lastStarted };
+    const thread = new Worker(threadFile, { workerData });
+    const overdueCheck = setInterval(() => this.#rejectOverdue(), overdueCheckMs).unref();
+    const onLost = (cause: unknown) => {
+      clearInterval(overdueCheck);
+      if (this.#thread !== thread) return;
+      this.#thread = undefined;
+      this.#rejectLost(Number(Atomics.load(new BigInt64Array(lastStarted), 0)), cause);
+    };
+    thread.on('message', (message: Outcomes | DiskFailed) => {
+      if ('diskFailure' in message) this.#stopWriting(message.diskFailure);
+      else this.#reportOutcomes(message);
+    });
+    thread.on('error', onLost);
+    thread.on('exit', (code) => onLost(new Error(`the writer thread exited with code ${code}`)));
+    return thread;
+  }
+
+  /** Writes that a lost thread had started have an unknown outcome. The others have changed nothing. */
+  #rejectLost(lastStarted: number, cause: unknown): void {
+    for (const number of this.#pending.numbers()) {
+      if (number > this.#lastSent) return;
+      const problem = number <= lastStarted ? outcomeUnknown(cause) : storageUnavailable(cause);
+      this.#pending.reject(number, problem);
+    }
+  }
+
+  /** The thread reports the failure with each write that it refuses. */
+  #stopWriting(cause: unknown): void {
+    if (this.#diskFailure !== undefined) return;
+    this.#diskFailure = cause;
+    this.#onDiskFailure(cause);
+  }
+
+  #reportOutcomes(outcomes: Outcomes): void {
+    const [first = 0] = outcomes.keys();
+    const sinceMs = this.#pending.sinceMs(first) ?? performance.now();
+    for (const [number, outcome] of outcomes) {
+      if (isFailure(outcome)) {
+        const { kind, detail, cause } = outcome.problem;
+        this.#pending.reject(number, new Problem(kind, detail, { cause }));
+      } else this.#pending.resolve(number, outcome);
+    }
+    if (commitChannel.hasSubscribers && ![...outcomes.values()].every(isFailure)) {
+      const durationMs = performance.now() - sinceMs;
+      commitChannel.publish({ writes: outcomes.size, durationMs });
+    }
+  }
+
+  /** A disk that hangs must not block requests forever. */
+  #rejectOverdue(): void {
+    const problem = outcomeUnknown(new Error(`the write took more than ${outcomeTimeoutMs} ms`));
+    this.#pending.rejectBefore(performance.now() - outcomeTimeoutMs, problem);
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * The messages between the Writer and its thread. They are plain data, because they are copied from one thread
+ * to the other.
+ */
+import type { Change, ChangeResults } from '../../changes.ts';
+import type { ProblemKind } from '../../problem.ts';
+import type { Quotas } from '../../quota.ts';
+import type { FileId } from '../file/same-file.ts';
+import type { Tables } from '../tables/tables.ts';
+
+export type Write = Change | Call;
+export type ResultOf<W extends Write> = W extends Change ? ChangeResults[W[0]] : unknown;
+
+/** A call of a method of a table. */
+export type Call = { [Name in keyof Called]: CallOf<Name, Called[Name]> }[keyof Called];
+type Called = Pick<Tables, 'plants' | 'tokens' | 'shares' | 'users'>;
+type CallOf<Name, Table> = {
+  [Method in keyof Table]: Table[Method] extends (...args: infer Args) => unknown
+    ? readonly [table: Name, method: Method, ...args: Args]
+    : never;
+}[keyof Table];
+
+/** Runs a write in the open transaction. If it throws a Problem, it has changed nothing. */
+export function apply(tables: Tables, write: Write): unknown {
+  switch (write[0]) {
+    case 'create':
+      return tables.plants.create(write);
+    case 'delete':
+      return tables.plants.delete(write);
+    default: {
+      const result = call(tables, write);
+      tables.grants.clearVersion();
+      return result;
+    }
+  }
+}
+
+export function call(tables: Tables, [name, method, ...args]: Call): unknown {
+  // The type of the call has checked this combination, which the compiler cannot follow here.
+  const table = tables[name] as unknown as Record<typeof method, (...args: unknown[]) => unknown>;
+  return table[method](...args);
+}
+
+/** Writes by sequence number. `sentMs` is when they were sent, by nowMs(). */
+export interface Batch {
+  sentMs: number;
+  writes: ReadonlyMap<number, Write>;
+}
+
+/** The start data of the thread (`workerData`). */
+export interface ThreadData {
+  path: string;
+  /** The file that the connection for reads has open. */
+  fileId: FileId;
+  quotas: Quotas | undefined;
+  /** One BigInt64, which outlives the thread: the sequence number of the last write that it has started. */
+  lastStarted: SharedArrayBuffer;
+}
+
+/** By the sequence number of the write: its result, or a Failure. */
+export type Outcomes = ReadonlyMap<number, unknown>;
+
+/** A Problem as plain data. */
+export interface Failure {
+  problem: { kind: ProblemKind; detail: string; cause?: unknown };
+}
+
+export function isFailure(outcome: unknown): outcome is Failure {
+  return typeof outcome === 'object' && outcome !== null && 'problem' in outcome;
+}
+
+/** After a failed sync, the thread sends this before the outcomes of every later commit. */
+export interface DiskFailed {
+  diskFailure: unknown;
+}
