@@ -1,5 +1,5 @@
 /**
- * The connections of this process to one server: up to four that all reads share, up to four for one transaction each,
+ * The connections of this process to one server: up to four that all reads share, up to eight for one transaction each,
  * and one for checks. They open on demand, and the next use replaces one that was lost. Each server has bounds of its
  * own, so one that hangs delays no request to the others.
  */
@@ -17,7 +17,9 @@ import { responseTimeoutMs, withTimeout } from './timeout.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
 const maxShared = 4;
-const maxExclusive = 4;
+const maxExclusive = 8;
+/** Maximum number of transactions of each kind, so that those that wait for locks leave room for others. */
+export const maxTransactions = 4;
 /** Reads in flight on each shared connection before another one is opened. */
 const readsPerConnection = 8;
 /** Maximum number of reads that wait. If there are more, those of the user with the most are refused. */
@@ -39,6 +41,9 @@ const rollback: Statement = { name: 'rollback', text: 'ROLLBACK' };
 
 export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
 
+/** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
+type TransactionKind = 'swift' | 'patient' | 'other';
+
 /** The turn of statements that belong to no user. */
 const anyUser = '';
 
@@ -55,6 +60,7 @@ class ExclusiveConnections {
   constructor(server: string, lane: PoolLane, maxConnections: number) {
     this.semaphore = new FairSemaphore({
       max: maxConnections,
+      maxOfKey: maxTransactions,
       refusal: () => new TimeoutError(),
       onChange: reportChange(server, lane),
     });
@@ -231,20 +237,25 @@ export class Pool {
     }
   }
 
-  /** Runs `work` with a connection that nothing else uses meanwhile. A connection that fails is closed. */
+  /**
+   * Runs `work` with a connection that nothing else uses meanwhile. A connection that fails is closed. If there are too
+   * few, the kinds take turns.
+   */
   async withConnection<T>(
     work: (connection: Connection) => Promise<T>,
     maxWaitMs = responseTimeoutMs,
+    kind: TransactionKind = 'other',
   ): Promise<T> {
-    return this.#withConnectionOf(this.#exclusive, work, maxWaitMs);
+    return this.#withConnectionOf(this.#exclusive, work, maxWaitMs, kind);
   }
 
   async #withConnectionOf<T>(
     { semaphore, free }: ExclusiveConnections,
     work: (connection: Connection) => Promise<T>,
     maxWaitMs: number,
+    kind: TransactionKind = 'other',
   ): Promise<T> {
-    await semaphore.acquire(anyUser, maxWaitMs);
+    await semaphore.acquire(kind, maxWaitMs);
     try {
       let connection = free.pop();
       while (connection?.isLost === true) connection = free.pop();
@@ -259,7 +270,7 @@ export class Pool {
         throw error;
       }
     } finally {
-      semaphore.release(anyUser);
+      semaphore.release(kind);
     }
   }
 

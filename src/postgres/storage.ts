@@ -3,7 +3,6 @@
  * so any number of processes can serve one database.
  */
 import {
-  reaches,
   type Caller,
   type Credential,
   type Grant,
@@ -38,7 +37,7 @@ import { Freshness } from './freshness.ts';
 import { Grants } from './grants.ts';
 import { Names } from './names.ts';
 import { OwnTokens } from './own-tokens.ts';
-import { findOwnerSql, findSql } from './plants.ts';
+import { findOwnerSql } from './plants.ts';
 import { Cluster, type ClusterEvents } from './cluster.ts';
 import type { Pool } from './pool.ts';
 import { Readiness, type ReadinessOptions } from './readiness.ts';
@@ -118,19 +117,7 @@ export class PostgresStorage implements Storage {
     },
     delete: async ({ store, write, identified }: Caller, id: number): Promise<boolean> => {
       await this.#readyFor(store);
-      if (write === 'all' || write.length === 1) {
-        return this.#writerOf(store).write(['delete', store, write, id, identified]);
-      }
-      // A group of changes would compare each plant with every owner in reach, so the owner is looked up first.
-      const findOwner = async () => (await this.#cluster.read(store, findSql, [store, id]))[0]?.[2];
-      for (let owner = await findOwner(); owner !== undefined && reaches(write, owner);) {
-        const change = ['delete', store, [owner], id, identified] as const;
-        if (await this.#writerOf(store).write(change)) return true;
-        const current = await findOwner();
-        if (current === owner) return false; // deleted and created again
-        owner = current;
-      }
-      return this.#writerOf(store).write(['delete', store, [], id, identified]); // only checks the token
+      return this.#writerOf(store).write(['delete', store, write, id, identified]);
     },
     findOwner: async (store: number, id: number): Promise<string | undefined> => {
       const server = this.#cluster.ofStore(store);
@@ -253,7 +240,6 @@ export class PostgresStorage implements Storage {
     if (known !== undefined) return known;
     const writer = new Writer(server, {
       quotas: this.#quotas,
-      isCitus: () => this.#cluster.isCitus,
       canShare: () => this.#cluster.isDirect(server),
     });
     this.#writers.set(server, writer);
