@@ -5,7 +5,7 @@
 import type { Caller } from '../access.ts';
 import { byOf, type Change } from '../changes.ts';
 import { maxId, randomId } from '../ids.ts';
-import { defect, idTaken, Problem } from '../problem.ts';
+import { idTaken, Problem } from '../problem.ts';
 import type { Quotas } from '../quota.ts';
 import { changeSql, type StoreRow } from './change-statements.ts';
 import type { Connection, Row, Statement } from './connection.ts';
@@ -21,19 +21,17 @@ export interface QueuedChange {
   sinceMs: number;
 }
 
-/** What the first round trip has found out. */
-interface Learned {
-  row: StoreRow | undefined;
-  owners: Map<number, number>;
-  userPlants: Map<number, number>;
-}
-
 export class Group {
   readonly store: number;
   /** In the order of arrival, at least one. */
   readonly queued: readonly QueuedChange[];
   readonly #quotas: Quotas | undefined;
-  #learned: Learned | undefined;
+  /** Undefined if the store does not exist, or is locked. */
+  #row: StoreRow | undefined;
+  /** By id: the owners of the plants that exist, of all that changes name. */
+  #owners = new Map<number, number>();
+  /** By owner. */
+  #userPlants = new Map<number, number>();
   #locked: LockedStore | undefined;
   /** By sequence number, if the transaction is committed. */
   readonly outcomes = new Map<number, Outcome>();
@@ -51,7 +49,7 @@ export class Group {
 
   /** The version that the store has if the group is committed, and no other has followed. */
   get version(): number {
-    return (this.#learned?.row?.[1] ?? 0) + 1;
+    return (this.#row?.[1] ?? 0) + 1;
   }
 
   /** Locks the store. Resolves to false if it is locked already, or does not exist; unless `canWait`. */
@@ -69,26 +67,25 @@ export class Group {
         : // Exact even if all others are deleted.
           this.#query(connection, changeSql.countPlantsOfUsers, users, perUser + changes.length),
     ]);
-    this.#learned = { row, owners: new Map(owners), userPlants: new Map(counts) };
+    this.#row = row;
+    this.#owners = new Map(owners);
+    this.#userPlants = new Map(counts);
     return row !== undefined || canWait;
   }
 
   /** Decides all outcomes. It needs the server only in rare cases. */
   async decide(connection: Connection): Promise<void> {
-    const { row, owners = new Map(), userPlants = new Map() } = this.#learned ?? {};
-    const changes = await this.#identifyAgain(connection, row?.[3]);
-    const [lastId, , writer] = row ?? [0, 0, ''];
-    const randomIds = await this.#drawIds(connection, lastId, owners);
-    const storePlants = plantsIn(writer) ?? (await this.#countPlants(connection));
-    const state = { lastId, randomIds, owners, userPlants, storePlants };
-    this.#locked = new LockedStore(state, this.#quotas);
-    for (const { number, change } of changes) {
-      const outcome =
-        row === undefined
-          ? defect(new Error(`there is no store ${this.store}`))
-          : this.#locked.apply(change);
-      this.outcomes.set(number, outcome);
-    }
+    const [lastId, , writer, grants] = this.#row ?? [0, 0, '', undefined];
+    const changes = await this.#identifyAgain(connection, grants);
+    const locked = new LockedStore(this.#quotas, {
+      lastId,
+      randomIds: await this.#drawIds(connection, lastId),
+      owners: this.#owners,
+      userPlants: this.#userPlants,
+      storePlants: plantsIn(writer) ?? (await this.#countPlants(connection)),
+    });
+    for (const { number, change } of changes) this.outcomes.set(number, locked.apply(change));
+    this.#locked = locked;
   }
 
   /** Sends everything before it waits for a response. `id` becomes the writer in the row of the store. */
@@ -114,14 +111,18 @@ export class Group {
     }
   }
 
-  /** Returns the changes that their callers can still make, with their current reach, and refuses the others. */
+  /**
+   * Returns the changes that their callers can still make, with their current reach, and refuses the others: all of them
+   * if there is no store.
+   */
   async #identifyAgain(
     connection: Connection,
     grants: number | undefined,
   ): Promise<QueuedChange[]> {
     const isCurrent = ({ change }: QueuedChange) => byOf(change)[0] === grants;
     const outdated = this.queued.filter((queued) => !isCurrent(queued));
-    const tokens = new Map(outdated.map(({ change }) => [byOf(change)[1], byOf(change)]));
+    const callers = grants === undefined ? [] : outdated.map(({ change }) => byOf(change));
+    const tokens = new Map(callers.map((by) => [by[1], by]));
     const found = await settled(
       [...tokens.values()].map((by) => connection.query(...findAgain(this.store, by))),
     );
@@ -137,18 +138,14 @@ export class Group {
   }
 
   /** Free ids for all creates without one, if too few are left above `lastId`. */
-  async #drawIds(
-    connection: Connection,
-    lastId: number,
-    owners: ReadonlyMap<number, number>,
-  ): Promise<number[]> {
+  async #drawIds(connection: Connection, lastId: number): Promise<number[]> {
     const requested = this.queued.flatMap(({ change: [, , , id] }) => id ?? []);
     const count = this.queued.length - requested.length;
     if (Math.max(lastId, ...requested) + count <= maxId) return [];
     for (;;) {
       const drawn = new Set(Array.from({ length: count }, randomId));
       const taken = await this.#query(connection, changeSql.findOwners, [...drawn]);
-      const used = new Set([...owners.keys(), ...requested, ...taken.map(([id]) => id)]);
+      const used = new Set([...requested, ...taken.map(([id]) => id)]);
       const free = drawn.difference(used);
       if (free.size === count) return [...free];
     }

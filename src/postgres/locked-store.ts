@@ -26,15 +26,15 @@ export interface StoreState {
 }
 
 export class LockedStore {
-  readonly #state: StoreState;
   readonly #quotas: Quotas | undefined;
+  readonly #state: StoreState;
   /** What is to be written, by id. */
   readonly created = new Map<number, Create>();
   readonly deleted = new Set<number>();
 
-  constructor(state: StoreState, quotas: Quotas | undefined) {
-    this.#state = state;
+  constructor(quotas: Quotas | undefined, state: StoreState) {
     this.#quotas = quotas;
+    this.#state = state;
   }
 
   get lastId(): number {

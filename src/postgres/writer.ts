@@ -39,9 +39,8 @@ export interface WriterOptions {
 
 /** A transaction in progress, with its retries. */
 interface Running {
-  /** At least one. */
   readonly groups: readonly Group[];
-  /** Whether it waits for its only store if that is locked. */
+  /** Whether it waits if its only store is locked. Otherwise, stores that are locked are left out. */
   readonly canWait: boolean;
   lastAttempt?: Transaction;
 }
@@ -53,10 +52,9 @@ export class Writer {
   readonly #pending = new Pending<ChangeResults[ChangeKind]>();
   /** By store, in the order of their turns. */
   readonly #waiting = new Map<number, QueuedChange[]>();
-  /** The stores of the transactions in progress. */
-  readonly #inFlight = new Set<number>();
-  readonly #running = new Set<Running>();
-  /** How many of them never wait for a locked store. */
+  /** By store. */
+  readonly #inFlight = new Map<number, Running>();
+  /** Number of transactions in progress that never wait for a locked store. */
   #swift = 0;
   #isScheduled = false;
   /** Until all changes have an outcome. */
@@ -102,10 +100,10 @@ export class Writer {
     while (this.#swift < maxTransactions) {
       const groups = this.#takeNext();
       if (groups.length === 0) break;
-      // The only store delays no other. If several replicas write to it, waiting is fair to all of them.
-      void this.#run({ groups, canWait: groups.length === 1 && this.#running.size === 0 });
+      // A store that is the only one delays no other. Its replicas wait in turn for the lock.
+      void this.#run({ groups, canWait: groups.length === 1 && this.#inFlight.size === 0 });
     }
-    if (this.#busy === undefined || this.#running.size > 0 || this.#waiting.size > 0) return;
+    if (this.#busy === undefined || this.#inFlight.size > 0 || this.#waiting.size > 0) return;
     clearInterval(this.#busy.timer);
     this.#busy.done.resolve();
     this.#busy = undefined;
@@ -120,7 +118,6 @@ export class Writer {
     return [...stores].map((store) => {
       const waiting = this.#waiting.get(store) ?? [];
       this.#waiting.delete(store);
-      this.#inFlight.add(store);
       const taken = waiting.splice(0, maxChanges);
       if (waiting.length > 0) this.#waiting.set(store, waiting); // its next turn comes after all others
       return new Group(store, taken, this.#options.quotas);
@@ -130,16 +127,12 @@ export class Writer {
   /** Never rejects: each change gets its own outcome. */
   async #run(running: Running): Promise<void> {
     const { groups, canWait } = running;
-    this.#running.add(running);
+    for (const { store } of groups) this.#inFlight.set(store, running);
     if (!canWait) this.#swift++;
     const left = await this.#commit(running);
     if (!canWait) this.#swift--;
-    this.#running.delete(running);
     for (const { store } of groups) this.#inFlight.delete(store);
-    for (const group of left) {
-      this.#inFlight.add(group.store);
-      void this.#run({ groups: [group], canWait: true });
-    }
+    for (const group of left) void this.#run({ groups: [group], canWait: true });
     this.#startNext();
   }
 
@@ -151,12 +144,11 @@ export class Writer {
       this.#onCommitted(committed);
       return groups.filter((group) => !committed.includes(group));
     } catch (error) {
-      // A statement of any of the stores can have failed.
-      if (groups.length > 1 && isOfStatement(error)) return groups;
-      // The outcome is unknown only of those that were locked.
-      const failed = error instanceof Problem ? running.lastAttempt?.groups : groups;
-      for (const group of failed ?? []) this.#reject(group.queued, problemOf(error));
-      return groups.filter((group) => failed?.includes(group) !== true);
+      let failed = groups;
+      if (error instanceof Problem) failed = running.lastAttempt?.groups ?? groups;
+      else if (groups.length > 1 && isOfStatement(error)) failed = []; // of any of the stores
+      for (const group of failed) this.#reject(group.queued, problemOf(error));
+      return groups.filter((group) => !failed.includes(group));
     }
   }
 
@@ -165,7 +157,7 @@ export class Writer {
     const { groups, canWait } = running;
     const transaction = new Transaction(`${this.#processId} ${++this.#attempts}`, groups);
     running.lastAttempt = transaction;
-    const deadlineMs = Math.min(...groups.map(({ sinceMs }) => sinceMs)) + outcomeTimeoutMs;
+    const deadlineMs = Math.min(...groups.map(deadlineOf));
     try {
       await this.#server.withConnection(
         (connection) => transaction.commit(connection, canWait, deadlineMs),
@@ -210,9 +202,9 @@ export class Writer {
       this.#reject(waiting.splice(0, end === -1 ? waiting.length : end), refused);
       if (waiting.length === 0) this.#waiting.delete(store);
     }
-    for (const { groups, lastAttempt } of this.#running) {
+    for (const { groups, lastAttempt } of new Set(this.#inFlight.values())) {
       for (const group of groups) {
-        if (group.sinceMs > nowMs - outcomeTimeoutMs) continue;
+        if (nowMs < deadlineOf(group)) continue;
         const isSent = lastAttempt?.canBeCommitted === true && lastAttempt.groups.includes(group);
         this.#reject(group.queued, isSent ? outcomeUnknown(new TimeoutError()) : refused);
       }
@@ -220,8 +212,12 @@ export class Writer {
   }
 }
 
-/** Whether it is about a statement, or a defect, and neither the connection nor the server is gone. */
+/** After this time, COMMIT is not sent, and an outcome that is missing is unknown. */
+function deadlineOf({ sinceMs }: Group): number {
+  return sinceMs + outcomeTimeoutMs;
+}
+
+/** Whether the server and the connection are not to blame. */
 function isOfStatement(error: unknown): boolean {
-  if (error instanceof Problem) return false;
   return !isConnectionLost(error) || isInternalError(error);
 }
