@@ -91,7 +91,8 @@ export class Group {
   /** Sends everything before it waits for a response. `id` becomes the writer in the row of the store. */
   async write(connection: Connection, id: string): Promise<void> {
     if (this.#locked === undefined) return;
-    const { lastId, storePlants, created, deleted } = this.#locked;
+    const { state, created, deleted } = this.#locked;
+    const { lastId, storePlants } = state;
     const perStore = this.#quotas?.perStore ?? -1;
     const writer = writerOf(id, storePlants <= perStore ? storePlants : undefined);
     const creates = [...created.values()];

@@ -27,22 +27,14 @@ export interface StoreState {
 
 export class LockedStore {
   readonly #quotas: Quotas | undefined;
-  readonly #state: StoreState;
+  readonly state: StoreState;
   /** What is to be written, by id. */
   readonly created = new Map<number, Create>();
   readonly deleted = new Set<number>();
 
   constructor(quotas: Quotas | undefined, state: StoreState) {
     this.#quotas = quotas;
-    this.#state = state;
-  }
-
-  get lastId(): number {
-    return this.#state.lastId;
-  }
-
-  get storePlants(): number {
-    return this.#state.storePlants;
+    this.state = state;
   }
 
   /** Decides the outcome of the next change. */
@@ -51,7 +43,7 @@ export class LockedStore {
   }
 
   #create(create: Create): number | Problem {
-    const { lastId, randomIds, owners, userPlants, storePlants } = this.#state;
+    const { lastId, randomIds, owners, userPlants, storePlants } = this.state;
     const [, , owner, requestedId] = create;
     const id = requestedId ?? (lastId < maxId ? lastId + 1 : randomIds.pop());
     if (id === undefined) return defect(new Error('too few random ids'));
@@ -61,7 +53,7 @@ export class LockedStore {
       this.#quotas &&
       quotaProblem(this.#quotas, (scope) => (scope === 'user' ? owned : storePlants));
     if (problem !== undefined) return problem;
-    this.#state.lastId = Math.max(lastId, id);
+    this.state.lastId = Math.max(lastId, id);
     owners.set(id, owner);
     this.#count(owner, 1);
     this.created.set(id, create);
@@ -69,7 +61,7 @@ export class LockedStore {
   }
 
   #delete([, , reach, id]: ChangeOf<'delete'>): boolean {
-    const { owners } = this.#state;
+    const { owners } = this.state;
     const owner = owners.get(id);
     if (owner === undefined || !reaches(reach, owner)) return false;
     owners.delete(id);
@@ -79,8 +71,8 @@ export class LockedStore {
   }
 
   #count(owner: number, change: 1 | -1): void {
-    const { userPlants } = this.#state;
+    const { userPlants } = this.state;
     userPlants.set(owner, (userPlants.get(owner) ?? 0) + change);
-    this.#state.storePlants += change;
+    this.state.storePlants += change;
   }
 }
