@@ -43,7 +43,7 @@ export interface Identity {
  * Each storage applies it
  * - to choose the index of a list (lists.ts, plants.ts)
  * - after it has found a plant (`findPlant`)
- * - in the statement that deletes a plant (sqlite/tables/plants.ts, postgres/change-statements.ts)
+ * - before it deletes a plant (sqlite/tables/plants.ts, postgres/locked-store.ts)
  */
 export type Reach = 'all' | readonly number[];
 

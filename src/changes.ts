@@ -2,9 +2,8 @@
  * Changes to plants, in one form for every storage. They are tuples, because they are copied to the writer thread
  * of SQLite: with objects, most of the cost would be copying their keys.
  *
- * Each engine applies all changes in one place, in their transaction: `apply` in sqlite/writer/writes.ts, and
- * `changeStatements` in postgres/change-statements.ts. PostgreSQL receives COMMIT before it returns the ids, so
- * anything to be written with a change must be part of its statement. Only `copy` bypasses this.
+ * Each engine decides all changes in one place, in their transaction: `apply` in sqlite/writer/writes.ts and in
+ * postgres/locked-store.ts, whose decisions `write` in postgres/group.ts sends. Only `copy` bypasses this.
  */
 import type { Caller, Identified, Reach } from './access.ts';
 import type { NewPlant, Plant } from './plant.ts';

@@ -5,7 +5,7 @@ import { storeQuotaExceeded, userQuotaExceeded, type Problem } from './problem.t
  * exist, all remain. All processes that serve a database must have the same quotas.
  *
  * A create is refused for a quota only if nothing else refuses it. Each engine counts in the transaction of the create:
- * sqlite/tables/plant-counts.ts and postgres/numbered-creates.ts.
+ * sqlite/tables/plant-counts.ts and postgres/locked-store.ts.
  */
 export interface Quotas {
   readonly perUser: number | undefined;

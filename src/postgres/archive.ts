@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
-import { maxId } from '../ids.ts';
 import { parseAddress } from './address.ts';
 import { runUnlimited } from './citus.ts';
 import { Cluster } from './cluster.ts';
@@ -93,7 +92,7 @@ export class PostgresArchive implements Archive {
     const key = keyColumnsOf(table).join();
     const parameters = after?.map((_, at) => `$${at + 1}`).join();
     const sql = `
-      SELECT ${selectedColumns(table)} FROM plant_store.${table}
+      SELECT ${namesOf(table)} FROM plant_store.${table}
       ${parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`} ORDER BY ${key} LIMIT ${limit}`;
     const name = `rows_of_${table}_${parameters === undefined ? 'from_first' : 'after'}_${limit}`;
     return this.#cluster.any.read(prepared<Row>(name, sql), after ?? []);
@@ -174,7 +173,7 @@ const setCopySourceSql = prepared(
 );
 
 function insert(table: Table, rows: readonly Row[]): BoundStatement {
-  const names = columns[table].map(([name]) => name).join();
+  const names = namesOf(table);
   const arrays = columns[table].map(([, type], at) => `$${at + 1}::${type}[]`).join();
   return [
     {
@@ -219,11 +218,8 @@ function raiseLastUsers(rows: readonly Row[]): BoundStatement {
   ];
 }
 
-/** The counter of ids can exceed the largest valid id. */
-function selectedColumns(table: Table): string {
-  return columns[table]
-    .map(([name]) => (name === 'last_id' ? `least(last_id, ${maxId})` : name))
-    .join();
+function namesOf(table: Table): string {
+  return columns[table].map(([name]) => name).join();
 }
 
 function keyColumnsOf(table: Table): readonly string[] {

@@ -39,14 +39,12 @@ const silencePollMs = 500;
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;
 
-/** How long a statement takes, unless its transaction sets another time. */
-export const sessionStatementTimeoutMs = 3_000;
 /**
  * The server cancels a statement after these times. An abandoned one would keep the row of a store locked. They are sent
  * as startup parameters: a pooler in between refuses or ignores those, where it would share or lose settings of a session.
  */
 const timeouts = {
-  statement_timeout: sessionStatementTimeoutMs,
+  statement_timeout: 3_000,
   lock_timeout: 2_000,
   idle_in_transaction_session_timeout: 4_000,
 };

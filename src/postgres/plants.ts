@@ -44,18 +44,7 @@ export class Plants implements PlantStorage {
 
   async delete({ store, write, identified }: Caller, id: number): Promise<boolean> {
     const writer = await this.#writerOf(store);
-    if (write === 'all' || write.length === 1) {
-      return writer.write(['delete', store, write, id, identified]);
-    }
-    // A group of changes would compare each plant with every owner in reach, so the owner is looked up first.
-    const findOwner = async () => (await this.#cluster.read(store, findSql, [store, id]))[0]?.[2];
-    for (let owner = await findOwner(); owner !== undefined && reaches(write, owner);) {
-      if (await writer.write(['delete', store, [owner], id, identified])) return true;
-      const current = await findOwner();
-      if (current === owner) return false; // deleted and created again
-      owner = current;
-    }
-    return writer.write(['delete', store, [], id, identified]); // only checks the token
+    return writer.write(['delete', store, write, id, identified]);
   }
 
   async find(caller: ReadAccess, id: number): Promise<Plant | undefined> {
@@ -91,7 +80,6 @@ export class Plants implements PlantStorage {
     if (known !== undefined) return known;
     const writer = new Writer(server, {
       quotas: this.#quotas,
-      isCitus: () => this.#cluster.isCitus,
       canShare: () => this.#cluster.isDirect(server),
     });
     this.#writers.set(server, writer);

@@ -1,6 +1,6 @@
 /**
  * The connections of this process to one server: up to four that all reads share, one that all checks share, and up to
- * four for one transaction each. They open on demand, and the next use replaces one that was lost. Each server has bounds
+ * eight for one transaction each. They open on demand, and the next use replaces one that was lost. Each server has bounds
  * of its own, so one that hangs delays no request to the others.
  */
 import { poolChannel, type PoolLane } from '../channels.ts';
@@ -17,7 +17,9 @@ import { responseTimeoutMs, withTimeout } from './timeout.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
 const maxShared = 4;
-const maxTransactions = 4;
+const maxExclusive = 8;
+/** Maximum number of transactions of each kind, so that those that wait for locks leave room for others. */
+export const maxTransactions = 4;
 /** Reads in flight on each shared connection before another one is opened. */
 const readsPerConnection = 8;
 /** Maximum number of reads that wait. If there are more, those of the user with the most are refused. */
@@ -35,6 +37,9 @@ export type BoundStatement = readonly [statement: Statement, values: readonly un
 const begin: BoundStatement = [{ name: 'begin', text: 'BEGIN' }, []];
 const commit: BoundStatement = [{ name: 'commit', text: 'COMMIT' }, []];
 const rollback: BoundStatement = [{ name: 'rollback', text: 'ROLLBACK' }, []];
+
+/** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
+type TransactionKind = 'swift' | 'patient' | 'other';
 
 /** The turn of statements that belong to no user. */
 const anyUser = '';
@@ -82,7 +87,8 @@ export class Pool {
       onChange: reportChange(name, 'reads'),
     });
     this.#transactions = new FairSemaphore({
-      max: maxTransactions,
+      max: maxExclusive,
+      maxOfKey: maxTransactions,
       refusal: () => new TimeoutError(),
       onChange: reportChange(name, 'transactions'),
     });
@@ -204,12 +210,16 @@ export class Pool {
     }
   }
 
-  /** Runs `work` with a connection that nothing else uses meanwhile. A connection that fails is closed. */
+  /**
+   * Runs `work` with a connection that nothing else uses meanwhile. A connection that fails is closed. If there are too
+   * few, the kinds take turns.
+   */
   async withConnection<T>(
     work: (connection: Connection) => Promise<T>,
     maxWaitMs = responseTimeoutMs,
+    kind: TransactionKind = 'other',
   ): Promise<T> {
-    await this.#transactions.acquire(anyUser, maxWaitMs);
+    await this.#transactions.acquire(kind, maxWaitMs);
     try {
       let connection = this.#free.pop();
       while (connection?.isLost === true) connection = this.#free.pop();
@@ -224,7 +234,7 @@ export class Pool {
         throw error;
       }
     } finally {
-      this.#transactions.release(anyUser);
+      this.#transactions.release(kind);
     }
   }
 

@@ -27,7 +27,7 @@ export const userSql = {
   describeStore: prepared<readonly [lastId: number, users: number]>(
     'describe_store',
     `
-      SELECT least(last_id, ${maxId}), (
+      SELECT last_id, (
         SELECT count(*) FROM plant_store.users WHERE users.store = $1 AND removed_at IS NULL)
       FROM plant_store.stores WHERE store = $1`,
   ),

@@ -26,7 +26,7 @@ const lockedStores = 6;
 const lockWaitMs = 1_900;
 /** More bytes than the changes of the cut stores send and receive. */
 const cutStores = 10;
-const changeBytes = 6_000;
+const changeBytes = 12_000;
 const cuts = 40;
 
 /** A user in each of so many stores. */

@@ -1,7 +1,5 @@
-import { changeStatements, createWithIdsSql } from '../../src/postgres/change-statements.ts';
+import { changeSql } from '../../src/postgres/change-statements.ts';
 import type { Statement } from '../../src/postgres/connection.ts';
-import { groupSql } from '../../src/postgres/group.ts';
-import { limitSql } from '../../src/postgres/numbered-creates.ts';
 import {
   findOwnerSql,
   findSql,
@@ -49,10 +47,7 @@ export const ofShards: readonly Statement[] = [
 /** All that requests send. */
 const sentByRequests: readonly Statement[] = [
   ...ofShards,
-  ...Object.values(groupSql),
-  ...Object.values(limitSql),
-  ...Object.values(changeStatements).map(({ statement }) => statement),
-  createWithIdsSql,
+  ...Object.values(changeSql),
   ...Object.values(grantSql),
   ...Object.values(nameSql),
   ...Object.values(ofTokens),

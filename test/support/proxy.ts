@@ -13,6 +13,8 @@ export class Proxy implements AsyncDisposable {
   latencyMs: () => number = () => 0;
   /** All connections together are cut after this many bytes. */
   bytesLeft = Infinity;
+  /** Returns what to forward to the server. */
+  rewrite: (sent: Buffer) => Buffer = (sent) => sent;
   /** If true, the proxy silently drops all data. */
   isStuck = false;
   /** How often data arrived from the client after data from the server. */
@@ -77,8 +79,9 @@ export class Proxy implements AsyncDisposable {
         end();
       });
       from.on('error', () => {}); // `close` follows
-      from.on('data', (bytes: Buffer) => {
+      from.on('data', (received: Buffer) => {
         if (this.isStuck || left <= 0) return;
+        const bytes = from === client ? this.rewrite(received) : received;
         if (from === client && this.#isServerLast) this.turns++;
         this.#isServerLast = from === server;
         const room = Math.min(left, this.bytesLeft);

@@ -8,7 +8,7 @@
 CREATE TABLE IF NOT EXISTS plant_store.stores (
   store     bigint NOT NULL PRIMARY KEY,
   name      text   NOT NULL,
-  -- The next plant without an id gets this number + 1. It can exceed the largest valid id.
+  -- The largest id that the store has ever held: the next plant without an id gets the one after it.
   last_id   bigint NOT NULL DEFAULT 0,
   last_user bigint NOT NULL DEFAULT 0,
   -- The number of groups of changes to plants, and the writer of the last group.

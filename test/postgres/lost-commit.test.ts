@@ -1,0 +1,100 @@
+/**
+ * The outcome of a change is right, whatever happens to COMMIT and to its response.
+ */
+import assert from 'node:assert/strict';
+import { it, type TestContext } from 'node:test';
+import type { Plant } from '../../src/plant.ts';
+import { credentialOf } from '../../src/token.ts';
+import { addToken } from '../support/app.ts';
+import { databaseBehindProxy } from '../support/proxy.ts';
+import { openPostgres } from '../support/storages.ts';
+import { until } from '../support/until.ts';
+
+/** A simple query, as the protocol sends it. */
+const queryOf = (sql: string) => {
+  const message = Buffer.from(`Q\0\0\0\0${sql}\0`);
+  message.writeInt32BE(message.length - 1, 1);
+  return message;
+};
+const commit = queryOf('COMMIT');
+
+/** One storage behind a proxy that reports the next COMMIT, and another one without a proxy. */
+async function setUp(t: TestContext) {
+  const { url, proxy, direct } = await databaseBehindProxy(t);
+  const sound = await openPostgres(direct);
+  t.after(() => sound[Symbol.asyncDispose]());
+  const storage = await openPostgres(url);
+  t.after(() => storage[Symbol.asyncDispose]());
+  const grant = await sound.identity.identify(credentialOf(await addToken(sound, 'alice')));
+  assert.ok(grant);
+  const { caller } = grant;
+  const { promise: sent, resolve } = Promise.withResolvers<void>();
+  /** Replaces the next COMMIT. */
+  const onCommit = (replace: (before: Buffer, after: Buffer) => Buffer) => {
+    proxy.rewrite = (bytes) => {
+      const at = bytes.indexOf(commit);
+      if (at === -1) return bytes;
+      proxy.rewrite = (other) => other;
+      const replaced = replace(bytes.subarray(0, at), bytes.subarray(at + commit.length));
+      setImmediate(resolve);
+      return replaced;
+    };
+  };
+  const create = (name: string, by = storage) => by.plants.create(caller, { name });
+  const names = async () => {
+    const page = { after: 0, limit: 100, fields: ['name'] } as const;
+    const { json } = await sound.plants.list(caller, page);
+    const plants: Plant[] = JSON.parse(`[${json}]`);
+    return plants.map(({ name }) => name);
+  };
+  return { proxy, sound, sent, onCommit, create, names };
+}
+
+type World = Awaited<ReturnType<typeof setUp>>;
+
+/** Forwards COMMIT and nothing else until the server has run it, and then cuts the connection. */
+async function loseResponse({ proxy, sent, onCommit }: World, meanwhile: () => Promise<unknown>) {
+  onCommit((before, after) => {
+    setImmediate(() => (proxy.isStuck = true)); // once this is forwarded
+    return Buffer.concat([before, commit, after]);
+  });
+  await sent;
+  await meanwhile();
+  proxy.isStuck = false;
+  proxy.cutAll();
+}
+
+it('PostgreSQL: a change is stored once if the response to its COMMIT is lost', async (t) => {
+  const world = await setUp(t);
+  const isStored = async () => (await world.names()).length > 0;
+  const cut = loseResponse(world, () => until('it is stored', isStored));
+  assert.equal((await world.create('first')).id, 1);
+  await cut;
+  assert.deepEqual(await world.names(), ['first']);
+});
+
+it('PostgreSQL: the outcome is unknown if another process has written since', async (t) => {
+  const world = await setUp(t);
+  const cut = loseResponse(world, () => world.create('second', world.sound)); // waits for the lock
+  await assert.rejects(world.create('first'), { kind: 'outcome-unknown' });
+  await cut;
+  assert.deepEqual(await world.names(), ['first', 'second']);
+});
+
+it('PostgreSQL: a change is sent again if its COMMIT is lost', async (t) => {
+  const { proxy, onCommit, create, names } = await setUp(t);
+  onCommit((before) => {
+    setImmediate(() => proxy.cutAll());
+    return before;
+  });
+  assert.equal((await create('first')).id, 1);
+  assert.deepEqual(await names(), ['first']);
+});
+
+it('PostgreSQL: a change fails if the server responds to COMMIT with ROLLBACK', async (t) => {
+  const { onCommit, create, names } = await setUp(t);
+  onCommit((before, after) => Buffer.concat([before, queryOf('ROLLBACK'), after]));
+  await assert.rejects(create('first'), { kind: 'internal-error' });
+  assert.deepEqual(await names(), []);
+  assert.equal((await create('second')).id, 1);
+});
