@@ -36,9 +36,9 @@ const service: PostgresSchema = {
        SELECT ${storeNumber}, at, 'member ' || at, 'member'
        FROM generate_series(1, ${tokens.length}) AS at;
 
-       INSERT INTO plant_store.store_tokens
-         (store, hash, user_id, format, scopes, label, created_at)
-       SELECT ${storeNumber}, decode(hex, 'hex'), at, 2, '${formatScopes(scopes)}', '', 0
+       INSERT INTO plant_store.tokens
+         (store, hash, user_id, scopes, label, created_at)
+       SELECT ${storeNumber}, decode(hex, 'hex'), at, '${formatScopes(scopes)}', '', 0
        FROM ${hashesSql(tokens)}`,
     );
   },

@@ -5,7 +5,6 @@
  * The service caches
  * - grants: sqlite/tables/grants.ts and postgres/freshness.ts, which also detect that they are stale
  * - counts of plants: sqlite/tables/plant-counts.ts, dropped after each commit of another process
- * - stores of identity providers' users, by name: postgres/grants.ts
  * - hashes of tokens by Authorization header, and unknown tokens: http/auth.ts
  * - verified and refused tokens of an identity provider: http/sign-on.ts, and its keys: oidc/keys.ts
  * - documents, such as openapi.json: http/documents.ts, without this class

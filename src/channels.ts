@@ -30,10 +30,10 @@ export interface PoolMessage {
   /** Such as `db1:5432`. Each server has lanes of its own. */
   server: string;
   lane: PoolLane;
-  /** For `reads`, the reads in flight; for the other lanes, the connections in use. */
+  /** For `reads`, the reads in flight; for `transactions`, the connections in use. */
   busy: number;
-  /** Reads, transactions or checks that wait. */
+  /** Reads or transactions that wait. */
   waiting: number;
 }
-export type PoolLane = 'reads' | 'transactions' | 'checks';
+export type PoolLane = 'reads' | 'transactions';
 export const poolChannel: Publisher<PoolMessage> = channel('plant-store:pool');

@@ -19,11 +19,13 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
 }
 
 /** Merging fewer owners is always fast. */
-export const minScannedOwners = 16;
+export const minSearchedOwners = 16;
+/** Plants of the store among which a step searches those in reach: it takes either engine less than 1 ms. */
+export const maxSearchedPlants = 2_000;
 
 /**
- * Whether so many of the plants of the store are in reach that it is faster to read them in order and to skip the others
- * than to search the next plants of each owner (decision 32).
+ * Whether so many of the plants of the store are in reach that it is faster to search them in order
+ * than to merge the next plants of each owner (decision 32).
  */
 export function isDense(inReach: number, ofStore: number): boolean {
   return inReach * 50 >= ofStore;

@@ -23,7 +23,7 @@ export interface Schema {
   usableFrom: number;
 }
 
-/** Stores both versions in one number. Programs before 0.1.0 refuse the result: it is above their version. */
+/** Stores both versions in one number. */
 const maxVersions = 1_000;
 
 /**
@@ -50,18 +50,13 @@ export function schemaAfter({ version, usableFrom }: Schema, { refusesOlder }: M
   return { version: version + 1, usableFrom: refusesOlder ? version + 1 : usableFrom };
 }
 
-/**
- * The number that a database stores. If no older program can use the schema, it is the version, as before
- * 0.1.0. Otherwise it is larger, so programs before 0.1.0 refuse it.
- */
+/** The number that a database stores: 0 if it has no schema. */
 export function encodeSchema({ version, usableFrom }: Schema): number {
-  return version === usableFrom ? version : usableFrom * maxVersions + version;
+  return usableFrom * maxVersions + version;
 }
 
 export function decodeSchema(number: number): Schema {
-  return number < maxVersions
-    ? { version: number, usableFrom: number }
-    : { version: number % maxVersions, usableFrom: Math.floor(number / maxVersions) };
+  return { version: number % maxVersions, usableFrom: Math.floor(number / maxVersions) };
 }
 
 /** Throws Refusal if a program with `newest` migrations must not use the database `name`. */

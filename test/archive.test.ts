@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { tables } from '../src/archive.ts';
-import { columns as postgresColumns, tableOf } from '../src/postgres/archive.ts';
+import { columns as postgresColumns } from '../src/postgres/archive.ts';
 import { columns as sqliteColumns } from '../src/sqlite/archive.ts';
 import { openDatabase } from '../src/sqlite/file/open.ts';
 import { databaseFile } from './support/database.ts';
@@ -50,7 +50,7 @@ it('PostgreSQL: copies every column except those that a copy does not need', asy
   );
   assertComplete(
     (rows as { name: string }[]).map(({ name }) => name), // as the statement names it
-    tables.flatMap((table) => postgresColumns[table].map(([name]) => `${tableOf(table)}.${name}`)),
+    tables.flatMap((table) => postgresColumns[table].map(([name]) => `${table}.${name}`)),
     {
       'stores.version': 'shows the replicas of one database which of their pages are old',
       'stores.writer': 'shows a replica whether its last changes were committed',

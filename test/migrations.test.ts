@@ -51,11 +51,12 @@ it('rejects a migration without a mark for older versions or out of order', (t) 
 it('the schema number encodes its version and the oldest version that can use it', () => {
   const continuing = { sql: '', refusesOlder: false };
   const refusing = { sql: '', refusesOlder: true };
-  const four = decodeSchema(4); // as programs before 0.1.0 wrote it
-  const five = schemaAfter(four, continuing);
-  const six = schemaAfter(five, refusing);
-  assert.deepEqual([four, five, six].map(encodeSchema), [4, 4_005, 6]);
-  for (const schema of [four, five, six, { version: 5, usableFrom: 6 }]) {
+  const none = decodeSchema(0);
+  const one = schemaAfter(none, refusing);
+  const two = schemaAfter(one, continuing);
+  const three = schemaAfter(two, refusing);
+  assert.deepEqual([none, one, two, three].map(encodeSchema), [0, 1_001, 1_002, 3_003]);
+  for (const schema of [none, one, two, three, { version: 5, usableFrom: 6 }]) {
     assert.deepEqual(decodeSchema(encodeSchema(schema)), schema);
   }
 });
@@ -63,8 +64,9 @@ it('the schema number encodes its version and the oldest version that can use it
 it('refuses to use a schema that excludes this version, and to copy any newer schema', () => {
   const newest = 4;
   const name = 'plants.db';
-  for (const number of [1, 4, 4_005, 1_999]) refuseUnusable(decodeSchema(number), newest, name);
-  for (const number of [1, 4, 1_004]) refuseNewer(decodeSchema(number), newest, name);
+  for (const number of [1_001, 4_004, 4_005, 1_999])
+    refuseUnusable(decodeSchema(number), newest, name);
+  for (const number of [1_001, 4_004, 1_004]) refuseNewer(decodeSchema(number), newest, name);
   const refusal = {
     name: 'Refusal',
     kind: 'newer-schema',
@@ -72,7 +74,7 @@ it('refuses to use a schema that excludes this version, and to copy any newer sc
       /^plants\.db was written by a newer Plant Store \(schema 5, this version supports up to 4\)\.$/,
   };
   // The last one is being brought to a schema that refuses this program.
-  for (const number of [5, 5_005, 5_004]) {
+  for (const number of [5_005, 5_004]) {
     assert.throws(() => refuseUnusable(decodeSchema(number), newest, name), refusal);
     assert.throws(() => refuseNewer(decodeSchema(number), newest, name), refusal);
   }

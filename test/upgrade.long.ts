@@ -1,6 +1,6 @@
 /**
  * An index over a million plants, which takes longer than any limit of time that the service has: 3 seconds
- * for a statement, 4 for its answer, 5 for SQLite's lock and 10 for the lease. An older version serves
+ * for a statement, 4 for its answer, and 5 for SQLite's lock. An older version serves
  * meanwhile, under load.
  */
 import assert from 'node:assert/strict';

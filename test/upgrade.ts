@@ -55,11 +55,6 @@ export async function blocked(
     env,
     program,
     select,
-    /** As if another process had taken over and finished. */
-    finish: (version: number) =>
-      select(
-        `UPDATE plant_store.migrations SET version = ${version}, holder = '', held_until = '-infinity'`,
-      ),
     read: async () => (await ask(service, token, 'GET')).status,
     unblock: () => blocker.query('COMMIT'),
     migrate: () => {
@@ -79,19 +74,16 @@ export async function blocked(
         `SELECT pid, wait_event_type AS waits, query FROM pg_stat_activity
          WHERE datname = current_database() AND application_name = 'plant-store migration'`,
       ),
-    async ledger() {
-      const [row] = await select('SELECT version, holder FROM plant_store.migrations');
-      return row;
+    async number() {
+      const [row] = await select('SELECT version FROM plant_store.migrations');
+      return row?.['version'];
     },
   };
 }
 
 const migrations = readMigrations(new URL('../src/postgres/migrations/', import.meta.url));
 const schema = migrations.reduce(schemaAfter, { version: 0, usableFrom: 0 });
-/** Of the table of migrations: before the upgrade, and after it. */
-export const before = { version: encodeSchema(schema), holder: '' };
-export const done = {
-  version: encodeSchema({ ...schema, version: schema.version + 1 }),
-  holder: '',
-};
+/** The number of the schema before the upgrade, and after it. */
+export const before = encodeSchema(schema);
+export const done = encodeSchema({ ...schema, version: schema.version + 1 });
 export const writes = 'LOCK TABLE plant_store.plants IN ROW EXCLUSIVE MODE';

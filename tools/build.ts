@@ -19,7 +19,8 @@ for (const project of ['build', 'build.browser', 'build.client']) {
 for (const storage of ['sqlite', 'postgres']) {
   cpSync(`src/${storage}/migrations`, `dist/${storage}/migrations`, { recursive: true });
 }
-for (const file of globSync('web/*.css', { cwd: 'src' })) cpSync(`src/${file}`, `dist/${file}`);
+for (const file of globSync('web/styles/*.css', { cwd: 'src' }))
+  cpSync(`src/${file}`, `dist/${file}`);
 const pages = { index: readFileSync('src/web/index.html', 'utf8'), reference: referencePage() };
 for (const [name, text] of Object.entries(pages)) {
   // The pages name their modules as in a checkout.

@@ -4,45 +4,34 @@
 import { resolve } from 'node:path';
 import type { Archive } from '../archive.ts';
 import { Problem } from '../problem.ts';
-import type { Quotas } from '../quota.ts';
+import type { PostgresStorage } from '../postgres/storage.ts';
 import { UsageError, Refusal } from '../refusal.ts';
+import type { SqliteStorage } from '../sqlite/storage.ts';
 import type { Storage } from '../storage.ts';
 import { printError } from './output.ts';
-import { reasonOf, replacePasswords } from './errors.ts';
-import { terminationSignals } from './signals.ts';
+import { reasonOf, refuseMissing, replacePasswords } from './errors.ts';
+import { onSignal } from './signals.ts';
 
-export interface OpenOptions {
-  /** Creates the file, or the schema on a database server, if it does not exist. */
-  create: boolean;
-  /** Returns even if a database server is unavailable or being migrated. The next request tries again. */
-  canBeUnavailable?: boolean;
-  /** Distributes existing tables over the nodes of a cluster, however long that takes. */
-  distribute?: boolean;
-  /** Without quotas, nothing is counted. */
-  quotas?: Quotas | undefined;
-  /** Called if another process keeps the file locked for long. By default, prints a message. */
-  onLongWait?: (() => void) | undefined;
-  /** Called once if the disk of a file fails a commit; from then on every write is refused. */
-  onDiskFailure?: ((cause: unknown) => void) | undefined;
-  /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
-  onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
-  /** Called if a database server is unavailable, and with undefined when it is available again. */
-  onServerFault?: ((server: string, fault: unknown) => void) | undefined;
-}
+/** The options of both engines. Each ignores those of the other. */
+export type OpenOptions = ConstructorParameters<typeof SqliteStorage>[1] &
+  ConstructorParameters<typeof PostgresStorage>[1] & {
+    /** Returns even if a database server is unavailable or being migrated. The next request tries again. */
+    canBeUnavailable?: boolean;
+  };
 
 const slowOpenMs = 5_000;
 
+const refuseMissingDriver = refuseMissing('The PostgreSQL driver', 'pg');
+
 /** Opens the storage of a valid address (options.ts). Throws Refusal if that fails. */
 export async function openStorage(url: string, options: OpenOptions): Promise<Storage> {
-  const { create, canBeUnavailable = false, distribute = false, quotas, onServerFault } = options;
   if (isFile(url)) {
-    const { onLongWait = () => reportLock(url), onFileFault, onDiskFailure } = options;
     const { SqliteStorage } = await import('../sqlite/storage.ts');
-    const events = { onLongWait, onFileFault, onDiskFailure };
-    return new SqliteStorage(fileOf(url), { create, quotas, ...events });
+    return new SqliteStorage(fileOf(url), { onLongWait: () => reportLock(url), ...options });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
-  const storage = new PostgresStorage(url, { create, distribute, quotas, onServerFault });
+  const storage = new PostgresStorage(url, options);
+  const { canBeUnavailable = false } = options;
   try {
     await (canBeUnavailable
       ? storage.openWithTimeout()
@@ -89,26 +78,19 @@ function reportIfSlow<T>(url: string, opening: Promise<T>): Promise<T> {
  * If a signal arrives while the storage opens, closes it before the process exits, so that another process can
  * continue a migration immediately.
  */
-function closeOnSignal(storage: Storage, opening: Promise<void>): Promise<void> {
-  const opened = Promise.withResolvers<void>();
+async function closeOnSignal(storage: Storage, opening: Promise<void>): Promise<void> {
   let isExiting = false;
-  const exit = (signal: NodeJS.Signals) => {
+  using signals = onSignal((signal) => {
     isExiting = true;
-    for (const each of terminationSignals) process.off(each, exit);
+    signals[Symbol.dispose]();
     const closed = Promise.resolve(storage[Symbol.asyncDispose]());
     void closed.finally(() => process.kill(process.pid, signal));
-  };
-  for (const signal of terminationSignals) process.on(signal, exit);
-  const settle = (outcome: () => void) => {
-    if (isExiting) return; // the promise stays pending: nothing is reported any more
-    for (const signal of terminationSignals) process.off(signal, exit);
-    outcome();
-  };
-  opening.then(
-    () => settle(opened.resolve),
-    (error: unknown) => settle(() => opened.reject(error)),
-  );
-  return opened.promise;
+  });
+  try {
+    await opening;
+  } finally {
+    if (isExiting) await new Promise(() => {}); // nothing is reported any more
+  }
 }
 
 /** Opens a database to copy all its data from or to. Throws Refusal if that fails. */
@@ -126,16 +108,6 @@ export async function openArchive(
     if (reason === undefined) throw error;
     // A copy opens two databases, so the message shows which one failed.
     throw new Refusal(`${displayName(url)}: ${reason}`, { cause: error });
-  });
-}
-
-/** `pg` is an optional dependency. */
-function refuseMissingDriver(error: unknown): never {
-  if (!(error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND')) {
-    throw error;
-  }
-  throw new Refusal('The PostgreSQL driver is not installed. Install it with "npm install pg".', {
-    cause: error,
   });
 }
 

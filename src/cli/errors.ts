@@ -62,6 +62,17 @@ export function messageOf({ message, kind }: Refusal): string {
   return kind === undefined ? message : `${message} ${advice[kind]}`;
 }
 
+/** Returns what an import of an optional dependency does if it fails: it refuses if the package is not installed. */
+export function refuseMissing(what: string, packageName: string): (cause: unknown) => never {
+  return (cause) => {
+    if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) {
+      throw cause;
+    }
+    const message = `${what} is not installed. Install it with "npm install ${packageName}".`;
+    throw new Refusal(message, { cause });
+  };
+}
+
 /** Removes passwords and tokens from a message. */
 export function redactSecrets(text: string): string {
   return redactTokens(replacePasswords(text, ':...'));

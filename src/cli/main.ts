@@ -6,15 +6,12 @@
 import { readFileSync } from 'node:fs';
 import { Argument, Command, CommanderError } from '@commander-js/extra-typings';
 import { addDatabaseCommands } from './files/commands.ts';
-import { refuseFlagsOfNpm } from './serve/npm.ts';
 import { examples } from './options.ts';
-import { failWith, io, printError, runWith, type Io } from './output.ts';
+import { failWith, io, print, printError, runWith, type Io } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
 import { exitStatusOf, reasonOf, redactSecrets } from './errors.ts';
 import { addServeCommand } from './serve/command.ts';
-import { addShareCommands } from './admin/share-commands.ts';
-import { addTokenCommands } from './admin/token-commands.ts';
-import { addUserCommands } from './admin/user-commands.ts';
+import { addAdminCommands } from './admin/commands.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 
@@ -48,13 +45,10 @@ function program() {
       writeErr: (text) => printError(redactSecrets(text.trimEnd())),
     })
     .showHelpAfterError('(add --help for usage)')
-    .addHelpText('after', examples(['plant-store serve', 'plant-store token create alice']))
-    .hook('preSubcommand', (_, command) => refuseFlagsOfNpm(command));
+    .addHelpText('after', examples(['plant-store serve', 'plant-store token create alice']));
 
   addServeCommand(plantStore);
-  addTokenCommands(plantStore);
-  addUserCommands(plantStore);
-  addShareCommands(plantStore);
+  addAdminCommands(plantStore);
   addDatabaseCommands(plantStore);
   addPlantsCommands(plantStore);
   plantStore
@@ -62,6 +56,10 @@ function program() {
     .description('print a script that completes commands and flags in a shell')
     .addArgument(new Argument('<shell>', 'your shell').choices(['bash', 'zsh', 'fish']))
     .addHelpText('after', examples(['plant-store completion bash']))
-    .action(async (shell) => (await import('./completion.ts')).printCompletion(plantStore, shell));
+    .action(async (shell) => print((await import('./completion.ts')).scripts[shell]));
+  plantStore.command('complete [words...]', { hidden: true }).action(async () => {
+    const { COMP_LINE: line = '' } = process.env;
+    (await import('./completion.ts')).printNextWords(plantStore, line);
+  });
   return plantStore;
 }

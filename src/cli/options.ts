@@ -5,15 +5,14 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import type { TString } from '@sinclair/typebox';
-import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access.ts';
-import { maxId } from '../ids.ts';
 import { conforms, Name } from '../plant.ts';
 import { maxRequests, parseRate, type Rate } from '../rate-limit.ts';
 import { UsageError } from '../refusal.ts';
 import { program } from './program.ts';
 
-const maxWorkers = 256;
+const countWorkers = integer(1, 256, 'auto or an integer');
 
 /** In any unit. In days, these are 2,700 years. */
 export const maxDuration = 999_999;
@@ -32,12 +31,23 @@ export function databaseFlag() {
     .default(defaultDatabase, defaultDatabase); // a description, so that --help shows it without quotes
 }
 
-export function storeFlag(description: string) {
-  return flag('--store <name>', description).argParser(parserOf(Name));
+/** The options of every command that opens a database. */
+export interface DatabaseOptions {
+  database: string;
+  json?: true | undefined;
 }
 
-export function jsonFlag(description = 'print the result as one line of JSON') {
-  return new Option('--json', description);
+/** Adds a command that opens a database. */
+export function databaseCommand(parent: Command, name: string, lines: readonly string[]) {
+  return parent
+    .command(name)
+    .addOption(databaseFlag())
+    .option('--json', 'print the result as one line of JSON')
+    .addHelpText('after', examples(lines));
+}
+
+export function storeFlag(description: string) {
+  return flag('--store <name>', description).argParser(parserOf(Name));
 }
 
 /** The end of a help page. In the examples, `plant-store` becomes what the reader has to type. */
@@ -67,26 +77,17 @@ export function parseHost(text: string): string {
   return text;
 }
 
-export function parsePort(text: string): number {
-  return parseInteger(text, 0, 65_535);
+/** Returns a parser of a number. */
+export function integer(min: number, max: number, what = 'an integer'): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`Use ${what} from ${min} to ${max}.`);
+  };
 }
 
 export function parseWorkers(text: string): number {
-  return text === 'auto'
-    ? availableParallelism()
-    : parseInteger(text, 1, maxWorkers, 'auto or an integer');
-}
-
-export function parseQuota(text: string): number {
-  return parseInteger(text, 1, maxId);
-}
-
-export function parseInteger(text: string, min: number, max: number, what = 'an integer'): number {
-  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= min && value <= max)) {
-    throw new InvalidArgumentError(`Use ${what} from ${min} to ${max}.`);
-  }
-  return value;
+  return text === 'auto' ? availableParallelism() : countWorkers(text);
 }
 
 /** The URL without a trailing slash. */
@@ -134,10 +135,6 @@ export function parseRateOrOff(text: string): Rate | 'off' {
     );
   }
   return rate;
-}
-
-export function parseRequestsInProgress(text: string): number {
-  return parseInteger(text, 1, maxRequests);
 }
 
 export function parseRedisUrl(text: string): string {

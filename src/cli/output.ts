@@ -51,14 +51,18 @@ export function printResult(
 
 /** Asks a question on the terminal; only yes counts as true. Undefined without a terminal: nobody was asked. */
 export async function confirm(question: string): Promise<boolean | undefined> {
-  const { stdin, stderr } = io; // standard output can be captured, as in TOKEN=$(...)
-  if (!stdin.isTTY || !stderr.isTTY) return undefined;
-  stderr.write(`${printable(question)} [y/N] `);
-  const lines = createInterface({ input: stdin });
+  if (!io.stdin.isTTY || !io.stderr.isTTY) return undefined;
+  return /^\s*y(es)?\s*$/i.test(await ask(`${question} [y/N] `));
+}
+
+/** Reads a line from a terminal. The prompt is on standard error, because the output can be captured: TOKEN=$(...). */
+export async function ask(prompt: string): Promise<string> {
+  io.stderr.write(printable(prompt));
+  const lines = createInterface({ input: io.stdin });
   try {
-    for await (const answer of lines) return /^\s*y(es)?\s*$/i.test(answer);
-    stderr.write('\n'); // after Ctrl-D, the cursor is still behind the question
-    return false;
+    for await (const line of lines) return line;
+    io.stderr.write('\n'); // after Ctrl-D, the cursor is still behind the prompt
+    return '';
   } finally {
     lines.close(); // otherwise the terminal keeps the process running
   }

@@ -1,29 +1,30 @@
 import { Presets, SingleBar } from 'cli-progress';
 import { io } from './output.ts';
-import { withExitOnSignal } from './signals.ts';
+import { onSignal } from './signals.ts';
 
 type OnProgress = (done: number, total: number) => void;
 
-/** Shows a progress bar on standard error if that is a terminal. */
+/** A progress bar on standard error, which shows nothing unless that is a terminal. */
+export function createBar(title: string, unit: string): SingleBar {
+  const format = `${title} [{bar}] {percentage}% | {value} of {total} ${unit}`;
+  return new SingleBar({ format, stream: io.stderr }, Presets.legacy);
+}
+
+/** Shows a bar during `work`. A signal ends the process with status 130, and runs its handlers of `exit`, which clean up. */
 export async function withProgress<T>(
   title: string,
   unit: string,
   work: (onProgress: OnProgress) => Promise<T>,
 ): Promise<T> {
-  const bar = new SingleBar(
-    {
-      format: `${title} [{bar}] {percentage}% | {value} of {total} ${unit}`,
-      stream: io.stderr,
-    },
-    Presets.legacy,
-  );
+  const bar = createBar(title, unit);
   const onProgress = (done: number, total: number) => {
     if (bar.isActive) bar.setTotal(total);
     else bar.start(total, done);
     bar.update(done);
   };
+  using _ = onSignal(() => process.exit(130));
   try {
-    return await withExitOnSignal(() => work(onProgress));
+    return await work(onProgress);
   } finally {
     bar.stop();
   }

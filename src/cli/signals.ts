@@ -3,17 +3,16 @@
  */
 import type { Logger } from 'pino';
 
-export const terminationSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+const terminationSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
-/** During `work`, a signal ends the process with status 130, and runs its handlers of `exit`, which clean up. */
-export async function withExitOnSignal<T>(work: () => Promise<T>): Promise<T> {
-  const exit = () => process.exit(130);
-  for (const signal of terminationSignals) process.once(signal, exit);
-  try {
-    return await work();
-  } finally {
-    for (const signal of terminationSignals) process.off(signal, exit);
-  }
+/** Calls `handle` at each signal that asks the process to end, until the result is disposed. */
+export function onSignal(handle: (signal: NodeJS.Signals) => void): Disposable {
+  for (const signal of terminationSignals) process.on(signal, handle);
+  return {
+    [Symbol.dispose]() {
+      for (const signal of terminationSignals) process.off(signal, handle);
+    },
+  };
 }
 
 /** The drain takes at most 10 seconds (drain.ts); the rest is for closing the storage. */

@@ -74,10 +74,15 @@ export class Call {
         return await this.#withValidToken(attempt);
       } catch (error) {
         if (!(error instanceof PlantStoreError) || !this.#canRepeatAfter(error)) throw error;
+        this.outcomeUnknown ||= error.outcomeUnknown;
+        const { maxRetries, beforeRetry } = this.#transport;
+        if (beforeRetry !== undefined) {
+          await unlessAborted(beforeRetry(error), this.#end.signal);
+          continue;
+        }
         const waitMs = pauseMs(error, retries);
         const isLate = performance.now() + waitMs >= deadlineMs;
-        if (isLate || retries === this.#transport.maxRetries) throw error;
-        this.outcomeUnknown ||= error.outcomeUnknown;
+        if (isLate || retries === maxRetries) throw error;
         await pause(waitMs, this.#end.signal);
       }
     }

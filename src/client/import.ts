@@ -22,11 +22,8 @@ export interface ImportOutcome {
  * What was done for a row:
  * - `id`: the request with this id may have been sent; `added` is true after it succeeded
  * - `after`: a request without an id may have been sent, when this was the largest visible id
- *
- * The entry of `blockKey` is a block of ids that are reserved for the next rows.
  */
-export type JournalEntry =
-  { id: number; added: boolean } | { after: number } | { first: number; last: number };
+export type JournalEntry = { id: number; added: boolean } | { after: number };
 
 /** Stores what was done, so that an interrupted import can continue. It belongs to one user of one store. */
 export interface ImportJournal {

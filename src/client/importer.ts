@@ -5,9 +5,8 @@ import { PlantStoreError, type NewPlant, type PlantStore } from './client.ts';
 import type { ImportJournal, ImportOptions, ImportOutcome } from './import.ts';
 import { inParallel } from './in-parallel.ts';
 import { largestVisibleId } from './largest-id.ts';
-import { Patience } from './patience.ts';
 import { isProblem } from './problem.ts';
-import { pause } from './retry.ts';
+import { isTemporary, pause } from './retry.ts';
 
 /** A row to add. */
 export interface Task {
@@ -18,10 +17,13 @@ export interface Task {
   key: string;
 }
 
-const blockKey = 'block';
-
 /** The service answers every request within 12 s, so after this time a lost one has ended. */
 const settleMs = 15_000;
+
+/** While the service is not available, calls are repeated for much longer than the client does it. */
+const retryMs = 1_000;
+const maxPauseMs = 60_000;
+const maxOutageMs = 600_000;
 
 /** Ids that are reserved for rows. */
 interface Block {
@@ -29,25 +31,22 @@ interface Block {
   last: number;
 }
 
-const emptyBlock: Block = { first: 1, last: 0 };
-
 export class Importer {
   readonly #store: PlantStore;
   readonly #journal: ImportJournal;
   readonly #concurrency: number;
   readonly #signal: AbortSignal;
-  readonly #patience: Patience;
-  #block: Block;
+  readonly #onWait: (problem: PlantStoreError) => void;
+  #lastReplyMs = performance.now();
   /** True after another plant had an id that looked free. */
   #hadConflict = false;
 
-  constructor({ store, journal, concurrency = 32, signal, onWait }: ImportOptions) {
-    this.#store = store;
-    this.#journal = journal;
-    this.#concurrency = concurrency;
-    this.#signal = signal ?? new AbortController().signal;
-    this.#patience = new Patience(this.#signal, onWait ?? (() => {}));
-    this.#block = unusedBlock(journal);
+  constructor(options: ImportOptions) {
+    this.#store = options.store;
+    this.#journal = options.journal;
+    this.#concurrency = options.concurrency ?? 32;
+    this.#signal = options.signal ?? new AbortController().signal;
+    this.#onWait = options.onWait ?? (() => {});
   }
 
   async *addWithOwnIds(tasks: readonly Task[]): AsyncGenerator<ImportOutcome, void> {
@@ -71,16 +70,12 @@ export class Importer {
     for (const task of moved) left.push(task); // there can be too many for a spread
     while (left.length > 0) {
       left.sort((one, other) => one.row - other.row);
-      if (this.#block.first > this.#block.last) yield* this.#reserve(left);
-      const { first, last } = this.#block;
+      const { first, last } = yield* this.#reserve(left);
       const batch = left.splice(0, last - first + 1);
-      this.#block = { first: first + batch.length, last };
       const ids = new Map(batch.map((task, at) => [task, first + at]));
       const add = (task: Task) => this.#addWithId(task, ids.get(task) ?? first);
       const conflicts = yield* this.#addAll(batch, add);
-      if (conflicts.length === 0) continue;
-      this.#hadConflict = true;
-      this.#block = emptyBlock;
+      this.#hadConflict ||= conflicts.length > 0;
       for (const task of conflicts) left.push(task);
     }
   }
@@ -108,8 +103,10 @@ export class Importer {
    * Reserves a block of ids for the tasks. The last task gets the id above the block. The service assigns other clients
    * only larger ids, so the block stays free. Tasks that this completes are removed from the list.
    */
-  async *#reserve(left: Task[]): AsyncGenerator<ImportOutcome, void> {
-    let base = this.#hadConflict ? undefined : await this.#largestVisibleId();
+  async *#reserve(left: Task[]): AsyncGenerator<ImportOutcome, Block> {
+    let base = this.#hadConflict
+      ? undefined
+      : await this.#repeat(() => largestVisibleId(this.#store, this.#signal));
     for (let task = left.at(-1); task !== undefined; task = left.at(-1)) {
       // No number is left above the largest id: any free ones will do.
       if (base !== undefined && base + left.length > Number.MAX_SAFE_INTEGER)
@@ -129,15 +126,14 @@ export class Importer {
         base = outcome.id;
         continue;
       }
-      this.#block = { first: await this.#firstFree(id - left.length, id), last: id - 1 };
-      await this.#journal.write(blockKey, this.#block);
-      return;
+      return { first: await this.#firstFree(id - left.length, id), last: id - 1 };
     }
+    return { first: 1, last: 0 }; // no task is left
   }
 
   /** The first id above the plants between the two ids. Other clients got those ids before `last` was taken. */
   #firstFree(first: number, last: number): Promise<number> {
-    return this.#patience.repeat(async () => {
+    return this.#repeat(async () => {
       let free = first;
       const options = { after: first - 1, fields: ['id'], signal: this.#signal } as const;
       for await (const { id } of this.#store.list(options)) {
@@ -180,7 +176,11 @@ export class Importer {
         after = await largestVisibleId(this.#store, this.#signal);
         await this.#journal.write(key, { after });
       } else {
-        const found = (await this.#find(plant, after)) ?? (await this.#findLater(plant, after));
+        let found = await this.#find(plant, after);
+        if (found === undefined) {
+          await pause(settleMs, this.#signal);
+          found = await this.#find(plant, after);
+        }
         if (found !== undefined) return { status: 'already added' as const, id: found };
       }
       try {
@@ -192,7 +192,7 @@ export class Importer {
       }
     };
     try {
-      const { status, id } = await this.#patience.repeat(add);
+      const { status, id } = await this.#repeat(add);
       await this.#journal.write(key, { id, added: true });
       return { row, line, status, id };
     } catch (error) {
@@ -209,7 +209,7 @@ export class Importer {
     const { id } = plant;
     let isUnknown = false;
     try {
-      await this.#patience.repeat(
+      await this.#repeat(
         () => this.#store.create(plant, { signal: this.#signal }),
         (problem) => (isUnknown ||= problem.outcomeUnknown),
       );
@@ -224,25 +224,14 @@ export class Importer {
     }
   }
 
-  #largestVisibleId(): Promise<number> {
-    return this.#patience.repeat(() => largestVisibleId(this.#store, this.#signal));
-  }
-
   async #exists({ id = 0, name, tag = '' }: NewPlant): Promise<boolean> {
     try {
-      const found = await this.#patience.repeat(() =>
-        this.#store.get(id, { signal: this.#signal }),
-      );
+      const found = await this.#repeat(() => this.#store.get(id, { signal: this.#signal }));
       return found.name === name && found.tag === tag;
     } catch (error) {
       if (isProblem(error, 'plant-not-found')) return false; // it belongs to another user
       throw error;
     }
-  }
-
-  async #findLater(plant: NewPlant, after: number): Promise<number | undefined> {
-    await pause(settleMs, this.#signal);
-    return this.#find(plant, after);
   }
 
   /** The id of an equal plant above `after` that is not another row. */
@@ -255,6 +244,33 @@ export class Importer {
     }
     return undefined;
   }
+
+  /**
+   * Repeats the call while the service is not available. `onProblem` is called before each repetition. Throws the last
+   * error after 10 minutes without a reply to any call.
+   */
+  async #repeat<T>(
+    call: () => Promise<T>,
+    onProblem: (problem: PlantStoreError) => void = () => {},
+  ): Promise<T> {
+    for (;;) {
+      try {
+        const result = await call();
+        this.#lastReplyMs = performance.now();
+        return result;
+      } catch (error) {
+        if (!isOutage(error)) {
+          this.#lastReplyMs = performance.now();
+          throw error;
+        }
+        if (performance.now() - this.#lastReplyMs > maxOutageMs) throw error;
+        onProblem(error);
+        this.#onWait(error);
+        const pauseMs = Math.max((error.retryAfterSeconds ?? 0) * 1_000, retryMs);
+        await pause(Math.min(pauseMs, maxPauseMs), this.#signal);
+      }
+    }
+  }
 }
 
 /** A result of creating a plant with an id. `taken`: another plant has the id. */
@@ -262,14 +278,9 @@ type Creation =
   | { status: 'added' | 'already added'; id: number | undefined }
   | { status: 'refused' | 'taken'; reason: string };
 
-/** The rest of the block that an earlier import reserved. Its ids were used in ascending order. */
-function unusedBlock({ entries }: ImportJournal): Block {
-  const block = entries.get(blockKey);
-  if (block === undefined || !('last' in block)) return emptyBlock;
-  const { first, last } = block;
-  const used = entries.values().map((entry) => ('id' in entry ? entry.id : 0));
-  const inBlock = used.filter((id) => id >= first && id <= last);
-  return { first: inBlock.reduce((next, id) => Math.max(next, id + 1), first), last };
+function isOutage(error: unknown): error is PlantStoreError {
+  if (!(error instanceof PlantStoreError)) return false;
+  return isTemporary(error) || ['timeout', 'request-timeout'].includes(error.kind);
 }
 
 const refusals: readonly string[] = ['invalid-request', 'body-too-large'];

@@ -1,6 +1,7 @@
 /**
  * The options of a client, checked: a mistake in them must not look like a failure of the network.
  */
+import type { PlantStoreError } from './problem.ts';
 
 export interface PlantStoreOptions {
   /** The address of the service, such as `https://plants.example`. It can have a path prefix. */
@@ -11,6 +12,8 @@ export interface PlantStoreOptions {
   timeoutMs?: number | undefined;
   /** Maximum number of retries of a call after temporary problems. By default 4. */
   maxRetries?: number | undefined;
+  /** Waits before each retry instead of the client. There is then no maximum number of retries. */
+  beforeRetry?: BeforeRetry | undefined;
   /** Sends the requests instead of the global `fetch`. */
   fetch?: Fetch | undefined;
   /** The header User-Agent. Some browsers ignore it. */
@@ -22,6 +25,8 @@ export interface PlantStoreOptions {
  * then returns another one, the call continues.
  */
 export type TokenSource = (refused?: string) => string | Promise<string>;
+
+type BeforeRetry = (problem: PlantStoreError) => Promise<void>;
 
 type Fetch = (url: URL, init: RequestInit) => Promise<Response>;
 
@@ -40,6 +45,7 @@ export interface Transport {
   headers: Readonly<Record<string, string>>;
   timeoutMs: number;
   maxRetries: number;
+  beforeRetry: BeforeRetry | undefined;
 }
 
 /** The longest timeout that a timer supports. */
@@ -49,6 +55,7 @@ export function transportOf({
   token,
   timeoutMs = 30_000,
   maxRetries = 4,
+  beforeRetry,
   // Browsers require that `fetch` is called as a function, not as a method.
   fetch = (url, init) => globalThis.fetch(url, init),
   userAgent,
@@ -64,6 +71,7 @@ export function transportOf({
     headers,
     timeoutMs,
     maxRetries,
+    beforeRetry,
   };
 }
 

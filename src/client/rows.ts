@@ -103,20 +103,27 @@ const invalidId = `"id" must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}.
 
 /** An array, one object, or one object on each line. */
 function readJson(text: string): ImportRow[] {
-  const whole = parse(text);
-  if (whole !== undefined) {
-    const values: readonly unknown[] = Array.isArray(whole) ? whole : [whole];
-    const places = Array.isArray(whole) ? elementsOf(text) : elementsOf(`[${text}]`);
-    return values.map((value, at) => rowOf(value, places[at] ?? { line: 1, members: 0 }));
+  const isArray = /^\s*\[/.test(text);
+  try {
+    return rowsIn(isArray ? text : `[${text}]`);
+  } catch (cause) {
+    if (isArray) throw new InvalidFile(`The file is not valid JSON${placeOf(cause)}.`, { cause });
   }
-  if (/^\s*\[/.test(text)) throw new InvalidFile(`The file is not valid JSON${whereOf(text)}.`);
   return text.split(/\r\n|\r|\n/).flatMap((content, at) => {
-    if (content.trim() === '') return [];
     const line = at + 1;
-    const value = parse(content);
-    if (value === undefined) return [{ line, fault: 'The line is not valid JSON.' }];
-    return [rowOf(value, { line, members: elementsOf(`[${content}]`)[0]?.members ?? 0 })];
+    try {
+      return rowsIn(`[${content}]`).map((row) => ({ ...row, line }));
+    } catch {
+      return [{ line, fault: 'The line is not valid JSON.' }];
+    }
   });
+}
+
+/** The rows of an array. Throws a SyntaxError. */
+function rowsIn(text: string): ImportRow[] {
+  const values: readonly unknown[] = JSON.parse(text);
+  const elements = elementsOf(text);
+  return values.map((value, at) => rowOf(value, elements[at] ?? { line: 1, members: 0 }));
 }
 
 /** The service checks the fields, so that every field of the object reaches it. */
@@ -155,22 +162,8 @@ function elementsOf(text: string): Element[] {
   return elements;
 }
 
-/** Undefined if it is not JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Where the text stops being JSON, if the engine reports it. */
-function whereOf(text: string): string {
-  try {
-    JSON.parse(text);
-    return '';
-  } catch (error) {
-    const [, line] = /\bline (\d+)/.exec(String(error)) ?? [];
-    return line === undefined ? '' : `: see line ${line}`;
-  }
+function placeOf(error: unknown): string {
+  const [, line] = /\bline (\d+)/.exec(String(error)) ?? [];
+  return line === undefined ? '' : `: see line ${line}`;
 }

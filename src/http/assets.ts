@@ -20,15 +20,15 @@ const mediaTypes: Record<string, string> = {
   ts: 'text/javascript; charset=utf-8',
 };
 
-/** The media type of a file with this name; undefined if it is not served. */
+/** The media type of a file at this path; undefined if it is not served. */
 export function mediaTypeOf(name: string): string | undefined {
-  return mediaTypes[/^[\w-]+\.(\w+)$/.exec(name)?.[1] ?? ''];
+  return mediaTypes[/^(?:[\w-]+\/)*[\w-]+\.(\w+)$/.exec(name)?.[1] ?? ''];
 }
 
 export async function readAssets(): Promise<Assets> {
   const texts = new Map<string, string>();
   for (const folder of ['web', 'client']) {
-    const names = await readdir(new URL(folder, sources));
+    const names = await readdir(new URL(folder, sources), { recursive: true });
     for (const name of names.filter((each) => mediaTypeOf(each) !== undefined).toSorted()) {
       texts.set(`${folder}/${name}`, await readFile(new URL(`${folder}/${name}`, sources), 'utf8'));
     }

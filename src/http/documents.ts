@@ -49,11 +49,11 @@ export function serveDocuments(
   version?: () => Promise<string>,
 ): void {
   const responders = new Map<string, Responder>();
-  app.route<{ Params: { name: string; version?: string } }>({
+  app.route<{ Params: { '*': string; version?: string } }>({
     method: ['GET', 'HEAD'],
-    url: `${path}/:name`,
+    url: `${path}/*`,
     handler: async (request, reply) => {
-      const { name } = request.params;
+      const { '*': name, version: requested } = request.params;
       let respond = responders.get(name);
       if (respond === undefined) {
         const document = await find(name);
@@ -61,7 +61,7 @@ export function serveDocuments(
         respond = responderFor(document);
         responders.set(name, respond);
       }
-      const isLasting = version !== undefined && request.params.version === (await version());
+      const isLasting = version !== undefined && requested === (await version());
       return respond(
         request,
         reply,

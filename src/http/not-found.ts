@@ -25,7 +25,7 @@ function page(pathPrefix: string): string {
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>Page not found · Plant Store</title>
-    <link rel="stylesheet" href="${pathPrefix}/web/theme.css" />
+    <link rel="stylesheet" href="${pathPrefix}/web/styles/theme.css" />
   </head>
   <body>
     <main class="lone">

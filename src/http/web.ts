@@ -1,5 +1,5 @@
 /**
- * Serves the page at `/`, and the modules and styles that it loads: `/web/<file>` and `/client/<file>`, from below
+ * Serves the page at `/`, and the modules and styles that it loads: `/web/<path>` and `/client/<path>`, from below
  * `/assets/<version>`. A checkout needs no build: its TypeScript modules are sent without their types. The package has
  * JavaScript modules.
  */
@@ -67,14 +67,14 @@ function withSignOn({ read, headers }: Document, signOn: PageSignOn): Document {
   };
 }
 
-/** Finds the files of a folder beside this one by name. The folder is listed once, at the first request. */
+/** Finds the files of a folder beside this one by their path in it. The folder is listed once, at the first request. */
 function filesOf(folder: string): (name: string) => Promise<Document | undefined> {
   const url = new URL(`../${folder}/`, import.meta.url);
   let names: Promise<string[]> | undefined;
   return async (name) => {
     const mediaType = mediaTypeOf(name);
     if (mediaType === undefined) return undefined;
-    names ??= readdir(url).catch((error: unknown) => {
+    names ??= readdir(url, { recursive: true }).catch((error: unknown) => {
       names = undefined; // the next request tries again
       throw error;
     });

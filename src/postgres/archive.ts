@@ -56,11 +56,6 @@ export const columns: Record<Table, readonly Column[]> = {
   ],
 };
 
-/** The table with the rows of another one, if its name differs. */
-export function tableOf(table: Table): string {
-  return table === 'tokens' ? 'store_tokens' : table;
-}
-
 export class PostgresArchive implements Archive {
   readonly #cluster: Cluster;
 
@@ -70,7 +65,7 @@ export class PostgresArchive implements Archive {
 
   /** Throws Refusal if the database cannot be used, and a Problem if it does not respond. */
   static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
-    const cluster = new Cluster(parseAddress(url), { onLost: () => {}, onFault: () => {} });
+    const cluster = new Cluster(parseAddress(url));
     try {
       await migrateCluster(cluster, options);
       await cluster.any.withConnection(refuseNewerSchema);
@@ -83,7 +78,7 @@ export class PostgresArchive implements Archive {
 
   /** One statement, however long it takes: in steps, every machine would send its keys. */
   async count(table: Table): Promise<number> {
-    const sql = `SELECT count(*) FROM plant_store.${tableOf(table)}`;
+    const sql = `SELECT count(*) FROM plant_store.${table}`;
     try {
       const { rows } = await this.#cluster.any.withConnection((connection) =>
         runUnlimited(connection, sql, 0),
@@ -98,7 +93,7 @@ export class PostgresArchive implements Archive {
     const key = keyColumnsOf(table).join();
     const parameters = after?.map((_, at) => `$${at + 1}`).join();
     const sql = `
-      SELECT ${selectedColumns(table)} FROM plant_store.${tableOf(table)}
+      SELECT ${selectedColumns(table)} FROM plant_store.${table}
       ${parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`} ORDER BY ${key} LIMIT ${limit}`;
     const name = `rows_of_${table}_${parameters === undefined ? 'from_first' : 'after'}_${limit}`;
     return this.#cluster.any.read(prepared<Row>(name, sql), after ?? []);
@@ -122,7 +117,7 @@ export class PostgresArchive implements Archive {
   async lastKey(table: Table): Promise<Row | undefined> {
     const descending = keyColumnsOf(table).map((column) => `${column} DESC`);
     const sql = `
-      SELECT ${keyColumnsOf(table).join()} FROM plant_store.${tableOf(table)}
+      SELECT ${keyColumnsOf(table).join()} FROM plant_store.${table}
       ORDER BY ${descending.join()} LIMIT 1`;
     const [row] = await this.#cluster.any.read(prepared<Row>(`last_${table}`, sql), []);
     return row;
@@ -185,7 +180,7 @@ function insert(table: Table, rows: readonly Row[]): BoundStatement {
     {
       name: `add_${table}`,
       text: `
-        INSERT INTO plant_store.${tableOf(table)} (${names})
+        INSERT INTO plant_store.${table} (${names})
         SELECT ${names} FROM unnest(${arrays}) AS new (${names}) ON CONFLICT DO NOTHING`,
     },
     columns[table].map((_, at) => rows.map((row) => row[at])),

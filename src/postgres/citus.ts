@@ -34,22 +34,30 @@ export async function runUnlimited(
     ...timeouts.map(([name]) => `SET LOCAL ${name} = 0`),
     `SET LOCAL lock_timeout = ${lockTimeoutMs}`,
   ];
-  return connection.transactionWithoutDeadline(settings.join(';'), text);
+  try {
+    await connection.command(`BEGIN; ${settings.join(';')}`);
+    const result = await connection.commandWithoutDeadline(text);
+    await connection.commandWithoutDeadline('COMMIT');
+    return result;
+  } catch (error) {
+    if (!connection.isLost) await connection.command('ROLLBACK').catch(() => {}); // the first error is more useful
+    throw error;
+  }
 }
 
-/**
- * Tables and their distribution columns, referenced tables first. Add each table that a migration creates: one
- * that is missing here stays on the coordinator.
- */
-const distribution = [
-  ['migrations', undefined],
-  ['stores', 'store'],
-  ['named_stores', 'key'],
-  ['users', 'store'],
-  ['store_tokens', 'store'],
-  ['shares', 'store'],
-  ['plants', 'store'],
-] as const;
+/** The tables whose rows are with their store. Add each one that a migration creates: otherwise, it is not distributed. */
+export const tablesOfStore = ['stores', 'users', 'tokens', 'shares', 'plants'] as const;
+
+/** All tables, referenced ones first. */
+const tables = ['migrations', 'stores', 'named_stores', ...tablesOfStore.slice(1)];
+
+function distributionSql(table: string): string {
+  const name = `plant_store.${table}`;
+  if (table === 'migrations') return `SELECT create_reference_table('${name}')`;
+  const column = table === 'named_stores' ? 'key' : 'store'; // which have the same range
+  const colocation = table === 'stores' ? '' : `, colocate_with => 'plant_store.stores'`;
+  return `SELECT create_distributed_table('${name}', '${column}'${colocation})`;
+}
 
 /**
  * Distributes the tables of a Citus cluster that are not distributed yet, with their rows. Does nothing on other
@@ -57,7 +65,7 @@ const distribution = [
  */
 export async function distribute(connection: Connection): Promise<void> {
   if (!(await isCitus(connection))) return;
-  for (const [table, column] of distribution) {
+  for (const table of tables) {
     const name = `plant_store.${table}`;
     // A table that a later migration creates does not exist yet.
     const isLocalSql: Statement = {
@@ -69,13 +77,7 @@ export async function distribute(connection: Connection): Promise<void> {
     };
     const isLocal = async () => (await connection.query(isLocalSql, [])).length > 0;
     if (!(await isLocal())) continue;
-    const isWithStores = column === 'key' || (column === 'store' && table !== 'stores');
-    const colocation = isWithStores ? `, colocate_with => 'plant_store.stores'` : '';
-    const statement =
-      column === undefined
-        ? `SELECT create_reference_table('${name}')`
-        : `SELECT create_distributed_table('${name}', '${column}'${colocation})`;
-    await runUnlimited(connection, statement, 0).catch(async (error: unknown) => {
+    await runUnlimited(connection, distributionSql(table), 0).catch(async (error: unknown) => {
       if (await isLocal()) throw error; // otherwise another process has just done it
     });
   }

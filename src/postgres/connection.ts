@@ -3,11 +3,11 @@
  * arrive in the same order. A connection does not reconnect; the pool replaces a lost one (pool.ts).
  */
 import { Socket } from 'node:net';
-import { Client, types, type QueryResult } from 'pg';
+import { Client, types } from 'pg';
 import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../refusal.ts';
 import { codeOf, isDefect, ConnectionError, poolerRefusal, ReadOnlyServer } from './errors.ts';
-import { responseTimeoutMs, connectTimeoutMs, withTimeout } from './timeout.ts';
+import { responseTimeoutMs, connectTimeoutMs } from './timeout.ts';
 
 /** Values in the column order of the statement: null, text, number, boolean or bytes. */
 export type Row = readonly unknown[];
@@ -35,6 +35,7 @@ export function prepared<R extends Row = Row>(name: string, text: string): State
  * lets statements fail after two seconds (`lock_timeout`), which are responses.
  */
 const silentMs = 1_500;
+const silencePollMs = 500;
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;
 
@@ -84,9 +85,9 @@ export class Connection {
   readonly #closed = Promise.withResolvers<void>();
   #inFlight = 0;
   #lastResponseMs = 0;
-  #silence: NodeJS.Timeout | undefined;
+  #watch: NodeJS.Timeout | undefined;
   #isLost = false;
-  /** Called repeatedly while it is silent. */
+  /** Called once it is silent. */
   onSilent: () => void = () => {};
 
   private constructor(client: Client) {
@@ -131,7 +132,7 @@ export class Connection {
       const [[lockTimeout, ...server] = []] = await connection.query(sessionInfoSql, []);
       if (!shownLockTimeouts.includes(lockTimeout)) throw poolerRefusal();
       refuseUnsafe(server);
-      if (isPostgres(server)) await connection.#simpleQuery(plannerSettings);
+      if (isPostgres(server)) await connection.command(plannerSettings);
       await verify(connection);
       return connection;
     } catch (error) {
@@ -158,10 +159,10 @@ export class Connection {
 
   /** Whether the server has not responded for so long that something is wrong. */
   get isSilent(): boolean {
-    return this.#inFlight > 0 && this.#untilSilentMs() <= 0;
+    return this.#inFlight > 0 && this.#silenceMs() >= silentMs;
   }
 
-  /** `onSettled` is called when the statement ends, even if that is after the timeout of the caller. */
+  /** `onSettled` is called when the statement ends, even if its caller has stopped waiting. */
   async query<R extends Row>(
     statement: Statement<R>,
     values: readonly unknown[],
@@ -170,7 +171,7 @@ export class Connection {
     const query = { ...statement, values: [...values], rowMode: 'array' as const };
     const response = Promise.try(() => this.#client.query<unknown[]>(query));
     try {
-      const { rows } = await this.#withTimeout(response.finally(onSettled));
+      const { rows } = await this.#watched(response.finally(onSettled));
       return rows as Row[] as R[]; // the compiler cannot check the columns of SQL
     } catch (error) {
       throw this.#handleError(error);
@@ -179,26 +180,18 @@ export class Connection {
 
   /** Runs a statement that is not prepared. Returns the command tag, such as `COMMIT`. */
   async command(text: string): Promise<string> {
-    return (await this.#simpleQuery(text)).command;
-  }
-
-  /** Runs a statement in a transaction that begins with `settings`, without a timeout of the client. */
-  async transactionWithoutDeadline(settings: string, text: string): Promise<Result> {
     try {
-      await this.#client.query(`BEGIN; ${settings}`);
-      const { rows, rowCount } = await this.#client.query({ text, rowMode: 'array' as const });
-      await this.#client.query('COMMIT');
-      return { rows, rowCount: rowCount ?? 0 };
+      return (await this.#watched(this.#client.query(text))).command;
     } catch (error) {
-      await this.#simpleQuery('ROLLBACK').catch(() => {}); // the first error is more useful
       throw this.#handleError(error);
     }
   }
 
-  /** Runs a statement without a timeout of the client; those of the session apply. Returns the number of rows that it changed. */
-  async statementWithoutDeadline(text: string): Promise<number> {
+  /** Runs a statement that is not prepared, without a time limit of the client. */
+  async commandWithoutDeadline(text: string): Promise<Result> {
     try {
-      return (await this.#client.query(text)).rowCount ?? 0;
+      const { rows, rowCount } = await this.#client.query({ text, rowMode: 'array' as const });
+      return { rows, rowCount: rowCount ?? 0 };
     } catch (error) {
       throw this.#handleError(error);
     }
@@ -217,14 +210,6 @@ export class Connection {
     this.#client.connection.stream.destroy(); // pg cannot end a connection that does not respond
   }
 
-  async #simpleQuery(text: string): Promise<QueryResult> {
-    try {
-      return await this.#withTimeout(this.#client.query(text));
-    } catch (error) {
-      throw this.#handleError(error);
-    }
-  }
-
   /** Returns the error to throw for a failed statement, and closes the connection if it is unusable. */
   #handleError(error: unknown): unknown {
     if (!isDefect(error)) return error;
@@ -233,38 +218,33 @@ export class Connection {
     return error;
   }
 
-  #withTimeout<T>(response: Promise<T>): Promise<T> {
+  /** Closes the connection if nothing responds for `responseTimeoutMs`. */
+  #watched<T>(response: Promise<T>): Promise<T> {
     if (this.#inFlight === 0) this.#lastResponseMs = performance.now();
     this.#inFlight++;
-    this.#silence ??= setTimeout(() => this.#checkSilence(), silentMs);
-    const counted = response.finally(() => this.#onResponse());
-    return withTimeout(counted, () => {
-      // If others got responses meanwhile, the connection works, and this statement waits behind many.
-      if (performance.now() - this.#lastResponseMs < responseTimeoutMs) return;
-      this.destroy();
+    this.#watch ??= setTimeout(() => this.#checkSilence(), silencePollMs);
+    return response.finally(() => {
+      this.#inFlight--;
+      this.#lastResponseMs = performance.now();
     });
   }
 
-  #onResponse(): void {
-    this.#inFlight--;
-    this.#lastResponseMs = performance.now();
-  }
-
   #checkSilence(): void {
-    this.#silence = undefined;
+    this.#watch = undefined;
     if (this.#inFlight === 0 || this.#isLost) return;
-    if (this.isSilent) this.onSilent();
-    const nextMs = this.isSilent ? silentMs / 2 : this.#untilSilentMs();
-    this.#silence = setTimeout(() => this.#checkSilence(), nextMs);
+    const silenceMs = this.#silenceMs();
+    if (silenceMs >= responseTimeoutMs) return this.destroy();
+    if (silenceMs >= silentMs && silenceMs < silentMs + silencePollMs) this.onSilent();
+    this.#watch = setTimeout(() => this.#checkSilence(), silencePollMs);
   }
 
-  #untilSilentMs(): number {
-    return this.#lastResponseMs + silentMs - performance.now();
+  #silenceMs(): number {
+    return performance.now() - this.#lastResponseMs;
   }
 
   #markLost(): void {
     this.#isLost = true;
-    clearTimeout(this.#silence);
+    clearTimeout(this.#watch);
     this.#closed.resolve();
   }
 }

@@ -47,17 +47,19 @@ export class ReadOnlyServer extends Unavailable {
   override readonly message = 'the server is read-only';
 }
 
+/** The server responds, but is not the node of the cluster that was expected at its address. */
+export class OtherNode extends Unavailable {
+  override readonly name = 'OtherNode';
+  override readonly message = 'the server is another node of the cluster, or of another cluster';
+}
+
 export const sqlState = {
   serializationFailure: '40001',
   deadlockDetected: '40P01',
   /** PgBouncer refuses startup parameters with it. */
   protocolViolation: '08P01',
   inFailedTransaction: '25P02',
-  uniqueViolation: '23505',
   invalidStatementName: '26000',
-  duplicateSchema: '42P06',
-  duplicateTable: '42P07',
-  duplicateObject: '42710',
   undefinedTable: '42P01',
   invalidSchema: '3F000',
   diskFull: '53100',

@@ -25,7 +25,7 @@ interface Checks {
 export class Freshness {
   readonly #cluster: Cluster;
   readonly #checks = new Map<number, Checks>();
-  readonly #grants = new Cache<{ grant: Grant; version: number; untilMs: number }>(maxGrants);
+  readonly #grants = new Cache<{ grant: Grant; untilMs: number }>(maxGrants);
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster;
@@ -42,14 +42,13 @@ export class Freshness {
     return checks.next;
   }
 
-  getGrant(key: string): { grant: Grant; version: number } | undefined {
+  getGrant(key: string): Grant | undefined {
     const cached = this.#grants.get(key);
-    return cached !== undefined && performance.now() < cached.untilMs ? cached : undefined;
+    return cached !== undefined && performance.now() < cached.untilMs ? cached.grant : undefined;
   }
 
-  /** The grant was read together with this version of the grants. */
-  setGrant(key: string, grant: Grant, version: number): void {
-    this.#grants.set(key, { grant, version, untilMs: performance.now() + maxAgeMs });
+  setGrant(key: string, grant: Grant): void {
+    this.#grants.set(key, { grant, untilMs: performance.now() + maxAgeMs });
   }
 
   /** Call it for the stores of a server when a connection is lost: the next server can have other data. */

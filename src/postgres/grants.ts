@@ -3,31 +3,28 @@
  */
 import { randomInt } from 'node:crypto';
 import {
-  callerOf,
-  familyOfUser,
   maxOwnersInReach,
-  parseScopes,
   type Caller,
   type Claims,
   type Credential,
-  type TokenCredential,
   type Grant,
   type Identified,
   type Identity,
+  type JwtCredential,
+  type TokenCredential,
   type ReceivedShare,
   type Role,
-  type Scope,
 } from '../access.ts';
-import { Cache } from '../cache.ts';
+import { grantOf, hashKey, type TokenTerms } from '../identity-rows.ts';
 import { unrevokedCaller } from '../identity-storage.ts';
-import { familyOf } from '../own-tokens.ts';
 import { Problem } from '../problem.ts';
-import { tokenId } from '../token.ts';
 import { prepared, type Row } from './connection.ts';
+import { problemOf } from './errors.ts';
 import type { Freshness } from './freshness.ts';
-import type { Names } from './names.ts';
+import { keyOf, type Names } from './names.ts';
 import type { Cluster } from './cluster.ts';
 import type { BoundStatement, Pool } from './pool.ts';
+import { withTimeout } from './timeout.ts';
 
 /** A user, and the version of the grants of their store. */
 type UserRow = readonly [
@@ -40,13 +37,7 @@ type UserRow = readonly [
   grantsVersion: number,
 ];
 
-type TermsRow = readonly [
-  scopes: string,
-  expiresAt: number | null,
-  revokedAt: number | null,
-  family: string | null,
-];
-type TokenRow = readonly [...TermsRow, ...UserRow];
+type TokenRow = readonly [...TokenTerms, ...UserRow];
 
 /** The shares in effect, as JSON: a list of lists is no type of SQL. */
 const userColumns = `
@@ -62,12 +53,12 @@ const userColumns = `
   stores.grants`;
 
 const selectByToken = `
-  SELECT store_tokens.scopes, store_tokens.expires_at, store_tokens.revoked_at, store_tokens.family,
+  SELECT tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family,
          ${userColumns}
-  FROM plant_store.store_tokens
-  JOIN plant_store.stores ON stores.store = store_tokens.store
-  JOIN plant_store.users ON users.store = store_tokens.store AND users.id = store_tokens.user_id
-  WHERE store_tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND store_tokens.hash = $2`;
+  FROM plant_store.tokens
+  JOIN plant_store.stores ON stores.store = tokens.store
+  JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id
+  WHERE tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND tokens.hash = $2`;
 
 const selectByUser = `
   SELECT ${userColumns}
@@ -96,61 +87,22 @@ export const grantSql = {
   ),
 };
 
-/** What a token grants its user. Without a role, the one of the user counts. */
-interface Terms extends Pick<Grant, 'isStored' | 'family' | 'expiresAtMs' | 'revokedAtMs'> {
-  scopes: readonly Scope[];
-  role: Role | undefined;
-}
-
-function termsOfToken([scopes, expiresAt, revokedAt, family]: TermsRow, id: string): Terms {
-  return {
-    isStored: true,
-    family: familyOf(family, id),
-    scopes: parseScopes(scopes),
-    role: undefined,
-    expiresAtMs: expiresAt ?? undefined,
-    revokedAtMs: revokedAt ?? undefined,
-  };
-}
-
-function termsOfClaims({ scopes, role, expiresAtMs }: Claims, user: Identity): Terms {
-  return {
-    isStored: false,
-    family: familyOfUser(user),
-    scopes,
-    role,
-    expiresAtMs,
-    revokedAtMs: undefined,
-  };
-}
-
-/** Maximum number of cached names of stores. */
-const maxKnownStores = 10_000;
-
-/** What a statement has found for a credential. */
-interface Found {
-  store: number;
-  terms: Terms;
-  row: UserRow;
-}
-
-function grantOf(
-  { tokenHash, store: named, claims }: Credential,
-  { store, terms, row }: Found,
+function grantOfUser(
+  credential: Pick<Credential, 'tokenHash' | 'claims'>,
+  store: number,
+  [user, storeName, userName, role, removedAt, received, version]: UserRow,
+  terms: TokenTerms | readonly [] = [],
 ): Grant {
-  const [user, storeName, userName, userRole, removedAt, received, version] = row;
-  const { scopes, role = userRole, revokedAtMs = removedAt ?? undefined, ...rest } = terms;
-  const identified = [version, Buffer.from(tokenHash).toString('latin1'), claims] as const;
-  return {
-    ...rest,
-    caller: callerOf({ store, user, identified }, role, scopes, received),
-    tokenId: tokenId(tokenHash, named),
-    tokenHash,
-    storeName,
-    userName,
-    role,
-    revokedAtMs,
-  };
+  const row = [store, user, storeName, userName, role, removedAt] as const;
+  return grantOf(credential, row, terms, received, version);
+}
+
+function grantOfToken(
+  credential: Pick<TokenCredential, 'tokenHash'>,
+  store: number,
+  [scopes, expiresAt, revokedAt, line, ...user]: TokenRow,
+): Grant {
+  return grantOfUser(credential, store, user, [scopes, expiresAt, revokedAt, line]);
 }
 
 /**
@@ -168,10 +120,10 @@ export async function checkAgain(
   cluster: Cluster,
   caller: Pick<Caller, 'store' | 'identified'>,
 ): Promise<void> {
-  const { store, identified } = caller;
+  const server = await cluster.ofStore(caller.store); // not the shard: it is the node of the write
   const refusal = refusalOf(
     caller,
-    await cluster.ofStore(store).read(...findAgain(store, identified)),
+    await server.read(...findAgain(caller.store, caller.identified)),
   );
   if (refusal !== undefined) throw refusal;
 }
@@ -205,26 +157,12 @@ export function callerNow(
 ): Caller | Problem {
   if (found === undefined) return unrevokedCaller(undefined);
   const tokenHash = Buffer.from(hash, 'latin1');
+  // The columns of the statement.
   return unrevokedCaller(
-    grantOf(
-      claims === undefined ? { tokenHash, store } : { tokenHash, claims },
-      claims === undefined
-        ? foundToken(store, '', found as TokenRow) // the columns of the statement
-        : foundUser(store, claims, found as UserRow),
-    ),
+    claims === undefined
+      ? grantOfToken({ tokenHash }, store, found as TokenRow)
+      : grantOfUser({ tokenHash, claims }, store, found as UserRow),
   );
-}
-
-function foundToken(
-  store: number,
-  id: string,
-  [scopes, expiresAt, revokedAt, family, ...row]: TokenRow,
-): Found {
-  return { store, terms: termsOfToken([scopes, expiresAt, revokedAt, family], id), row };
-}
-
-function foundUser(store: number, claims: Claims, row: UserRow): Found {
-  return { store, terms: termsOfClaims(claims, { store, user: row[0] }), row };
 }
 
 /** How the user of a JWT comes back who was removed before it was issued. */
@@ -245,81 +183,84 @@ export function reviveUser({ store, user }: Identity, role: Role): BoundStatemen
   return [grantSql.reviveUser, [store, user, role]];
 }
 
+/** The part of the storage of identities that requests need most. */
 export class Grants {
-  readonly #cluster: Cluster;
+  /** More would delay the reads of other requests. */
+  readonly maxLookups = 32;
+  protected readonly cluster: Cluster;
+  protected readonly names: Names;
   readonly #freshness: Freshness;
-  readonly #names: Names;
-  /**
-   * The stores of identity providers' users, by name, so that the node of the name is not asked each time. A restore can
-   * give them other numbers, so the name is compared.
-   */
-  readonly #stores = new Cache<{ store: number }>(maxKnownStores);
 
   constructor(cluster: Cluster, freshness: Freshness, names: Names) {
-    this.#cluster = cluster;
+    this.cluster = cluster;
     this.#freshness = freshness;
-    this.#names = names;
+    this.names = names;
   }
 
-  /** The server that a request with this credential needs first. */
-  serverOf({ store, claims }: Credential): Pool {
-    if (claims === undefined) return this.#cluster.ofStore(store);
-    const known = this.#stores.get(claims.storeName);
-    if (known !== undefined) return this.#cluster.ofStore(known.store);
-    return this.#names.serverOf(claims.storeName);
+  placeOf({ store, claims }: Credential): Pool {
+    return this.cluster.placeOf(claims === undefined ? store : keyOf(claims.storeName));
   }
 
+  /** Limits the time of all statements together, including queries that others have started. */
   async identify(
     credential: Credential,
     onCheck: (cached: Grant) => void = () => {},
   ): Promise<Grant | undefined> {
-    const { tokenHash, claims } = credential;
-    const key = Buffer.from(tokenHash).toString('latin1');
+    try {
+      return await withTimeout(this.#identify(credential, onCheck));
+    } catch (error) {
+      throw problemOf(error);
+    }
+  }
+
+  async #identify(
+    credential: Credential,
+    onCheck: (cached: Grant) => void,
+  ): Promise<Grant | undefined> {
+    const key = hashKey(credential.tokenHash);
     const cached = this.#freshness.getGrant(key);
     if (cached !== undefined) {
-      const { grant, version } = cached;
-      const current = this.#freshness.grantsVersion(grant.caller.store);
-      onCheck(grant);
-      if ((await current) === version) return grant;
+      const current = this.#freshness.grantsVersion(cached.caller.store);
+      onCheck(cached);
+      if ((await current) === cached.caller.identified[0]) return cached;
     }
-    const found = await (credential.claims === undefined
+    const grant = await (credential.claims === undefined
       ? this.#findToken(credential)
-      : this.#findUser(credential.claims));
-    if (found === undefined) return undefined;
-    const { store, row } = found;
-    const [user, , , , removedAt, , version] = row;
-    if (claims !== undefined && removedAt !== null && removedAt < claims.issuedAtMs) {
-      const revive = [changeGrantsVersion(store), reviveUserOfClaims({ store, user }, claims)];
-      await this.#cluster.ofStore(store).transact(revive);
-      return this.identify(credential);
-    }
-    const grant = grantOf(credential, found);
-    this.#freshness.setGrant(key, grant, version);
+      : this.#findUser(credential));
+    if (grant !== undefined) this.#freshness.setGrant(key, grant);
     return grant;
   }
 
-  async #findToken({ tokenHash, store }: TokenCredential): Promise<Found | undefined> {
+  async #findToken(credential: TokenCredential): Promise<Grant | undefined> {
+    const { tokenHash, store } = credential;
     const values = [store, Buffer.from(tokenHash)];
-    const [row] = await this.#cluster.read(store, grantSql.findByToken, values);
-    return row && foundToken(store, tokenId(tokenHash, store), row);
+    const [row] = await this.cluster.read(store, grantSql.findByToken, values);
+    return row && grantOfToken(credential, store, row);
   }
 
-  async #findUser(claims: Claims): Promise<Found | undefined> {
-    const { storeName, userName } = claims;
-    const known = this.#stores.get(storeName)?.store;
-    const found = known === undefined ? undefined : await this.#findUserIn(known, claims);
+  async #findUser(credential: JwtCredential): Promise<Grant | undefined> {
+    const { storeName, userName } = credential.claims;
+    const known = await this.names.findStore(storeName);
+    const found = known === undefined ? undefined : await this.#findUserIn(known, credential);
     if (found !== undefined) return found;
-    this.#stores.delete(storeName);
-    const { store } = await this.#names.findOrCreateUser(storeName, userName, 'member');
-    const created = await this.#findUserIn(store, claims);
-    if (created !== undefined) this.#stores.set(storeName, { store });
-    return created;
+    const { store } = await this.names.findOrCreateUser(storeName, userName, 'member');
+    return this.#findUserIn(store, credential);
   }
 
-  async #findUserIn(store: number, claims: Claims): Promise<Found | undefined> {
+  /** A user who was removed before the JWT was issued comes back as a new one. */
+  async #findUserIn(store: number, credential: JwtCredential): Promise<Grant | undefined> {
+    const { claims } = credential;
     const values = [store, claims.userName];
-    const [row] = await this.#cluster.read(store, grantSql.findByUser, values);
+    const [row] = await this.cluster.read(store, grantSql.findByUser, values);
     if (row?.[1] !== claims.storeName) return undefined;
-    return foundUser(store, claims, row);
+    const [user, , , , removedAt] = row;
+    if (removedAt === null || removedAt >= claims.issuedAtMs)
+      return grantOfUser(credential, store, row);
+    const server = await this.cluster.ofStore(store);
+    await server.transact([
+      changeGrantsVersion(store),
+      reviveUserOfClaims({ store, user }, claims),
+    ]);
+    return this.#findUserIn(store, credential);
   }
 }

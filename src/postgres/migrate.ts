@@ -1,9 +1,9 @@
 /**
  * Migrates a database to the newest schema, with the numbered files of migrations/. Each statement is its own
- * transaction and can be repeated. If several replicas start concurrently, one of them migrates (lease.ts). Replicas of
- * older versions continue to serve, unless a migration refuses them (migrations.ts).
+ * transaction and can be repeated. If several replicas start concurrently, one of them migrates: the one whose session
+ * has the lock (migration-session.ts). Replicas of older versions continue to serve, unless a migration refuses them
+ * (migrations.ts).
  */
-import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   readMigrations,
@@ -25,8 +25,8 @@ import {
   isRetryable,
   sqlState,
 } from './errors.ts';
-import { Lease, LeaseLost } from './lease.ts';
 import type { Cluster } from './cluster.ts';
+import { withMigrationLock } from './migration-session.ts';
 import { parseSteps, type MigrationStep } from './migration-steps.ts';
 
 const pollMs = 100;
@@ -50,26 +50,30 @@ const migrations = readMigrations(new URL('./migrations/', import.meta.url)).map
 /** The schema version that this program supports. */
 export const newestVersion = migrations.length;
 
-/** Creates the row that stores the schema number and the lease. Any process can run this first. */
 const createTableSteps = [
-  'CREATE SCHEMA IF NOT EXISTS plant_store',
   `CREATE TABLE IF NOT EXISTS plant_store.migrations (
      id      integer NOT NULL PRIMARY KEY CHECK (id = 1),
      -- The number of the schema (migrations.ts).
      version integer NOT NULL,
-     holder  text    NOT NULL,
-     held_until timestamptz NOT NULL,
+     -- Identifies a cluster: from another machine, the name of a node can lead to a node of another cluster.
+     cluster text    NOT NULL,
      -- The source of a copy that is incomplete.
      copy_of text
    )`,
-  `INSERT INTO plant_store.migrations (id, version, holder, held_until)
-   VALUES (1, 0, '', '-infinity') ON CONFLICT DO NOTHING`,
+  `INSERT INTO plant_store.migrations (id, version, cluster)
+   VALUES (1, 0, gen_random_uuid()::text) ON CONFLICT DO NOTHING`,
 ];
 
-export const schemaSql = prepared<readonly [number: number]>(
-  'schema_number',
-  'SELECT version FROM plant_store.migrations WHERE id = 1',
-);
+export const schemaSql = {
+  number: prepared<readonly [number: number]>(
+    'schema_number',
+    'SELECT version FROM plant_store.migrations WHERE id = 1',
+  ),
+  setNumber: prepared(
+    'set_schema_number',
+    'UPDATE plant_store.migrations SET version = $1 WHERE id = 1',
+  ),
+};
 
 const namespaceSql: Statement = {
   name: 'schema_exists',
@@ -102,7 +106,6 @@ export async function migrate(
   cluster: Cluster,
   { create, onMigrate = () => {}, stop = new AbortController().signal }: MigrateOptions,
 ): Promise<void> {
-  const holder = randomUUID();
   let hasResponded = false;
   /** Since when the server has not responded. */
   let unavailableSinceMs: number | undefined;
@@ -118,15 +121,13 @@ export async function migrate(
         refuseUnusableSchema(schema);
         if (schema.version >= newestVersion) return;
       }
+      unavailableSinceMs = undefined;
       onMigrate();
       const coordinator = await cluster.reachCoordinator();
-      const lease = new Lease(coordinator, holder);
-      if (schema === undefined) await coordinator.withConnection(createMigrationsTable);
-      const isHeld =
-        (await coordinator.withConnection((connection) => lease.acquire(connection))) !== undefined;
-      unavailableSinceMs = undefined;
-      if (isHeld) await runMigrations(lease, stop);
-      else await pause(pollMs, undefined, { signal: stop });
+      const isDone = await withMigrationLock(coordinator, (session) =>
+        runMigrations(session, stop),
+      );
+      if (!isDone) await pause(pollMs, undefined, { signal: stop });
     } catch (error) {
       unavailableSinceMs ??= performance.now();
       const isUnavailable =
@@ -136,15 +137,11 @@ export async function migrate(
         isUnavailable ||
         internalErrors > maxInternalErrors ||
         error instanceof CoordinatorUnavailable;
-      if (stop.aborted || isLasting || !isTransient(error)) throw error;
+      const isTransient = isRetryable(error) || isConnectionLost(error);
+      if (stop.aborted || isLasting || !isTransient) throw error;
       await pause(pollMs, undefined, { signal: stop });
     }
   }
-}
-
-/** Whether another process interfered or the session was lost. The statement in progress is then repeated. */
-function isTransient(error: unknown): boolean {
-  return isRetryable(error) || isConnectionLost(error) || error instanceof LeaseLost;
 }
 
 /** Throws Refusal for a newer schema that this program must not use. */
@@ -158,49 +155,58 @@ export async function refuseNewerSchema(connection: Connection): Promise<void> {
   if (schema !== undefined) refuseNewer(schema, newestVersion, 'The database');
 }
 
-async function runMigrations(lease: Lease, stop: AbortSignal): Promise<void> {
+/** The session has the lock. If nothing has changed after a failure or a stop, older programs continue to serve. */
+async function runMigrations(session: Connection, stop: AbortSignal): Promise<void> {
   /** The number to restore after a failure; undefined once something can have changed. */
   let previousNumber: number | undefined;
-  const work = async (session: Connection) => {
-    const number = await lease.renew(session);
-    let schema = decodeSchema(number);
+  const onStop = () => {
+    if (previousNumber === undefined) session.destroy(); // ends the statement in progress
+  };
+  stop.addEventListener('abort', onStop);
+  try {
+    stop.throwIfAborted();
+    let schema = (await readSchema(session)) ?? (await createMigrationsTable(session));
     const isNew = schema.version === 0;
     for (const migration of migrations.slice(schema.version)) {
       const next = schemaAfter(schema, migration);
       if (migration.refusesOlder && !isNew) {
         // If it was announced before, another process can have changed something.
         if (schema.usableFrom <= schema.version) previousNumber = encodeSchema(schema);
-        const announced = { version: schema.version, usableFrom: next.usableFrom };
-        await lease.setNumber(session, encodeSchema(announced));
+        await setSchema(session, { version: schema.version, usableFrom: next.usableFrom });
         await pause(olderDrainMs, undefined, { signal: stop });
       }
       for (const step of migration.statements) {
         const unchanged = previousNumber;
         previousNumber = undefined;
-        await runStep(step, session, lease).catch((error: unknown) => {
+        await runStep(step, session, stop).catch((error: unknown) => {
           // The server rolled the whole statement back.
           if (isStatementError(error) && !step.repeats) previousNumber = unchanged;
           throw error;
         });
       }
       await distribute(session);
-      await lease.setNumber(session, encodeSchema(next));
+      await setSchema(session, next);
       schema = next;
     }
-  };
-  await lease.hold(work, () => previousNumber, stop);
+  } catch (error) {
+    if (previousNumber !== undefined && !session.isLost) {
+      await setSchema(session, decodeSchema(previousNumber)).catch(() => {}); // the first error is more useful
+    }
+    throw error;
+  } finally {
+    stop.removeEventListener('abort', onStop);
+  }
 }
 
-async function runStep(step: MigrationStep, session: Connection, lease: Lease): Promise<void> {
+async function runStep(step: MigrationStep, session: Connection, stop: AbortSignal): Promise<void> {
   for (;;) {
-    await lease.renew(session);
     try {
       if (step.index !== undefined) await dropInvalid(step.index, session);
       const rows = await execute(step, session);
       if (!step.repeats || rows === 0) return;
     } catch (error) {
       if (codeOf(error) !== sqlState.lockNotAvailable) throw error;
-      await pause(lockRetryMs);
+      await pause(lockRetryMs, undefined, { signal: stop });
     }
   }
 }
@@ -217,7 +223,7 @@ async function execute(
   }
   // CONCURRENTLY can wait for a long time, but does not block other transactions.
   await session.command(`SET lock_timeout = ${isConcurrent ? 0 : lockTimeoutMs}`);
-  return session.statementWithoutDeadline(text);
+  return (await session.commandWithoutDeadline(text)).rowCount;
 }
 
 /** After an aborted CREATE INDEX CONCURRENTLY, an invalid index with this name remains. */
@@ -227,10 +233,14 @@ async function dropInvalid(index: string, session: Connection): Promise<void> {
   await execute({ text, isConcurrent: true }, session);
 }
 
+async function setSchema(session: Connection, schema: Schema): Promise<void> {
+  await session.query(schemaSql.setNumber, [encodeSchema(schema)]);
+}
+
 /** Undefined if there is no schema. */
 async function readSchema(connection: Connection): Promise<Schema | undefined> {
   try {
-    const [row] = await connection.query(schemaSql, []);
+    const [row] = await connection.query(schemaSql.number, []);
     return row && decodeSchema(row[0]);
   } catch (error) {
     const code = codeOf(error);
@@ -239,20 +249,11 @@ async function readSchema(connection: Connection): Promise<Schema | undefined> {
   }
 }
 
-async function createMigrationsTable(connection: Connection): Promise<void> {
+/** Creates the row that stores the schema number. */
+async function createMigrationsTable(session: Connection): Promise<Schema> {
   // If an administrator has created the schema, the user does not need the privilege to create one.
-  const schemaExists = (await connection.query(namespaceSql, [])).length > 0;
-  for (const statement of schemaExists ? createTableSteps.slice(1) : createTableSteps) {
-    await connection.command(statement).catch((error: unknown) => {
-      // Two processes can conflict in the system catalog, despite IF NOT EXISTS.
-      if (!catalogConflictCodes.has(codeOf(error))) throw error;
-    });
-  }
+  const schemaExists = (await session.query(namespaceSql, [])).length > 0;
+  if (!schemaExists) await session.command('CREATE SCHEMA plant_store');
+  for (const statement of createTableSteps) await session.command(statement);
+  return { version: 0, usableFrom: 0 };
 }
-
-const catalogConflictCodes = new Set<string | undefined>([
-  sqlState.uniqueViolation,
-  sqlState.duplicateSchema,
-  sqlState.duplicateTable,
-  sqlState.duplicateObject,
-]);

@@ -7,7 +7,6 @@ import type { Identity, Role } from '../access.ts';
 import { defect } from '../problem.ts';
 import { prepared } from './connection.ts';
 import type { Cluster } from './cluster.ts';
-import type { Pool } from './pool.ts';
 
 export interface NamedUser {
   user: number;
@@ -88,13 +87,9 @@ export class Names {
     this.#cluster = cluster;
   }
 
-  /** The server that has the number of a store with this name. */
-  serverOf(name: string): Pool {
-    return this.#cluster.ofStore(keyOf(name));
-  }
-
   async findStore(name: string): Promise<number | undefined> {
-    const [row] = await this.serverOf(name).read(nameSql.findStore, [keyOf(name), name]);
+    const server = await this.#cluster.ofStore(keyOf(name));
+    const [row] = await server.read(nameSql.findStore, [keyOf(name), name]);
     return row?.[0];
   }
 
@@ -130,11 +125,12 @@ export class Names {
     let store = await this.findStore(name);
     if (store === undefined) {
       const drawn = await this.#drawStoreNumber(keyOf(name));
-      await this.serverOf(name).write(nameSql.addStoreName, [keyOf(name), name, drawn]);
+      const server = await this.#cluster.ofStore(keyOf(name));
+      await server.write(nameSql.addStoreName, [keyOf(name), name, drawn]);
       store = await this.findStore(name);
     }
     if (store === undefined) throw defect(new Error(`no store is called ${name}`));
-    await this.#cluster.ofStore(store).write(nameSql.addStore, [store, name]);
+    await (await this.#cluster.ofStore(store)).write(nameSql.addStore, [store, name]);
     const [row] = await this.#cluster.read(store, nameSql.findStoreName, [store]);
     // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
     if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
@@ -152,8 +148,9 @@ export class Names {
   }
 
   async #createUser(store: number, name: string, role: Role): Promise<number> {
-    const [row] = await this.#cluster.ofStore(store).write(nameSql.nextUser, [store]);
-    await this.#cluster.ofStore(store).write(nameSql.addUser, [store, row?.[0], name, role]);
+    const server = await this.#cluster.ofStore(store);
+    const [row] = await server.write(nameSql.nextUser, [store]);
+    await server.write(nameSql.addUser, [store, row?.[0], name, role]);
     const added = await this.findUser(store, name); // another request may have added it first
     if (added === undefined) throw defect(new Error(`no user is called ${name}`));
     return added.user;

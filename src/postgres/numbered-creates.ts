@@ -10,7 +10,7 @@ import { quotaProblem, type Quotas } from '../quota.ts';
 import { changeStatements, createWithIds } from './change-statements.ts';
 import { prepared, type Connection } from './connection.ts';
 import type { GroupOptions } from './group.ts';
-import { rangeOf } from './plants.ts';
+import { rangeOf } from './plant-statements.ts';
 import { settled } from './settled.ts';
 
 export const limitSql = {

@@ -1,162 +1,156 @@
 /**
- * The statements that read plants, and their parameters. Changes to plants are made in groups (writer.ts).
+ * The plants of PostgreSQL: finds and lists them here, and passes changes to the writer of their server.
  */
-import { soleOwner, type ReadAccess } from '../access.ts';
+import { reaches, type Caller, type ReadAccess } from '../access.ts';
+import { createdPlant, creationOf } from '../changes.ts';
 import { maxId } from '../ids.ts';
-import type { OwnedPlantRow, PlantRow } from '../lists.ts';
-import type { PlantQuery } from '../plant-storage.ts';
-import { prepared, type Statement } from './connection.ts';
+import { isDense, listKind, maxSearchedPlants, minSearchedOwners, pageOf } from '../lists.ts';
+import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
+import type { NewPlant, Plant } from '../plant.ts';
+import type { Quotas } from '../quota.ts';
+import { scan, stepOf, type ScanStep } from '../scan.ts';
+import { turnOf } from '../time-slices.ts';
+import {
+  findOwnerSql,
+  findSql,
+  listSql,
+  listValues,
+  inReachSql,
+  mergeSql,
+  scanStepEndSql,
+  scanStepSql,
+} from './plant-statements.ts';
+import type { Cluster } from './cluster.ts';
+import type { Row, Statement } from './connection.ts';
+import type { Pool } from './pool.ts';
+import { Writer } from './writer.ts';
 
-/**
- * The plants of a store with one value in a column and ids above `after` and up to `upTo`, in ascending order. Only the
- * index of the column can find and sort these rows. For `column = value ORDER BY id`, PostgreSQL can choose the primary
- * key and read the whole store (decision 7).
- */
-export const rangeOf = (column: 'owner' | 'tag', value: string, after: string, upTo: string) => `
-  store = $1 AND (plants.${column}, plants.id) > (${value}, ${after})
-    AND (plants.${column}, plants.id) <= (${value}, ${upTo})
-  ORDER BY plants.${column}, plants.id`;
+export class Plants implements PlantStorage {
+  readonly #cluster: Cluster;
+  readonly #quotas: Quotas | undefined;
+  /** One for each server, so that one that does not respond delays no others. */
+  readonly #writers = new WeakMap<Pool, Writer>(); // nodes can be removed
 
-const ranges = {
-  store: 'store = $1 AND id > $2 AND id <= $3 ORDER BY id',
-  storeTag: rangeOf('tag', '$5', '$2', '$3'),
-  owner: rangeOf('owner', '$5', '$2', '$3'),
-};
-type RangeKind = keyof typeof ranges;
+  constructor(cluster: Cluster, quotas: Quotas | undefined) {
+    this.#cluster = cluster;
+    this.#quotas = quotas;
+  }
 
-/**
- * Return a page, and one plant more if others follow. The process makes the JSON, because in PostgreSQL it takes
- * half of the time of a page.
- */
-export const listSql: Record<RangeKind, Statement<PlantRow>> = {
-  store: rangeSql('store'),
-  storeTag: rangeSql('storeTag'),
-  owner: rangeSql('owner'),
-};
+  async create(caller: Caller, plant: NewPlant): Promise<Plant> {
+    const creation = creationOf(caller, plant);
+    const writer = await this.#writerOf(caller.store);
+    return createdPlant(creation, await writer.write(creation));
+  }
 
-type MergedRow = readonly [...PlantRow, completeTo: number | null];
+  async delete({ store, write, identified }: Caller, id: number): Promise<boolean> {
+    const writer = await this.#writerOf(store);
+    if (write === 'all' || write.length === 1) {
+      return writer.write(['delete', store, write, id, identified]);
+    }
+    // A group of changes would compare each plant with every owner in reach, so the owner is looked up first.
+    const findOwner = async () => (await this.#cluster.read(store, findSql, [store, id]))[0]?.[2];
+    for (let owner = await findOwner(); owner !== undefined && reaches(write, owner);) {
+      if (await writer.write(['delete', store, [owner], id, identified])) return true;
+      const current = await findOwner();
+      if (current === owner) return false; // deleted and created again
+      owner = current;
+    }
+    return writer.write(['delete', store, [], id, identified]); // only checks the token
+  }
 
-/** Returns the next plants of a store with their owners (probe.ts). */
-export const ownedSql = prepared<OwnedPlantRow>(
-  'list_owned',
-  `
-    SELECT id, name, tag, owner FROM plant_store.plants
-    WHERE store = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT $4`,
-);
+  async find(caller: ReadAccess, id: number): Promise<Plant | undefined> {
+    const [row] = await this.#query(caller, findSql, [caller.store, id]);
+    if (row === undefined) return undefined;
+    const [name, tag, owner] = row;
+    return reaches(caller.read, owner) ? { id, name, tag } : undefined;
+  }
 
-/** Maximum number of plants to merge at a time. */
-export const maxMergedPlants = 100;
+  async findOwner(store: number, id: number): Promise<string | undefined> {
+    return (await this.#cluster.read(store, findOwnerSql, [store, id]))[0]?.[0];
+  }
 
-/**
- * Merges the plants of several owners by id, up to `$4`. Only the owners whose next plants have the smallest ids, up to
- * `$4` of them, can have a plant among the result. It reads up to `$6` plants of each. The result is complete up to the
- * id in its last column, which is null if it is complete everywhere.
- */
-export const mergeSql = prepared<MergedRow>(
-  'merge_owners',
-  `
-    SELECT plants.id, plants.name, plants.tag, merged.complete_to
-    FROM (
-      SELECT ids.id, min(ids.id) FILTER (WHERE ids.nth = $6) OVER () AS complete_to
-      FROM (
-        SELECT reach.owner, next.id
-        FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-          SELECT id FROM plant_store.plants
-          WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT 1
-        ) AS next
-        ORDER BY next.id LIMIT $4
-      ) AS nearest CROSS JOIN LATERAL (
-        SELECT id, row_number() OVER (ORDER BY plants.owner, id) AS nth FROM plant_store.plants
-        WHERE ${rangeOf('owner', 'nearest.owner', 'nearest.id - 1', '$3')} LIMIT $6
-      ) AS ids
-      ORDER BY ids.id LIMIT $4
-    ) AS merged JOIN plant_store.plants ON plants.store = $1 AND plants.id = merged.id
-    ORDER BY merged.id`,
-);
+  async list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
+    const kind = listKind(caller.read, query);
+    if (kind === 'scan')
+      return scan(query, (range) => this.#scanStep(caller, { ...query, ...range }));
+    if (kind === 'owners') return this.#listOwners(caller, query);
+    const values = listValues(kind, caller, query);
+    return pageOf(await this.#query(caller, listSql[kind], values), query);
+  }
 
-function rangeSql(kind: RangeKind): Statement<PlantRow> {
-  return prepared(
-    `list_${kind}`,
-    `
-      SELECT id, name, tag FROM plant_store.plants
-      WHERE ${ranges[kind]} LIMIT $4::bigint + 1`,
-  );
-}
+  /** Waits for all changes. */
+  async close(): Promise<void> {
+    await Promise.all(
+      this.#cluster.pools.map(async (server) => this.#writers.get(server)?.close()),
+    );
+  }
 
-/** Plants in a step of a scan: a step takes the server a few milliseconds. */
-const scanStepPlants = 10_000;
+  async #writerOf(store: number): Promise<Writer> {
+    const server = await this.#cluster.ofStore(store);
+    const known = this.#writers.get(server);
+    if (known !== undefined) return known;
+    const writer = new Writer(server, {
+      quotas: this.#quotas,
+      isCitus: () => this.#cluster.isCitus,
+      canShare: () => this.#cluster.isDirect(server),
+    });
+    this.#writers.set(server, writer);
+    return writer;
+  }
 
-/**
- * Return the last id of a step, if others follow. With several owners, a step has at most an equal share of each
- * owner's plants.
- */
-export const scanStepEndSql = {
-  owner: prepared<readonly [id: number]>(
-    'end_of_step',
-    `
-      SELECT id FROM plant_store.plants
-      WHERE ${rangeOf('owner', '$2', '$3', '$4')} LIMIT 1 OFFSET ${scanStepPlants - 1}`,
-  ),
-  owners: prepared<readonly [id: number | null]>(
-    'end_of_step_of_owners',
-    `
-      SELECT min(share.id)
-      FROM unnest($2::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-        SELECT id FROM plant_store.plants
-        WHERE ${rangeOf('owner', 'reach.owner', '$3', '$4')}
-        LIMIT 1 OFFSET ${scanStepPlants} / greatest(cardinality($2::bigint[]), 1)
-      ) AS share`,
-  ),
-};
+  #query<R extends Row>(
+    caller: ReadAccess,
+    statement: Statement<R>,
+    values: readonly unknown[],
+  ): Promise<R[]> {
+    return this.#cluster.read(caller.store, statement, values, turnOf(caller));
+  }
 
-/**
- * Return the plants of a step that have a tag; no index has them (decision 7). A step never exceeds the inner
- * LIMIT, but without it PostgreSQL could use the index by tag and scan the plants of all owners.
- */
-export const scanStepSql: Record<'owner' | 'owners', Statement<PlantRow>> = {
-  owner: prepared(
-    'step',
-    `
-      SELECT id, name, tag FROM (
-        SELECT owner, id, name, tag FROM plant_store.plants
-        WHERE ${rangeOf('owner', '$5', '$2', '$3')} LIMIT ${scanStepPlants}
-      ) AS scanned
-      WHERE tag = $6 ORDER BY owner, id LIMIT $4::bigint + 1`,
-  ),
-  owners: prepared(
-    'step_of_owners',
-    `
-      SELECT scanned.id, scanned.name, scanned.tag
-      FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-        SELECT id, name, tag FROM plant_store.plants
-        WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT ${scanStepPlants}
-      ) AS scanned
-      WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
-  ),
-};
+  /** Each step searches the next plants of the store for those in reach. Where they are few, it merges those of each owner. */
+  async #listOwners(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
+    let isSearching = caller.read.length >= minSearchedOwners;
+    // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
+    let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
+    return scan(query, async ({ after, limit }) => {
+      const step = { ...query, limit };
+      const wanted = limit + 1;
+      if (isSearching) {
+        const { rows, searchedTo } = await this.#search(caller, after, wanted);
+        isSearching = isDense(rows.length, maxSearchedPlants);
+        return stepOf(rows, step, searchedTo);
+      }
+      const { rows, mergedTo } = await this.#merge(caller, after, wanted, plantsEach);
+      if (rows.length < wanted / 2) plantsEach *= 2;
+      isSearching = isDense(rows.length, (mergedTo ?? maxId) - after); // a plant for each id, at most
+      return stepOf(rows, step, mergedTo);
+    });
+  }
 
-export const findSql = prepared<readonly [name: string, tag: string, owner: number]>(
-  'find',
-  `
-    SELECT name, tag, owner FROM plant_store.plants
-    WHERE store = $1 AND id = $2`,
-);
+  async #search(caller: ReadAccess, after: number, wanted: number) {
+    const rows = await this.#query(caller, inReachSql, [caller.store, after, wanted, caller.read]);
+    const [last, , , , nth] = rows.at(-1) ?? [];
+    return {
+      rows: rows.filter(([, , , isInReach]) => isInReach),
+      searchedTo: nth === maxSearchedPlants ? last : undefined,
+    };
+  }
 
-export const findOwnerSql = prepared<readonly [name: string]>(
-  'find_owner',
-  `
-    SELECT users.name FROM plant_store.plants JOIN plant_store.users
-      ON users.store = plants.store AND users.id = plants.owner
-    WHERE plants.store = $1 AND users.store = $1 AND plants.id = $2`,
-);
+  async #merge(caller: ReadAccess, after: number, wanted: number, plantsEach: number) {
+    const { store, read } = caller;
+    const values = [store, after, maxId, wanted, read, Math.min(plantsEach, wanted)];
+    const merged = await this.#query(caller, mergeSql, values);
+    const completeTo = merged[0]?.[3] ?? maxId;
+    const rows = merged.filter(([id]) => id <= completeTo);
+    const isEnd = rows.length < wanted && completeTo === maxId;
+    return { rows, mergedTo: isEnd ? undefined : rows.at(-1)?.[0] };
+  }
 
-/** The parameters of `listSql`. */
-export function listValues(
-  kind: RangeKind,
-  { store, read }: ReadAccess,
-  { after, limit, tag }: PlantQuery,
-): readonly unknown[] {
-  const range = [store, after, maxId, limit];
-  if (kind === 'store') return range;
-  return [...range, kind === 'storeTag' ? tag : soleOwner(read)];
+  async #scanStep(caller: ReadAccess, query: PlantQuery): Promise<ScanStep> {
+    const { store, read } = caller;
+    const { after, limit, tag } = query;
+    const [end] = await this.#query(caller, scanStepEndSql, [store, read, after, maxId]);
+    const scannedTo = end?.[0] ?? undefined;
+    const range = [store, after, scannedTo ?? maxId, limit, read, tag];
+    return stepOf(await this.#query(caller, scanStepSql, range), query, scannedTo);
+  }
 }

@@ -1,7 +1,7 @@
 /**
- * The connections of this process to one server: up to four that all reads share, up to four for one transaction each,
- * and one for checks. They open on demand, and the next use replaces one that was lost. Each server has bounds of its
- * own, so one that hangs delays no request to the others.
+ * The connections of this process to one server: up to four that all reads share, one that all checks share, and up to
+ * four for one transaction each. They open on demand, and the next use replaces one that was lost. Each server has bounds
+ * of its own, so one that hangs delays no request to the others.
  */
 import { poolChannel, type PoolLane } from '../channels.ts';
 import { FairSemaphore } from '../fair-semaphore.ts';
@@ -17,7 +17,7 @@ import { responseTimeoutMs, withTimeout } from './timeout.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
 const maxShared = 4;
-const maxExclusive = 4;
+const maxTransactions = 4;
 /** Reads in flight on each shared connection before another one is opened. */
 const readsPerConnection = 8;
 /** Maximum number of reads that wait. If there are more, those of the user with the most are refused. */
@@ -28,16 +28,13 @@ const maxWaitingReads = 1_920;
  */
 const maxSentReads = 128;
 const maxReadWaitMs = 2_000;
-/** How long a server that is probed has to read a table. */
-const probeReadTimeoutMs = 1_500;
 /** There is no schema yet, or it was dropped: the server responds. */
 const schemaErrors = /^(?:42|3F)/;
 
-const begin: Statement = { name: 'begin', text: 'BEGIN' };
-const commit: Statement = { name: 'commit', text: 'COMMIT' };
-const rollback: Statement = { name: 'rollback', text: 'ROLLBACK' };
-
 export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
+const begin: BoundStatement = [{ name: 'begin', text: 'BEGIN' }, []];
+const commit: BoundStatement = [{ name: 'commit', text: 'COMMIT' }, []];
+const rollback: BoundStatement = [{ name: 'rollback', text: 'ROLLBACK' }, []];
 
 /** The turn of statements that belong to no user. */
 const anyUser = '';
@@ -45,20 +42,6 @@ const anyUser = '';
 interface ReadOptions {
   isFinal?: (error: unknown) => boolean;
   turn?: string;
-}
-
-/** Connections that serve one caller at a time. */
-class ExclusiveConnections {
-  readonly semaphore: FairSemaphore;
-  readonly free: Connection[] = [];
-
-  constructor(server: string, lane: PoolLane, maxConnections: number) {
-    this.semaphore = new FairSemaphore({
-      max: maxConnections,
-      refusal: () => new TimeoutError(),
-      onChange: reportChange(server, lane),
-    });
-  }
 }
 
 export interface PoolOptions {
@@ -74,14 +57,16 @@ export interface PoolOptions {
 }
 
 export class Pool {
-  #hosts: Hosts;
+  readonly #hosts: Hosts;
   readonly #options: PoolOptions;
   readonly #all = new Set<Connection>();
   #shared: Connection[] = [];
   #opening: Promise<void> | undefined;
+  #checking: Promise<Connection> | undefined;
+  /** Connections for transactions that nothing uses. */
+  readonly #free: Connection[] = [];
   readonly #sentReads: FairSemaphore;
-  readonly #exclusive: ExclusiveConnections;
-  readonly #checks: ExclusiveConnections;
+  readonly #transactions: FairSemaphore;
   readonly #breaker: Breaker;
   readonly #stop = new AbortController();
 
@@ -96,41 +81,33 @@ export class Pool {
       refusal: tooManyReads,
       onChange: reportChange(name, 'reads'),
     });
-    this.#exclusive = new ExclusiveConnections(name, 'transactions', maxExclusive);
-    this.#checks = new ExclusiveConnections(name, 'checks', 1);
-    this.#breaker = new Breaker({
-      probe: () => this.#probe(),
-      // Reads that wait for it can fail now. The outcome of a transaction can still arrive.
-      onTrip: () => {
-        for (const connection of [...this.#shared, ...this.#exclusive.free]) connection.destroy();
-      },
-      onFault,
+    this.#transactions = new FairSemaphore({
+      max: maxTransactions,
+      refusal: () => new TimeoutError(),
+      onChange: reportChange(name, 'transactions'),
     });
+    this.#breaker = new Breaker(
+      () => this.#probe(),
+      (fault) => {
+        // Reads that wait for it can fail now. The outcome of a transaction can still arrive.
+        const waiting = fault === undefined ? [] : [...this.#shared, ...this.#free];
+        for (const connection of waiting) connection.destroy();
+        onFault(fault);
+      },
+    );
   }
 
   get isAvailable(): boolean {
-    return !this.#breaker.isOpen;
+    return this.#breaker.isAvailable;
   }
 
-  /** Throws a Problem if the server is unavailable. */
+  /** Throws the error of the server while it is unavailable. */
   assertAvailable(): void {
-    try {
-      this.#breaker.assertAvailable();
-    } catch (error) {
-      throw problemOf(error);
-    }
-  }
-
-  /** Uses other hosts for the same server from now on. */
-  moveTo(hosts: Hosts): void {
-    this.#hosts = hosts;
-    this.disconnect();
+    this.#breaker.assertAvailable();
   }
 
   /** Closes all connections when their statements have ended. */
   disconnect(): void {
-    this.#shared = [];
-    for (const each of [this.#exclusive, this.#checks]) each.free.length = 0;
     for (const connection of this.#all) void connection.close();
   }
 
@@ -144,7 +121,7 @@ export class Pool {
     { isFinal, turn = anyUser }: ReadOptions = {},
   ): Promise<R[]> {
     try {
-      return await withRetries(async () => {
+      const send = async () => {
         await this.#sentReads.acquire(turn);
         const release = () => this.#sentReads.release(turn);
         const connection = await this.#sharedConnection().catch((error: unknown) => {
@@ -152,7 +129,8 @@ export class Pool {
           throw error;
         });
         return connection.query(statement, values, release);
-      }, isFinal);
+      };
+      return await withTimeout(withRetries(send, isFinal));
     } catch (error) {
       throw problemOf(error);
     }
@@ -164,7 +142,7 @@ export class Pool {
    */
   async check<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     try {
-      return await withRetries(() => this.#withConnectionOf(this.#checks, work, responseTimeoutMs));
+      return await withTimeout(withRetries(async () => work(await this.#checkConnection())));
     } catch (error) {
       if (error instanceof Refusal) this.#breaker.trip(error);
       throw error;
@@ -173,13 +151,16 @@ export class Pool {
 
   /** Runs a statement that writes and can be repeated. */
   async write(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    const [rows = []] = await this.#change([[statement, values]]);
+    const [rows = []] = await this.#change((connection) =>
+      sendAll(connection, [[statement, values]]),
+    );
     return rows;
   }
 
   /** Runs several statements that can be repeated, in one transaction. Resolves to the rows of each. */
   async transact(statements: readonly BoundStatement[]): Promise<Row[][]> {
-    return (await this.#change([[begin, []], ...statements, [commit, []]])).slice(1, -1);
+    const all = [begin, ...statements, commit];
+    return (await this.#change((connection) => sendAll(connection, all))).slice(1, -1);
   }
 
   /**
@@ -190,44 +171,36 @@ export class Pool {
   async transactInTwo(
     first: readonly BoundStatement[],
     then: (rows: Row[][]) => readonly BoundStatement[] | Problem,
-    options?: { canRepeat: boolean },
+    { canRepeat } = { canRepeat: true },
   ): Promise<Row[][]> {
-    const outcome = await this.#changeWith(async (connection) => {
+    return this.#change(async (connection) => {
       try {
-        const [, ...rows] = await sendAll(connection, [[begin, []], ...first]);
+        const [, ...rows] = await sendAll(connection, [begin, ...first]);
         const rest = then(rows);
-        if (rest instanceof Problem) {
-          await connection.query(rollback, []);
-          return rest;
-        }
-        return (await sendAll(connection, [...rest, [commit, []]])).slice(0, -1);
+        if (rest instanceof Problem) throw rest;
+        return (await sendAll(connection, [...rest, commit])).slice(0, -1);
       } catch (error) {
-        if (!connection.isLost) await connection.query(rollback, []);
+        if (!connection.isLost) await connection.query(...rollback);
         throw error;
       }
-    }, options);
-    if (outcome instanceof Problem) throw outcome;
-    return outcome;
+    }, canRepeat);
   }
 
-  async #change(statements: readonly BoundStatement[]): Promise<Row[][]> {
-    return this.#changeWith((connection) => sendAll(connection, statements));
-  }
-
-  async #changeWith<T>(
-    send: (connection: Connection) => Promise<T>,
-    { canRepeat } = { canRepeat: true },
-  ): Promise<T> {
+  async #change(
+    send: (connection: Connection) => Promise<Row[][]>,
+    canRepeat = true,
+  ): Promise<Row[][]> {
     let isOutcomeUnknown = false;
     const attempt = (connection: Connection) =>
-      send(connection).catch((error: unknown) => {
+      withTimeout(send(connection), () => connection.destroy()).catch((error: unknown) => {
         isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
         throw isOutcomeUnknown && !canRepeat ? outcomeUnknown(error) : error;
       });
     try {
       return await withRetries(() => this.withConnection(attempt));
     } catch (error) {
-      throw isOutcomeUnknown ? outcomeUnknown(error) : problemOf(error);
+      const isRefusal = error instanceof Problem; // by an attempt that could see what earlier ones had changed
+      throw isOutcomeUnknown && !isRefusal ? outcomeUnknown(error) : problemOf(error);
     }
   }
 
@@ -236,30 +209,22 @@ export class Pool {
     work: (connection: Connection) => Promise<T>,
     maxWaitMs = responseTimeoutMs,
   ): Promise<T> {
-    return this.#withConnectionOf(this.#exclusive, work, maxWaitMs);
-  }
-
-  async #withConnectionOf<T>(
-    { semaphore, free }: ExclusiveConnections,
-    work: (connection: Connection) => Promise<T>,
-    maxWaitMs: number,
-  ): Promise<T> {
-    await semaphore.acquire(anyUser, maxWaitMs);
+    await this.#transactions.acquire(anyUser, maxWaitMs);
     try {
-      let connection = free.pop();
-      while (connection?.isLost === true) connection = free.pop();
+      let connection = this.#free.pop();
+      while (connection?.isLost === true) connection = this.#free.pop();
       connection ??= await this.#open();
       try {
         const result = await work(connection);
-        free.push(connection);
+        this.#free.push(connection);
         return result;
       } catch (error) {
-        if (isStatementError(error)) free.push(connection);
+        if (isStatementError(error) || error instanceof Problem) this.#free.push(connection);
         else connection.destroy();
         throw error;
       }
     } finally {
-      semaphore.release(anyUser);
+      this.#transactions.release(anyUser);
     }
   }
 
@@ -277,12 +242,8 @@ export class Pool {
       least !== undefined &&
       (least.inFlight < readsPerConnection || this.#shared.length >= maxShared);
     if (!isEnough) {
-      this.#breaker.assertClosed();
-      this.#opening ??= this.#openShared()
-        .catch((error: unknown) => {
-          this.#onOpenFailure(error);
-          throw error;
-        })
+      this.#opening ??= this.#open()
+        .then((connection) => this.#share(connection))
         .finally(() => (this.#opening = undefined));
       if (least === undefined) await this.#opening;
       else this.#opening.catch(() => {}); // the open ones suffice
@@ -301,25 +262,32 @@ export class Pool {
     return least;
   }
 
+  /** Checks share a connection, because none of them begins a transaction. */
+  #checkConnection(): Promise<Connection> {
+    if (this.#checking === undefined) {
+      const forget = () => void (this.#checking = undefined);
+      this.#checking = this.#open();
+      this.#checking.then(({ closed }) => closed).then(forget, forget);
+    }
+    return this.#checking;
+  }
+
   async #open(): Promise<Connection> {
-    this.#breaker.assertClosed();
+    this.#breaker.assertAvailable();
     try {
       return await this.#connect();
     } catch (error) {
-      this.#onOpenFailure(error);
+      // A server can have too many connections, and serve those that are open.
+      const isServing = this.#all.values().some(({ isLost, isSilent }) => !isLost && !isSilent);
+      if (error instanceof Refusal || !isServing) this.#breaker.trip(error);
       throw error;
     }
-  }
-
-  async #openShared(): Promise<void> {
-    this.#share(await this.#connect());
   }
 
   /** A server whose disk hangs, or whose tables are locked, accepts connections. So a probe also reads a table. */
   async #probe(): Promise<void> {
     const connection = await this.#connect();
-    const read = this.#options.readTable(connection);
-    await withTimeout(read, undefined, probeReadTimeoutMs).catch((error: unknown) => {
+    await this.#options.readTable(connection).catch((error: unknown) => {
       if (schemaErrors.test(codeOf(error) ?? '')) return;
       connection.destroy();
       throw error;
@@ -333,28 +301,13 @@ export class Pool {
   }
 
   async #connect(): Promise<Connection> {
-    const hosts = this.#hosts;
     const { signal: stop } = this.#stop;
-    const { verify } = this.#options;
-    const connection = await hosts.open({ stop, verify }).catch((error: unknown) => {
-      if (hosts === this.#hosts) throw error;
-      return undefined;
-    });
-    if (connection === undefined || hosts !== this.#hosts) {
-      connection?.destroy();
-      return this.#connect(); // the server has moved, which is no fault of it
-    }
+    const connection = await this.#hosts.open({ stop, verify: this.#options.verify });
     this.#all.add(connection);
     void connection.closed.then(() => this.#remove(connection));
-    connection.onSilent = () => this.#breaker.suspect(new TimeoutError());
+    connection.onSilent = () => this.#breaker.suspect();
     if (stop.aborted) connection.destroy();
     return connection;
-  }
-
-  /** A server can have too many connections, and serve those that are open. */
-  #onOpenFailure(error: unknown): void {
-    const isServing = this.#all.values().some(({ isLost, isSilent }) => !isLost && !isSilent);
-    if (error instanceof Refusal || !isServing) this.#breaker.trip(error);
   }
 
   #remove(connection: Connection): void {

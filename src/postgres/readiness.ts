@@ -61,8 +61,6 @@ export class Readiness {
   readonly #stop = new AbortController();
   #opening: Opening | undefined;
   readonly #checks = new WeakMap<Pool, ServerCheck>();
-  /** Until this time, no server needs a check after the database was opened. */
-  #openedUntilMs = 0;
 
   constructor(cluster: Cluster, options: ReadinessOptions) {
     this.#cluster = cluster;
@@ -109,13 +107,14 @@ export class Readiness {
   }
 
   async #migrateAndCheck(onMigrate: () => void): Promise<void> {
-    const startedMs = performance.now();
     const options = { ...this.#options, onMigrate, stop: this.#stop.signal };
     await migrateCluster(this.#cluster, options);
     if (options.distribute === true) await this.#distribute();
-    const { isUnfinishedCopy } = await this.#cluster.check(this.#cluster.any);
+    const server = this.#cluster.any;
+    const startedMs = performance.now();
+    const { isUnfinishedCopy } = await this.#cluster.check(server);
     if (isUnfinishedCopy) throw unfinishedCopy();
-    this.#openedUntilMs = startedMs + schemaCacheMs; // already past if a migration took long
+    this.#checks.set(server, { untilMs: startedMs + schemaCacheMs });
   }
 
   /** Also checks all nodes. A service starts without those that cannot be used. */
@@ -126,25 +125,14 @@ export class Readiness {
     await settled(this.#cluster.withStores.map((server) => this.#cluster.check(server)));
   }
 
-  /** Limits the time of all statements of a read together, including queries that others have started. */
-  async read<T>(server: Pool, read: () => Promise<T>): Promise<T> {
-    try {
-      return await withTimeout(this.whenReady(server).then(read));
-    } catch (error) {
-      throw problemOf(error);
-    }
-  }
-
   /** Resolves when the server can be used: its schema, and its settings. Throws a Problem if it does not respond. */
   async whenReady(server: Pool): Promise<void> {
-    server.assertAvailable();
-    const nowMs = performance.now();
-    if (nowMs < this.#openedUntilMs) return;
     const check = this.#checks.get(server) ?? { untilMs: 0 };
-    if (nowMs < check.untilMs) return;
-    this.#checks.set(server, check);
-    check.inFlight ??= this.#check(server, check).finally(() => (check.inFlight = undefined));
     try {
+      server.assertAvailable();
+      if (performance.now() < check.untilMs) return;
+      this.#checks.set(server, check);
+      check.inFlight ??= this.#check(server, check).finally(() => (check.inFlight = undefined));
       await check.inFlight;
     } catch (error) {
       throw problemOf(error);
@@ -177,7 +165,6 @@ export class Readiness {
   async #check(server: Pool, check: ServerCheck): Promise<void> {
     await this.openWithTimeout();
     const startedMs = performance.now();
-    if (startedMs < this.#openedUntilMs) return;
     await withTimeout(this.#checkServer(server), () => {}, schemaCheckTimeoutMs);
     check.untilMs = startedMs + schemaCacheMs;
   }

@@ -2,11 +2,9 @@
  * Which node of a Citus cluster has a row. Citus divides the hashes of the distribution column into ranges, the shards
  * of a table. Every node can answer for every shard, so an outdated map costs a hop and never a wrong response.
  */
+import { tablesOfStore } from './citus.ts';
 import { prepared } from './connection.ts';
 import { hashBigint } from './hash.ts';
-
-/** The tables that are divided in the same way as `stores`, as far as requests read them (citus.ts). */
-export const tablesOfStore = ['stores', 'users', 'store_tokens', 'shares', 'plants'] as const;
 
 export type ShardRow = readonly [
   table: (typeof tablesOfStore)[number],

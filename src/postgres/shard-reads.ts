@@ -6,7 +6,8 @@ import { hash } from 'node:crypto';
 import { prepared, type Row, type Statement } from './connection.ts';
 import { codeOf, sqlState } from './errors.ts';
 import { Problem } from '../problem.ts';
-import { tablesOfStore, type Shard } from './shard-map.ts';
+import { tablesOfStore } from './citus.ts';
+import type { Shard } from './shard-map.ts';
 
 const tableNames = new RegExp(`plant_store\\.(${tablesOfStore.join('|')})\\b`, 'g');
 

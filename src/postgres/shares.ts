@@ -13,6 +13,7 @@ import {
   type ShareRow,
   type SharesPage,
   type SharesQuery,
+  type ShareStorage,
 } from '../share-storage.ts';
 import { prepared } from './connection.ts';
 import { changeGrantsVersion, identifyAgain, refusalOf } from './grants.ts';
@@ -77,7 +78,7 @@ export const shareSql = {
   ),
 };
 
-export class Shares {
+export class Shares implements ShareStorage {
   readonly #cluster: Cluster;
   readonly #names: Names;
 
@@ -90,12 +91,13 @@ export class Shares {
     store: number,
     { owner, user, access }: Share,
     sinceMs: number,
-    by: Caller | undefined,
+    by?: Caller,
   ): Promise<boolean> {
     const found = await this.#names.findUser(store, owner);
     if (found === undefined) throw userRemoved();
     let isNew = false;
-    const [set = []] = await this.#cluster.ofStore(store).transactInTwo(
+    const server = await this.#cluster.ofStore(store);
+    const [set = []] = await server.transactInTwo(
       [
         changeGrantsVersion(store),
         [shareSql.count, [store, found.user, user]],
@@ -114,19 +116,18 @@ export class Shares {
     return isNew;
   }
 
-  async end(store: number, ends: readonly ShareEnds[], by: Caller | undefined): Promise<boolean> {
+  async end(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> {
     const owners = await Promise.all(ends.map(({ owner }) => this.#names.findUser(store, owner)));
     const statements = ends.flatMap(({ user }, at) => {
       const owner = owners[at];
       return owner === undefined ? [] : [[shareSql.end, [store, owner.user, user]] as const];
     });
-    const ended = await this.#cluster
-      .ofStore(store)
-      .transactInTwo(
-        [changeGrantsVersion(store), ...identifyAgain(by)],
-        ([, identified]) => refusalOf(by, identified) ?? statements,
-        { canRepeat: false },
-      );
+    const server = await this.#cluster.ofStore(store);
+    const ended = await server.transactInTwo(
+      [changeGrantsVersion(store), ...identifyAgain(by)],
+      ([, identified]) => refusalOf(by, identified) ?? statements,
+      { canRepeat: false },
+    );
     return ended.some((rows) => rows.length > 0);
   }
 

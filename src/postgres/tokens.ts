@@ -1,39 +1,47 @@
 /**
- * Tokens in PostgreSQL, as operators and their users see them.
+ * Users and their tokens in PostgreSQL.
  */
-import { formatScopes, parseScopes } from '../access.ts';
+import { formatScopes, type Grant } from '../access.ts';
+import { recordOf, type TokenRow } from '../identity-rows.ts';
 import type {
   CreatedToken,
   FoundNames,
+  IdentityStorage,
   NewToken,
   TokenQuery,
   TokenRecord,
+  TokenUse,
 } from '../identity-storage.ts';
-import { canRevoke, type Revoker } from '../own-tokens.ts';
-import { cannotRevoke } from '../problem.ts';
+import {
+  canRevoke,
+  lineBelow,
+  maxCountedTokens,
+  revokerOf,
+  tokensToDelete,
+  type CountedToken,
+  type OwnToken,
+} from '../own-tokens.ts';
+import { cannotRevoke, tooManyTokens } from '../problem.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../token.ts';
 import { prepared } from './connection.ts';
-import { changeGrantsVersion, checkAgain, identifyAgain, refusalOf, reviveUser } from './grants.ts';
-import type { Names, UserNames } from './names.ts';
-import type { Cluster } from './cluster.ts';
-import type { BoundStatement, Pool } from './pool.ts';
+import {
+  changeGrantsVersion,
+  checkAgain,
+  Grants,
+  identifyAgain,
+  lineOf,
+  refusalOf,
+  reviveUser,
+} from './grants.ts';
+import type { UserNames } from './names.ts';
+import type { BoundStatement } from './pool.ts';
+import { settled } from './settled.ts';
 
 const selectRecords = `
-      SELECT store, hash, user_id, scopes, label, created_at, expires_at, revoked_at, last_used_at, family
-      FROM plant_store.store_tokens`;
+      SELECT store, hash, scopes, label, created_at, expires_at, revoked_at, last_used_at, user_id, family
+      FROM plant_store.tokens`;
 
-type RecordRow = readonly [
-  store: number,
-  hash: Buffer,
-  user: number,
-  scopes: string,
-  label: string,
-  createdAt: number,
-  expiresAt: number | null,
-  revokedAt: number | null,
-  lastUsedAt: number | null,
-  line: string | null,
-];
+type RecordRow = readonly [...TokenRow, user: number, line: string | null];
 
 /** The tokens of an id in a store. */
 const withId = 'store = $1 AND hash BETWEEN $2 AND $3';
@@ -42,7 +50,7 @@ export const tokenSql = {
   addToken: prepared(
     'add_token',
     `
-      INSERT INTO plant_store.store_tokens
+      INSERT INTO plant_store.tokens
         (store, hash, user_id, family, scopes, label, created_at, expires_at)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
   ),
@@ -54,7 +62,7 @@ export const tokenSql = {
   revoke: prepared(
     'revoke',
     `
-      UPDATE plant_store.store_tokens SET revoked_at = coalesce(revoked_at, $4)
+      UPDATE plant_store.tokens SET revoked_at = coalesce(revoked_at, $4)
       WHERE ${withId}
       RETURNING revoked_at`,
   ),
@@ -70,52 +78,84 @@ export const tokenSql = {
     'list_tokens_of_user',
     `${selectRecords} WHERE store = $1 AND user_id = $4 AND hash > $2 ORDER BY hash LIMIT $3`,
   ),
+  countOwn: prepared<CountedToken>(
+    'count_own_tokens',
+    `
+      SELECT hash, created_at, expires_at, revoked_at FROM plant_store.tokens
+      WHERE store = $1 AND user_id = $2 ORDER BY hash LIMIT ${maxCountedTokens}`,
+  ),
+  deleteOwn: prepared(
+    'delete_own_tokens',
+    'DELETE FROM plant_store.tokens WHERE store = $1 AND hash = ANY ($2::bytea[])',
+  ),
+  recordUses: prepared(
+    'record_uses',
+    `
+      UPDATE plant_store.tokens SET last_used_at = $2
+      WHERE store = $1 AND hash = ANY ($3::bytea[]) AND (last_used_at IS NULL OR last_used_at < $2)`,
+  ),
 };
 
-export class Tokens {
-  readonly #cluster: Cluster;
-  readonly #names: Names;
-
-  constructor(cluster: Cluster, names: Names) {
-    this.#cluster = cluster;
-    this.#names = names;
-  }
-
+export class Tokens extends Grants implements IdentityStorage {
   async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
-    const store = await this.#names.findStore(name.store);
-    const found = store === undefined ? undefined : await this.#names.findUser(store, name.user);
+    const store = await this.names.findStore(name.store);
+    const found = store === undefined ? undefined : await this.names.findUser(store, name.user);
     if (found === undefined || found.isRemoved) return { store, user: undefined, role: undefined };
     return { store, user: found.user, role: found.role };
   }
 
-  async create({ store, user, role, ...token }: NewToken): Promise<CreatedToken> {
-    const owner = await this.#names.findOrCreateUser(store, user, role ?? 'member');
+  async createToken({ store, user, role, ...token }: NewToken): Promise<CreatedToken> {
+    const owner = await this.names.findOrCreateUser(store, user, role ?? 'member');
     const { scopes, label, createdAtMs, expiresAtMs } = token;
     const text = makeToken(owner.store);
     const hash = hashToken(text);
     const columns = [null, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
     const setRole: BoundStatement[] =
       role === undefined ? [] : [[tokenSql.setRole, [owner.store, owner.user, role]]];
-    await this.#cluster
-      .ofStore(owner.store)
-      .transact([
-        changeGrantsVersion(owner.store),
-        reviveUser(owner, role ?? 'member'),
-        ...setRole,
-        [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
-      ]);
+    const server = await this.cluster.ofStore(owner.store);
+    await server.transact([
+      changeGrantsVersion(owner.store),
+      reviveUser(owner, role ?? 'member'),
+      ...setRole,
+      [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
+    ]);
     return { token: text, id: tokenId(hash, owner.store) };
   }
 
-  async list(query: TokenQuery): Promise<TokenRecord[]> {
+  async createOwnToken({ caller, tokenId: by }: Grant, token: OwnToken): Promise<void> {
+    const { store, user } = caller;
+    const { scopes, label, createdAtMs, expiresAtMs } = token;
+    const hash = Buffer.from(token.hash);
+    const columns = [formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
+    // The first statement locks the row of the store: what the others read does not change until the commit.
+    const first: BoundStatement[] = [
+      changeGrantsVersion(store),
+      [tokenSql.countOwn, [store, user]],
+      ...identifyAgain(caller),
+    ];
+    const server = await this.cluster.ofStore(store);
+    await server.transactInTwo(first, ([, counted = [], found]) => {
+      const tokens = counted as unknown as CountedToken[]; // the rows of `countOwn`
+      if (tokens.some(([each]) => hash.equals(each))) return []; // an earlier attempt was committed
+      const refusal = refusalOf(caller, found);
+      if (refusal !== undefined) return refusal;
+      const ended = tokensToDelete(tokens, createdAtMs);
+      if (ended === undefined) return tooManyTokens();
+      const values = [store, hash, user, lineBelow(lineOf(found), by), ...columns];
+      const add: BoundStatement = [tokenSql.addToken, values];
+      return ended.length === 0 ? [add] : [[tokenSql.deleteOwn, [store, ended]], add];
+    });
+  }
+
+  async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
     const rows = await this.#rows(query);
     // Each user once: a user has many tokens, and one read for each token would leave none for other requests.
     const users = new Map<string, Promise<UserNames | undefined>>();
     return Promise.all(
       rows.map(async (row) => {
-        const [store, , user] = row;
+        const [store, user] = [row[0], row[8]];
         const key = `${store} ${user}`;
-        const described = users.get(key) ?? this.#names.describe({ store, user });
+        const described = users.get(key) ?? this.names.describe({ store, user });
         users.set(key, described);
         return toRecord(row, await described);
       }),
@@ -126,40 +166,36 @@ export class Tokens {
     const hash = after?.hash ?? noHash;
     if (owner !== undefined) {
       const { store, user } = owner;
-      return this.#cluster.ofStore(store).read(tokenSql.listUser, [store, hash, limit, user]);
+      return this.cluster.read(store, tokenSql.listUser, [store, hash, limit, user]);
     }
-    if (name === undefined)
-      return this.#cluster.any.read(tokenSql.listAll, [after?.store ?? 0, hash, limit]);
-    const store = await this.#names.findStore(name);
+    if (name === undefined) {
+      const server = await this.cluster.anyServer();
+      return server.read(tokenSql.listAll, [after?.store ?? 0, hash, limit]);
+    }
+    const store = await this.names.findStore(name);
     if (store === undefined) return [];
-    return this.#cluster.ofStore(store).read(tokenSql.listStore, [store, hash, limit]);
+    return this.cluster.read(store, tokenSql.listStore, [store, hash, limit]);
   }
 
-  /** The server that has the token with this id. */
-  serverOf(id: string): Pool {
-    const store = rangeOf(id)?.store;
-    return store === undefined ? this.#cluster.any : this.#cluster.ofStore(store);
-  }
-
-  /** If `by` is given, revokes only a token of the same user. */
-  async revoke(
+  async revokeToken(
     id: string,
     revokedAtMs: number,
-    by: Revoker | undefined,
+    grant?: Grant,
   ): Promise<TokenRecord | undefined> {
-    if (by !== undefined) await checkAgain(this.#cluster, by);
+    const by = grant && revokerOf(grant);
+    if (by !== undefined) await checkAgain(this.cluster, by);
     const range = rangeOf(id);
     if (range === undefined) return undefined;
     const { store, first, last } = range;
     const values = [store, first, last];
-    const server = this.#cluster.ofStore(store);
+    const server = await this.cluster.ofStore(store);
     const [before] = await server.read(tokenSql.findById, values);
     if (before === undefined) return undefined;
-    const [, , user] = before;
+    const [user, line] = [before[8], before[9]];
     if (by !== undefined && (by.store !== store || by.user !== user)) return undefined;
     // Before the change, so that nothing fails after it.
-    const record = toRecord(before, await this.#names.describe({ store, user }));
-    if (by !== undefined && !canRevoke(by, { ...record, line: before[9] })) throw cannotRevoke();
+    const record = toRecord(before, await this.names.describe({ store, user }));
+    if (by !== undefined && !canRevoke(by, { ...record, line })) throw cannotRevoke();
     const revoke: BoundStatement = [tokenSql.revoke, [...values, revokedAtMs]];
     let attempts = 0;
     const [[row] = []] = await server.transactInTwo(
@@ -172,25 +208,31 @@ export class Tokens {
     if (row === undefined) return undefined; // it had expired, and its user has created another
     return { ...record, revokedAtMs: row[0] as number }; // the column of `revoke`
   }
+
+  /** On each server by itself, so that one that does not respond delays no others. */
+  async recordUses(uses: readonly TokenUse[]): Promise<void> {
+    const together = Map.groupBy(uses, ({ store }) => this.cluster.placeOf(store));
+    await settled([...together.values()].map((some) => this.#recordUses(some)));
+  }
+
+  /** One statement for each store and minute. It locks tokens in the order of the index, so none deadlock. */
+  async #recordUses(uses: readonly TokenUse[]): Promise<void> {
+    const together = Map.groupBy(uses, ({ store, usedAtMs }) => `${store} ${usedAtMs}`);
+    for (const group of together.values()) {
+      const [{ store, usedAtMs } = { store: 0, usedAtMs: 0 }] = group; // it has at least one
+      const hashes = group.map(({ hash }) => Buffer.from(hash));
+      const server = await this.cluster.ofStore(store);
+      await server.write(tokenSql.recordUses, [store, usedAtMs, hashes]);
+    }
+  }
 }
 
 /** Comes before every hash. */
 const noHash = Buffer.alloc(0);
 
-function toRecord(row: RecordRow, described: UserNames | undefined): TokenRecord {
-  const [store, hash, , scopes, label, createdAtMs, ...times] = row;
-  const [expiresAt, revokedAt, lastUsedAt] = times;
-  return {
-    id: tokenId(hash, store),
-    position: { store, hash },
-    store: described?.store ?? '',
-    user: described?.user ?? '',
-    role: described?.role ?? 'member',
-    scopes: parseScopes(scopes),
-    label,
-    createdAtMs,
-    expiresAtMs: expiresAt ?? undefined,
-    revokedAtMs: revokedAt ?? undefined,
-    lastUsedAtMs: lastUsedAt ?? undefined,
-  };
+function toRecord(
+  row: RecordRow,
+  { store = '', user = '', role = 'member' }: Partial<UserNames> = {},
+): TokenRecord {
+  return recordOf(row, { store, user, role });
 }

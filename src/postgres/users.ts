@@ -4,11 +4,17 @@
 import { randomBytes } from 'node:crypto';
 import type { Identity, Role } from '../access.ts';
 import { maxId } from '../ids.ts';
-import type { FoundUser, NameQuery, StoreRecord, UserRecord } from '../user-storage.ts';
+import type {
+  FoundUser,
+  NameQuery,
+  StoreRecord,
+  UserRecord,
+  UserStorage,
+} from '../user-storage.ts';
 import { prepared } from './connection.ts';
 import { changeGrantsVersion } from './grants.ts';
 import type { Names } from './names.ts';
-import { rangeOf } from './plants.ts';
+import { rangeOf } from './plant-statements.ts';
 import type { Cluster } from './cluster.ts';
 
 const plantsOfUser = rangeOf('owner', '$2', '0', String(maxId));
@@ -34,7 +40,7 @@ export const userSql = {
   countTokens: prepared<readonly [count: number]>(
     'count_active_tokens',
     `
-      SELECT count(*) FROM plant_store.store_tokens
+      SELECT count(*) FROM plant_store.tokens
       WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL
         AND (expires_at IS NULL OR expires_at > $3)`,
   ),
@@ -47,7 +53,7 @@ export const userSql = {
   revokeTokens: prepared(
     'revoke_tokens',
     `
-      UPDATE plant_store.store_tokens SET revoked_at = $3
+      UPDATE plant_store.tokens SET revoked_at = $3
       WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL`,
   ),
   endGiven: prepared(
@@ -92,7 +98,7 @@ export const userSql = {
   ),
 };
 
-export class Users {
+export class Users implements UserStorage {
   readonly #cluster: Cluster;
   readonly #names: Names;
 
@@ -102,26 +108,25 @@ export class Users {
   }
 
   async listStores({ after = '', limit }: NameQuery): Promise<StoreRecord[]> {
-    const names = await this.#cluster.any.read(userSql.listStores, [after, limit]);
+    const server = await this.#cluster.anyServer();
+    const names = await server.read(userSql.listStores, [after, limit]);
     return Promise.all(
       names.map(async ([store, number]) => {
-        const [row] = await this.#cluster.ofStore(number).read(userSql.describeStore, [number]);
+        const [row] = await this.#cluster.read(number, userSql.describeStore, [number]);
         const [lastId = 0, users = 0] = row ?? []; // its first user is being created
         return { store, users, lastId };
       }),
     );
   }
 
-  async listUsers(store: string, { after = '', limit }: NameQuery): Promise<UserRecord[]> {
+  async list(store: string, { after = '', limit }: NameQuery): Promise<UserRecord[]> {
     const found = await this.#names.findStore(store);
     if (found === undefined) return [];
-    const users = await this.#cluster.ofStore(found).read(userSql.listUsers, [found, after, limit]);
+    const users = await this.#cluster.read(found, userSql.listUsers, [found, after, limit]);
     const nowMs = Date.now();
     return Promise.all(
       users.map(async ([id, user, role]) => {
-        const [row] = await this.#cluster
-          .ofStore(found)
-          .read(userSql.countTokens, [found, id, nowMs]);
+        const [row] = await this.#cluster.read(found, userSql.countTokens, [found, id, nowMs]);
         return { store, user, role, activeTokens: row?.[0] ?? 0 };
       }),
     );
@@ -136,28 +141,26 @@ export class Users {
   }
 
   async countPlants({ store, user }: Identity, limit: number): Promise<number> {
-    const [row] = await this.#cluster
-      .ofStore(store)
-      .read(userSql.countPlants, [store, user, limit]);
+    const [row] = await this.#cluster.read(store, userSql.countPlants, [store, user, limit]);
     return row?.[0] ?? 0;
   }
 
   async endAccess(identity: Identity, revokedAtMs: number, limit: number): Promise<number> {
     const { store, user } = identity;
     const described = await this.#names.describe(identity);
-    const [, , given = [], received = []] = await this.#cluster
-      .ofStore(store)
-      .transact([
-        changeGrantsVersion(store),
-        [userSql.revokeTokens, [store, user, revokedAtMs]],
-        [userSql.endGiven, [store, user]],
-        [userSql.endReceived, [store, described?.user, limit]],
-      ]);
+    const server = await this.#cluster.ofStore(store);
+    const [, , given = [], received = []] = await server.transact([
+      changeGrantsVersion(store),
+      [userSql.revokeTokens, [store, user, revokedAtMs]],
+      [userSql.endGiven, [store, user]],
+      [userSql.endReceived, [store, described?.user, limit]],
+    ]);
     return given.length + received.length;
   }
 
   async movePlants({ store, user: from }: Identity, to: number, limit: number): Promise<number> {
-    const [, moved = []] = await this.#cluster.ofStore(store).transact([
+    const server = await this.#cluster.ofStore(store);
+    const [, moved = []] = await server.transact([
       [userSql.changePlantsVersion, [store, randomBytes(9).toString('base64url')]],
       [userSql.movePlants, [store, from, to, limit]],
     ]);
@@ -166,16 +169,15 @@ export class Users {
 
   async remove({ store, user }: Identity, removedAtMs: number): Promise<boolean> {
     let isRemoved = false;
+    const server = await this.#cluster.ofStore(store);
     // The first statement waits for groups of changes and new tokens in progress.
-    await this.#cluster
-      .ofStore(store)
-      .transactInTwo(
-        [changeGrantsVersion(store), [userSql.remove, [store, user, removedAtMs]]],
-        ([, removed = []]) => {
-          isRemoved = removed.length > 0;
-          return isRemoved ? [[userSql.revokeTokens, [store, user, removedAtMs]]] : [];
-        },
-      );
+    await server.transactInTwo(
+      [changeGrantsVersion(store), [userSql.remove, [store, user, removedAtMs]]],
+      ([, removed = []]) => {
+        isRemoved = removed.length > 0;
+        return isRemoved ? [[userSql.revokeTokens, [store, user, removedAtMs]]] : [];
+      },
+    );
     return isRemoved;
   }
 }

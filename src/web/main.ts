@@ -2,22 +2,21 @@
  * The page: puts its parts together. docs/page.md describes what it does, decision 31 why it is built this way.
  */
 import { PlantStoreError, type Token } from '../client/client.ts';
-import { AddDialog } from './add-dialog.ts';
-import { Connection } from './connection.ts';
-import { copyCurl } from './curl.ts';
-import { Deletions } from './deletions.ts';
-import { byId, element, onPress, setText, show } from './dom.ts';
-import { Exporter } from './export.ts';
-import { plantCount, tagText } from './format.ts';
-import { ImportDialog } from './import.ts';
-import { PlantDialog } from './plant-dialog.ts';
-import { pageSize, PlantList, type Plant } from './plant-list.ts';
-import { Selection } from './selection.ts';
-import { Session } from './session.ts';
-import type { SharingDialog } from './sharing-dialog.ts';
-import { Table } from './table.ts';
-import { toast } from './toast.ts';
-import type { TokensDialog } from './tokens-dialog.ts';
+import { AddDialog } from './dialogs/add-dialog.ts';
+import { PlantDialog } from './dialogs/plant-dialog.ts';
+import { SharingDialog } from './dialogs/sharing-dialog.ts';
+import { TokensDialog } from './dialogs/tokens-dialog.ts';
+import { offerExport } from './files/export.ts';
+import { ImportDialog } from './files/import.ts';
+import { serviceUrl } from './session/connection.ts';
+import { Session } from './session/session.ts';
+import { byId, copy, element, hashParameter, onPress, setText, show } from './shared/dom.ts';
+import { countOf, tagText } from './shared/format.ts';
+import { toast } from './shared/toast.ts';
+import { deletePlants } from './table/delete-plants.ts';
+import { pageSize, PlantList, type Plant } from './table/plant-list.ts';
+import { Selection } from './table/selection.ts';
+import { Table } from './table/table.ts';
 
 /** What the table shows: undefined for all plants. It is in the address after `#`, so that the back button works. */
 let filter: string | undefined;
@@ -25,76 +24,46 @@ let canWrite = false;
 let canRead = false;
 let list: PlantList | undefined;
 let leaveList = new AbortController();
-/** The dialogs of the menu are loaded when they are first opened: most visits need none of them. */
-let sharingDialog: SharingDialog | undefined;
-let tokensDialog: TokensDialog | undefined;
-
-const connection = new Connection({
-  refresh: () => session.refresh(),
-  renew: () => session.renew(),
-});
-const session = new Session(connection, {
-  onOpen: openStore,
-  onClose: () => importDialog.stop(),
-});
-const selection = new Selection({
-  onChange: () => table.refresh(),
-  onDelete: () => deletions.delete(selection.plants),
-});
-const deletions = new Deletions(connection, {
-  onBegin() {
-    selection.clear();
-    table.focus();
-  },
-  onGone: removePlant,
-});
 /** Tags of the plants that were loaded, to suggest them. */
 const knownTags = new Set<string>();
 const maxKnownTags = 100;
-const plantDialog = new PlantDialog(connection, {
-  onDelete: (plant) => deletions.delete([plant]),
-  onGone: removePlant,
+
+const session = new Session(openStore, () => importDialog.stop());
+const { connection } = session;
+const { store } = connection;
+const selection = new Selection({
+  onChange: () => table.refresh(),
+  onDelete: () => remove(selection.plants),
 });
+const plantDialog = new PlantDialog(store, (plant) => remove([plant]), removePlant);
 const table = new Table(selection, {
   open: (plant) => void plantDialog.open(plant, { canDelete: canWrite }),
   filter: toggleFilter,
-  delete: (plants) => void deletions.delete(plants),
+  delete: (plants) => void remove(plants),
   canDelete: () => canWrite,
 });
-const addDialog = new AddDialog(connection, (plant) => {
+const addDialog = new AddDialog(store, (plant) => {
   suggestTags([plant]);
   const isShown = filter === undefined || plant.tag === filter;
   const row = isShown ? list?.add(plant) : undefined;
   if (row !== undefined) table.reveal(row, plant.id);
 });
-const importDialog = new ImportDialog(connection, reload);
-const exporter = new Exporter(connection, () => filter);
+const sharingDialog = new SharingDialog(connection, reload);
+const tokensDialog = new TokensDialog(connection, () => session.signOut());
+const importDialog = new ImportDialog(store, reload);
+offerExport(store, () => filter);
 
-/** Shows the store of a token, from the beginning. */
-function openStore(token: Token): void {
-  const { scopes } = token;
-  exporter.stop();
-  deletions.reset();
-  plantDialog.close();
-  selection.clear();
-  leaveList.abort();
-  list = undefined;
-  importDialog.use(token);
-  sharingDialog?.use(token);
-  tokensDialog?.use(token);
+/** Shows what this token grants. */
+function openStore({ scopes }: Token): void {
   canRead = scopes.includes('plants:read');
   canWrite = scopes.includes('plants:write');
   byId('store', HTMLElement).classList.toggle('read-only', !canWrite);
-  setText('grid-keys', keys());
   show('store');
   for (const id of ['add-open', 'empty-add']) show(id, canWrite);
   for (const id of ['filter', 'tools', 'grid']) show(id, canRead);
   show('unreadable', !canRead);
-  knownTags.clear();
-  suggestTags([]);
-  table.clear();
-  drawHeading();
-  filter = filterOfAddress();
+  importDialog.allow(canRead && canWrite);
+  filter = hashParameter('tag');
   reload();
 }
 
@@ -106,9 +75,9 @@ function reload(): void {
   const tag = filter;
   const read = async (after: number | undefined) => {
     const options = { fields: ['id', 'name', 'tag'], limit: pageSize, tag, after, signal } as const;
-    const plants = await connection.page(options);
-    suggestTags(plants);
-    return plants;
+    const { value: plants } = await store.pages(options).next();
+    suggestTags(plants ?? []);
+    return plants ?? [];
   };
   const opened = new PlantList(read, () => {
     if (list === opened) drawPlants(opened);
@@ -119,8 +88,16 @@ function reload(): void {
   table.show(opened);
 }
 
-function removePlant(plant: Plant): void {
-  list?.remove(plant.id);
+async function remove(plants: readonly Plant[]): Promise<void> {
+  const onBegin = () => {
+    selection.clear();
+    table.focus();
+  };
+  await deletePlants(store, plants, onBegin, removePlant);
+}
+
+function removePlant({ id }: Plant): void {
+  list?.remove(id);
 }
 
 function suggestTags(plants: readonly Plant[]): void {
@@ -140,26 +117,20 @@ function drawPlants({ count, isComplete, failure }: PlantList): void {
     setText('failed-title', failure.title);
     setText('failed-text', failure.detail);
   }
-  drawHeading();
+  const total = isComplete ? countOf(count, 'plant') : `more than ${countOf(count, 'plant')}`;
+  setText('store-count', count === 0 ? '' : total);
+  drawFilter();
   table.refresh();
 }
 
-function drawHeading(): void {
-  const { count, isComplete } = list ?? { count: 0, isComplete: false };
-  const text = isComplete ? plantCount(count) : `more than ${plantCount(count)}`;
-  setText('store-count', count === 0 ? '' : text);
+function drawFilter(): void {
+  const isWithoutTag = filter === '';
+  const tag = `the tag “${filter}”`;
   show('filter-chip', filter !== undefined);
   setText('filter-tag', tagText(filter ?? ''));
-  setText(
-    'no-match-title',
-    filter === '' ? 'Every plant has a tag' : `No plant has the tag “${filter}”`,
-  );
-  setText('export-what', shownPlants());
-}
-
-function shownPlants(): string {
-  if (filter === undefined) return 'All plants';
-  return filter === '' ? 'All plants without a tag' : `All plants with the tag “${filter}”`;
+  setText('no-match-title', isWithoutTag ? 'Every plant has a tag' : `No plant has ${tag}`);
+  const shown = isWithoutTag ? 'All plants without a tag' : `All plants with ${tag}`;
+  setText('export-what', filter === undefined ? 'All plants' : shown);
 }
 
 /** Shows only the plants with this tag, or all if it shows them already. */
@@ -167,28 +138,16 @@ function toggleFilter(tag: string): void {
   location.hash = tag === filter ? '' : new URLSearchParams({ tag }).toString();
 }
 
-function filterOfAddress(): string | undefined {
-  return new URLSearchParams(location.hash.slice(1)).get('tag') ?? undefined;
-}
-
-function keys(): string {
-  return canWrite
-    ? '↑ ↓ move · Space select · Enter open · Delete delete'
-    : '↑ ↓ move · Enter open';
-}
-
 addEventListener('hashchange', () => {
-  if (!canRead || filterOfAddress() === filter) return;
-  filter = filterOfAddress();
+  if (!canRead || hashParameter('tag') === filter) return;
+  filter = hashParameter('tag');
   reload();
 });
 
-/** They end a task that nobody needs any more. */
-const quietErrors = ['AbortError', 'OtherUser'];
-
 addEventListener('unhandledrejection', ({ reason }) => {
   if (reason instanceof PlantStoreError) toast(`${reason.title}. ${reason.detail}`);
-  else if (reason instanceof Error && !quietErrors.includes(reason.name)) {
+  // An aborted task is one that nobody needs any more.
+  else if (reason instanceof Error && reason.name !== 'AbortError') {
     toast(`The page could not do this. ${reason.message}`);
   }
 });
@@ -209,22 +168,21 @@ function applyFilter(): void {
   input.value = '';
 }
 
+/** The command lists what the table shows. It reads the token from $TOKEN: it must not be in a clipboard or history. */
+async function copyCurl(): Promise<void> {
+  const url = new URL('plants?fields=id,name,tag', serviceUrl);
+  if (filter !== undefined) url.search += `&${new URLSearchParams({ tag: filter })}`;
+  const address = url.href.replaceAll("'", '%27');
+  const isCopied = await copy(`curl '${address}' -H "Authorization: Bearer $TOKEN"`);
+  if (isCopied) toast('Copied. The command reads your token from $TOKEN.');
+  else toast('The browser does not allow the page to copy. Use HTTPS.');
+}
+
 for (const id of ['filter-clear', 'no-match-clear']) onPress(id, () => void (location.hash = ''));
 for (const id of ['add-open', 'empty-add']) onPress(id, () => addDialog.open(filter));
-onPress('copy-view', async () => void toast(await copyCurl(filter)));
+onPress('copy-view', copyCurl);
 onPress('failed-retry', reload);
-onPress('sharing-open', async () => {
-  const { SharingDialog } = await import('./sharing-dialog.ts').catch(refuseLoading);
-  await (sharingDialog ??= new SharingDialog(connection, reload)).open();
-});
-onPress('tokens-open', async () => {
-  const { TokensDialog } = await import('./tokens-dialog.ts').catch(refuseLoading);
-  tokensDialog ??= new TokensDialog(connection, () => session.signOut());
-  await tokensDialog.open();
-});
-
-function refuseLoading(): never {
-  throw new Error('Its file could not be loaded. Reload the page.'); // browsers do not try again
-}
+onPress('sharing-open', () => sharingDialog.open());
+onPress('tokens-open', () => tokensDialog.open());
 
 await session.start();

@@ -1,7 +1,8 @@
 /**
  * The script of the reference: the choice of a language, buttons to copy code, and the real address in samples.
  */
-import { recall, remember } from './remember.ts';
+import { copy } from './shared/dom.ts';
+import { recall, remember } from './shared/remember.ts';
 
 const key = 'plant-store.language';
 
@@ -29,20 +30,14 @@ if (known !== undefined && radios.some(({ value }) => value === known)) choose(k
 
 const status = document.querySelector('#status');
 
-// Without TLS, browsers allow copying only on this machine.
-const { clipboard } = navigator as Partial<Navigator>;
 for (const button of document.querySelectorAll<HTMLButtonElement>('.copy')) {
-  button.hidden = clipboard === undefined;
-  button.addEventListener('click', () => {
-    const code = button.parentElement?.querySelector('code')?.textContent ?? '';
-    void clipboard?.writeText(code).then(
-      () => report(button, 'Copied'),
-      () => report(button, 'Not allowed'),
-    );
-  });
+  button.hidden = !isSecureContext; // without TLS, browsers allow copying only on this machine
+  button.addEventListener('click', () => void copySample(button));
 }
 
-function report(button: HTMLButtonElement, outcome: string): void {
+async function copySample(button: HTMLButtonElement): Promise<void> {
+  const isCopied = await copy(button.parentElement?.querySelector('code')?.textContent ?? '');
+  const outcome = isCopied ? 'Copied' : 'Not allowed';
   button.textContent = outcome;
   if (status) status.textContent = outcome;
   setTimeout(() => {

@@ -1,29 +1,33 @@
 /**
- * The scripts of `completion`, in real shells.
+ * `completion` in real shells.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { run, runOk } from '../support/command.ts';
+import { executable, run, runOk } from '../support/command.ts';
 import { without } from '../support/programs.ts';
 import { tempFolder } from '../support/temp.ts';
 
 /** What a shell does to complete its last argument, which can be empty; prints a word per line. */
 const shells = {
-  bash: `COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-    eval "$(complete -p plant-store | sed 's/.*-F \\([a-z_]*\\) .*/\\1/')"
-    printf '%s\\n' "\${COMPREPLY[@]}"`,
+  bash: `export COMP_LINE="$*"
+    $(complete -p plant-store | sed "s/.* -C '\\(.*\\)' .*/\\1/") plant-store "\${@: -1}" "\${@: -2:1}"`,
   fish: `complete -C (string join -- ' ' $argv) | string replace -r '\\t.*' ''`,
 };
 
 async function completions(t: TestContext, shell: keyof typeof shells) {
   const script = await runOk(['completion', shell]);
-  const file = join(tempFolder(t), 'completion');
+  const folder = tempFolder(t);
+  const file = join(folder, 'completion');
   writeFileSync(file, `${script}\n${shells[shell]}\n`);
+  symlinkSync(executable, join(folder, 'plant-store'));
+  const path = [folder, dirname(process.execPath), process.env['PATH']].join(delimiter);
   return (...words: string[]) => {
     const { stdout, stderr } = spawnSync(shell, [file, 'plant-store', ...words], {
+      cwd: folder,
+      env: { ...process.env, PATH: path },
       encoding: 'utf8',
     });
     assert.equal(stderr, '');
@@ -48,6 +52,8 @@ describe('completion', { concurrency: 2 }, () => {
       assert.deepEqual(complete('share', 'alice', 'bob', 'w'), ['write']);
       assert.deepEqual(complete('completion', 'fi'), ['fish']);
       assert.deepEqual(complete('plants', 'list', '--cs'), ['--csv']);
+      const files = shell === 'fish' ? ['completion'] : []; // bash adds them itself
+      assert.deepEqual(complete('backup', 'comp'), files);
     });
   }
 

@@ -54,7 +54,7 @@ describe('a command whose output is lost', { concurrency: 2 }, () => {
       /^error: Token (\w{9}-\w{16}) could not be printed, so it was revoked\. Create another\.$/m;
     const [, id = ''] = message.exec(stderr) ?? [];
     const list = await runOk(['token', 'list', '--database', url]);
-    assert.match(list, new RegExp(`^${id} .* revoked +2$`, 'm'));
+    assert.match(list, new RegExp(`^${id} .* revoked$`, 'm'));
   });
 
   it('succeeds without a message if its reader closes the pipe, unless a token is lost', async (t) => {

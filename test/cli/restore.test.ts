@@ -16,6 +16,7 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
+import { encodeSchema } from '../../src/migrations.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { unfinishedCopyTable } from '../../src/sqlite/file/schema.ts';
 import { credentialOf } from '../../src/token.ts';
@@ -272,7 +273,8 @@ describe('restore is refused', () => {
   it('of a backup from a newer Plant Store', async (t) => {
     const backup = await backupOf(t, 1);
     using newer = new DatabaseSync(backup);
-    newer.exec(`PRAGMA user_version = ${newestVersion + 1}`);
+    const version = newestVersion + 1;
+    newer.exec(`PRAGMA user_version = ${encodeSchema({ version, usableFrom: version })}`);
     newer.close();
     await assertRefused(backup, await existing(t, 1), /was written by a newer Plant Store/);
   });

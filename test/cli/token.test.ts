@@ -69,7 +69,6 @@ describe('token create', { concurrency: 2 }, () => {
       EXPIRES: 'never',
       'LAST USE': 'never',
       STATE: 'active',
-      FORMAT: '2',
       LABEL: '',
     });
   });
@@ -95,7 +94,6 @@ describe('token create', { concurrency: 2 }, () => {
       SCOPES: 'plants:write',
       'LAST USE': 'never',
       STATE: 'active',
-      FORMAT: '2',
       LABEL: 'for CI',
     });
   });

@@ -72,6 +72,12 @@ describe('reading CSV', () => {
     assert.ok([...readCsv(text, ',')].every((record) => 'fault' in record));
   });
 
+  it('refuses only the row whose quote is never closed, before millions of others', () => {
+    const records = readCsv(`"a\n${'""\n'.repeat(10_000_000)}`, ',');
+    assert.deepEqual(Object.keys(records.next().value ?? {}), ['line', 'fault']);
+    assert.deepEqual(records.next().value, { line: 2, fields: [''] });
+  });
+
   it('finds the separator in the first line', () => {
     assert.equal(separatorOf('name;tag\na,b,c,d;e'), ';');
     assert.equal(separatorOf('name\ttag\n'), '\t');

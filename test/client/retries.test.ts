@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
-import { PlantStore } from '../../src/client/client.ts';
+import { PlantStore, type PlantStoreOptions } from '../../src/client/client.ts';
 import {
   outcomeUnknown,
   storageFull,
@@ -18,10 +18,14 @@ const ficus = { name: 'Ficus', tag: 'indoor' };
 interface SetUpOptions extends TokenOptions {
   failures?: Error[];
   maxRetries?: number;
+  beforeRetry?: PlantStoreOptions['beforeRetry'];
 }
 
 /** A client and its service behind a gateway. Creating a plant first fails with each of `failures`. */
-async function setUp(t: TestContext, { failures = [], maxRetries, ...options }: SetUpOptions = {}) {
+async function setUp(
+  t: TestContext,
+  { failures = [], maxRetries, beforeRetry, ...options }: SetUpOptions = {},
+) {
   const wrap = (storage: Storage): Storage =>
     override(storage, {
       plants: {
@@ -36,7 +40,8 @@ async function setUp(t: TestContext, { failures = [], maxRetries, ...options }: 
   const { address: url, plan, requests } = await startGateway(t, app.address);
   const clientOf = async (user: string, more?: TokenOptions) =>
     new PlantStore({ url: app.address, token: await app.token(user, more) });
-  const store = new PlantStore({ url, token: await app.token('alice', options), maxRetries });
+  const token = await app.token('alice', options);
+  const store = new PlantStore({ url, token, maxRetries, beforeRetry });
   const lines = () => requests.map(({ line }) => line);
   /** The ids of all plants, which are read without the gateway. */
   const ids = async () => {
@@ -78,6 +83,37 @@ describe('a request that only reads', () => {
     assert.deepEqual(others, []);
     assert.ok(second - first >= 500, `after ${second - first} ms`);
     assert.ok(third - second >= 1_000, `after ${third - second} ms`);
+  });
+
+  it('is repeated without a limit, each time after `beforeRetry`', async (t) => {
+    const problems: unknown[] = [];
+    const { store, plan, requests } = await setUp(t, {
+      maxRetries: 0,
+      beforeRetry: async ({ status }) => void problems.push(status),
+    });
+    await store.create(ficus);
+    requests.length = 0;
+    const statuses = [502, 503, 504, 502, 503, 504];
+    plan.push(...statuses.map((status) => respond(status, '')));
+    assert.deepEqual(await store.get(1), ficus);
+    assert.deepEqual(problems, statuses);
+    assert.equal(requests.length, 7);
+  });
+
+  it('ends while `beforeRetry` waits if its signal aborts', async (t) => {
+    const { promise: waits, resolve } = Promise.withResolvers<void>();
+    const { store, plan } = await setUp(t, {
+      beforeRetry: () => {
+        resolve();
+        return new Promise(() => {});
+      },
+    });
+    const controller = new AbortController();
+    plan.push(badGateway);
+    const call = store.get(1, { signal: controller.signal });
+    await waits;
+    controller.abort(new Error('enough'));
+    await assert.rejects(call, /enough/);
   });
 
   it('is not repeated if Retry-After is later than the end of the call', async (t) => {

@@ -12,7 +12,7 @@ import { call, startApp } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
 
-const paths = ['/openapi.json', '/docs', '/web/reference.css', '/web/reference.ts'];
+const paths = ['/openapi.json', '/docs', '/web/styles/reference.css', '/web/reference.ts'];
 
 interface Loaded {
   status: number | undefined;

@@ -203,7 +203,12 @@ it('links only to what exists', async (t) => {
 it('is small', async (t) => {
   const { address } = await startApp(t);
   let bytes = 0;
-  for (const path of ['docs', 'web/theme.css', 'web/reference.css', 'web/reference.ts']) {
+  for (const path of [
+    'docs',
+    'web/styles/theme.css',
+    'web/styles/reference.css',
+    'web/reference.ts',
+  ]) {
     const response = await fetch(`${address}/${path}`);
     assert.equal(response.headers.get('content-encoding'), 'gzip');
     bytes += Number(response.headers.get('content-length'));

@@ -7,8 +7,8 @@ import { databaseFile } from '../support/database.ts';
 
 const source = new URL('../../src/', import.meta.url);
 const paths = ['web', 'client'].flatMap((folder) =>
-  readdirSync(new URL(`${folder}/`, source))
-    .filter((name) => /\.(css|ts)$/.test(name))
+  readdirSync(new URL(`${folder}/`, source), { recursive: true })
+    .filter((name): name is string => typeof name === 'string' && /\.(css|ts)$/.test(name))
     .map((name) => `/${folder}/${name}`),
 );
 
@@ -67,13 +67,15 @@ it('serves nothing else', async (t) => {
     '/web/nothing.ts',
     '/web/problems',
     '/web/tsconfig.json',
-    '/web/theme.css/',
-    '/web/THEME.CSS',
+    '/web/styles/theme.css/',
+    '/web/styles',
+    '/web/styles/THEME.CSS',
+    '/web/styles/nothing.css',
     '/web/..%2fhttp%2fapp.ts',
     '/web/%2e%2e%2fplant.ts',
     '/client/../plant.ts',
     '/client/',
-    '/client/theme.css',
+    '/client/styles/theme.css',
     '/http/app.ts',
   ]) {
     const { status, json } = await call('GET', path);

@@ -45,7 +45,7 @@ it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async 
     proxy.bytesLeft = Infinity;
     const [row] = await query(
       direct,
-      `SELECT revoked_at FROM plant_store.store_tokens WHERE hash = '\\x${hashToken(token).toString('hex')}'`,
+      `SELECT revoked_at FROM plant_store.tokens WHERE hash = '\\x${hashToken(token).toString('hex')}'`,
     );
     const { revoked_at: at } = row as { revoked_at: string | null };
     assert.equal(await status(), at === null ? 200 : 401);

@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { Client } from 'pg';
 import { plannerSettings, type Statement } from '../../src/postgres/connection.ts';
-import { listSql, mergeSql, scanStepSql } from '../../src/postgres/plants.ts';
+import { listSql, mergeSql, scanStepSql } from '../../src/postgres/plant-statements.ts';
 import { shareSql } from '../../src/postgres/shares.ts';
 import { isCitus } from '../support/citus.ts';
 import { query } from '../support/postgres.ts';
@@ -30,7 +30,7 @@ interface Explained {
 }
 
 /** They sort what they have read, whose size is limited: some plants of each owner, a step, or the shares of a user. */
-const sorts: readonly Statement[] = [mergeSql, scanStepSql.owners, shareSql.ofUser];
+const sorts: readonly Statement[] = [mergeSql, scanStepSql, shareSql.ofUser];
 
 it(
   'PostgreSQL: every request reads a range of an index, without table scans or sorts',
@@ -62,8 +62,7 @@ it('PostgreSQL: a list uses its own index, with all bounds', { skip }, async (t)
     [listSql.store, '(id > $2) AND (id <= $3)'],
     [listSql.storeTag, within('tag', '$5')],
     [listSql.owner, within('owner', '$5')],
-    [scanStepSql.owner, within('owner', '$5')],
-    [scanStepSql.owners, within('owner', 'reach.owner')],
+    [scanStepSql, within('owner', 'reach.owner')],
   ] as const;
   for (const [statement, bounds] of lists) {
     const nodes = await planOf(database.url, statement);
@@ -201,7 +200,7 @@ async function explain(
 /** What an index of this table is searched by first. */
 function keyOf(node: Node): RegExp {
   switch (node['Relation Name']) {
-    case 'store_tokens':
+    case 'tokens':
       return /\bstore = \$1\) AND \((?:hash |user_id = )/;
     case 'named_stores':
       return /\bkey = \$1\) AND \(name = /;

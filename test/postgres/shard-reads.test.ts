@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { hashBigint } from '../../src/postgres/hash.ts';
-import { findSql } from '../../src/postgres/plants.ts';
-import { ShardMap, tablesOfStore, type ShardRow } from '../../src/postgres/shard-map.ts';
+import { findSql } from '../../src/postgres/plant-statements.ts';
+import { tablesOfStore } from '../../src/postgres/citus.ts';
+import { ShardMap, type ShardRow } from '../../src/postgres/shard-map.ts';
 import { onShard } from '../../src/postgres/shard-reads.ts';
 import { ofShards } from './statements.ts';
 

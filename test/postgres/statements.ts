@@ -7,11 +7,10 @@ import {
   findSql,
   listSql,
   mergeSql,
-  ownedSql,
+  inReachSql,
   scanStepEndSql,
   scanStepSql,
-} from '../../src/postgres/plants.ts';
-import { ownTokenSql } from '../../src/postgres/own-tokens.ts';
+} from '../../src/postgres/plant-statements.ts';
 import { shareSql } from '../../src/postgres/shares.ts';
 import { grantSql } from '../../src/postgres/grants.ts';
 import { nameSql } from '../../src/postgres/names.ts';
@@ -19,16 +18,16 @@ import { tokenSql } from '../../src/postgres/tokens.ts';
 import { userSql } from '../../src/postgres/users.ts';
 import { refreshSql } from '../../src/postgres/freshness.ts';
 
-const { listAll: _all, listUser, findById, revoke, addToken, ...ofTokens } = tokenSql;
+const { listAll: _all, setRole, listStore, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;
 
 /** What is read from the tables of a shard, on a cluster. */
 export const ofShards: readonly Statement[] = [
   ...Object.values(listSql),
-  ownedSql,
+  inReachSql,
   mergeSql,
-  ...Object.values(scanStepEndSql),
-  ...Object.values(scanStepSql),
+  scanStepEndSql,
+  scanStepSql,
   findSql,
   findOwnerSql,
   refreshSql,
@@ -37,6 +36,12 @@ export const ofShards: readonly Statement[] = [
   nameSql.findUser,
   nameSql.describeUser,
   nameSql.findStoreName,
+  tokenSql.listUser,
+  tokenSql.listStore,
+  userSql.describeStore,
+  userSql.listUsers,
+  userSql.countTokens,
+  userSql.countPlants,
   shareSql.ofUser,
   shareSql.list,
 ];
@@ -50,17 +55,10 @@ const sentByRequests: readonly Statement[] = [
   createWithIdsSql,
   ...Object.values(grantSql),
   ...Object.values(nameSql),
-  listUser,
-  findById,
-  revoke,
-  addToken,
-  ...Object.values(ownTokenSql),
+  ...Object.values(ofTokens),
   ...Object.values(shareSql),
 ];
 export const ofRequests: readonly Statement[] = [...new Set(sentByRequests)];
 
 /** What commands send about one token, user or store. */
-export const ofCommands: readonly Statement[] = [
-  ...Object.values(ofTokens),
-  ...Object.values(ofUsers),
-];
+export const ofCommands: readonly Statement[] = [setRole, listStore, ...Object.values(ofUsers)];

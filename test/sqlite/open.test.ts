@@ -9,6 +9,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { reasonOf } from '../../src/cli/errors.ts';
 import { openDatabase, refuseUnsafeSqlite } from '../../src/sqlite/file/open.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
+import { encodeSchema } from '../../src/migrations.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { run, runOk } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
@@ -41,7 +42,8 @@ function foreignDatabase(path: string): void {
 
 function setVersion(path: string, version: number): void {
   using database = new DatabaseSync(path);
-  database.exec(`PRAGMA user_version = ${version}; PRAGMA journal_mode = DELETE`);
+  const number = encodeSchema({ version, usableFrom: version });
+  database.exec(`PRAGMA user_version = ${number}; PRAGMA journal_mode = DELETE`);
 }
 
 describe('opening a database', () => {

@@ -70,7 +70,7 @@ it('works by keyboard alone, on a telephone in the dark', { skip }, async (t) =>
 });
 
 it(
-  'shows the progress in the dialog or in one message, however fast both change',
+  'shows the progress in the dialog or in one message, and stops although the service is away',
   { skip },
   async (t) => {
     const { page } = await openStore(t, browser());
@@ -83,6 +83,10 @@ it(
     assert.equal(await messages.count(), 0);
     await pressAtOnce(page, '#import-hide', '#import-open', '#import-hide');
     assert.equal(await messages.count(), 1);
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
+    await page.locator('#import .waiting').getByText('The service does not respond.').waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await done(page, 'Not complete.'); // without a wait for the service
   },
 );
 

@@ -10,7 +10,7 @@ import { browserOfFile } from './store.ts';
 const browser = browserOfFile();
 const skip = withoutBrowser;
 
-const isFile = (request: Request) => /\/(?:web|client)\/[\w-]+\.\w+$/.test(request.url());
+const isFile = (request: Request) => /\/(?:web|client)\/[\w/-]+\.\w+$/.test(request.url());
 
 async function openSignIn(page: Page, address: string): Promise<void> {
   await page.goto(address);

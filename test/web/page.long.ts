@@ -47,7 +47,10 @@ it('works if the browser blocks the data of sites', { skip }, async (t) => {
   await done(page, 'Added 1 plant.');
   await page.locator('#import-hide').click();
   await page.locator('#rows').getByText('Aloe').waitFor();
-  await page.getByRole('button', { name: 'alice' }).click();
+  await page.evaluate(`location.hash = 'token=${await app.token('bob')}'`);
+  await page.locator('#confirm-yes').click();
+  await page.getByRole('button', { name: 'bob' }).waitFor();
+  await page.getByRole('button', { name: 'bob' }).click();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('heading', { name: 'Open your store' }).waitFor();
   await page.goto(`${app.address}/docs`);

@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { scopes } from '../../src/access.ts';
 import { withoutBrowser } from '../support/browser.ts';
 import { openSharing, sharesOf } from './sharing.ts';
-import { browserOfFile, changeUser, openStore, pressAtOnce, responseTo, toast } from './store.ts';
+import { browserOfFile, changeUser, openStore, pressAtOnce } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -38,7 +38,7 @@ it('changes are sent in order, and none in the name of the next user', { skip },
   await page.route('**/shares/*', async (route) => {
     sent.push(`${route.request().method()} ${route.request().postData() ?? ''}`);
     await isHeld;
-    await route.continue();
+    await route.continue().catch(() => {}); // nobody may wait for it any more
   });
   await openSharing(page);
   const access = page.getByRole('combobox', { name: 'What carol can do' });
@@ -50,9 +50,7 @@ it('changes are sent in order, and none in the name of the next user', { skip },
   await changeUser(page, await app.token('bob', { scopes }));
   await page.getByRole('button', { name: 'bob' }).waitFor();
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
-  const late = responseTo(page, 'PUT', '/shares/carol');
   release();
-  await late;
   await openSharing(page);
   await page.getByText('You share with nobody.').waitFor();
   assert.deepEqual(sent, ['PUT {"access":"write"}']);
@@ -68,10 +66,6 @@ it(
     const alice = await app.token('alice', { scopes });
     await app.call('PUT', '/shares/alice', { token: bob, json: { access: 'write' } });
     await app.call('PUT', '/shares/carol', { token: alice, json: { access: 'read' } });
-    await page.route('**/sharing-dialog.ts', (route) => route.abort(), { times: 1 });
-    await openSharing(page);
-    await toast(page, 'Its file could not be loaded. Reload the page.').waitFor();
-    await page.reload();
     await openSharing(page);
     await page.getByText('you can see and delete their plants').waitFor();
     await page.getByRole('listitem').getByText('carol').waitFor();

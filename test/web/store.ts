@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, type TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import type { Browser, BrowserContextOptions, Locator, Page, Request } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { Limits } from '../../src/http/request-limits.ts';
 import type { Storage } from '../../src/storage.ts';
 import { startApp, type TestApp, type TokenOptions } from '../support/app.ts';
@@ -103,20 +103,6 @@ export async function deleteChosen(page: Page): Promise<void> {
 export async function changeUser(page: Page, token: string): Promise<void> {
   await page.evaluate(`location.hash = 'token=${token}'`);
   await page.locator('#confirm-yes').click();
-}
-
-/**
- * Waits until the page has the response to the next such request. Playwright's `finished()` can wait for ever: Chromium
- * reports about half of the bodies as aborted that a page reads to their end from a stream.
- */
-export async function responseTo(page: Page, method: string, path: string): Promise<void> {
-  const isMeant = (request: Request) =>
-    request.method() === method && new URL(request.url()).pathname === path;
-  await Promise.race([
-    page.waitForEvent('requestfinished', isMeant),
-    page.waitForEvent('requestfailed', isMeant),
-  ]);
-  await page.evaluate('new Promise((done) => setTimeout(done))');
 }
 
 /** Presses the keys, one after another. */

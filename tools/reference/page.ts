@@ -33,8 +33,8 @@ export function referencePage(): string {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>API reference · Plant Store</title>
         <link rel="icon" href="${tabIcon}" />
-        <link rel="stylesheet" href="web/theme.css" />
-        <link rel="stylesheet" href="web/reference.css" />
+        <link rel="stylesheet" href="web/styles/theme.css" />
+        <link rel="stylesheet" href="web/styles/reference.css" />
         <script type="module" src="web/reference.ts"></script>
       </head>
       <body>

@@ -12,14 +12,13 @@ import type { TokenRecord } from '../../identity-storage.ts';
 import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
 import { findUser } from './names.ts';
+import type { DatabaseOptions } from '../options.ts';
 import { printResult } from '../output.ts';
 import { tableOf } from '../table.ts';
 import { allTokens } from './token.ts';
 
-interface AccessOptions {
-  database: string;
+interface AccessOptions extends DatabaseOptions {
   store: string;
-  json?: true | undefined;
 }
 
 /** Prints whether a user can read and write a plant, by which rule, and with which of their tokens. */

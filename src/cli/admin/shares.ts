@@ -4,14 +4,13 @@ import type { Share } from '../../share-storage.ts';
 import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
 import { findStore, findUser, allPages, pageRows } from './names.ts';
+import type { DatabaseOptions } from '../options.ts';
 import { printResult } from '../output.ts';
 import { program } from '../program.ts';
 import { tableOf } from '../table.ts';
 
-interface ShareOptions {
-  database: string;
+interface ShareOptions extends DatabaseOptions {
   store: string;
-  json?: true | undefined;
 }
 
 export async function share(
@@ -45,21 +44,21 @@ export async function unshare(owner: string, user: string, options: ShareOptions
 /** Lists the shares of a user, or of the whole store. */
 export async function listShares(user: string | undefined, options: ShareOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
-  const shares =
-    user === undefined
-      ? await allShares(storage, options.store)
-      : await sharesOf(storage, options.store, user);
+  const shares = await sharesIn(storage, options.store, user);
   const rows = shares.map(({ owner, user: other, access }) => [owner, other, access]);
   printResult(options, shares, tableOf(['OWNER', 'USER', 'ACCESS'], rows));
 }
 
-async function sharesOf(storage: Storage, storeName: string, user: string): Promise<Share[]> {
+async function sharesIn(
+  storage: Storage,
+  storeName: string,
+  user: string | undefined,
+): Promise<Share[]> {
+  if (user === undefined) {
+    const store = await findStore(storage, storeName);
+    return allPages((last) => storage.shares.list(store, last, pageRows));
+  }
   const { store } = await findUser(storage, storeName, user);
   const { given, received } = await storage.shares.of(store, user);
   return [...given, ...received];
-}
-
-async function allShares(storage: Storage, storeName: string): Promise<Share[]> {
-  const store = await findStore(storage, storeName);
-  return allPages((last) => storage.shares.list(store, last, pageRows));
 }

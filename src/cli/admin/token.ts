@@ -1,10 +1,10 @@
-import type { Role, Scope } from '../../access.ts';
-import { stateOf } from '../../access.ts';
+import { stateOf, type Role, type Scope } from '../../access.ts';
 import type { CreatedToken, TokenQuery, TokenRecord } from '../../identity-storage.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { confirm, io, printError, printResult } from '../output.ts';
 import { displayName, isFile, openExisting, openStorage } from '../database.ts';
+import type { DatabaseOptions } from '../options.ts';
 import { findStore, allPages, pageRows } from './names.ts';
 import { printableJson, shownOn } from '../terminal.ts';
 import { program } from '../program.ts';
@@ -20,11 +20,9 @@ interface NewTokenOptions {
   label: string;
 }
 
-interface CreateOptions extends NewTokenOptions {
-  database: string;
+interface CreateOptions extends NewTokenOptions, DatabaseOptions {
   /** Creates whatever is new without a question. */
   yes: boolean;
-  json?: true | undefined;
 }
 
 /**
@@ -60,8 +58,7 @@ export async function createToken(user: string, options: CreateOptions): Promise
 async function confirmDatabase(database: string): Promise<void> {
   const state = isFile(database) ? 'does not exist' : 'contains no Plant Store';
   const answer = await confirm(`The database ${displayName(database)} ${state}. Create it?`);
-  if (answer !== false) return; // a script continues
-  throw new Refusal('Nothing was created.', { kind: 'no-file' });
+  if (answer === false) throw new Refusal('Nothing was created.', { kind: 'no-file' }); // a script continues
 }
 
 async function confirmUser(user: string, store: string, storeExists: boolean): Promise<void> {
@@ -94,15 +91,8 @@ export async function addToken(
 ): Promise<CreatedToken & { expiresAtMs: number | undefined }> {
   const createdAtMs = Date.now();
   const expiresAtMs = expires && createdAtMs + expires;
-  const created = await storage.identity.createToken({
-    store,
-    user,
-    role,
-    scopes: scope,
-    label,
-    createdAtMs,
-    expiresAtMs,
-  });
+  const about = { store, user, role, scopes: scope, label, createdAtMs, expiresAtMs };
+  const created = await storage.identity.createToken(about);
   return { ...created, expiresAtMs };
 }
 
@@ -119,11 +109,9 @@ const header = [
   'LABEL',
 ];
 
-export async function listTokens(options: {
-  database: string;
-  store?: string | undefined;
-  json?: true | undefined;
-}): Promise<void> {
+export async function listTokens(
+  options: DatabaseOptions & { store?: string | undefined },
+): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   if (options.store !== undefined) await findStore(storage, options.store);
   const all = await allTokens(storage, { store: options.store });
@@ -140,10 +128,7 @@ export async function allTokens(
   );
 }
 
-export async function revokeToken(
-  id: string,
-  options: { database: string; json?: true | undefined },
-): Promise<void> {
+export async function revokeToken(id: string, options: DatabaseOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const token = await storage.identity.revokeToken(id, Date.now());
   if (token === undefined) {

@@ -5,15 +5,11 @@ import type { Storage } from '../../storage.ts';
 import type { StoreRecord, UserRecord } from '../../user-storage.ts';
 import { confirm, printResult } from '../output.ts';
 import { openStorage } from '../database.ts';
+import type { DatabaseOptions } from '../options.ts';
 import { findStore, noUser, allPages, pageRows } from './names.ts';
 import { tableOf } from '../table.ts';
 
-interface ListOptions {
-  database: string;
-  json?: true | undefined;
-}
-
-export async function listStores(options: ListOptions): Promise<void> {
+export async function listStores(options: DatabaseOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const stores = await allStores(storage);
   const rows = stores.map(({ store, users, lastId }) => [store, users, lastId]);
@@ -22,7 +18,7 @@ export async function listStores(options: ListOptions): Promise<void> {
 
 /** Lists the users of one store, or of all. */
 export async function listUsers(
-  options: ListOptions & { store?: string | undefined },
+  options: DatabaseOptions & { store?: string | undefined },
 ): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   if (options.store !== undefined) await findStore(storage, options.store);
@@ -46,13 +42,11 @@ function allStores(storage: Storage): Promise<StoreRecord[]> {
   return allPages((last) => storage.users.listStores({ after: last?.store, limit: pageRows }));
 }
 
-interface RemoveOptions {
-  database: string;
+interface RemoveOptions extends DatabaseOptions {
   store: string;
   plantsTo?: string | undefined;
   /** Removes the user without a question. */
   yes: boolean;
-  json?: true | undefined;
 }
 
 /** Plants or shares in one transaction, which takes a few milliseconds. */
@@ -72,18 +66,24 @@ export async function removeUser(name: string, options: RemoveOptions): Promise<
   await using storage = await openStorage(options.database, { create: false });
   const user = await storage.users.find(store, name);
   if (user === undefined) throw noUser(store, name);
-  const findHeir = async () =>
-    plantsTo === undefined ? undefined : findPresent(storage, store, plantsTo);
-  await findHeir();
+  await findHeir(storage, options);
   const count = await storage.users.countPlants(user, maxCountedPlants + 1);
   if (count > 0 && plantsTo === undefined) throw refuseWithoutHeir(name, describePlants(count));
   const plants = count === 0 ? '' : ` ${plantsTo} gets ${describePlants(count)}.`;
   const question = `Remove user ${name} from store ${store}? Their tokens and shares end.${plants}`;
   if (!yes) await requireConsent(name, question);
 
-  const identity = { store: user.store, user: user.user };
-  const moved = await remove(storage, identity, findHeir);
-  if (moved === undefined) throw refuseWithoutHeir(name, 'plants');
+  let moved = 0;
+  // Again if something that was being created arrived meanwhile, or if the heir was removed.
+  do {
+    const heir = await findHeir(storage, options);
+    await inBatches(() => storage.users.endAccess(user, Date.now(), batchRows));
+    if (heir !== undefined) {
+      moved += await inBatches(() => storage.users.movePlants(user, heir.user, batchRows));
+    } else if ((await storage.users.countPlants(user, 1)) > 0) {
+      throw refuseWithoutHeir(name, 'plants');
+    }
+  } while (!(await storage.users.remove(user, Date.now())));
   const text =
     `Removed user ${name} from store ${store}.` +
     (moved === 0 ? '' : ` Moved ${moved === 1 ? '1 plant' : `${moved} plants`} to ${plantsTo}.`);
@@ -99,26 +99,6 @@ async function requireConsent(user: string, question: string): Promise<void> {
   );
 }
 
-/** Returns the number of moved plants; undefined if the user still has plants and there is nobody to get them. */
-async function remove(
-  storage: Storage,
-  user: Identity,
-  findHeir: () => Promise<Identity | undefined>,
-): Promise<number | undefined> {
-  let moved = 0;
-  // Again if something that was being created arrived meanwhile, or if the heir was removed.
-  do {
-    const heir = await findHeir();
-    await inBatches(() => storage.users.endAccess(user, Date.now(), batchRows));
-    if (heir !== undefined) {
-      moved += await inBatches(() => storage.users.movePlants(user, heir.user, batchRows));
-    } else if ((await storage.users.countPlants(user, 1)) > 0) {
-      return undefined;
-    }
-  } while (!(await storage.users.remove(user, Date.now())));
-  return moved;
-}
-
 /** Repeats `change` until it changes nothing. Returns the number of changes. */
 async function inBatches(change: () => Promise<number>): Promise<number> {
   for (let total = 0; ; await pause(batchPauseMs)) {
@@ -128,9 +108,13 @@ async function inBatches(change: () => Promise<number>): Promise<number> {
   }
 }
 
-async function findPresent(storage: Storage, store: string, name: string): Promise<Identity> {
-  const found = await storage.users.find(store, name);
-  if (found === undefined || found.isRemoved) throw noUser(store, name);
+async function findHeir(
+  storage: Storage,
+  { store, plantsTo }: RemoveOptions,
+): Promise<Identity | undefined> {
+  if (plantsTo === undefined) return undefined;
+  const found = await storage.users.find(store, plantsTo);
+  if (found === undefined || found.isRemoved) throw noUser(store, plantsTo);
   return found;
 }
 

@@ -1,15 +1,11 @@
 import { resolve } from 'node:path';
 import { fileOf } from '../database.ts';
 import { backupDatabase, restoreDatabase } from '../../sqlite/backup.ts';
+import type { DatabaseOptions } from '../options.ts';
 import { printResult } from '../output.ts';
 import { withProgress } from '../progress.ts';
 
-interface FileOptions {
-  database: string;
-  json?: true | undefined;
-}
-
-export async function backup(file: string, options: FileOptions): Promise<void> {
+export async function backup(file: string, options: DatabaseOptions): Promise<void> {
   const path = fileOf(options.database);
   const target = resolve(file);
   await withProgress('Copying', 'pages', (onProgress) => backupDatabase(path, target, onProgress));
@@ -17,7 +13,7 @@ export async function backup(file: string, options: FileOptions): Promise<void> 
   printResult(options, { database: path, file: target }, text);
 }
 
-export async function restore(file: string, options: FileOptions): Promise<void> {
+export async function restore(file: string, options: DatabaseOptions): Promise<void> {
   const path = fileOf(options.database);
   const source = resolve(file);
   const previous = await withProgress('Restoring', 'pages', (onProgress) =>

@@ -1,40 +1,27 @@
-import { Argument, Option, type Command } from '@commander-js/extra-typings';
-import { databaseFlag, examples, flag, jsonFlag, parseDatabaseUrl } from '../options.ts';
+/**
+ * The commands about whole databases.
+ */
+import type { Command } from '@commander-js/extra-typings';
+import { databaseCommand, examples, flag, parseDatabaseUrl } from '../options.ts';
 
 export function addDatabaseCommands(plantStore: Command): void {
-  plantStore
-    .command('migrate')
+  databaseCommand(plantStore, 'migrate', [
+    'plant-store migrate',
+    'plant-store migrate --database postgres://plants@db.example/plants',
+  ])
     .description('create a database or upgrade its schema (serve also does this)')
-    .addOption(databaseFlag())
-    .addOption(jsonFlag())
-    .addHelpText(
-      'after',
-      examples([
-        'plant-store migrate',
-        'plant-store migrate --database postgres://plants@db.example/plants',
-      ]),
-    )
     .action(async (options) => (await import('./migrate.ts')).migrate(options));
 
-  plantStore
-    .command('backup')
+  databaseCommand(plantStore, 'backup', ['plant-store backup plants.backup'])
     .description('back up an SQLite database, even while it is in use, and verify the copy')
-    .addArgument(new Argument('<file>', 'path of the backup; must not exist'))
-    .addOption(databaseFlag())
-    .addOption(jsonFlag())
-    .addHelpText('after', examples(['plant-store backup plants.backup']))
+    .argument('<file>', 'path of the backup; must not exist')
     .action(async (file, options) => (await import('./backup.ts')).backup(file, options));
 
-  plantStore
-    .command('restore')
+  databaseCommand(plantStore, 'restore', [
+    'plant-store restore plants.backup --database sqlite:plants.db',
+  ])
     .description('replace an SQLite database with a backup; stop the service first')
-    .addArgument(new Argument('<file>', 'path of the backup'))
-    .addOption(databaseFlag())
-    .addOption(jsonFlag())
-    .addHelpText(
-      'after',
-      examples(['plant-store restore plants.backup --database sqlite:plants.db']),
-    )
+    .argument('<file>', 'path of the backup')
     .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
 
   plantStore
@@ -48,8 +35,8 @@ export function addDatabaseCommands(plantStore: Command): void {
         .argParser(parseDatabaseUrl)
         .makeOptionMandatory(),
     )
-    .addOption(new Option('--resume', 'resume an interrupted copy').default(false))
-    .addOption(jsonFlag())
+    .option('--resume', 'resume an interrupted copy', false)
+    .option('--json', 'print the result as one line of JSON')
     .addHelpText(
       'after',
       examples([

@@ -36,16 +36,15 @@ export async function copy(options: CopyOptions): Promise<void> {
   }
   await prepareTarget(target, sourceName, targetName, resume);
 
-  const { counts, digest } = await copyAndCompare(source, target).catch((error: unknown) => {
+  const { rows, digest } = await copyAndCompare(source, target).catch((error: unknown) => {
     if (error instanceof Refusal || reasonOf(error) === undefined) throw error;
     throw new Refusal(
       `The copy was interrupted: ${causeOf(error)}. Fix that, then continue with --resume.`,
       { cause: error },
     );
   });
-  const summary = tables.map((table, at) => `${table}: ${counts[at]}`).join(', ');
-  const rows = Object.fromEntries(tables.map((table, at) => [table, counts[at]]));
-  const text = `Copied ${sourceName} to ${targetName} (${summary}).\nSHA-256 of both: ${digest}`;
+  const summary = Object.entries(rows).map(([table, count]) => `${table}: ${count}`);
+  const text = `Copied ${sourceName} to ${targetName} (${summary.join(', ')}).\nSHA-256 of both: ${digest}`;
   printResult(options, { from: sourceName, to: targetName, rows, sha256: digest }, text);
 }
 
@@ -53,33 +52,29 @@ export async function copy(options: CopyOptions): Promise<void> {
 async function copyAndCompare(
   source: Archive,
   target: Archive,
-): Promise<{ counts: readonly number[]; digest: string }> {
+): Promise<{ rows: Record<string, number>; digest: string }> {
   const version = await source.version();
-  const counts = await countsOf(source);
-  const total = counts.reduce((sum, count) => sum + count, 0);
+  const rows = await countsOf(source);
+  const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
   await withProgress('Copying', 'rows', async (onProgress) => {
     let done = 0;
-    for (const table of tables) {
-      done += await copyTable(source, target, table, (copied) => onProgress(done + copied, total));
-    }
+    const count = (copied: number) => onProgress((done += copied), total);
+    for (const table of tables) await copyTable(source, target, table, count);
   });
-  const [sourceDigest, targetDigest] = await withProgress(
-    'Comparing',
-    'rows',
-    async (onProgress) => {
-      let done = 0;
-      const count = (rows: number) => onProgress((done += rows), 2 * total);
-      return [await digestOf(source, count), await digestOf(target, count)] as const;
-    },
-  );
-  if (sourceDigest !== targetDigest || version !== (await source.version())) {
+  const digests = await withProgress('Comparing', 'rows', async (onProgress) => {
+    let done = 0;
+    const count = (read: number) => onProgress((done += read), 2 * total);
+    return [await digestOf(source, count), await digestOf(target, count)] as const;
+  });
+  const [digest] = digests;
+  if (digest !== digests[1] || version !== (await source.version())) {
     throw new Refusal(
       'The copy differs from the original: one of them changed during the copy. ' +
         'Stop the service, then copy to an empty database.',
     );
   }
   await target.finishCopy();
-  return { counts, digest: sourceDigest };
+  return { rows, digest };
 }
 
 /** Refuses a target that contains data, unless that data is an incomplete copy of the same source. */
@@ -108,22 +103,18 @@ async function prepareTarget(
   await target.beginCopy(from);
 }
 
-/** Copies the rows after the last one in the target. Returns the number of rows of the table. */
+/** Copies the rows after the last one in the target. */
 async function copyTable(
   source: Archive,
   target: Archive,
   table: Table,
-  onProgress: (copied: number) => void,
-): Promise<number> {
-  let after = await target.lastKey(table);
-  let copied = after === undefined ? 0 : await target.count(table);
-  for (;;) {
-    onProgress(copied);
-    const rows = await source.read(table, after, batchRows);
-    if (rows.length === 0) return copied;
+  onProgress: (rows: number) => void,
+): Promise<void> {
+  const after = await target.lastKey(table);
+  onProgress(after === undefined ? 0 : await target.count(table));
+  for await (const rows of batchesOf(source, table, after)) {
     await target.add(table, rows);
-    copied += rows.length;
-    after = lastKeyOf(table, rows);
+    onProgress(rows.length);
   }
 }
 
@@ -132,15 +123,22 @@ async function digestOf(archive: Archive, onProgress: (rows: number) => void): P
   const digest = createHash('sha256');
   for (const table of tables) {
     digest.update(`${table}\n`);
-    for (let after: Row | undefined; ;) {
-      const rows = await archive.read(table, after, batchRows);
-      if (rows.length === 0) break;
+    for await (const rows of batchesOf(archive, table)) {
       for (const row of rows) digest.update(`${JSON.stringify(row.map(comparable))}\n`);
       onProgress(rows.length);
-      after = lastKeyOf(table, rows);
     }
   }
   return digest.digest('hex');
+}
+
+/** All rows of the table, or those after a key. */
+async function* batchesOf(archive: Archive, table: Table, after?: Row): AsyncGenerator<Row[]> {
+  for (let key = after; ;) {
+    const rows = await archive.read(table, key, batchRows);
+    if (rows.length === 0) return;
+    yield rows;
+    key = rows.at(-1)?.slice(0, keyColumnCounts[table]);
+  }
 }
 
 /** Bytes become text, because each engine returns them as another class. */
@@ -148,13 +146,9 @@ function comparable(value: Row[number]): string | number | null {
   return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
 }
 
-function lastKeyOf(table: Table, rows: readonly Row[]): Row | undefined {
-  return rows.at(-1)?.slice(0, keyColumnCounts[table]);
-}
-
 /** One table after the other, because each can take long and use all machines. */
-async function countsOf(archive: Archive): Promise<number[]> {
-  const counts = [];
-  for (const table of tables) counts.push(await archive.count(table));
+async function countsOf(archive: Archive): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const table of tables) counts[table] = await archive.count(table);
   return counts;
 }

@@ -1,11 +1,9 @@
 import { displayName, openExisting, openStorage } from '../database.ts';
+import type { DatabaseOptions } from '../options.ts';
 import { printResult } from '../output.ts';
 
 /** Opening a storage already upgrades its schema and, on a cluster, distributes its tables. */
-export async function migrate(options: {
-  database: string;
-  json?: true | undefined;
-}): Promise<void> {
+export async function migrate(options: DatabaseOptions): Promise<void> {
   const { database } = options;
   const existing = await openExisting(database, { distribute: true });
   const isNew = existing === undefined;

@@ -1,127 +1,92 @@
 /**
  * The commands that use a running service.
  */
-import { Argument, InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
+import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { maxId } from '../../ids.ts';
 import { plantFields, type PlantField } from '../../plant.ts';
-import { examples, flag, jsonFlag, parseBaseUrl, parseInteger } from '../options.ts';
+import { examples, flag, integer, parseBaseUrl } from '../options.ts';
 
-const maxConcurrency = 1_000;
+/** An id, or a number of plants, which cannot be larger. */
+const parsePositive = integer(1, maxId);
 
 /** Adds `plants` and its commands. */
 export function addPlantsCommands(plantStore: Command): void {
   const plants = plantStore
     .command('plants')
     .description('list, get, add, delete and import plants of a running service')
-    .addHelpText('after', () =>
+    .addHelpText(
+      'after',
       examples(['plant-store plants list', 'plant-store plants add Monstera --tag indoor']),
     );
 
-  plants
-    .command('list')
+  plantsCommand(plants, 'list', [
+    'plant-store plants list --tag indoor',
+    'plant-store plants list --fields id,name --json | jq ".[].name"',
+    'plant-store plants list --csv > plants.csv',
+  ])
     .description('list plants: a table on a terminal, otherwise JSON')
-    .addOption(urlFlag())
-    .addOption(tokenFlag())
     .addOption(
       new Option('--fields <list>', 'fields and their order, separated by commas')
         .argParser(parseFields)
         .default([...plantFields], plantFields.join(',')),
     )
-    .addOption(new Option('--tag <text>', 'only plants with exactly this tag'))
-    .addOption(new Option('--limit <number>', 'maximum number of plants').argParser(parsePositive))
-    .addOption(jsonFlag('print a JSON array, also on a terminal'))
+    .option('--tag <text>', 'only plants with exactly this tag')
+    .option('--limit <number>', 'maximum number of plants', parsePositive)
     .addOption(new Option('--csv', 'write CSV').conflicts('json'))
-    .addHelpText('after', () =>
-      examples([
-        'plant-store plants list --tag indoor',
-        'plant-store plants list --fields id,name --json | jq ".[].name"',
-        'plant-store plants list --csv > plants.csv',
-      ]),
-    )
     .action(async (options) => (await import('./list.ts')).listPlants(options));
 
-  plants
-    .command('get')
+  plantsCommand(plants, 'get', ['plant-store plants get 40'])
     .description('show a plant: a table on a terminal, otherwise JSON')
-    .addArgument(new Argument('<id>', 'id of the plant').argParser(parsePositive))
-    .addOption(urlFlag())
-    .addOption(tokenFlag())
-    .addOption(jsonFlag('print the plant as JSON, also on a terminal'))
-    .addHelpText('after', () => examples(['plant-store plants get 40']))
-    .action(async (id, options) => (await import('./get.ts')).getPlant(id, options));
+    .argument('<id>', 'id of the plant', parsePositive)
+    .action(async (id, options) => (await import('./plants.ts')).getPlant(id, options));
 
-  plants
-    .command('add')
+  plantsCommand(plants, 'add', [
+    'plant-store plants add Monstera --tag indoor',
+    'plant-store plants add "Ficus lyrata" --id 40 --json',
+  ])
     .description('add a plant')
-    .addArgument(new Argument('<name>', 'name of the plant'))
-    .addOption(urlFlag())
-    .addOption(tokenFlag())
-    .addOption(new Option('--tag <text>', 'tag of the plant'))
-    .addOption(
-      new Option('--id <number>', 'id of the plant; without it, the service assigns one').argParser(
-        parsePositive,
-      ),
-    )
-    .addOption(jsonFlag('print the plant as JSON, also on a terminal'))
-    .addHelpText('after', () =>
-      examples([
-        'plant-store plants add Monstera --tag indoor',
-        'plant-store plants add "Ficus lyrata" --id 40 --json',
-      ]),
-    )
-    .action(async (name, options) => (await import('./add.ts')).addPlant(name, options));
+    .argument('<name>', 'name of the plant')
+    .option('--tag <text>', 'tag of the plant')
+    .option('--id <number>', 'id of the plant; without it, the service assigns one', parsePositive)
+    .action(async (name, options) => (await import('./plants.ts')).addPlant(name, options));
 
-  plants
-    .command('rm')
+  plantsCommand(plants, 'rm', [
+    'plant-store plants rm 40 41',
+    'plant-store plants list --tag dead --json | jq ".[].id" | xargs plant-store plants rm',
+  ])
     .description('delete plants')
-    .addArgument(new Argument('<id...>', 'ids of the plants').argParser(parseIds))
-    .addOption(urlFlag())
-    .addOption(tokenFlag())
-    .addOption(jsonFlag('print a line of JSON for each plant'))
-    .addHelpText('after', () =>
-      examples([
-        'plant-store plants rm 40 41',
-        'plant-store plants list --tag dead --json | jq ".[].id" | xargs plant-store plants rm',
-      ]),
-    )
-    .action(async (ids, options) => (await import('./rm.ts')).removePlants(ids, options));
+    .argument('<id...>', 'ids of the plants', parseIds)
+    .action(async (ids, options) => (await import('./plants.ts')).removePlants(ids, options));
 
-  plants
-    .command('import')
+  plantsCommand(plants, 'import', [
+    'plant-store plants import plants.csv',
+    'plant-store plants import plants.json --concurrency 8',
+    'curl -s https://plants.example/list.csv | plant-store plants import - --journal list.journal',
+  ])
     .description('add the plants of a CSV or JSON file; run it again to continue')
-    .addArgument(new Argument('<file>', 'path of the file; - reads standard input'))
-    .addOption(urlFlag())
-    .addOption(tokenFlag())
-    .addOption(
-      new Option('--concurrency <number>', 'number of requests in flight')
-        .argParser((text) => parseInteger(text, 1, maxConcurrency))
-        .default(32),
-    )
-    .addOption(
-      new Option('--journal <file>', 'file that records the import; usually FILE.import-journal'),
-    )
-    .addOption(jsonFlag('print a line of JSON for each row'))
-    .addHelpText('after', () =>
-      examples([
-        'plant-store plants import plants.csv',
-        'plant-store plants import plants.json --concurrency 8',
-        'curl -s https://plants.example/list.csv | plant-store plants import - --journal list.journal',
-      ]),
-    )
+    .argument('<file>', 'path of the file; - reads standard input')
+    .option('--concurrency <number>', 'number of requests in flight', integer(1, 1_000), 32)
+    .option('--journal <file>', 'file that records the import; usually FILE.import-journal')
     .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
 }
 
-function urlFlag() {
-  return flag('--url <url>', 'address of the service')
-    .argParser(parseBaseUrl)
-    .default('http://127.0.0.1:8080', 'http://127.0.0.1:8080'); // a description has no quotes
-}
-
-function tokenFlag() {
-  return flag(
-    '--token <token>',
-    'token; @FILE reads it from a file, - from standard input; prefer the variable: other users of the machine can see the arguments',
-  );
+/** Adds a command that uses a service. */
+function plantsCommand(plants: Command, name: string, lines: readonly string[]) {
+  return plants
+    .command(name)
+    .addOption(
+      flag('--url <url>', 'address of the service')
+        .argParser(parseBaseUrl)
+        .default('http://127.0.0.1:8080', 'http://127.0.0.1:8080'), // a description has no quotes
+    )
+    .addOption(
+      flag(
+        '--token <token>',
+        'token; @FILE reads it from a file, - from standard input; prefer the variable: other users of the machine can see the arguments',
+      ),
+    )
+    .option('--json', 'print JSON, also on a terminal')
+    .addHelpText('after', examples(lines));
 }
 
 function parseFields(text: string): PlantField[] {
@@ -131,11 +96,6 @@ function parseFields(text: string): PlantField[] {
     throw new InvalidArgumentError(`Use one or more of ${plantFields.join(', ')}, each once.`);
   }
   return fields;
-}
-
-/** An id, or a number of plants, which cannot be larger. */
-function parsePositive(text: string): number {
-  return parseInteger(text, 1, maxId);
 }
 
 function parseIds(text: string, ids: readonly number[] = []): number[] {

@@ -18,7 +18,7 @@ import {
 import { Refusal, UsageError } from '../../refusal.ts';
 import { Journal } from '../../sqlite/file/journal.ts';
 import { failWith, printError } from '../output.ts';
-import { terminationSignals } from '../signals.ts';
+import { onSignal } from '../signals.ts';
 import { readInput } from './input.ts';
 import { printable } from '../terminal.ts';
 import { Report } from './report.ts';
@@ -27,7 +27,6 @@ import { withStore, type StoreOptions } from './store.ts';
 interface ImportOptions extends StoreOptions {
   concurrency: number;
   journal?: string | undefined;
-  json?: true;
 }
 
 interface Rows {
@@ -75,10 +74,9 @@ function openJournal(file: string, { journal }: ImportOptions, owner: string) {
 }
 
 function isEntry(value: unknown): value is JournalEntry {
-  const { id, added, after, first, last } = Object(value);
-  if (id !== undefined) return Number.isSafeInteger(id) && typeof added === 'boolean';
-  if (after !== undefined) return Number.isSafeInteger(after);
-  return Number.isSafeInteger(first) && Number.isSafeInteger(last);
+  const { id, added, after } = Object(value);
+  if (id === undefined) return Number.isSafeInteger(after);
+  return Number.isSafeInteger(id) && typeof added === 'boolean';
 }
 
 /** What to do after an import that is not complete. */
@@ -95,8 +93,10 @@ async function run(
   { concurrency, json }: ImportOptions,
 ): Promise<void> {
   const stop = new AbortController();
-  const onSignal = () => stop.abort();
-  for (const signal of terminationSignals) process.once(signal, onSignal);
+  using signals = onSignal(() => {
+    signals[Symbol.dispose](); // a second signal ends the process
+    stop.abort();
+  });
   const report = new Report(rows.length, format, json === true);
   try {
     const { signal } = stop;
@@ -110,7 +110,5 @@ async function run(
     printError(`The import is not complete. ${adviceFor(journal)}`);
     if (error !== stop.signal.reason) throw error;
     failWith(130);
-  } finally {
-    for (const signal of terminationSignals) process.off(signal, onSignal);
   }
 }

@@ -1,26 +1,33 @@
+/**
+ * Lists plants page by page, so that any number of them needs little memory.
+ */
 import { pipeline } from 'node:stream/promises';
-import type { PlantStore } from '../../client/client.ts';
+import type { Plant, PlantStore } from '../../client/client.ts';
+import { writeCsv } from '../../client/csv.ts';
 import type { PlantField } from '../../plant.ts';
 import { io } from '../output.ts';
-import { shownOn } from '../terminal.ts';
-import { chooseFormat, formats, type Pages } from './format.ts';
+import { Table } from '../table.ts';
+import { printableJson, shownOn } from '../terminal.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 /** Number of plants per request, and in memory. */
 const pagePlants = 1_000;
 
-interface Selection {
+/** Plants with the fields that were requested. */
+type Pages = AsyncIterable<readonly Partial<Plant>[]>;
+
+interface ListOptions extends StoreOptions {
   fields: readonly PlantField[];
   tag?: string | undefined;
   limit?: number | undefined;
+  csv?: true | undefined;
 }
 
-export async function listPlants(
-  options: StoreOptions & Selection & { json?: true; csv?: true },
-): Promise<void> {
-  await withStore(options, (store) =>
-    print(formats[chooseFormat(options)](pagesOf(store, options), options.fields)),
-  );
+/** Prints a table on a terminal and JSON elsewhere, unless an option selects another format. */
+export async function listPlants(options: ListOptions): Promise<void> {
+  const { json, csv } = options;
+  const format = csv ? csvOf : json || !io.stdout.isTTY ? jsonOf : tableOf;
+  await withStore(options, (store) => print(format(pagesOf(store, options), options.fields)));
 }
 
 /** Writes as fast as the reader reads. Returns early if the output is lost: output.ts reports that. */
@@ -41,13 +48,39 @@ async function* shown(texts: AsyncIterable<string>): AsyncGenerator<string, void
   for await (const text of texts) yield shownOn(io.stdout, text);
 }
 
-async function* pagesOf(store: PlantStore, selection: Selection): Pages {
-  const { fields, tag, limit = Infinity } = selection;
+async function* pagesOf(store: PlantStore, { fields, tag, limit = Infinity }: ListOptions): Pages {
   let left = limit;
   const pages = store.pages({ fields, tag, limit: Math.min(left, pagePlants) });
   for await (const page of pages) {
     yield page.slice(0, left);
     left -= page.length;
     if (left <= 0) return;
+  }
+}
+
+/** An array with a line for each plant. */
+async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
+  let before = '[\n';
+  for await (const page of pages) {
+    if (page.length === 0) continue;
+    yield before + page.map((plant) => printableJson(plant)).join(',\n');
+    before = ',\n';
+  }
+  yield before === ',\n' ? '\n]\n' : '[]\n';
+}
+
+async function* csvOf(pages: Pages, fields: readonly PlantField[]): AsyncGenerator<string, void> {
+  yield writeCsv(fields);
+  for await (const page of pages) {
+    const cellOf = (plant: Partial<Plant>, field: PlantField) => String(plant[field] ?? '');
+    yield page.map((plant) => writeCsv(fields.map((field) => cellOf(plant, field)))).join('');
+  }
+}
+
+async function* tableOf(pages: Pages, fields: readonly PlantField[]): AsyncGenerator<string, void> {
+  const table = new Table(fields.map((field) => field.toUpperCase()));
+  for await (const page of pages) {
+    const rows = page.map((plant) => fields.map((field) => plant[field] ?? ''));
+    yield `${table.lines(rows).join('\n')}\n`;
   }
 }

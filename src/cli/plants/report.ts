@@ -1,8 +1,9 @@
-import { Presets, SingleBar } from 'cli-progress';
+import type { SingleBar } from 'cli-progress';
 import type { PlantStoreError } from '../../client/client.ts';
 import { summaryOf, type ImportOutcome } from '../../client/import.ts';
 import type { ImportFile } from '../../client/rows.ts';
 import { io, print, printError } from '../output.ts';
+import { createBar } from '../progress.ts';
 import { printable, printableJson } from '../terminal.ts';
 
 const waitingMessageMs = 5_000;
@@ -15,15 +16,13 @@ export class Report {
   readonly #counts = { added: 0, 'already added': 0, refused: 0 };
   readonly #json: boolean;
   readonly #format: ImportFile['format'];
-  readonly #bar: SingleBar | undefined;
+  readonly #bar: SingleBar;
   #waitingShownMs = -Infinity;
 
   constructor(rows: number, format: ImportFile['format'], json: boolean) {
     this.#format = format;
     this.#json = json;
-    if (!io.stderr.isTTY) return;
-    const bar = 'Importing [{bar}] {percentage}% | {value} of {total} rows';
-    this.#bar = new SingleBar({ format: bar, stream: io.stderr }, Presets.legacy);
+    this.#bar = createBar('Importing', 'rows');
     this.#bar.start(rows, 0);
   }
 
@@ -34,7 +33,7 @@ export class Report {
   add(outcome: ImportOutcome): void {
     const { row, line, status, reason } = outcome;
     this.#counts[status]++;
-    this.#bar?.increment();
+    this.#bar.increment();
     if (this.#json) print(printableJson(outcome));
     else if (status === 'refused') {
       this.#print(`${this.#format === 'json' ? `row ${row}, ` : ''}line ${line}: ${reason}`);
@@ -50,7 +49,7 @@ export class Report {
 
   /** Prints the summary. */
   end(): void {
-    this.#bar?.stop();
+    this.#bar.stop();
     const summary = summaryOf(this.#counts);
     if (this.#json) printError(summary);
     else print(summary);
@@ -58,7 +57,7 @@ export class Report {
 
   /** Prints a line above the bar. */
   #print(message: string): void {
-    if (this.#bar) io.stderr.write('\r\x1b[K');
+    if (io.stderr.isTTY) io.stderr.write('\r\x1b[K');
     printError(printable(message));
   }
 }

@@ -5,9 +5,11 @@ import { causeOf } from '../errors.ts';
 import { readInput } from './input.ts';
 import { printable } from '../terminal.ts';
 
+/** The options of every command that uses a service. */
 export interface StoreOptions {
   url: string;
   token?: string | undefined;
+  json?: true | undefined;
 }
 
 /** Few, because a person at a terminal waits. The import repeats its calls for longer. */

@@ -8,20 +8,10 @@ import { databaseOption, displayName } from '../database.ts';
 import { io, print } from '../output.ts';
 import { program, shellQuoted } from '../program.ts';
 import { addToken, printToken } from '../admin/token.ts';
+import type { ServeOptions } from './command.ts';
 
-export interface Announced {
-  scheme: Scheme;
-  host: string;
-  port: number;
-  /** Empty if there is none. */
-  baseUrl: string;
-  database: string;
-}
-
-export type Scheme = 'http' | 'https';
-
-/** Rejects with a Problem if the database cannot be read yet. */
-export async function announce(storage: Storage, service: Announced): Promise<void> {
+/** `service` has the address on which it listens. Rejects with a Problem if the database cannot be read yet. */
+export async function announce(storage: Storage, service: ServeOptions): Promise<void> {
   print(`Plant Store listens on ${urlOf(service)}`);
   print(`Database: ${displayName(service.database)}`);
   const isEmpty = await hasNoToken(storage);
@@ -68,15 +58,15 @@ function createCommand(user: string, database: string): string {
 }
 
 /** Where a browser finds the page. It cannot open an address that means "all addresses of this machine". */
-function pageUrl(service: Announced): string {
+function pageUrl(service: ServeOptions): string {
   const { baseUrl, host } = service;
-  if (baseUrl !== '') return `${baseUrl}/`;
+  if (baseUrl !== undefined) return `${baseUrl}/`;
   const reachable: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
   return `${urlOf({ ...service, host: reachable[host] ?? host })}/`;
 }
 
-export function urlOf({ scheme, host, port }: Pick<Announced, 'scheme' | 'host' | 'port'>): string {
-  return `${scheme}://${hostAndPort(host, port)}`;
+export function urlOf({ tlsCert, host, port }: ServeOptions): string {
+  return `${tlsCert === undefined ? 'http' : 'https'}://${hostAndPort(host, port)}`;
 }
 
 export function hostAndPort(host: string, port: number): string {

@@ -1,7 +1,7 @@
 /**
  * The TLS certificate and its private key: reads and checks their files, and reloads them when they change.
  */
-import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -14,12 +14,6 @@ import { Refusal } from '../../refusal.ts';
 /** How often the files are checked for a change. */
 const checkIntervalMs = 1_000;
 
-/** The paths of the two files. */
-export interface CertificateFiles {
-  cert: string;
-  key: string;
-}
-
 interface Certificate extends KeyPair {
   validFrom: Date;
   validTo: Date;
@@ -31,9 +25,12 @@ interface Context {
   stopping: AbortSignal;
 }
 
-/** Returns a function that creates the server of an app. Rejects with a Refusal if the service cannot use the files. */
+/**
+ * Returns a function that creates the server of an app. `files` has the paths of both files. Rejects with a Refusal if
+ * the service cannot use them.
+ */
 export async function tlsServerFactory(
-  files: CertificateFiles,
+  files: KeyPair,
   context: Context,
 ): Promise<NonNullable<AppOptions['createServer']>> {
   const certificate = checkPair(files, await readPair(files));
@@ -53,7 +50,7 @@ export async function tlsServerFactory(
  * seen it.
  */
 async function followCertificate(
-  files: CertificateFiles,
+  files: KeyPair,
   current: KeyPair,
   { log, stopping }: Context,
   use: (certificate: Certificate) => void,
@@ -92,7 +89,7 @@ function contentOf(pair: KeyPair | Error): string {
   return pair instanceof Error ? pair.message : pair.cert + pair.key;
 }
 
-async function readPair(files: CertificateFiles): Promise<KeyPair> {
+async function readPair(files: KeyPair): Promise<KeyPair> {
   return {
     cert: await read('certificate', files.cert, '--tls-cert'),
     key: await read('private key', files.key, '--tls-key'),
@@ -122,44 +119,37 @@ async function read(what: string, path: string, option: string): Promise<string>
   }
 }
 
-function checkPair(files: CertificateFiles, { cert, key }: KeyPair): Certificate {
-  const certificate = parseCertificate(files.cert, cert);
-  if (!certificate.checkPrivateKey(parseKey(files.key, key))) {
+function checkPair(files: KeyPair, { cert, key }: KeyPair): Certificate {
+  const certificate = orRefuse(
+    () => new X509Certificate(cert),
+    () => `${files.cert} is not a certificate in PEM format. Set another with --tls-cert.`,
+  );
+  const privateKey = orRefuse(
+    () => createPrivateKey(key),
+    () =>
+      /^-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED/m.test(key)
+        ? `The private key ${files.key} is encrypted. Remove its passphrase with "openssl pkey".`
+        : `${files.key} is not a private key in PEM format. Set another with --tls-key.`,
+  );
+  if (!certificate.checkPrivateKey(privateKey)) {
     throw new Refusal(
       `The private key ${files.key} does not belong to the certificate ${files.cert}. Use the two files that were issued together.`,
     );
   }
-  try {
-    createSecureContext(secureContextOptions({ cert, key })); // checks the chain, and the strength of the key
-  } catch (cause) {
-    throw new Refusal(
+  // Checks the chain, and the strength of the key.
+  orRefuse(
+    () => createSecureContext(secureContextOptions({ cert, key })),
+    (cause) =>
       `The certificate ${files.cert} cannot be used: ${messageOfOpenssl(cause)}. Get another one.`,
-      { cause },
-    );
-  }
+  );
   return { cert, key, validFrom: certificate.validFromDate, validTo: certificate.validToDate };
 }
 
-function parseCertificate(path: string, pem: string): X509Certificate {
+function orRefuse<T>(parse: () => T, messageFor: (cause: unknown) => string): T {
   try {
-    return new X509Certificate(pem);
+    return parse();
   } catch (cause) {
-    throw new Refusal(`${path} is not a certificate in PEM format. Set another with --tls-cert.`, {
-      cause,
-    });
-  }
-}
-
-function parseKey(path: string, pem: string): KeyObject {
-  try {
-    return createPrivateKey(pem);
-  } catch (cause) {
-    throw new Refusal(
-      /^-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED/m.test(pem)
-        ? `The private key ${path} is encrypted. Remove its passphrase with "openssl pkey".`
-        : `${path} is not a private key in PEM format. Set another with --tls-key.`,
-      { cause },
-    );
+    throw new Refusal(messageFor(cause), { cause });
   }
 }
 

@@ -1,79 +1,94 @@
 import type { Command } from '@commander-js/extra-typings';
-import { oidcFlags } from './oidc.ts';
+import { maxId } from '../../ids.ts';
+import { tokenTypes } from '../../oidc/options.ts';
+import { Name } from '../../plant.ts';
+import { maxRequests } from '../../rate-limit.ts';
 import {
   databaseFlag,
   examples,
   flag,
+  integer,
   parseBaseUrl,
   parseHost,
   parseOrigins,
-  parsePort,
+  parserOf,
   parseProxies,
   parseRateOrOff,
   parseRedisUrl,
-  parseRequestsInProgress,
-  parseQuota,
   parseWorkers,
 } from '../options.ts';
+import { parseIssuer } from './oidc.ts';
 
-export function addServeCommand(plantStore: Command): void {
-  plantStore
-    .command('serve')
-    .description('start the HTTP service')
+/** The options of `serve`, as commander parses them. */
+export type ServeOptions = ReturnType<ReturnType<typeof addServeCommand>['opts']>;
+
+export function addServeCommand(plantStore: Command) {
+  const serve = plantStore.command('serve').description('start the HTTP service');
+  serve.createOption = flag; // so each option also has a variable
+  return serve
     .addOption(databaseFlag())
-    .addOption(
-      flag('--host <host>', 'address to listen on').argParser(parseHost).default('127.0.0.1'),
+    .option('--host <host>', 'address to listen on', parseHost, '127.0.0.1')
+    .option('--port <number>', 'port to listen on; 0 chooses a free one', integer(0, 65_535), 8080)
+    .option(
+      '--base-url <url>',
+      'public URL, if it differs; can include a path prefix',
+      parseBaseUrl,
     )
-    .addOption(
-      flag('--port <number>', 'port to listen on; 0 chooses a free one')
-        .argParser(parsePort)
-        .default(8080),
+    .option(
+      '--cors-origin <list>',
+      'origins whose web pages can use the service, separated by commas; * for all',
+      parseOrigins,
     )
+    .option('--tls-cert <file>', 'certificate in PEM format, with its chain; for HTTPS')
+    .option('--tls-key <file>', 'private key of the certificate, in PEM format')
+    .option(
+      '--max-plants-per-user <number>',
+      'maximum number of plants that a user can own',
+      integer(1, maxId),
+    )
+    .option(
+      '--max-plants-per-store <number>',
+      'maximum number of plants in a store',
+      integer(1, maxId),
+    )
+    .option(
+      '--workers <number>',
+      'number of processes that serve requests; auto starts one per core',
+      parseWorkers,
+      1,
+    )
+    .option(
+      '--oidc-issuer <url>',
+      'identity provider whose access tokens are accepted: its issuer URL',
+      parseIssuer,
+    )
+    .option('--oidc-audience <text>', 'audience (aud) of those tokens: the name of this API')
     .addOption(
-      flag('--base-url <url>', 'public URL, if it differs; can include a path prefix')
-        .argParser(parseBaseUrl)
-        .default('', 'none'),
+      flag('--oidc-token-type <type>', 'their type (typ); jwt also accepts JWT and none')
+        .choices(tokenTypes)
+        .default(tokenTypes[0]),
+    )
+    .option('--oidc-user-claim <claim>', 'claim with the name of the user', 'sub')
+    .option(
+      '--oidc-store <name>',
+      'store of their users; created if needed',
+      parserOf(Name),
+      'main',
     )
     .addOption(
       flag(
-        '--cors-origin <list>',
-        'origins whose web pages can use the service, separated by commas; * for all',
-      )
-        .argParser(parseOrigins)
-        .default([], 'none'),
+        '--oidc-store-claim <claim>',
+        'claim with the name of the store, if not all users have the same',
+      ).conflicts('oidcStore'),
     )
-    .addOption(flag('--tls-cert <file>', 'certificate in PEM format, with its chain; for HTTPS'))
-    .addOption(flag('--tls-key <file>', 'private key of the certificate, in PEM format'))
-    .addOption(
-      flag(
-        '--max-plants-per-user <number>',
-        'maximum number of plants that a user can own',
-      ).argParser(parseQuota),
+    .option('--oidc-role-claim <claim>', 'claim that makes a user a manager; else a member')
+    .option('--oidc-manager-value <text>', 'value of that claim for a manager')
+    .option('--oidc-scope-prefix <text>', 'what precedes the scopes in the token')
+    .option('--oidc-client-id <text>', 'id of the page at the provider; lets people sign in there')
+    .option(
+      '--oidc-client-scope <list>',
+      'scopes that the page requests, separated by spaces; openid and all of the service without it',
     )
-    .addOption(
-      flag('--max-plants-per-store <number>', 'maximum number of plants in a store').argParser(
-        parseQuota,
-      ),
-    )
-    .addOption(
-      flag(
-        '--workers <number>',
-        'number of processes that serve requests; auto starts one per core',
-      )
-        .argParser(parseWorkers)
-        .default(1),
-    )
-    .addOption(oidcFlags.issuer)
-    .addOption(oidcFlags.audience)
-    .addOption(oidcFlags.tokenType)
-    .addOption(oidcFlags.userClaim)
-    .addOption(oidcFlags.store)
-    .addOption(oidcFlags.storeClaim)
-    .addOption(oidcFlags.roleClaim)
-    .addOption(oidcFlags.managerValue)
-    .addOption(oidcFlags.scopePrefix)
-    .addOption(oidcFlags.clientId)
-    .addOption(oidcFlags.clientScope)
     .addOption(
       flag(
         '--rate-limit <rate>',
@@ -82,11 +97,10 @@ export function addServeCommand(plantStore: Command): void {
         .argParser(parseRateOrOff)
         .default('off' as const, 'off'),
     )
-    .addOption(
-      flag(
-        '--rate-limit-redis <url>',
-        'Redis that counts for all processes: redis://... or rediss://...',
-      ).argParser(parseRedisUrl),
+    .option(
+      '--rate-limit-redis <url>',
+      'Redis that counts for all processes: redis://... or rediss://...',
+      parseRedisUrl,
     )
     .addOption(
       flag(
@@ -96,21 +110,16 @@ export function addServeCommand(plantStore: Command): void {
         .argParser(parseRateOrOff)
         .default({ requests: 600, windowSeconds: 60 } as const, '600/m'),
     )
-    .addOption(
-      flag(
-        '--max-requests-in-progress <number>',
-        'requests with one token that are in progress; counted by each process',
-      )
-        .argParser(parseRequestsInProgress)
-        .default(512),
+    .option(
+      '--max-requests-in-progress <number>',
+      'requests with one token that are in progress; counted by each process',
+      integer(1, maxRequests),
+      512,
     )
-    .addOption(
-      flag(
-        '--trust-proxy <list>',
-        'proxies that name their client, as addresses and networks separated by commas',
-      )
-        .argParser(parseProxies)
-        .default([], 'none'),
+    .option(
+      '--trust-proxy <list>',
+      'proxies that name their client, as addresses and networks separated by commas',
+      parseProxies,
     )
     .addOption(
       flag('--log-level <level>', 'lowest level to log; debug logs every request')

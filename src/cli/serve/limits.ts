@@ -3,18 +3,12 @@
  */
 import type { Logger } from 'pino';
 import type { Limits } from '../../http/request-limits.ts';
-import { TokenBuckets, type Rate } from '../../rate-limit.ts';
-import { Refusal, UsageError } from '../../refusal.ts';
+import { TokenBuckets } from '../../rate-limit.ts';
+import { UsageError } from '../../refusal.ts';
+import { refuseMissing } from '../errors.ts';
+import type { ServeOptions } from './command.ts';
 
-export interface LimitOptions {
-  rateLimit: Rate | 'off';
-  rateLimitRedis?: string | undefined;
-  authFailureLimit: Rate | 'off';
-  maxRequestsInProgress: number;
-  trustProxy: readonly string[];
-}
-
-export function checkLimits({ rateLimit, rateLimitRedis }: LimitOptions): void {
+export function checkLimits({ rateLimit, rateLimitRedis }: ServeOptions): void {
   if (rateLimitRedis !== undefined && rateLimit === 'off') {
     throw new UsageError('--rate-limit-redis requires --rate-limit, such as --rate-limit 200/s.');
   }
@@ -22,7 +16,7 @@ export function checkLimits({ rateLimit, rateLimitRedis }: LimitOptions): void {
 
 /** Opens the connection to Redis, if there is one. It closes when `stack` is disposed. */
 export async function openLimits(
-  options: LimitOptions,
+  options: ServeOptions,
   stack: AsyncDisposableStack,
   log: Logger,
 ): Promise<Limits> {
@@ -36,19 +30,8 @@ export async function openLimits(
   if (redis === undefined)
     return { ...limits, requests: { rate, limiter: new TokenBuckets(rate) } };
   const { RedisRateLimiter } = await import('../../redis/rate-limiter.ts').catch(
-    refuseMissingClient,
+    refuseMissing('The client of Redis', '@redis/client'),
   );
   const limiter = stack.use(await RedisRateLimiter.connect(redis, rate, log));
   return { ...limits, requests: { rate, limiter } };
-}
-
-/** `@redis/client` is an optional dependency. */
-function refuseMissingClient(cause: unknown): never {
-  if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) {
-    throw cause;
-  }
-  throw new Refusal(
-    'The client of Redis is not installed. Install it with "npm install @redis/client".',
-    { cause },
-  );
 }

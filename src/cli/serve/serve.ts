@@ -5,40 +5,28 @@ import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
 import { createDrain } from '../../http/drain.ts';
 import { listen } from '../../http/listen.ts';
-import type { OidcOptions } from '../../oidc/options.ts';
+import type { OidcOptions, PageSignOn } from '../../oidc/options.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
 import { Problem } from '../../problem.ts';
 import { DiskFailure, Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { announce, hostAndPort, urlOf } from './announce.ts';
+import type { ServeOptions } from './command.ts';
 import { displayName, isFile, openStorage } from '../database.ts';
-import { checkLimits, openLimits, type LimitOptions } from './limits.ts';
+import { checkLimits, openLimits } from './limits.ts';
 import { createLog } from './log.ts';
-import { stopWithNpx } from './npm.ts';
-import { oidcOptions, pageSignOn, type OidcFlags } from './oidc.ts';
+import { oidcOptions, pageSignOn } from './oidc.ts';
 import { failWith, print } from '../output.ts';
 import { diskFailureStatus } from '../errors.ts';
-import { startShutdownTimeout, terminationSignals } from '../signals.ts';
+import { onSignal, startShutdownTimeout } from '../signals.ts';
 import { Workers } from './workers.ts';
 
-interface ServeOptions extends LimitOptions, OidcFlags {
-  database: string;
-  host: string;
-  port: number;
-  baseUrl: string;
-  corsOrigin: readonly string[];
-  tlsCert?: string | undefined;
-  tlsKey?: string | undefined;
-  maxPlantsPerUser?: number | undefined;
-  maxPlantsPerStore?: number | undefined;
-  /** Number of processes. */
-  workers: number;
-  logLevel: string;
-}
-
-/** What the flags for TLS and the identity provider stand for. */
-interface AccessOptions extends Pick<AppOptions, 'createServer' | 'signOn'> {
-  oidc: OidcOptions | undefined;
+/** A service from its start to its end. */
+interface Run {
+  options: ServeOptions;
+  /** Aborted when the service has to stop. */
+  stop: AbortController;
+  log: Logger;
 }
 
 /**
@@ -52,56 +40,59 @@ interface AccessOptions extends Pick<AppOptions, 'createServer' | 'signOn'> {
  * 6. A worker disconnects from its primary, so that it exits. After a disk failure, DiskFailure sets the status.
  */
 export async function serve(options: ServeOptions): Promise<void> {
-  const stop = new AbortController();
-  const log = createLog(options.logLevel);
-  stopWithNpx(stop);
+  const run = { options, stop: new AbortController(), log: createLog(options.logLevel) };
   checkLimits(options);
   try {
-    const createServer = await serverFactory(options, stop, log); // the primary checks the files too
-    const oidc = oidcOptions(options);
-    const signOn = pageSignOn(options);
-    if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(options, stop, log);
-    else await serveInProcess(options, { createServer, oidc, signOn }, stop, log);
+    // The primary of workers checks all of them too.
+    const createServer = await serverFactory(run);
+    const [oidc, signOn] = [oidcOptions(options), pageSignOn(options)];
+    if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(run);
+    else await serveInProcess(run, createServer, oidc, signOn);
   } finally {
     cluster.worker?.disconnect(); // the channel to the primary would keep a worker alive
   }
 }
 
 /** Returns undefined for plain HTTP. */
-async function serverFactory(
-  { tlsCert: cert, tlsKey: key }: ServeOptions,
-  { signal: stopping }: AbortController,
-  log: Logger,
-): Promise<AppOptions['createServer']> {
+async function serverFactory({ options, stop, log }: Run): Promise<AppOptions['createServer']> {
+  const { tlsCert: cert, tlsKey: key } = options;
   if (cert === undefined && key === undefined) return undefined;
   if (cert === undefined || key === undefined) {
     throw new UsageError('Set both --tls-cert and --tls-key for HTTPS, or neither for plain HTTP.');
   }
   const { tlsServerFactory } = await import('./certificate.ts');
-  return tlsServerFactory({ cert, key }, { log, stopping });
+  return tlsServerFactory({ cert, key }, { log, stopping: stop.signal });
 }
 
 async function serveInProcess(
-  options: ServeOptions,
-  { createServer, oidc, signOn }: AccessOptions,
-  stop: AbortController,
-  log: Logger,
+  run: Run,
+  createServer: AppOptions['createServer'],
+  oidc: OidcOptions | undefined,
+  signOn: PageSignOn | undefined,
 ): Promise<void> {
+  const { options, stop, log } = run;
   let hasDiskFailed = false;
   const onDiskFailure = (err: unknown) => {
     hasDiskFailed = true;
     log.error({ err }, 'disk failed');
     stop.abort();
   };
-  await using storage = await openForServing(options, stop, log, onDiskFailure);
+  await using storage = await openForServing(run, onDiskFailure);
   const { buildApp } = await import('../../http/app.ts'); // here, because a primary does not need it
-  const { baseUrl, corsOrigin: corsOrigins } = options;
-  const stopping = stop.signal;
   await using connections = new AsyncDisposableStack();
   const limits = await openLimits(options, connections, log);
   const verifier = oidc && (await startVerifier(oidc, log));
-  const access = { corsOrigins, verifier, signOn, limits };
-  const app = buildApp({ storage, log, baseUrl, ...access, createServer, stopping });
+  const app = buildApp({
+    storage,
+    log,
+    baseUrl: options.baseUrl ?? '',
+    corsOrigins: options.corsOrigin ?? [],
+    verifier,
+    signOn,
+    limits,
+    createServer,
+    stopping: stop.signal,
+  });
   const drain = createDrain(app.server);
   await app.ready();
   const { worker } = cluster;
@@ -110,7 +101,7 @@ async function serveInProcess(
 
   try {
     const address = app.server.address() as AddressInfo; // it listens on a port
-    if (worker === undefined) await announceAt(address, storage, options, log);
+    if (worker === undefined) await announceAt(address, storage, run);
     else worker.send(address);
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
@@ -148,17 +139,14 @@ async function startVerifier(oidc: OidcOptions, log: Logger): Promise<Verifier> 
   return verifier;
 }
 
-async function serveWithWorkers(
-  options: ServeOptions,
-  stop: AbortController,
-  log: Logger,
-): Promise<void> {
+async function serveWithWorkers(run: Run): Promise<void> {
+  const { stop, log } = run;
   const workers = new Workers(log, stop.signal, () => {
     failWith(diskFailureStatus); // the worker has reported the cause
     stop.abort();
   });
   try {
-    const areRunning = await startWorkers(workers, options, stop, log);
+    const areRunning = await startWorkers(workers, run);
     if (!stop.signal.aborted) {
       if (areRunning) await once(stop.signal, 'abort');
       else failWith(1); // the first worker has reported the cause
@@ -171,18 +159,14 @@ async function serveWithWorkers(
 }
 
 /** Returns false if they could not start. */
-async function startWorkers(
-  workers: Workers,
-  options: ServeOptions,
-  stop: AbortController,
-  log: Logger,
-): Promise<boolean> {
+async function startWorkers(workers: Workers, run: Run): Promise<boolean> {
+  const { options } = run;
   // The primary opens the storage first, so that only one process migrates it or reports a failure.
-  await using storage = await openForServing(options, stop, log);
+  await using storage = await openForServing(run);
   const address = await workers
     .start(options.workers, options.host, options.port)
     .catch(refuseListenError(options));
-  if (address !== undefined) await announceAt(address, storage, options, log);
+  if (address !== undefined) await announceAt(address, storage, run);
   return address !== undefined;
 }
 
@@ -190,28 +174,25 @@ async function startWorkers(
 async function announceAt(
   { address, port }: Pick<AddressInfo, 'address' | 'port'>,
   storage: Storage,
-  options: ServeOptions,
-  log: Logger,
+  { options, log }: Run,
 ): Promise<void> {
-  const scheme = options.tlsCert === undefined ? 'http' : 'https';
-  const service = { ...options, scheme, host: address, port } as const;
+  const service = { ...options, host: address, port };
   await announce(storage, service).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error;
     print('The database is not ready yet. Until it is, requests get 503.');
     log.warn({ err: error.cause ?? error }, 'database not ready');
   });
-  const { workers } = options;
-  const database = displayName(options.database);
-  log.info({ address: urlOf(service), database, workers }, 'listening');
+  const { workers, database } = options;
+  const listening = { address: urlOf(service), database: displayName(database), workers };
+  log.info(listening, 'listening');
 }
 
 /** Does not wait for a database server, which can start after the service. */
 async function openForServing(
-  { database, maxPlantsPerUser: perUser, maxPlantsPerStore: perStore }: ServeOptions,
-  stop: AbortController,
-  log: Logger,
+  { options, stop, log }: Run,
   onDiskFailure?: (cause: unknown) => void,
 ): Promise<Storage> {
+  const { database, maxPlantsPerUser: perUser, maxPlantsPerStore: perStore } = options;
   const onFileFault = (err: Refusal | undefined) => {
     if (err === undefined) log.info('database file found again');
     else if (err.kind === 'newer-schema') log.error({ err }, 'database upgraded');
@@ -222,7 +203,6 @@ async function openForServing(
     if (err === undefined) log.info({ server }, 'database server available');
     else log.warn({ err, server }, 'database server unavailable');
   };
-  const events = { onLongWait, onFileFault, onServerFault, onDiskFailure };
   // Upgrading a file can block this thread for minutes, and no signal handler would run. Without one, a signal
   // ends the process immediately.
   if (!isFile(database)) stopOnSignals(stop);
@@ -231,7 +211,10 @@ async function openForServing(
     create: true,
     canBeUnavailable: true,
     quotas: hasQuotas ? { perUser, perStore } : undefined,
-    ...events,
+    onLongWait,
+    onFileFault,
+    onServerFault,
+    onDiskFailure,
   });
   if (isFile(database)) stopOnSignals(stop);
   return storage;
@@ -243,14 +226,13 @@ const duplicateSignalMs = 1_000;
 /** The first signal stops the service gracefully; a second one ends the process immediately. */
 function stopOnSignals(stop: AbortController): void {
   let firstMs: number | undefined;
-  const stopOrExit = (signal: NodeJS.Signals) => {
+  const signals = onSignal((signal) => {
     firstMs ??= performance.now();
     stop.abort();
     if (performance.now() - firstMs <= duplicateSignalMs) return;
-    process.removeAllListeners(signal);
+    signals[Symbol.dispose]();
     process.kill(process.pid, signal); // process.exit() would wait for the writer thread
-  };
-  for (const signal of terminationSignals) process.on(signal, stopOrExit);
+  });
 }
 
 function refuseListenError({ host, port }: ServeOptions) {

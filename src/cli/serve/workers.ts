@@ -45,19 +45,14 @@ export class Workers {
 
   /** Lets every worker finish its requests. Resolves when all have exited: false if one was killed. */
   async stop(): Promise<boolean> {
-    const workers = Object.values(cluster.workers ?? {}).filter(
-      (worker) => worker?.process.pid !== undefined && !worker.isDead(),
-    );
-    const killed = await Promise.all(
-      workers.map(async (worker) => {
-        const exited = new Promise<boolean>((resolve) => {
-          worker?.once('exit', (_code, signal) => resolve(signal === 'SIGKILL'));
-        });
-        worker?.process.kill('SIGTERM');
-        return exited;
-      }),
-    );
-    return !killed.includes(true);
+    const exits = Object.values(cluster.workers ?? {}).map(async (worker) => {
+      if (worker?.process.pid === undefined || worker.isDead()) return undefined;
+      const exited = once(worker, 'exit');
+      worker.process.kill('SIGTERM');
+      const [, signal] = await exited;
+      return signal;
+    });
+    return !(await Promise.all(exits)).includes('SIGKILL');
   }
 
   #startWorker(): void {

@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { soleOwner, type Reach, type ReadAccess } from '../../access.ts';
 import { maxId } from '../../ids.ts';
-import { isDense, minScannedOwners, type PlantRow } from '../../lists.ts';
+import { isDense, maxSearchedPlants, minSearchedOwners, type PlantRow } from '../../lists.ts';
 import type { PlantField } from '../../plant.ts';
 import type { PlantPage, PlantQuery } from '../../plant-storage.ts';
 import { stepOf, type ScanStep } from '../../scan.ts';
@@ -23,8 +23,6 @@ type RangeKind = keyof typeof ranges;
 
 /** Plants that a step reads to find those of one owner with a tag, which takes less than 1 ms. */
 const maxTaggedPlants = 500;
-/** Plants of the store that a step reads to find those in reach, which takes up to 0.3 ms. */
-const maxScannedPlants = 2_000;
 /**
  * Work of a step that merges owners, which takes about 1.5 ms. The unit is the search for the first plant of an owner.
  * Each plant that is read takes as long as two of them.
@@ -72,7 +70,7 @@ export function openLists(database: DatabaseSync) {
     WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxTaggedPlants}`);
   const endOfScan = prepare<[id: number]>(`
     SELECT id FROM plants NOT INDEXED
-    WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxScannedPlants - 1}`);
+    WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxSearchedPlants - 1}`);
   const scan = prepare<PlantRow>(`
     SELECT id, name, tag FROM plants NOT INDEXED
     WHERE store = ?1 AND id > ?2 AND id <= ?3 AND +owner IN (SELECT value FROM json_each(?5) AS reach)
@@ -102,7 +100,7 @@ export function openLists(database: DatabaseSync) {
     const end = endOfScan.get(store, after)?.[0];
     const rows = scan.all(store, after, end ?? maxId, limit + 1, JSON.stringify(reach));
     const last = rows[limit]?.[0];
-    const isDenseHere = last !== undefined || isDense(rows.length, maxScannedPlants);
+    const isDenseHere = last !== undefined || isDense(rows.length, maxSearchedPlants);
     return { rows, scannedTo: last ?? end, isDense: isDenseHere };
   }
 
@@ -139,7 +137,7 @@ export function openLists(database: DatabaseSync) {
       const { after, tag } = query;
       const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
       const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
-      const canScan = wasDense && read.length >= minScannedOwners;
+      const canScan = wasDense && read.length >= minSearchedOwners;
       const owner = soleOwner(read);
       const step =
         owner !== undefined

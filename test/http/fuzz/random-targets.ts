@@ -106,7 +106,7 @@ export const oddPath = fc.oneof(
   oneOf(`/ // /plants/ /plants// //plants /plants/1/ /plants/1/leaves /PLANTS /plant /plantss /%70lants
     /shares/ /shares// /shares/alice/ /shares/alice/bob /SHARES /share /%73hares /shares%2Falice
     /plants%2F1 /plants%2f /plants;x=1 /./plants /plants/../plants /%2e/plants /plants%20 /livez /readyz /docs /token /token/ /tokens/ /TOKENS
-    /%74oken / /?a /web/theme.css /web/ /web/theme.css/ /web/..%2findex.html /web/index.html /client/ /client/..
+    /%74oken / /?a /web/styles/theme.css /web/ /web/styles/theme.css/ /web/..%2findex.html /web/index.html /client/ /client/..
     /problems /problems/ /problems/id-taken /problems/id-taken/ /problems/nothing /problems/..%2f..%2findex
     /docs/ /docs/start.js /docs/../../package.json /docs/%2e%2e%2fapp.ts /livez/ /%6civez /Livez
     /openapi.json%00 /docs/swagger-ui.css.map /favicon.ico /.env * *plants http://x/plants HTTP://x:80/plants

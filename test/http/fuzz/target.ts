@@ -35,7 +35,7 @@ export const fieldNames = ['id', 'name', 'tag'] as const;
 export type Field = (typeof fieldNames)[number];
 
 const healthPaths = ['/livez', '/readyz'];
-const documentPaths = ['/', '/web/theme.css', '/openapi.json', '/docs'];
+const documentPaths = ['/', '/web/styles/theme.css', '/openapi.json', '/docs'];
 const movedPaths = ['/problems', '/problems/id-taken'];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 

@@ -1,0 +1,98 @@
+/**
+ * A dialog of the user's menu: a form, and lists that it loads again after each change.
+ */
+import type { PlantStore, Token } from '../../client/client.ts';
+import type { Connection } from '../session/connection.ts';
+import { confirm, type Question } from '../shared/confirm.ts';
+import { byId, element, onPress } from '../shared/dom.ts';
+import { Form, whileBusy } from '../shared/form.ts';
+
+export abstract class MenuDialog {
+  protected readonly connection: Connection;
+  protected readonly dialog: HTMLDialogElement;
+  protected readonly form: Form;
+  readonly #lists: HTMLElement;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(name: string, connection: Connection) {
+    this.connection = connection;
+    this.dialog = byId(name, HTMLDialogElement);
+    this.form = new Form(name, () => this.send());
+    this.#lists = byId(`${name}-lists`, HTMLElement);
+    onPress(`${name}-close`, () => this.dialog.close());
+  }
+
+  /** Shows what the token of the page allows. */
+  protected abstract prepare(info: Token): void;
+  /** Loads and draws the lists. */
+  protected abstract load(): Promise<void>;
+  /** Sends the form. Can return what the user is told. */
+  protected abstract send(): Promise<string | void>;
+
+  async open(): Promise<void> {
+    const { info } = this.connection;
+    if (info === undefined) return; // the menu is hidden
+    this.prepare(info);
+    byId('identity', HTMLElement).hidePopover();
+    byId('who', HTMLButtonElement).focus(); // it gets the focus back
+    this.dialog.showModal();
+    await whileBusy(this.#lists, () => this.form.run(() => this.load()));
+  }
+
+  /** Runs a task after the ones before, so that no list is older than a change that it should show. */
+  protected async run<T>(task: (store: PlantStore) => Promise<T>): Promise<T> {
+    const turn = this.#last.then(() => task(this.connection.store));
+    this.#last = turn.catch(() => {}); // whoever began it handles the error
+    return turn;
+  }
+
+  /** Changes something, and shows what the service then has. */
+  protected async change<T>(task: (store: PlantStore) => Promise<T>): Promise<T> {
+    try {
+      return await this.run(task);
+    } finally {
+      await this.load();
+    }
+  }
+
+  /**
+   * A button of an entry, with a short text, and a name for screen readers that begins with it. It asks, and changes
+   * something if the user agrees. `done` is what the user is told then.
+   */
+  protected entryButton(
+    [text, name]: [string, string],
+    question: () => Question,
+    task: (store: PlantStore) => Promise<void>,
+    done: string,
+  ): HTMLButtonElement {
+    const button = element('button', { type: 'button', ariaLabel: `${text} ${name}` }, text);
+    const change = async () => {
+      await this.change(task);
+      return done;
+    };
+    const press = async () => {
+      if (button.ariaBusy !== 'true' && !(await confirm(question()))) return;
+      await whileBusy(button, () => this.form.run(change));
+    };
+    button.addEventListener('click', () => void press());
+    return button;
+  }
+}
+
+/** Replaces the entries of a list. A focus in it stays at its control, or moves to what takes its place. */
+export function drawEntries(id: string, entries: readonly HTMLElement[]): void {
+  const list = byId(id, HTMLElement);
+  const { activeElement } = document;
+  const at = [...list.children].findIndex((entry) => entry.contains(activeElement));
+  list.replaceChildren(...entries);
+  if (at === -1) return;
+  const controls = [...list.querySelectorAll<HTMLElement>('button, select')];
+  const same = controls.find(({ ariaLabel }) => ariaLabel === activeElement?.ariaLabel);
+  const next = (entries[at] ?? entries.at(-1))?.querySelector('button');
+  (same ?? next ?? list.closest('section')?.querySelector('h3'))?.focus();
+}
+
+/** Whatever the text consists of, it has its own direction, and its spaces can be seen. */
+export function nameOf(text: string): HTMLElement {
+  return element('bdi', { className: 'entry-name' }, text);
+}

@@ -1,0 +1,126 @@
+/**
+ * The dialog about shares: who can access the plants of the user, and whose plants the user can access.
+ */
+import type { PlantStore, Share, ShareAccess, Shares, Token } from '../../client/client.ts';
+import type { Connection } from '../session/connection.ts';
+import { byId, element, setText, show } from '../shared/dom.ts';
+import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
+
+const accessTexts: Record<ShareAccess, string> = { read: 'can see', write: 'can see and delete' };
+
+export class SharingDialog extends MenuDialog {
+  readonly #onOwners: () => void;
+  readonly #user = byId('sharing-user', HTMLInputElement);
+  readonly #access = byId('sharing-access', HTMLSelectElement);
+  #canList = false;
+  #canShare = false;
+  /** Those who share with the user, as far as the table is known to show their plants. */
+  #owners = '';
+
+  /** `onOwners` is called when others share with the user than the table shows. */
+  constructor(connection: Connection, onOwners: () => void) {
+    super('sharing', connection);
+    this.#onOwners = onOwners;
+  }
+
+  protected prepare(info: Token): void {
+    this.#canShare = info.scopes.includes('shares:write');
+    this.#canList = this.#canShare || info.scopes.includes('plants:read');
+    show('sharing-form', this.#canShare);
+    show('sharing-refused', !this.#canShare);
+    show('sharing-lists', this.#canList);
+    show('sharing-unlisted', !this.#canList);
+    setText('sharing-command', commandOf(info));
+  }
+
+  protected async load(): Promise<void> {
+    if (!this.#canList) return;
+    const shares = await this.run((store) => store.listShares());
+    drawEntries(
+      'sharing-given',
+      shares.given.map((share) => this.#givenEntry(share, shares)),
+    );
+    drawEntries(
+      'sharing-received',
+      shares.received.map((share) => this.#receivedEntry(share, shares)),
+    );
+    const owners = shares.received.map(({ user }) => user).join('\n');
+    if (owners === this.#owners) return;
+    this.#owners = owners;
+    this.#onOwners();
+  }
+
+  protected async send(): Promise<string | void> {
+    const typed = this.#user.value;
+    const user = typed.trim(); // phones and clipboards add spaces
+    try {
+      const done = await this.#share(user, this.#access);
+      if (this.#user.value === typed) this.#user.value = '';
+      return typed === user ? done : `${done} The spaces around the name were removed.`;
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      this.form.fault('user', error.message); // the client refuses names that no URL can contain
+    }
+  }
+
+  async #share(user: string, { value }: HTMLSelectElement): Promise<string> {
+    const access = value === 'write' ? 'write' : 'read';
+    await this.change((store) => store.share(user, access));
+    return `“${user}” ${accessTexts[access]} all your plants.`;
+  }
+
+  #givenEntry({ user, access }: Share, shares: Shares): HTMLElement {
+    if (!this.#canShare) return element('li', {}, nameOf(user), textOf(accessTexts[access]));
+    const select = element(
+      'select',
+      { ariaLabel: `What ${user} can do` },
+      ...Object.entries(accessTexts).map(([value, text]) => element('option', { value }, text)),
+    );
+    select.value = access;
+    const change = () => this.form.run(() => this.#share(user, select));
+    select.addEventListener('change', () => void change());
+    const end = this.#endButton(`sharing with ${user}`, user, shares);
+    return element('li', {}, nameOf(user), select, end);
+  }
+
+  #receivedEntry({ user, access }: Share, shares: Shares): HTMLElement {
+    const text = textOf(`you ${accessTexts[access]} their plants`);
+    if (!this.#canShare) return element('li', {}, nameOf(user), text);
+    const end = this.#endButton(`what ${user} shares with you`, user, shares);
+    return element('li', {}, nameOf(user), text, end);
+  }
+
+  #endButton(name: string, user: string, shares: Shares): HTMLButtonElement {
+    const question = () => ({
+      title: `End sharing with “${user}”?`,
+      text: endText(user, shares),
+      action: 'End sharing',
+    });
+    const end = (store: PlantStore) => store.unshare(user);
+    return this.entryButton(['End', name], question, end, `You and “${user}” share nothing now.`);
+  }
+}
+
+function textOf(text: string): HTMLElement {
+  return element('span', { className: 'entry-text' }, text);
+}
+
+/** The service ends both directions, so that a repeated request never ends another share than the first one. */
+function endText(user: string, { given, received }: Shares): string {
+  const isIn = (shares: readonly Share[]) => shares.some((share) => share.user === user);
+  const others = `“${user}” no longer shares with you. Only they can share with you again.`;
+  if (!isIn(received)) return `“${user}” no longer has access to your plants.`;
+  return isIn(given)
+    ? `This ends both directions. You no longer share with “${user}”. ${others}`
+    : others;
+}
+
+/** The command that creates a token for the same user, which can also share. */
+function commandOf({ user, store, scopes }: Token): string {
+  const wanted = [...scopes, 'shares:write'].join();
+  return `npx plant-store token create ${quote(user)} --store ${quote(store)} --scope ${wanted}`;
+}
+
+function quote(text: string): string {
+  return /^[\w.@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,169 @@
+/**
+ * The dialog about the tokens of the user: creates one, which it shows once, and revokes them.
+ */
+import type { OwnToken, PlantStore, Scope, Token } from '../../client/client.ts';
+import type { Connection } from '../session/connection.ts';
+import type { Question } from '../shared/confirm.ts';
+import { byId, copy, element, onPress, setText, show } from '../shared/dom.ts';
+import { formatDate, formatTime, rightsText } from '../shared/format.ts';
+import { toast } from '../shared/toast.ts';
+import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
+
+const scopeTexts: Record<Scope, string> = {
+  'plants:read': 'See plants',
+  'plants:write': 'Add and delete plants',
+  'shares:write': 'Share plants',
+};
+
+const dayMs = 86_400_000;
+/** How long a new token can be valid, in days, besides as long as the token of the page. */
+const lifetimes = [7, 30, 90, 365];
+
+export class TokensDialog extends MenuDialog {
+  /** Called when the token of the page is revoked. */
+  readonly #onOwnEnd: () => Promise<void>;
+  readonly #label = byId('tokens-label', HTMLInputElement);
+  readonly #expiry = byId('tokens-expiresAt', HTMLSelectElement);
+  #boxes = new Map<Scope, HTMLInputElement>();
+
+  constructor(connection: Connection, onOwnEnd: () => Promise<void>) {
+    super('tokens', connection);
+    this.#onOwnEnd = onOwnEnd;
+    onPress('tokens-copy', async () => {
+      const isCopied = await copy(byId('tokens-secret', HTMLElement).textContent);
+      const failure = 'The browser does not allow the page to copy. Select the token.';
+      setText('tokens-copied', isCopied ? 'Copied.' : failure);
+    });
+    onPress('tokens-hide', () => {
+      this.#showSecret('');
+      this.#label.focus();
+    });
+  }
+
+  protected prepare({ scopes, expiresAt }: Token): void {
+    this.#boxes = new Map(
+      scopes.map((scope) => [scope, element('input', { type: 'checkbox', checked: true })]),
+    );
+    byId('tokens-boxes', HTMLElement).replaceChildren(
+      ...this.#boxes
+        .entries()
+        .map(([scope, box]) => element('label', { className: 'check' }, box, scopeTexts[scope])),
+    );
+    const options = lifetimes.map((days) => {
+      const value = new Date(Date.now() + days * dayMs).toISOString();
+      return element('option', { value }, `for ${days} days`);
+    });
+    this.#expiry.replaceChildren(
+      element('option', { value: '' }, untilText(expiresAt)),
+      // Only what ends before the token of the page.
+      ...options.filter(
+        ({ value }) => expiresAt === undefined || Date.parse(value) < Date.parse(expiresAt),
+      ),
+    );
+    this.#drawForm();
+  }
+
+  protected async load(): Promise<void> {
+    const tokens = await this.run((store) => store.listTokens());
+    const { active = [], ended = [] } = Object.groupBy(tokens, ({ state }) =>
+      state === 'active' ? 'active' : 'ended',
+    );
+    active.sort((one, other) => Number(other.current) - Number(one.current));
+    const entriesOf = (all: OwnToken[]) => all.map((token) => this.#entry(token));
+    drawEntries('tokens-active', entriesOf(active));
+    drawEntries('tokens-ended', entriesOf(ended));
+    show('tokens-ended-list', ended.length > 0);
+  }
+
+  protected async send(): Promise<void> {
+    const scopes = [...this.#boxes].filter(([, box]) => box.checked).map(([scope]) => scope);
+    if (scopes.length === 0) {
+      this.form.fault('scopes', 'Choose at least one.');
+      return;
+    }
+    const wanted = {
+      scopes,
+      label: this.#label.value,
+      ...(this.#expiry.value !== '' && { expiresAt: this.#expiry.value }),
+    };
+    await this.change(async (store) => {
+      const { token } = await store.createToken(wanted);
+      this.#label.value = '';
+      this.#showSecret(token);
+      if (this.dialog.open) byId('tokens-copy', HTMLButtonElement).focus();
+      else toast('The token is created. Open Tokens in your menu to copy it.');
+    });
+  }
+
+  #entry(token: OwnToken): HTMLElement {
+    const facts = element('p', { className: 'entry-facts hint' }, factsOf(token));
+    const title = titleOf(token);
+    if (token.state !== 'active') return element('li', {}, nameOf(title), facts);
+    const revoke = this.entryButton(
+      ['Revoke', title],
+      () => questionAbout(token),
+      (store) => this.#revoke(store, token),
+      `Revoked “${title}”.`,
+    );
+    const badge = element('span', { className: 'badge' }, 'this page');
+    return element('li', {}, nameOf(title), ...(token.current ? [badge] : []), revoke, facts);
+  }
+
+  async #revoke(store: PlantStore, { id, current }: OwnToken): Promise<void> {
+    if (!current) return store.revokeToken(id);
+    await store.revokeOwnToken();
+    await this.#onOwnEnd();
+  }
+
+  #showSecret(token: string): void {
+    setText('tokens-secret', token);
+    setText('tokens-copied', '');
+    this.#drawForm();
+  }
+
+  /** While there is a secret to save, it replaces the form. */
+  #drawForm(): void {
+    const { canCreateTokens } = this.connection;
+    const hasSecret = byId('tokens-secret', HTMLElement).textContent !== '';
+    show('tokens-new', hasSecret);
+    show('tokens-form', !hasSecret && canCreateTokens);
+    show('tokens-lead', canCreateTokens);
+    show('tokens-refused', !canCreateTokens);
+  }
+}
+
+function questionAbout(token: OwnToken): Question {
+  const action = 'Revoke';
+  if (!token.current) {
+    const text = 'Everything that uses it stops working. You cannot undo this.';
+    return { title: `Revoke the token “${titleOf(token)}”?`, text, action };
+  }
+  const unsaved = byId('tokens-new', HTMLElement).hidden ? '' : ' Save the new token first.';
+  const text = `This page signs out, and everything else that uses the token stops working.${unsaved}`;
+  return { title: 'Revoke the token of this page?', text, action };
+}
+
+/** What a token is called: its label, or its id. */
+function titleOf({ label, id }: OwnToken): string {
+  return label === '' ? id : label;
+}
+
+/** What the list shows about a token, besides its label. */
+function factsOf(token: OwnToken): string {
+  const { id, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, state, current } = token;
+  const facts = [rightsText(scopes), `created ${formatDate(createdAt)}`];
+  const expiry = state === 'expired' ? 'expired' : 'valid until';
+  if (revokedAt !== undefined) facts.push(`revoked ${formatTime(revokedAt)}`);
+  else if (expiresAt !== undefined) facts.push(`${expiry} ${formatTime(expiresAt)}`);
+  else facts.push('does not expire');
+  if (lastUsedAt !== undefined) facts.push(`last used ${formatTime(lastUsedAt)}`);
+  else if (!current) facts.push('never used');
+  if (token.label !== '') facts.push(id);
+  return facts.join(' · ');
+}
+
+/** How long a token is valid that expires with this one. */
+function untilText(expiresAt: string | undefined): string {
+  if (expiresAt === undefined) return 'until you revoke it';
+  return `until ${formatDate(expiresAt)}, like this one`;
+}

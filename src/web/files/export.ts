@@ -1,0 +1,69 @@
+/**
+ * Saves all plants of the current view as CSV or JSON, not only those that are loaded.
+ */
+import type { PlantStore } from '../../client/client.ts';
+import { writeCsv } from '../../client/csv.ts';
+import { byId, element, onPress } from '../shared/dom.ts';
+import { countOf } from '../shared/format.ts';
+import { toast } from '../shared/toast.ts';
+import type { Plant } from '../table/plant-list.ts';
+
+const fields = ['id', 'name', 'tag'] as const;
+
+const formats = {
+  csv: {
+    type: 'text/csv',
+    start: writeCsv(fields),
+    row: (plant: Plant) => writeCsv(fields.map((field) => plant[field])),
+    end: '',
+  },
+  json: {
+    type: 'application/json',
+    start: '[',
+    row: (plant: Plant, isFirst: boolean) => `${isFirst ? '' : ','}\n${JSON.stringify(plant)}`,
+    end: '\n]\n',
+  },
+};
+
+/** Exports when its buttons are pressed. `filter` returns the tag of the view, if it has only one. */
+export function offerExport(store: PlantStore, filter: () => string | undefined): void {
+  let running = new AbortController();
+
+  async function exportAs(extension: keyof typeof formats): Promise<void> {
+    running.abort();
+    byId('export', HTMLElement).hidePopover();
+    const { type, start, row, end } = formats[extension];
+    const { signal } = (running = new AbortController());
+    const cancel = element('button', { type: 'button' }, 'Cancel');
+    cancel.addEventListener('click', () => running.abort());
+    const message = toast('Exporting …', cancel);
+    try {
+      // A Blob can be larger than the memory of the page: browsers move it to the disk.
+      let file = new Blob([start], { type });
+      let count = 0;
+      for await (const plants of store.pages({ fields, tag: filter(), signal })) {
+        const rows = plants.map((plant, at) => row(plant, count + at === 0));
+        file = new Blob([file, ...rows], { type });
+        count += plants.length;
+        message.update(`Exporting: ${countOf(count, 'plant')} so far.`);
+      }
+      save(new Blob([file, end], { type }), `plants.${extension}`);
+      toast(`Exported ${countOf(count, 'plant')}.`);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      message.close();
+    }
+  }
+
+  for (const format of ['csv', 'json'] as const) {
+    onPress(`export-${format}`, async () => exportAs(format));
+  }
+}
+
+/** Saves a file where the browser puts downloads. */
+export function save(file: Blob, name: string): void {
+  const href = URL.createObjectURL(file);
+  element('a', { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000); // the browser may still be writing
+}

@@ -1,0 +1,98 @@
+/**
+ * Shows the progress of an import, and the refused rows.
+ */
+import { writeCsv } from '../../client/csv.ts';
+import { summaryOf, type ImportOutcome } from '../../client/import.ts';
+import { byId, element, setText, show } from '../shared/dom.ts';
+import { countOf, formatCount } from '../shared/format.ts';
+import { save } from './export.ts';
+import { textOf, type ImportSource } from './import-preview.ts';
+
+const maxShownRefusals = 200;
+/** Drawing every row would cost more than adding it. */
+const drawEveryMs = 100;
+
+export class ImportProgress {
+  readonly source: ImportSource;
+  /** The number of rows that have an outcome. */
+  done = 0;
+  readonly counts = { added: 0, 'already added': 0, refused: 0 };
+  readonly #onDraw: () => void;
+  readonly #refusals: ImportOutcome[] = [];
+  #isDrawPlanned = false;
+
+  constructor(source: ImportSource, onDraw: () => void) {
+    this.source = source;
+    this.#onDraw = onDraw;
+    setText('import-refused-place', source.place);
+    byId('import-bar', HTMLProgressElement).max = Math.max(1, source.rows.length);
+    this.draw();
+  }
+
+  /** The number of rows that have no outcome yet. */
+  get left(): number {
+    return this.source.rows.length - this.done;
+  }
+
+  /** How far the import is. */
+  get text(): string {
+    const { name, rows } = this.source;
+    return `Importing ${name}: ${formatCount(this.done)} of ${countOf(rows.length, 'row')}`;
+  }
+
+  /** What the import has done. */
+  get summary(): string {
+    return summaryOf(this.counts, formatCount);
+  }
+
+  add(outcome: ImportOutcome): void {
+    this.done++;
+    this.counts[outcome.status]++;
+    if (outcome.status === 'refused') this.#refusals.push(outcome);
+    if (this.#isDrawPlanned) return;
+    this.#isDrawPlanned = true;
+    setTimeout(() => this.draw(), drawEveryMs);
+  }
+
+  /** Shows the current state. */
+  draw(): void {
+    this.#isDrawPlanned = false;
+    byId('import-bar', HTMLProgressElement).value = this.done;
+    setText('import-added', formatCount(this.counts.added));
+    setText('import-before', formatCount(this.counts['already added']));
+    setText('import-refused', formatCount(this.counts.refused));
+    show('import-refused-list', this.counts.refused > 0);
+    const rows = this.#sortedRefusals
+      .slice(0, maxShownRefusals)
+      .map(({ row, line, reason = '' }) => {
+        const place = formatCount(this.source.place === 'Line' ? line : row);
+        return element('tr', {}, element('td', {}, place), element('td', {}, reason));
+      });
+    byId('import-refusals', HTMLElement).replaceChildren(...rows);
+    const more = this.#refusals.length - rows.length;
+    const hint = `${formatCount(more)} more. Save the refused rows to see them.`;
+    setText('import-refused-more', more > 0 ? hint : '');
+    this.#onDraw();
+  }
+
+  /** Saves the refused rows with their reasons. */
+  saveRefused(): void {
+    const { name, text, rows } = this.source;
+    const lines = text.split(/\r\n|\r|\n/);
+    const records = this.#sortedRefusals.map(({ row, line, reason = '' }) => {
+      const source = rows[row - 1];
+      const plant: Record<string, unknown> =
+        source && 'plant' in source ? { ...source.plant } : { name: lines[line - 1] };
+      const cells = ['name', 'tag', 'id'].map((field) => textOf(plant[field]));
+      return writeCsv([...cells, line, reason]);
+    });
+    const header = writeCsv(['name', 'tag', 'id', 'line', 'reason']);
+    const file = new Blob([header, ...records], { type: 'text/csv' });
+    save(file, `${name.replace(/\.\w+$/, '')}-refused.csv`);
+  }
+
+  /** In the order of the file. The last rows are sent first. */
+  get #sortedRefusals(): ImportOutcome[] {
+    return this.#refusals.toSorted((one, other) => one.row - other.row);
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * The dialog that adds the plants of a CSV or JSON file: choose, preview, import. An import continues while the dialog
+ * is closed, and ends with the page.
+ */
+import { PlantStoreError, type PlantStore } from '../../client/client.ts';
+import { importPlants, memoryJournal } from '../../client/import.ts';
+import { decodeText } from '../../client/rows.ts';
+import { byId, element, onPress, setText, show } from '../shared/dom.ts';
+import { countOf } from '../shared/format.ts';
+import { toast, type Toast } from '../shared/toast.ts';
+import { ImportPreview } from './import-preview.ts';
+import { ImportProgress } from './import-progress.ts';
+
+/** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */
+const concurrency = 16;
+
+export class ImportDialog {
+  readonly #store: PlantStore;
+  readonly #onAdded: () => void;
+  readonly #dialog = byId('import', HTMLDialogElement);
+  readonly #pasted = byId('import-text', HTMLTextAreaElement);
+  readonly #preview = new ImportPreview();
+  #canImport = false;
+  /** What was done for each row, so that an import that was stopped can continue. */
+  #journal = memoryJournal();
+  #isUnfinished = false;
+  #progress: ImportProgress | undefined;
+  #stop: AbortController | undefined;
+  #message: Toast | undefined;
+
+  /** `onAdded` is called when an import that has added plants ends. */
+  constructor(store: PlantStore, onAdded: () => void) {
+    this.#store = store;
+    this.#onAdded = onAdded;
+    for (const id of ['import-open', 'empty-import']) onPress(id, () => this.open());
+    for (const id of ['import-cancel', 'import-hide']) onPress(id, () => this.#dialog.close());
+    for (const id of ['import-back', 'import-again']) onPress(id, () => this.#choose());
+    onPress('import-read', () => this.#read('pasted rows', () => this.#pasted.value));
+    onPress('import-stop', () => this.#stop?.abort());
+    onPress('import-continue', () => this.#run());
+    onPress('import-download', () => this.#progress?.saveRefused());
+    byId('import-preview', HTMLFormElement).addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#run();
+    });
+    const input = byId('import-file', HTMLInputElement);
+    input.addEventListener('change', () => {
+      void this.#readFile(input.files?.[0]);
+      input.value = ''; // the same file can be chosen again after it was fixed
+    });
+    this.#dialog.addEventListener('close', () => this.#showMessage());
+    addEventListener('beforeunload', (event) => {
+      if (this.#stop !== undefined) event.preventDefault(); // the browser asks
+    });
+    this.#acceptDrops();
+  }
+
+  /** Sets whether the token of the page can import. */
+  allow(canImport: boolean): void {
+    this.#canImport = canImport;
+    for (const id of ['import-open', 'empty-import']) show(id, canImport);
+  }
+
+  /** Ends the import, because the user leaves. */
+  stop(): void {
+    this.#stop?.abort();
+    this.#stop = undefined;
+  }
+
+  open(): void {
+    if (this.#stop === undefined && !this.#isUnfinished) this.#choose();
+    if (!this.#dialog.open) this.#dialog.showModal();
+    this.#message?.close();
+  }
+
+  /** Makes the whole page a place to drop a file. */
+  #acceptDrops(): void {
+    const canDrop = () => this.#canImport && this.#stop === undefined;
+    const hasFile = ({ dataTransfer }: DragEvent) => dataTransfer?.types.includes('Files') === true;
+    addEventListener('dragover', (event) => {
+      if (!hasFile(event)) return;
+      event.preventDefault(); // otherwise the browser leaves the page for the file
+      if (event.dataTransfer) event.dataTransfer.dropEffect = canDrop() ? 'copy' : 'none';
+      show('drop-hint', canDrop());
+    });
+    addEventListener('dragleave', ({ relatedTarget }) => {
+      if (relatedTarget === null) show('drop-hint', false);
+    });
+    addEventListener('drop', (event) => {
+      if (!hasFile(event)) return;
+      event.preventDefault();
+      show('drop-hint', false);
+      const file = event.dataTransfer?.files[0];
+      if (file === undefined || !canDrop()) return;
+      this.open();
+      void this.#readFile(file);
+    });
+  }
+
+  #choose(): void {
+    this.#pasted.value = '';
+    this.#showStep('choose');
+    byId('import-file', HTMLInputElement).focus();
+  }
+
+  async #readFile(file: File | undefined): Promise<void> {
+    if (file === undefined) return;
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    this.#read(file.name, () => decodeText(bytes));
+  }
+
+  /** Shows what a file contains, or why it cannot be imported. */
+  #read(name: string, textOf: () => string): void {
+    if (this.#stop !== undefined) return; // an import has started while the file was read
+    try {
+      this.#preview.show(name, textOf());
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      this.#showStep('choose');
+      setText('import-failure', error.message);
+      return;
+    }
+    this.#journal = memoryJournal();
+    this.#isUnfinished = false;
+    this.#showStep('preview');
+    this.#preview.focus();
+  }
+
+  async #run(): Promise<void> {
+    if (this.#stop !== undefined) return;
+    const { signal } = (this.#stop = new AbortController());
+    const { source } = this.#preview;
+    const progress = new ImportProgress(source, () => this.#message?.update(progress.text));
+    this.#progress = progress;
+    this.#showStep('run');
+    this.#showRunning(progress, true);
+    const [store, journal, { rows }] = [this.#store, this.#journal, source];
+    let failure = '';
+    try {
+      const outcomes = importPlants({ store, rows, journal, concurrency, signal });
+      for await (const outcome of outcomes) progress.add(outcome);
+    } catch (error) {
+      if (!signal.aborted) failure = reasonOf(error);
+    }
+    this.#stop = undefined;
+    this.#end(progress, failure);
+  }
+
+  #end(progress: ImportProgress, failure: string): void {
+    this.#isUnfinished = progress.left > 0;
+    progress.draw();
+    this.#message?.close();
+    this.#showRunning(progress, false);
+    const text = this.#isUnfinished
+      ? `Not complete. ${progress.summary} ${countOf(progress.left, 'row')} left.`
+      : progress.summary;
+    setText('import-failure', failure);
+    setText('import-done', text);
+    if (!this.#dialog.open) toast(text);
+    if (progress.counts.added > 0) this.#onAdded();
+  }
+
+  /** Shows the progress while the dialog is closed. */
+  #showMessage(): void {
+    // The event that calls this comes a frame after the dialog has closed. It can be open again.
+    if (this.#stop === undefined || this.#progress === undefined || this.#dialog.open) return;
+    this.#message?.close();
+    const button = element('button', { type: 'button' }, 'Show');
+    button.addEventListener('click', () => this.open());
+    this.#message = toast(this.#progress.text, button);
+  }
+
+  /** Shows the controls of an import that runs, or of one that has ended. */
+  #showRunning({ source, counts }: ImportProgress, isRunning: boolean): void {
+    setText('import-running', isRunning ? `Importing ${source.name} …` : source.name);
+    setText('import-done', '');
+    show('import-stop', isRunning);
+    show('import-continue', !isRunning && this.#isUnfinished);
+    show('import-download', !isRunning && counts.refused > 0);
+    show('import-again', !isRunning);
+    const next = this.#isUnfinished ? 'import-continue' : 'import-hide';
+    if (this.#dialog.open) byId(isRunning ? 'import-stop' : next, HTMLButtonElement).focus();
+  }
+
+  #showStep(step: 'choose' | 'preview' | 'run'): void {
+    for (const each of ['choose', 'preview', 'run']) show(`import-${each}`, each === step);
+    setText('import-failure', '');
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof PlantStoreError) return error.detail;
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,74 @@
+/**
+ * The few helpers that the page needs on top of the DOM. Text enters it as text only: the content security policy
+ * refuses markup from strings.
+ */
+
+/** The element of index.html with this id. Throws if there is none of this type. */
+export function byId<T extends HTMLElement>(id: string, type: new () => T): T {
+  const found = document.getElementById(id);
+  if (found instanceof type) return found;
+  throw new Error(`index.html has no ${type.name} with the id ${id}`);
+}
+
+/** Creates an element with these properties and children. */
+export function element<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  properties: Partial<HTMLElementTagNameMap[Tag]> = {},
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[Tag] {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+/** Runs the handler when the button is pressed. A handler that fails ends up in `unhandledrejection`. */
+export function onPress(id: string, handler: () => void | Promise<void>): void {
+  byId(id, HTMLButtonElement).addEventListener('click', () => void handler());
+}
+
+/** Shows or hides the element with this id. If it had the focus, the table gets it. */
+export function show(id: string, visible = true): void {
+  const target = byId(id, HTMLElement);
+  const losesFocus = !visible && target.contains(document.activeElement);
+  target.hidden = !visible;
+  if (!losesFocus) return;
+  queueMicrotask(() => {
+    // What takes the place of the element may have the focus already.
+    const { activeElement } = document;
+    if (activeElement === document.body || target.contains(activeElement)) focusTable();
+  });
+}
+
+/** Gives the focus to the table, or to the page without one. */
+export function focusTable(): void {
+  const grid = byId('grid', HTMLElement);
+  (grid.checkVisibility() ? grid : byId('main', HTMLElement)).focus();
+}
+
+export function setText(id: string, text: string): void {
+  byId(id, HTMLElement).textContent = text;
+}
+
+/** Fills a list of facts, as pairs of a term and its description. */
+export function setFacts(id: string, facts: Record<string, string>): void {
+  byId(id, HTMLElement).replaceChildren(
+    ...Object.entries(facts).map(([term, description]) =>
+      element('div', {}, element('dt', {}, term), element('dd', {}, description)),
+    ),
+  );
+}
+
+/** A parameter in the address after `#`, which browsers do not send to the service. */
+export function hashParameter(name: string): string | undefined {
+  return new URLSearchParams(location.hash.slice(1)).get(name) ?? undefined;
+}
+
+/** Copies a text. Returns false if the browser does not allow it, as without HTTPS. */
+export async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

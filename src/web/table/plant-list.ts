@@ -1,0 +1,107 @@
+/**
+ * A list of plants, read page by page as far as the user scrolls.
+ */
+
+export interface Plant {
+  id: number;
+  name: string;
+  tag: string;
+}
+
+export const pageSize = 250;
+/** Browsers limit the height of an element to 18 million pixels, and rows can be 100 pixels high. */
+const maxRows = 100_000;
+
+/** Reads up to `pageSize` plants with ids above `after`. An empty result is the end of the list. */
+export type ReadPage = (after: number | undefined) => Promise<Plant[]>;
+
+export class PlantList {
+  readonly #read: ReadPage;
+  readonly #onChange: () => void;
+  /** In the order of their ids. */
+  #plants: Plant[] = [];
+  /** Plants that were removed since the last read began: its answer can be older than that. */
+  readonly #removed = new Set<number>();
+  /** Whether `count` is all there are. */
+  isComplete = false;
+  /** Whether a plant was added beyond the known ones since the last read began. */
+  #hasGrown = false;
+  #wanted = 0;
+  #reading = false;
+  /** The error that stopped reading; undefined if there is none. `see` resumes reading. */
+  failure: unknown;
+
+  constructor(read: ReadPage, onChange: () => void) {
+    this.#read = read;
+    this.#onChange = onChange;
+  }
+
+  /** The number of rows that are known so far. */
+  get count(): number {
+    return this.#plants.length;
+  }
+
+  /** Whether no more rows are read, though there may be some. */
+  get isFull(): boolean {
+    return this.count >= maxRows && !this.isComplete;
+  }
+
+  /** The rows from `first` up to `end`, exclusively. */
+  slice(first: number, end: number): Plant[] {
+    return this.#plants.slice(first, end);
+  }
+
+  /** The rows between two plants, both included. */
+  between(one: number, other: number): Plant[] {
+    const [first, last] = [Math.min(one, other), Math.max(one, other)];
+    return this.#plants.filter(({ id }) => first <= id && id <= last);
+  }
+
+  /** Sets which row is the last one drawn: reads up to it, and some more. */
+  see(last: number): void {
+    this.#wanted = last + pageSize;
+    if (!this.#reading) void this.#readWanted();
+  }
+
+  /** Shows a plant that was added, if its place in the list is known. Returns its row. */
+  add(plant: Plant): number | undefined {
+    const { id } = plant;
+    this.#removed.delete(id);
+    const row = this.#plants.findLastIndex((before) => before.id < id) + 1;
+    if (row === this.count && !this.isComplete) {
+      this.#hasGrown = true;
+      return undefined;
+    }
+    const isThere = this.#plants[row]?.id === id; // it was read meanwhile
+    if (!isThere) this.#plants.splice(row, 0, plant);
+    this.#onChange();
+    return row;
+  }
+
+  /** Removes the row of a plant that is gone. */
+  remove(id: number): void {
+    this.#removed.add(id);
+    this.#plants = this.#plants.filter((plant) => plant.id !== id);
+    this.#onChange();
+  }
+
+  async #readWanted(): Promise<void> {
+    this.#reading = true;
+    this.failure = undefined;
+    try {
+      while (!this.isComplete && !this.isFull && this.count < this.#wanted) {
+        this.#hasGrown = false;
+        this.#removed.clear();
+        const read = await this.#read(this.#plants.at(-1)?.id);
+        if (read.length === 0) this.isComplete = !this.#hasGrown;
+        this.#plants.push(...read.filter(({ id }) => !this.#removed.has(id)));
+        this.#onChange();
+      }
+    } catch (error) {
+      this.failure = error;
+      this.#onChange();
+    } finally {
+      this.#reading = false;
+    }
+  }
+}
