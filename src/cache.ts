@@ -5,10 +5,10 @@
  * The service caches
  * - grants: sqlite/tables/grants.ts and postgres/freshness.ts, which also detect that they are stale
  * - counts of plants: sqlite/tables/plant-counts.ts, dropped after each commit of another process
- * - hashes of tokens by Authorization header, and unknown tokens: http/auth.ts
- * - verified and refused tokens of an identity provider: http/sign-on.ts, and its keys: oidc/keys.ts
- * - documents, such as openapi.json: http/documents.ts, without this class
- * - the last health check for 0.25 s (http/health.ts), PostgreSQL's schema version for 1 s (postgres/readiness.ts)
+ * - hashes of tokens by Authorization header: http/auth/auth.ts
+ * - verified tokens of an identity provider: http/auth/sign-on.ts, and its keys: oidc/keys.ts
+ * - documents, such as openapi.json: http/response/documents.ts, without this class
+ * - PostgreSQL's schema version for 1 s (postgres/readiness.ts)
  */
 export class Cache<Value extends object> {
   readonly #maxWeight: number;

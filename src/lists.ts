@@ -19,9 +19,9 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
 }
 
 /** Merging fewer owners is always fast. */
-export const minSearchedOwners = 16;
+export const minScannedOwners = 16;
 /** Plants of the store among which a step searches those in reach: it takes either engine less than 1 ms. */
-export const maxSearchedPlants = 2_000;
+export const maxScannedPlants = 2_000;
 
 /**
  * Whether so many of the plants of the store are in reach that it is faster to search them in order

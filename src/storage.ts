@@ -19,7 +19,7 @@ import type { UserStorage } from './user-storage.ts';
  *
  * Input. Callers pass only what the schemas of plant.ts accept. Text is returned code point for code point.
  *
- * Errors. A method rejects with a Problem, which http/problems.ts turns into a response and cli/errors.ts into a
+ * Errors. A method rejects with a Problem, which http/response/problems.ts turns into a response and cli/errors.ts into a
  * message. Any other error is a defect, and the response is `internal-error`.
  *   `storage-unavailable`  the storage cannot respond now, and nothing was changed
  *   `overloaded`           too many reads or writes are in progress, and nothing was changed

@@ -7,7 +7,7 @@ import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { problemResponses, problemType } from '../src/http/problems.ts';
+import { problemResponses, problemType } from '../src/http/response/problems.ts';
 import { run } from './support/command.ts';
 import { blocksOf, normalise, Page, tableOf, tokenIds, type Example } from '../tools/markdown.ts';
 import { problemTriggers } from './support/problem-triggers.ts';

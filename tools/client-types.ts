@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
-import { problemResponses } from '../src/http/problems.ts';
+import { problemResponses } from '../src/http/response/problems.ts';
 import { openapiFile } from './openapi.ts';
 
 export const clientTypesFile = fileURLToPath(new URL('../src/client/types.ts', import.meta.url));

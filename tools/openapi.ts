@@ -8,10 +8,40 @@ import type { TObject, TSchema } from '@sinclair/typebox';
 import { fastify } from 'fastify';
 import { pino } from 'pino';
 import { addRoutes } from '../src/http/app.ts';
-import { exampleRequestId, headers, responses, schemas } from '../src/http/responses.ts';
+import { Health } from '../src/http/routes/health.ts';
+import { Plant } from '../src/http/routes/plant-schemas.ts';
+import type { Operation } from '../src/http/routes/operation.ts';
+import { Share, Shares } from '../src/http/routes/share-schemas.ts';
+import { NewToken, OwnToken, Scope, Token } from '../src/http/routes/token-schemas.ts';
+import { NewPlant, PlantField } from '../src/plant.ts';
+import { ShareAccess } from '../src/share.ts';
 import type { Storage } from '../src/storage.ts';
 import { OptionalKind, publishedOf } from '../src/typebox.ts';
 import { blocksOf, Page } from './markdown.ts';
+import {
+  exampleRequestId,
+  Fault,
+  headers,
+  Problem,
+  problemComponents,
+  responsesOf,
+} from './openapi-responses.ts';
+
+const schemas = {
+  NewPlant,
+  Plant,
+  PlantField,
+  Share,
+  Shares,
+  ShareAccess,
+  Token,
+  NewToken,
+  OwnToken,
+  Scope,
+  Problem,
+  Fault,
+  Health,
+};
 
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));
 const packageFile = new URL('../package.json', import.meta.url);
@@ -22,6 +52,9 @@ const errorsFile = fileURLToPath(new URL('../docs/errors.md', import.meta.url));
 export function openapiText(): string {
   const { version } = JSON.parse(readFileSync(packageFile, 'utf8'));
   const { paths, parameters } = operationsOfRoutes();
+  const responses = Object.fromEntries(
+    Object.entries(problemComponents).toSorted(([a], [b]) => (a < b ? -1 : 1)),
+  );
   const named = { schemas, responses, headers, parameters };
   const document = {
     openapi: '3.1.0',
@@ -29,7 +62,7 @@ export function openapiText(): string {
       title: 'Plant Store',
       version,
       description:
-        'A small store of plants: create a plant, list plants, delete a plant. Each operation on plants needs a bearer token. Every error is a problem document (RFC 9457).',
+        'A small store of plants: create a plant, list plants, delete a plant. Each operation on plants needs a bearer token. Every error is a problem document (RFC 9457). After one, nothing was changed, unless its type ends with `internal-error` or `outcome-unknown`.',
       license: { name: 'MIT', identifier: 'MIT' },
       contact: { name: 'The Plant Store authors' },
     },
@@ -44,7 +77,7 @@ export function openapiText(): string {
     paths,
     components: {
       ...named,
-      examples: examplesOfProblems(),
+      examples: examplesOfProblems(responses),
       securitySchemes: {
         bearer: {
           type: 'http',
@@ -55,14 +88,6 @@ export function openapiText(): string {
     },
   };
   return `${JSON.stringify(withReferences(document, named), null, 2)}\n`;
-}
-
-/** The schema of a route. */
-interface Operation {
-  params?: TObject;
-  querystring?: TObject;
-  body?: TSchema;
-  response: object;
 }
 
 /** The operations by path and method, and their parameters by name. */
@@ -80,8 +105,9 @@ function operationsOfRoutes() {
   const app = fastify({ exposeHeadRoutes: false });
   app.addHook('onRoute', ({ method, url, schema }) => {
     if (schema === undefined) return; // routes of documents, which are not operations
-    // Fastify does not type schemas. Those of operations.ts have this type.
-    const { params, querystring, body, response, ...described } = schema as Operation;
+    // Fastify does not type schemas. Those of our routes have this type.
+    const operation = schema as Operation;
+    const { params, querystring, body, successes: _s, problems: _p, ...described } = operation;
     const atPath = (paths[url.replaceAll(/:(\w+)/g, '{$1}')] ??= {});
     atPath[String(method).toLowerCase()] = {
       ...described,
@@ -92,7 +118,7 @@ function operationsOfRoutes() {
           content: { 'application/json': { schema: body } },
         },
       }),
-      responses: response,
+      responses: responsesOf(operation),
     };
   });
   addRoutes(app, {
@@ -130,7 +156,7 @@ function sentence(rule: unknown): string {
 }
 
 /** The examples of docs/errors.md that responses refer to. A test compares all of them with real responses. */
-function examplesOfProblems(): object {
+function examplesOfProblems(responses: object): object {
   const referring = JSON.stringify(responses);
   const sections = new Page(errorsFile).sections.filter(({ heading }) =>
     referring.includes(`"#/components/examples/${heading}"`),

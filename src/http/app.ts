@@ -3,7 +3,7 @@
  * and scope, body, validation, storage, response.
  */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, RequestListener, Server, ServerOptions } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { stateOf, type Grant } from '../access.ts';
@@ -12,34 +12,28 @@ import type { Verifier } from '../oidc/verifier.ts';
 import { FairSemaphore } from '../fair-semaphore.ts';
 import { tokenEnded } from '../problem.ts';
 import type { Storage } from '../storage.ts';
-import { Authentication } from './auth.ts';
-import { acceptJsonBodies } from './body.ts';
-import { handleClientError } from './client-errors.ts';
-import { Connections, lingerOnClose } from './connections.ts';
-import { Cors } from './cors.ts';
-import { docsRoutes } from './docs.ts';
-import { headProblem, isFramingAmbiguous } from './head.ts';
-import { setPrivateHeaders } from './headers.ts';
-import { healthRoutes } from './health.ts';
-import { handleOtherMethods } from './methods.ts';
-import { plantRoutes } from './plants.ts';
-import {
-  maxHeaderBytes,
-  maxHeaders,
-  idleTimeoutMs,
-  keepAliveTimeoutMs,
-  maxLongReads,
-  requestCheckMs,
-  requestTimeoutMs,
-} from './limits.ts';
-import { asProblem, problemHandler, sendProblem } from './problems.ts';
-import { RequestLimits, type Limits } from './request-limits.ts';
-import { ResponseBudget } from './response-budget.ts';
-import { shareRoutes } from './shares.ts';
-import { TokenUses } from './token-uses.ts';
-import { tokenRoutes } from './tokens.ts';
-import { validateRequests } from './validation.ts';
-import { webRoutes } from './web.ts';
+import { Authentication } from './auth/auth.ts';
+import { acceptJsonBodies } from './request/body.ts';
+import { handleClientError } from './server/client-errors.ts';
+import { Connections } from './server/connections.ts';
+import { Cors } from './server/cors.ts';
+import { docsRoutes } from './routes/docs.ts';
+import { headProblem, isFramingAmbiguous } from './server/head.ts';
+import { setPrivateHeaders } from './response/headers.ts';
+import { healthRoutes } from './routes/health.ts';
+import { handleOtherMethods } from './server/methods.ts';
+import { plantRoutes } from './routes/plants.ts';
+import { maxLongReads } from './server/limits.ts';
+import { lingerOnClose } from './server/linger.ts';
+import { asProblem, problemHandler, sendProblem } from './response/problems.ts';
+import { RequestLimits, type Limits } from './auth/request-limits.ts';
+import { ResponseBudget } from './response/budget.ts';
+import { createLimitedServer, type ServerFactory } from './server/create.ts';
+import { shareRoutes } from './routes/shares.ts';
+import { TokenUses } from './auth/token-uses.ts';
+import { tokenRoutes } from './routes/tokens.ts';
+import { validateRequests } from './request/validation.ts';
+import { webRoutes } from './routes/web.ts';
 
 export interface AppOptions {
   storage: Storage;
@@ -53,7 +47,7 @@ export interface AppOptions {
   /** Lets people sign in on the page with that provider. */
   signOn?: PageSignOn | undefined;
   /** Creates the server, for TLS. Without it, the app serves plain HTTP. */
-  createServer?: ((options: ServerOptions, handler: RequestListener) => Server) | undefined;
+  createServer?: ServerFactory | undefined;
   /** Limits on the requests of a token or an address; none by default. */
   limits?: Limits;
   /** Once aborted, the service is not ready, and each connection closes after its next response. */
@@ -78,16 +72,8 @@ export function buildApp(options: AppOptions): FastifyInstance {
     if (isFramingAmbiguous(request)) connections.closeAfter(request);
     return headProblem(request);
   };
-  const http: ServerOptions = {
-    maxHeaderSize: maxHeaderBytes,
-    headersTimeout: requestTimeoutMs,
-    connectionsCheckingInterval: requestCheckMs,
-    requireHostHeader: false, // checkHead responds with a problem
-  };
   const app = fastify<Server>({
-    requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: keepAliveTimeoutMs,
-    connectionTimeout: idleTimeoutMs,
+    serverFactory: (handler) => createLimitedServer(connections, handler, createServer),
     return503OnClosing: false, // accepted requests get a response during shutdown too
     genReqId: () => randomUUID(),
     routerOptions: {
@@ -96,41 +82,25 @@ export function buildApp(options: AppOptions): FastifyInstance {
       // validation.ts parses a query, and only once its sender has a token.
       querystringParser: () => ({}),
     },
-    http,
-    ...(createServer && { serverFactory: (handler) => createServer(http, handler) }),
     clientErrorHandler: (error, socket) =>
       handleClientError(error, socket, connections, pathPrefix),
-    frameworkErrors: (error, request, reply) =>
-      connections.schedule(request.raw, reply.raw, () => {
-        cors?.addHeaders(request, reply); // no hook runs
-        sendProblem(reply, checkHead(request.raw) ?? asProblem(error), pathPrefix);
-      }),
+    frameworkErrors: (error, request, reply) => {
+      cors?.addHeaders(request, reply); // no hook runs
+      sendProblem(reply, checkHead(request.raw) ?? asProblem(error), pathPrefix);
+    },
     schemaController: { compilersFactory: noCompilers },
   });
-  connections.limitConnections(app.server);
-  app.server.maxHeadersCount = maxHeaders + 1; // one more, because Node 24 silently drops the rest
-  // A client that has closed its side of the connection still gets its responses. Node's types lack this.
-  (app.server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  // Without these listeners, Node would respond to expectations. checkHead refuses unsupported ones, and body.ts asks
-  // for the body once its request is acceptable.
-  for (const event of ['checkContinue', 'checkExpectation']) {
-    app.server.on(event, (request, response) => app.server.emit('request', request, response));
-  }
   app.setErrorHandler(problemHandler(log, pathPrefix));
 
-  app.addHook('onRequest', (request, reply, done) =>
-    connections.schedule(request.raw, reply.raw, () => {
-      setPrivateHeaders(reply.header('x-request-id', request.id));
-      done(checkHead(request.raw));
-    }),
-  );
+  app.addHook('onRequest', (request, reply, done) => {
+    setPrivateHeaders(reply.header('x-request-id', request.id));
+    done(checkHead(request.raw));
+  });
   // Decided as late as possible, because a shutdown can begin while a body arrives. Only the response to the newest
   // request gets the header, because Node closes the connection after the first response that has it.
   app.addHook('onSend', (request, reply, _payload, done) => {
     const { raw } = request;
-    const isLast = stopping.aborted
-      ? connections.isNewestRequest(raw)
-      : connections.isLastRequest(raw);
+    const isLast = connections.isLastRequest(raw, stopping.aborted);
     if (isLast) reply.header('connection', 'close');
     // The client may still be sending when it gets the response.
     if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerOnClose(raw.socket);
@@ -167,8 +137,8 @@ export function addRoutes(
   const longReads = new FairSemaphore({ maxOfKey: maxLongReads });
   const lists = { budgets, longReads, log, baseUrl };
   plantRoutes(app, { storage, authentication, ...lists });
-  shareRoutes(app, { shares: storage.shares, authentication, ...lists });
-  tokenRoutes(app, { identity: storage.identity, authentication, ...lists });
+  shareRoutes(app, { storage, authentication, ...lists });
+  tokenRoutes(app, { storage, authentication, ...lists });
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);

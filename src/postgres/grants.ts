@@ -87,22 +87,23 @@ export const grantSql = {
   ),
 };
 
-function grantOfUser(
-  credential: Pick<Credential, 'tokenHash' | 'claims'>,
-  store: number,
-  [user, storeName, userName, role, removedAt, received, version]: UserRow,
-  terms: TokenTerms | readonly [] = [],
-): Grant {
-  const row = [store, user, storeName, userName, role, removedAt] as const;
-  return grantOf(credential, row, terms, received, version);
-}
-
 function grantOfToken(
-  credential: Pick<TokenCredential, 'tokenHash'>,
+  tokenHash: Uint8Array,
   store: number,
   [scopes, expiresAt, revokedAt, line, ...user]: TokenRow,
 ): Grant {
-  return grantOfUser(credential, store, user, [scopes, expiresAt, revokedAt, line]);
+  return grantOfRow({ tokenHash }, store, [scopes, expiresAt, revokedAt, line], user);
+}
+
+/** `terms` are empty for a JWT. */
+function grantOfRow(
+  credential: Pick<Credential, 'tokenHash' | 'claims'>,
+  store: number,
+  terms: TokenTerms | readonly [],
+  [user, storeName, userName, role, removedAt, received, version]: UserRow,
+): Grant {
+  const row = [store, user, storeName, userName, role, removedAt] as const;
+  return grantOf(credential, row, terms, received, version);
 }
 
 /**
@@ -160,8 +161,8 @@ export function callerNow(
   // The columns of the statement.
   return unrevokedCaller(
     claims === undefined
-      ? grantOfToken({ tokenHash }, store, found as TokenRow)
-      : grantOfUser({ tokenHash, claims }, store, found as UserRow),
+      ? grantOfToken(tokenHash, store, found as TokenRow)
+      : grantOfRow({ tokenHash, claims }, store, [], found as UserRow),
   );
 }
 
@@ -231,11 +232,10 @@ export class Grants {
     return grant;
   }
 
-  async #findToken(credential: TokenCredential): Promise<Grant | undefined> {
-    const { tokenHash, store } = credential;
+  async #findToken({ tokenHash, store }: TokenCredential): Promise<Grant | undefined> {
     const values = [store, Buffer.from(tokenHash)];
     const [row] = await this.cluster.read(store, grantSql.findByToken, values);
-    return row && grantOfToken(credential, store, row);
+    return row && grantOfToken(tokenHash, store, row);
   }
 
   async #findUser(credential: JwtCredential): Promise<Grant | undefined> {
@@ -253,9 +253,9 @@ export class Grants {
     const values = [store, claims.userName];
     const [row] = await this.cluster.read(store, grantSql.findByUser, values);
     if (row?.[1] !== claims.storeName) return undefined;
-    const [user, , , , removedAt] = row;
-    if (removedAt === null || removedAt >= claims.issuedAtMs)
-      return grantOfUser(credential, store, row);
+    const [user, , , , removedAtMs] = row;
+    if (removedAtMs === null || removedAtMs >= claims.issuedAtMs)
+      return grantOfRow(credential, store, [], row);
     const server = await this.cluster.ofStore(store);
     await server.transact([
       changeGrantsVersion(store),

@@ -3,7 +3,7 @@
  */
 import { soleOwner, type ReadAccess } from '../access.ts';
 import { maxId } from '../ids.ts';
-import { maxSearchedPlants, type PlantRow } from '../lists.ts';
+import { maxScannedPlants, type PlantRow } from '../lists.ts';
 import type { PlantQuery } from '../plant-storage.ts';
 import { prepared, type Statement } from './connection.ts';
 
@@ -45,9 +45,9 @@ export const inReachSql = prepared<readonly [...PlantRow, isInReach: boolean, nt
       SELECT id, name, tag, owner IN (SELECT unnest($4::bigint[])) AS is_in_reach,
              row_number() OVER (ORDER BY id) AS nth
       FROM plant_store.plants
-      WHERE store = $1 AND id > $2 ORDER BY id LIMIT ${maxSearchedPlants}
+      WHERE store = $1 AND id > $2 ORDER BY id LIMIT ${maxScannedPlants}
     ) AS searched
-    WHERE is_in_reach OR nth = ${maxSearchedPlants} LIMIT $3`,
+    WHERE is_in_reach OR nth = ${maxScannedPlants} LIMIT $3`,
 );
 
 /**

@@ -4,7 +4,7 @@
 import { reaches, type Caller, type ReadAccess } from '../access.ts';
 import { createdPlant, creationOf } from '../changes.ts';
 import { maxId } from '../ids.ts';
-import { isDense, listKind, maxSearchedPlants, minSearchedOwners, pageOf } from '../lists.ts';
+import { isDense, listKind, maxScannedPlants, minScannedOwners, pageOf } from '../lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
 import type { NewPlant, Plant } from '../plant.ts';
 import type { Quotas } from '../quota.ts';
@@ -108,7 +108,7 @@ export class Plants implements PlantStorage {
 
   /** Each step searches the next plants of the store for those in reach. Where they are few, it merges those of each owner. */
   async #listOwners(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    let isSearching = caller.read.length >= minSearchedOwners;
+    let isSearching = caller.read.length >= minScannedOwners;
     // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
     let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
     return scan(query, async ({ after, limit }) => {
@@ -116,7 +116,7 @@ export class Plants implements PlantStorage {
       const wanted = limit + 1;
       if (isSearching) {
         const { rows, searchedTo } = await this.#search(caller, after, wanted);
-        isSearching = isDense(rows.length, maxSearchedPlants);
+        isSearching = isDense(rows.length, maxScannedPlants);
         return stepOf(rows, step, searchedTo);
       }
       const { rows, mergedTo } = await this.#merge(caller, after, wanted, plantsEach);
@@ -131,7 +131,7 @@ export class Plants implements PlantStorage {
     const [last, , , , nth] = rows.at(-1) ?? [];
     return {
       rows: rows.filter(([, , , isInReach]) => isInReach),
-      searchedTo: nth === maxSearchedPlants ? last : undefined,
+      searchedTo: nth === maxScannedPlants ? last : undefined,
     };
   }
 

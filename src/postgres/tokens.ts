@@ -153,7 +153,7 @@ export class Tokens extends Grants implements IdentityStorage {
     const users = new Map<string, Promise<UserNames | undefined>>();
     return Promise.all(
       rows.map(async (row) => {
-        const [store, user] = [row[0], row[8]];
+        const { 0: store, 8: user } = row;
         const key = `${store} ${user}`;
         const described = users.get(key) ?? this.names.describe({ store, user });
         users.set(key, described);
@@ -191,7 +191,7 @@ export class Tokens extends Grants implements IdentityStorage {
     const server = await this.cluster.ofStore(store);
     const [before] = await server.read(tokenSql.findById, values);
     if (before === undefined) return undefined;
-    const [user, line] = [before[8], before[9]];
+    const { 8: user, 9: line } = before;
     if (by !== undefined && (by.store !== store || by.user !== user)) return undefined;
     // Before the change, so that nothing fails after it.
     const record = toRecord(before, await this.names.describe({ store, user }));

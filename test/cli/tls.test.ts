@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { TLSSocket } from 'node:tls';
-import { maxPipelinedRequests } from '../../src/http/limits.ts';
+import { maxPipelinedRequests } from '../../src/http/server/limits.ts';
 import {
   encryptKey,
   makeCertificate,

@@ -10,7 +10,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { createGunzip } from 'node:zlib';
 import type { ProblemKind } from '../../src/problem.ts';
-import { problemResponses, problemType } from '../../src/http/problems.ts';
+import { problemResponses, problemType } from '../../src/http/response/problems.ts';
 import type { Storage } from '../../src/storage.ts';
 import { override, startApp } from '../support/app.ts';
 import {

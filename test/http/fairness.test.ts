@@ -46,11 +46,13 @@ it('pages of many owners on many connections let requests of others pass', async
   assert.equal((await app.call('GET', '/plants?limit=20', { token: bob })).status, 200);
 
   let answered = 0;
+  let refused = 0;
   const sockets = await Promise.all(Array.from({ length: connections }, () => connected(app.port)));
   t.after(() => sockets.forEach((socket) => socket.destroy()));
   for (const socket of sockets) {
     socket.on('data', (bytes: Buffer) => {
       if (bytes.includes('HTTP/1.1 ')) answered++;
+      if (bytes.includes('HTTP/1.1 503')) refused++;
     });
   }
   const head = (path: string) =>
@@ -76,5 +78,6 @@ it('pages of many owners on many connections let requests of others pass', async
     t.diagnostic(`${before.join(' and ')} of ${connections} responses came first`);
     for (const count of before) assert.ok(count < connections / 2, `${count} came first`);
     await until('all have their responses', () => answered === connections);
+    assert.equal(refused, 0);
   }
 });

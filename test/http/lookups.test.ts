@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { clientAt, Lookups, maxWaitingLookups } from '../../src/http/lookups.ts';
+import { clientAt } from '../../src/http/auth/client-address.ts';
+import { limitLookups, maxWaitingLookups } from '../../src/http/auth/lookups.ts';
 import { until } from '../support/until.ts';
 
 const maxLookups = 32;
@@ -9,7 +10,7 @@ const maxLookupsPerClient = 16;
 
 /** Lookups that are in progress until the test ends them. */
 class Held {
-  readonly lookups = new Lookups(maxLookups);
+  readonly lookups = limitLookups(maxLookups);
   /** Who has lookups in progress, in the order in which they began. */
   readonly begun: string[] = [];
   readonly refused: string[] = [];
@@ -97,7 +98,7 @@ describe('lookups of unknown tokens', () => {
   });
 
   it('free their place if they fail', async () => {
-    const lookups = new Lookups(maxLookups);
+    const lookups = limitLookups(maxLookups);
     const failing = () => Promise.reject(new Error('the storage is down'));
     for (let at = 0; at < 3 * maxLookups; at++) {
       await assert.rejects(lookups.run('192.0.2.1', failing), /the storage is down/);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { problemResponses } from '../../src/http/problems.ts';
+import { problemResponses } from '../../src/http/response/problems.ts';
 import { startApp } from '../support/app.ts';
 import { exchange, request } from '../support/raw.ts';
 

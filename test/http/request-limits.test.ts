@@ -3,13 +3,11 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
-import type { FastifyReply } from 'fastify';
 import { pino } from 'pino';
 import { text } from 'node:stream/consumers';
 import { parseList, type BareItem } from 'structured-headers';
-import { RequestLimits } from '../../src/http/request-limits.ts';
 import { maxBuckets, parseRate, TokenBuckets, type Rate } from '../../src/rate-limit.ts';
-import { credentialOf, makeToken } from '../../src/token.ts';
+import { makeToken } from '../../src/token.ts';
 import { limitedTo, override, startApp, type Answer, type TestApp } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { idOf } from '../support/tokens.ts';
@@ -95,23 +93,6 @@ describe('the limit on the rate of requests', () => {
         { ...named, token: idOf(bob), store: 'main', user: 'bob' },
       ],
     );
-  });
-
-  it('holds refusals if there are many', async (t) => {
-    const { storage, token } = await startApp(t);
-    const grant = await storage.identity.identify(credentialOf(await token('alice')));
-    assert.ok(grant);
-    const reply = { header: () => reply } as unknown as FastifyReply; // all that is used of it
-    const limits = new RequestLimits(limitedTo(perHour(1)), pino({ level: 'silent' }));
-    assert.equal(limits.admit(grant, reply), undefined);
-    let refused = 0;
-    const refusals = Array.from({ length: 150 }, async () => {
-      await assert.rejects(async () => limits.admit(grant, reply), { kind: 'rate-limited' });
-      refused++;
-    });
-    await new Promise((resolve) => setImmediate(resolve));
-    assert.ok(refused >= 100 && refused < 150, `${refused} of 150 at once`);
-    await Promise.all(refusals);
   });
 
   it('allows another request after Retry-After', async (t) => {

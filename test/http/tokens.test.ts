@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { describe } from 'node:test';
 import type { Grant } from '../../src/access.ts';
-import { TokenUses } from '../../src/http/token-uses.ts';
+import { TokenUses } from '../../src/http/auth/token-uses.ts';
 import { maxActiveTokens } from '../../src/own-tokens.ts';
 import { credentialOf, isToken, makeToken } from '../../src/token.ts';
 import { override, startApp, type Answer, type TestApp } from '../support/app.ts';

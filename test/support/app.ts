@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import { pino, type Logger } from 'pino';
 import { defaultScopes, type Role, type Scope } from '../../src/access.ts';
 import { buildApp } from '../../src/http/app.ts';
-import type { Limits } from '../../src/http/request-limits.ts';
+import type { Limits } from '../../src/http/auth/request-limits.ts';
 import type { Quotas } from '../../src/quota.ts';
 import { TokenBuckets, type Rate } from '../../src/rate-limit.ts';
 import type { PageSignOn } from '../../src/oidc/options.ts';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, type TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
-import type { Limits } from '../../src/http/request-limits.ts';
+import type { Limits } from '../../src/http/auth/request-limits.ts';
 import type { Storage } from '../../src/storage.ts';
 import { startApp, type TestApp, type TokenOptions } from '../support/app.ts';
 import { launchBrowser, openPage, withoutBrowser } from '../support/browser.ts';

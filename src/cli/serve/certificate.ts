@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
-import { createTlsServer, secureContextOptions, type KeyPair } from '../../http/tls.ts';
+import { createTlsServer, secureContextOptions, type KeyPair } from '../../http/server/tls.ts';
 import { Refusal } from '../../refusal.ts';
 
 /** How often the files are checked for a change. */

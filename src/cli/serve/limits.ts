@@ -2,7 +2,7 @@
  * The limits on requests, as the options of `serve` set them.
  */
 import type { Logger } from 'pino';
-import type { Limits } from '../../http/request-limits.ts';
+import type { Limits } from '../../http/auth/request-limits.ts';
 import { TokenBuckets } from '../../rate-limit.ts';
 import { UsageError } from '../../refusal.ts';
 import { refuseMissing } from '../errors.ts';

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
-import { createDrain } from '../../http/drain.ts';
-import { listen } from '../../http/listen.ts';
+import { createDrain } from '../../http/server/drain.ts';
+import { listen } from '../../http/server/listen.ts';
 import type { OidcOptions, PageSignOn } from '../../oidc/options.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
 import { Problem } from '../../problem.ts';
@@ -33,7 +33,7 @@ interface Run {
  * Serves until a termination signal, such as SIGTERM, or until a commit fails on the disk. Then:
  * 1. `stop` is aborted: /readyz returns 503, and each connection closes with its next response.
  * 2. The shutdown timeout starts. A primary sends SIGTERM to its workers, and each of them does the rest.
- * 3. The drain stops listening and waits for the requests in progress (http/drain.ts).
+ * 3. The drain stops listening and waits for the requests in progress (http/server/drain.ts).
  * 4. The app closes.
  * 5. `await using` closes the connection to Redis. Then it disposes the storage, which waits for pending writes and
  *    closes files or connections.

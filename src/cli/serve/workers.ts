@@ -6,7 +6,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
-import { findFreePort } from '../../http/listen.ts';
+import { findFreePort } from '../../http/server/listen.ts';
 import { diskFailureStatus } from '../errors.ts';
 
 /** A worker that dies within this time is replaced only after it, so that a crash loop stays slow. */

@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { soleOwner, type Reach, type ReadAccess } from '../../access.ts';
 import { maxId } from '../../ids.ts';
-import { isDense, maxSearchedPlants, minSearchedOwners, type PlantRow } from '../../lists.ts';
+import { isDense, maxScannedPlants, minScannedOwners, type PlantRow } from '../../lists.ts';
 import type { PlantField } from '../../plant.ts';
 import type { PlantPage, PlantQuery } from '../../plant-storage.ts';
 import { stepOf, type ScanStep } from '../../scan.ts';
@@ -70,7 +70,7 @@ export function openLists(database: DatabaseSync) {
     WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxTaggedPlants}`);
   const endOfScan = prepare<[id: number]>(`
     SELECT id FROM plants NOT INDEXED
-    WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxSearchedPlants - 1}`);
+    WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxScannedPlants - 1}`);
   const scan = prepare<PlantRow>(`
     SELECT id, name, tag FROM plants NOT INDEXED
     WHERE store = ?1 AND id > ?2 AND id <= ?3 AND +owner IN (SELECT value FROM json_each(?5) AS reach)
@@ -100,7 +100,7 @@ export function openLists(database: DatabaseSync) {
     const end = endOfScan.get(store, after)?.[0];
     const rows = scan.all(store, after, end ?? maxId, limit + 1, JSON.stringify(reach));
     const last = rows[limit]?.[0];
-    const isDenseHere = last !== undefined || isDense(rows.length, maxSearchedPlants);
+    const isDenseHere = last !== undefined || isDense(rows.length, maxScannedPlants);
     return { rows, scannedTo: last ?? end, isDense: isDenseHere };
   }
 
@@ -137,7 +137,7 @@ export function openLists(database: DatabaseSync) {
       const { after, tag } = query;
       const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
       const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
-      const canScan = wasDense && read.length >= minSearchedOwners;
+      const canScan = wasDense && read.length >= minScannedOwners;
       const owner = soleOwner(read);
       const step =
         owner !== undefined

@@ -5,7 +5,7 @@
 import { recall, remember } from '../shared/remember.ts';
 import { serviceUrl } from './connection.ts';
 
-/** What the service puts into the page if it has an identity provider (src/http/web.ts). */
+/** What the service puts into the page if it has an identity provider (src/http/routes/web.ts). */
 interface Settings {
   issuer: string;
   clientId: string;

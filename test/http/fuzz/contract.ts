@@ -139,7 +139,7 @@ function isHost(host: string): boolean {
 /** The user of the request, if it gets as far as an operation that needs a token. */
 function judgeRoute(
   request: Request,
-  { route, isBroken, hasDots }: ReturnType<typeof judgeTarget>,
+  { route, id, isBroken, hasDots }: ReturnType<typeof judgeTarget>,
   world: World,
   add: Add,
 ): Grant | undefined {
@@ -177,7 +177,8 @@ function judgeRoute(
   } else if (['health', 'document', 'file', 'moved'].includes(route)) {
     // RFC 9110, section 13.1.2: the client has whatever there is.
     const isKnown = route === 'document' && sent(request, 'if-none-match').includes('*');
-    const found = { status: route === 'moved' ? 302 : isKnown ? 304 : 200 };
+    const moved = { status: 302, location: id === '' ? 'docs#problems' : `../docs#${id}` };
+    const found = route === 'moved' ? moved : { status: isKnown ? 304 : 200 };
     const outcome = route === 'file' ? notFound : found;
     add(stage.store, stage.store, outcome);
     if (mayHaveBody(request)) judgeUnwantedBody(request, add, optional);

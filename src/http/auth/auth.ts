@@ -1,0 +1,204 @@
+/**
+ * Authenticates callers by bearer tokens (RFC 6750). Every request calls the storage, so a revoked token is refused
+ * from the next request on.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  scopes as allScopes,
+  stateOf,
+  type Caller,
+  type Credential,
+  type Grant,
+  type Scope,
+} from '../../access.ts';
+import type { IdentityStorage } from '../../identity-storage.ts';
+import { Cache } from '../../cache.ts';
+import type { FairSemaphore } from '../../fair-semaphore.ts';
+import type { Verifier } from '../../oidc/verifier.ts';
+import type { PlantPage } from '../../plant-storage.ts';
+import { isProblem, Problem, tokenEnded } from '../../problem.ts';
+import { credentialOf, isToken } from '../../token.ts';
+import { headerCount } from '../response/headers.ts';
+import { limitLookups } from './lookups.ts';
+import type { RequestLimits } from './request-limits.ts';
+import { isJwt, SignOn } from './sign-on.ts';
+import type { TokenUses } from './token-uses.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What the token grants. Set only on routes that require a token. */
+    grant: Grant;
+    /** The page that the request needs, if it is read while the grant is checked. */
+    page?: Promise<PlantPage> | undefined;
+  }
+}
+
+/** Maximum number of cached Authorization headers. */
+const maxKnownTokens = 10_000;
+/** A longer header is not cached: each request with one needs its own lookup. */
+const maxCachedHeaderChars = 100;
+
+/** Starts to read the page that a request needs; undefined if its query is not valid, or it needs more than one page. */
+type PageReader = (request: FastifyRequest, caller: Caller) => Promise<PlantPage> | undefined;
+
+export class Authentication {
+  readonly #storage: IdentityStorage;
+  /**
+   * Hashes of known tokens, because hashing takes a tenth of the time of a short request. None is ever stale: a hash
+   * depends only on its token.
+   */
+  readonly #knownTokens = new Cache<Credential>(maxKnownTokens);
+  /** By the place that the storage names. */
+  readonly #lookups = new WeakMap<object, FairSemaphore>();
+  readonly #limits: RequestLimits;
+  readonly #uses: TokenUses;
+  /** Undefined if only our own tokens are accepted. */
+  readonly #signOn: SignOn | undefined;
+
+  constructor(
+    storage: IdentityStorage,
+    limits: RequestLimits,
+    uses: TokenUses,
+    verifier?: Verifier,
+  ) {
+    this.#storage = storage;
+    this.#limits = limits;
+    this.#uses = uses;
+    this.#signOn = verifier && new SignOn(verifier);
+  }
+
+  /**
+   * Returns an onRequest hook that refuses requests without a valid token that grants one of the scopes. If the storage
+   * has to check a cached grant first, the page is read meanwhile.
+   */
+  requireScope(scopes: readonly [Scope, ...Scope[]], readPage?: PageReader) {
+    return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+      let ahead: { grant: Grant; page: Promise<PlantPage> | undefined } | undefined;
+      const readAhead = (cached: Grant) => {
+        const isUseful = grantsAny(cached, scopes) && stateOf(cached, Date.now()) === 'active';
+        if (!isUseful || this.#limits.hasRefused(cached)) return;
+        ahead = { grant: cached, page: readPage?.(request, cached.caller) };
+        ahead.page?.catch(() => {}); // it may not be needed
+      };
+      const grant = await this.#authenticate(request, reply, readPage && readAhead);
+      assertScope(grant, scopes, reply);
+      request.grant = grant;
+      if (ahead?.grant === grant) request.page = ahead.page;
+    };
+  }
+
+  /**
+   * Returns an onRequest hook that refuses requests without a valid token. A token of an identity provider needs at
+   * least one scope, because it may be meant for another application.
+   */
+  requireToken() {
+    return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+      const grant = await this.#authenticate(request, reply);
+      if (!grant.isStored) assertScope(grant, allScopes, reply);
+      request.grant = grant;
+    };
+  }
+
+  async #authenticate(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    onCheck?: (cached: Grant) => void,
+  ): Promise<Grant> {
+    const { authorization } = request.headers;
+    if (authorization === undefined) {
+      reply.header('www-authenticate', 'Bearer'); // no error, because nothing was sent (RFC 6750, section 3.1)
+      throw refused(
+        'Send a token in the header "Authorization: Bearer <token>". Create one with "plant-store token create".',
+      );
+    }
+    try {
+      const grant = await this.#identify(authorization, request, reply, onCheck);
+      const nowMs = Date.now();
+      const state = stateOf(grant, nowMs);
+      if (state !== 'active') throw tokenEnded(state);
+      const admitted = this.#limits.admit(grant, reply);
+      if (admitted !== undefined) await admitted;
+      this.#uses.note(grant, nowMs);
+      return grant;
+    } catch (error) {
+      if (isProblem(error, 'invalid-token')) this.#limits.checkFailures(request, reply, true);
+      throw error;
+    }
+  }
+
+  async #identify(
+    authorization: string,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    onCheck?: (cached: Grant) => void,
+  ): Promise<Grant> {
+    if (headerCount(request.raw, 'authorization') > 1) {
+      throw refused('There are two Authorization headers; send one.');
+    }
+    const known = this.#knownTokens.get(authorization) ?? this.#signOn?.get(authorization);
+    const grant = await (known === undefined
+      ? this.#lookUp(authorization, request, reply)
+      : this.#storage.identify(known, onCheck));
+    if (grant !== undefined) return grant;
+    throw refused('There is no such token. Check that it was created for this service.');
+  }
+
+  async #lookUp(
+    authorization: string,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Grant | undefined> {
+    const client = this.#limits.clientOf(request);
+    const token = tokenIn(authorization);
+    if (this.#signOn !== undefined && isJwt(token)) {
+      this.#limits.checkFailures(request, reply, false); // verifying it would cost much more than a lookup
+      const verified = await this.#signOn.verify(authorization, token, client);
+      return this.#identifyUnknown(verified, client);
+    }
+    if (!isToken(token)) {
+      throw refused('This is not a Plant Store token. Check that you copied all of it.');
+    }
+    const credential = credentialOf(token);
+    const grant = await this.#identifyUnknown(credential, client);
+    if (grant !== undefined && authorization.length <= maxCachedHeaderChars) {
+      this.#knownTokens.set(authorization, credential);
+    }
+    return grant;
+  }
+
+  #identifyUnknown(credential: Credential, client: string): Promise<Grant | undefined> {
+    const place = this.#storage.placeOf(credential);
+    const lookups = this.#lookups.get(place) ?? limitLookups(this.#storage.maxLookups);
+    this.#lookups.set(place, lookups);
+    return lookups.run(client, () => this.#storage.identify(credential));
+  }
+}
+
+function grantsAny({ caller }: Grant, scopes: readonly Scope[]): boolean {
+  return scopes.some((scope) => caller.scopes.has(scope));
+}
+
+/** Throws `insufficient-scope` if the grant has none of the scopes. */
+function assertScope(grant: Grant, scopes: readonly Scope[], reply: FastifyReply): void {
+  if (grantsAny(grant, scopes)) return;
+  const [first = ''] = scopes; // the challenge cannot express "or"
+  const granted = [...grant.caller.scopes].join(' ') || 'none';
+  const detail = `This operation requires the scope ${scopes.join(' or ')}; the token has ${granted}.`;
+  throw insufficientScope(reply, first, detail);
+}
+
+function tokenIn(authorization: string): string {
+  const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? [];
+  if (token !== undefined) return token;
+  throw refused('The header must have the form "Authorization: Bearer <token>".');
+}
+
+function refused(detail: string): Problem {
+  return new Problem('invalid-token', detail);
+}
+
+/** A problem whose challenge names the scopes that are missing, separated by spaces (RFC 6750, section 3.1). */
+export function insufficientScope(reply: FastifyReply, scope: string, detail: string): Problem {
+  reply.header('www-authenticate', `Bearer error="insufficient_scope", scope="${scope}"`);
+  return new Problem('insufficient-scope', detail);
+}

@@ -1,0 +1,170 @@
+/**
+ * Limits the requests of each family of tokens, and the failed authentications of each address. The fields of
+ * draft-ietf-httpapi-ratelimit-headers describe the limit in a response.
+ *
+ * A limit that is off costs nothing, and requests with known tokens never reach the limit of failures.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import type { Grant } from '../../access.ts';
+import { Problem } from '../../problem.ts';
+import {
+  formatRate,
+  TokenBuckets,
+  type BucketState,
+  type Rate,
+  type RateLimiter,
+} from '../../rate-limit.ts';
+import { clientAt, TrustedProxies } from './client-address.ts';
+
+export interface Limits {
+  /** The rate of requests with one token, and those created with it. */
+  requests?: { rate: Rate; limiter: RateLimiter } | undefined;
+  /** The rate of failed authentications from one address. */
+  authFailures?: Rate | undefined;
+  /** Maximum number of requests in progress with one token, and those created with it. */
+  maxRequestsInProgress?: number | undefined;
+  /** Addresses and networks of proxies that name their client. */
+  trustedProxies?: readonly string[] | undefined;
+}
+
+interface Limited<Buckets extends RateLimiter> {
+  buckets: Buckets;
+  /** As in the settings: `200/s`. */
+  rate: string;
+  name: string;
+  /** The value of RateLimit-Policy. */
+  policy: string;
+}
+
+export class RequestLimits {
+  readonly #requests: Limited<RateLimiter> | undefined;
+  readonly #failures: Limited<TokenBuckets> | undefined;
+  readonly #maxInProgress: number;
+  readonly #inProgress = new Map<string, number>();
+  /** The grants whose last request was refused. */
+  readonly #refused = new WeakSet<Grant>();
+  readonly #proxies: TrustedProxies | undefined;
+  readonly #log: Logger;
+  #hasWarnedOfProxy = false;
+  /** Each family can be named in the log once a minute. */
+  readonly #reports = new TokenBuckets({ requests: 1, windowSeconds: 60 });
+
+  constructor(limits: Limits, log: Logger) {
+    const { requests, authFailures, trustedProxies = [] } = limits;
+    this.#requests = requests && limited('token', requests.rate, requests.limiter);
+    this.#failures =
+      authFailures &&
+      limited('failed-authentication', authFailures, new TokenBuckets(authFailures));
+    this.#maxInProgress = limits.maxRequestsInProgress ?? Infinity;
+    this.#proxies = trustedProxies.length === 0 ? undefined : new TrustedProxies(trustedProxies);
+    this.#log = log;
+  }
+
+  /** The client of a request, which can be behind trusted proxies. */
+  clientOf({ raw }: FastifyRequest): string {
+    return clientAt(
+      this.#proxies === undefined ? raw.socket.remoteAddress : this.#proxies.clientOf(raw),
+    );
+  }
+
+  /** Whether the last request with this grant was refused, so that no work is begun ahead for the next one. */
+  hasRefused(grant: Grant): boolean {
+    return this.#refused.has(grant);
+  }
+
+  /** Admits a request with a valid token, or throws `rate-limited`. Resolves if the rate is limited. */
+  admit(grant: Grant, reply: FastifyReply): Promise<void> | undefined {
+    this.#enter(grant, reply);
+    if (this.#requests !== undefined) return this.#take(this.#requests, grant, reply);
+    this.#refused.delete(grant);
+    return undefined;
+  }
+
+  async #take(limit: Limited<RateLimiter>, grant: Grant, reply: FastifyReply): Promise<void> {
+    const state = await limit.buckets.take(grant.family);
+    setFields(reply, limit, state);
+    if (state.isAllowed) return void this.#refused.delete(grant);
+    this.#report(grant, `more than ${limit.rate}`);
+    const reason = `Requests with this token are limited to ${limit.rate}.`;
+    throw rateLimited(reply, secondsUntilNext(state), reason);
+  }
+
+  /** Throws `rate-limited` if too many authentications from this address have failed. Counts one more if it `failed`. */
+  checkFailures(request: FastifyRequest, reply: FastifyReply, failed: boolean): void {
+    if (this.#failures === undefined) return;
+    const { buckets, rate } = this.#failures;
+    const client = this.clientOf(request);
+    const state = failed ? buckets.take(client) : buckets.peek(client);
+    if (state.isAllowed) return;
+    const { 'x-forwarded-for': forwardedFor, forwarded = forwardedFor } = request.headers;
+    if (forwarded !== undefined && this.#proxies === undefined && !this.#hasWarnedOfProxy) {
+      this.#hasWarnedOfProxy = true;
+      this.#log.warn('the clients of a proxy share a limit: name the proxy with --trust-proxy');
+    }
+    setFields(reply, this.#failures, state);
+    const reason = `Requests from your address without a valid token are limited to ${rate}.`;
+    throw rateLimited(reply, secondsUntilNext(state), reason);
+  }
+
+  /** Counts a request that is in progress. Throws `rate-limited` if there are too many. */
+  #enter(grant: Grant, reply: FastifyReply): void {
+    const max = this.#maxInProgress;
+    if (max === Infinity) return;
+    const { family } = grant;
+    const inProgress = this.#inProgress.get(family) ?? 0;
+    if (inProgress >= max) {
+      this.#report(grant, `more than ${max} in progress`);
+      reply
+        .header('ratelimit-policy', `"in-progress";q=${max};qu="concurrent-requests"`)
+        .header('ratelimit', '"in-progress";r=0');
+      throw rateLimited(reply, 1, `${max} requests with this token are in progress, the maximum.`);
+    }
+    if (reply.raw.destroyed) return; // the client has disconnected, so no `close` would follow
+    this.#inProgress.set(family, inProgress + 1);
+    reply.raw.on('close', () => this.#leave(family));
+  }
+
+  #leave(family: string): void {
+    const left = (this.#inProgress.get(family) ?? 0) - 1;
+    if (left > 0) this.#inProgress.set(family, left);
+    else this.#inProgress.delete(family);
+  }
+
+  /** Logs which client is refused, so that the operator finds it. */
+  #report(grant: Grant, limit: string): void {
+    this.#refused.add(grant);
+    if (!this.#reports.take(grant.family).isAllowed) return;
+    const client = { token: grant.tokenId, store: grant.storeName, user: grant.userName };
+    this.#log.warn({ ...client, limit }, 'requests are refused');
+  }
+}
+
+function limited<Buckets extends RateLimiter>(
+  name: string,
+  rate: Rate,
+  buckets: Buckets,
+): Limited<Buckets> {
+  const policy = `"${name}";q=${rate.requests};w=${rate.windowSeconds}`;
+  return { buckets, name, rate: formatRate(rate), policy };
+}
+
+function setFields(
+  reply: FastifyReply,
+  { name, policy }: Pick<Limited<RateLimiter>, 'name' | 'policy'>,
+  state: BucketState,
+): void {
+  reply
+    .header('ratelimit-policy', policy)
+    .header('ratelimit', `"${name}";r=${state.remaining};t=${secondsUntilNext(state)}`);
+}
+
+function rateLimited(reply: FastifyReply, seconds: number, reason: string): Problem {
+  reply.header('retry-after', seconds);
+  return new Problem('rate-limited', `${reason} Send this one again after ${seconds} s.`);
+}
+
+/** At least 1, because the fields have whole seconds. */
+function secondsUntilNext({ nextMs }: BucketState): number {
+  return Math.max(1, Math.ceil(nextMs / 1_000));
+}

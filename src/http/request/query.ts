@@ -1,0 +1,93 @@
+/**
+ * Parses the query of a URL like that of an HTML form (url.spec.whatwg.org, section 5.1), but strictly: invalid
+ * percent-encoding, invalid UTF-8 and duplicate parameters are faults. Only array parameters can repeat, as in
+ * `a=1&a=2`, which is the default style of most generated clients.
+ */
+import type { TObject, TSchema } from '@sinclair/typebox';
+import type { Faults } from '../../problem.ts';
+
+/** Without a prototype, so any parameter name is safe. V8 makes such an instance as fast as a literal. */
+class QueryValues {
+  [name: string]: unknown;
+}
+Object.setPrototypeOf(QueryValues.prototype, null);
+
+/** Unknown parameters are faults, and are not in the result. */
+export function readQuery(schema: TObject, url: string, faults: Faults): Record<string, unknown> {
+  const value = new QueryValues();
+  const query = queryOf(url);
+  if (query === '') return value;
+  const known = Object.keys(schema.properties);
+  for (const pair of query.split('&')) {
+    if (pair === '') continue;
+    if (faults.isFull && !known.some((name) => pair.startsWith(name))) {
+      faults.more++; // a URL has room for thousands
+      continue;
+    }
+    const [encodedName, encodedText] = splitOnce(pair, '=');
+    const name = decode(encodedName);
+    const text = decode(encodedText);
+    const parameter = name ?? encodedName;
+    if (name === undefined || text === undefined) {
+      faults.add({ parameter }, () => `"${parameter}" is not percent-encoded UTF-8.`);
+    } else if (!Object.hasOwn(schema.properties, name)) {
+      faults.add({ parameter }, () => `Unknown parameter "${name}"; ${adviceFor(name, schema)}.`);
+    } else if (!Object.hasOwn(value, name)) {
+      value[name] = parseParameter(schema.properties[name], text);
+    } else if (schema.properties[name]?.['type'] === 'array') {
+      value[name] = [value[name], text.split(',')].flat();
+    } else {
+      faults.add({ parameter }, () => `"${name}" is sent twice; send it once.`);
+    }
+  }
+  return value;
+}
+
+function adviceFor(name: string, { properties }: TObject): string {
+  const array = name.replace(/\[\]$/, '');
+  const schema = Object.hasOwn(properties, array) ? properties[array] : undefined;
+  if (schema?.['type'] !== 'array') return allowed(properties);
+  const [first, second] = (schema['items'] as TSchema)['enum'] as string[]; // arrays have names of fields
+  return `write it as ${array}=${first}&${array}=${second}`;
+}
+
+/** Names what can be used instead of an unknown field or parameter. */
+export function allowed(properties: object): string {
+  const known = Object.keys(properties);
+  return known.length > 0 ? `use ${known.join(', ')}` : 'there are none here';
+}
+
+/** The text after the first `?`, or an empty string. */
+export function queryOf(url: string): string {
+  return splitOnce(url, '?')[1];
+}
+
+/**
+ * Parses the text of a parameter by the type in its schema. Invalid text stays text, and validation refuses it:
+ * `1e3`, ` 5` and `007` are not integers.
+ */
+export function parseParameter(schema: TSchema | undefined, text: string): unknown {
+  if (schema?.['type'] === 'integer')
+    return /^(0|[1-9]\d{0,15})$/.test(text) ? toSafeInteger(text) : text;
+  if (schema?.['type'] === 'array') return text.split(',');
+  return text;
+}
+
+function toSafeInteger(digits: string): unknown {
+  const value = Number(digits);
+  return Number.isSafeInteger(value) ? value : digits;
+}
+
+function splitOnce(text: string, separator: string): [string, string] {
+  const at = text.indexOf(separator);
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+function decode(text: string): string | undefined {
+  if (!/[%+]/.test(text)) return text;
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}

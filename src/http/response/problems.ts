@@ -1,0 +1,154 @@
+/**
+ * Problems as HTTP responses (RFC 9457). docs/errors.md describes each kind.
+ */
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { errorChannel } from '../../channels.ts';
+import { defect, Problem, type ProblemKind } from '../../problem.ts';
+import { redactTokens } from '../../token.ts';
+import { FailureLog } from './failure-log.ts';
+import { setPrivateHeaders } from './headers.ts';
+import { maxBodyBytes, maxHeaderBytes, maxHeaders } from '../server/limits.ts';
+import { prefersPage, sendNotFoundPage } from './not-found.ts';
+import { sendText } from './send.ts';
+
+export const problemMediaType = 'application/problem+json';
+
+interface ProblemResponse {
+  status: number;
+  title: string;
+  /** Headers of the response, unless it has others of the same name. */
+  headers: Record<string, string | number>;
+}
+
+const acceptedBody = { Accept: 'application/json', 'Accept-Encoding': 'identity' };
+const retryAfter = (seconds: number) => ({ 'Retry-After': seconds });
+const challenge = (error: string) => ({ 'WWW-Authenticate': `Bearer error="${error}"` });
+
+function response(status: number, title: string, headers = {}): ProblemResponse {
+  return { status, title, headers };
+}
+
+export const problemResponses: Record<ProblemKind, ProblemResponse> = {
+  'invalid-request': response(400, 'The request is not valid'),
+  'invalid-token': response(401, 'A valid token is required', challenge('invalid_token')),
+  'insufficient-scope': response(
+    403,
+    'The token lacks the required scope',
+    challenge('insufficient_scope'),
+  ),
+  'quota-exceeded': response(403, 'The quota of plants is used up'),
+  'plant-not-found': response(404, 'Plant not found'),
+  'path-not-found': response(404, 'Path not found'),
+  'method-not-allowed': response(405, 'Method not allowed'),
+  'request-timeout': response(408, 'The request took too long to arrive'),
+  'share-not-found': response(404, 'Share not found'),
+  'token-not-found': response(404, 'Token not found'),
+  'id-taken': response(409, 'The id is already taken'),
+  'too-many-shares': response(409, 'Too many shares'),
+  'too-many-tokens': response(409, 'Too many tokens'),
+  'body-too-large': response(413, 'The body is too large'),
+  'unsupported-media-type': response(415, 'The body must be JSON', acceptedBody),
+  'expectation-failed': response(417, 'The expectation cannot be met'),
+  'rate-limited': response(429, 'Too many requests'), // request-limits.ts sets Retry-After
+  'headers-too-large': response(431, 'The headers are too large'),
+  'internal-error': response(500, 'Internal error'),
+  'method-not-implemented': response(501, 'Method not implemented'),
+  overloaded: response(503, 'Not accepting requests now', retryAfter(1)),
+  'storage-full': response(503, 'The storage is full', retryAfter(60)),
+  'storage-unavailable': response(503, 'The storage is unavailable', retryAfter(1)),
+  'provider-unavailable': response(503, 'The identity provider is unavailable', retryAfter(5)),
+  'outcome-unknown': response(503, 'The outcome is unknown', retryAfter(1)),
+  'version-not-supported': response(505, 'HTTP version not supported'),
+};
+
+/** Leads to the kind in the reference (docs.ts), below the path prefix of the base URL. */
+export function problemType(kind: ProblemKind, pathPrefix: string): string {
+  return `${pathPrefix}/problems/${kind}`;
+}
+
+/** The body of a response; call it once per response. Only a 5xx contains the request id, to find it in the log. */
+export function problemBody(problem: Problem, requestId: string, pathPrefix: string): string {
+  const { status, title } = problemResponses[problem.kind];
+  if (errorChannel.hasSubscribers) errorChannel.publish({ kind: problem.kind });
+  const text = JSON.stringify({
+    type: problemType(problem.kind, pathPrefix),
+    title,
+    status,
+    detail: status < 500 ? problem.detail : `${problem.detail} The request id is ${requestId}.`,
+    errors: problem.faults,
+  });
+  // Faults quote the names of fields and parameters, and a client can send a token as a name.
+  return problem.faults === undefined ? text : redactTokens(text);
+}
+
+export function sendProblem(
+  reply: FastifyReply,
+  problem: Problem,
+  pathPrefix: string,
+): FastifyReply {
+  const { status, headers } = problemResponses[problem.kind];
+  for (const [name, value] of Object.entries(headers)) {
+    if (!reply.hasHeader(name)) reply.header(name, value);
+  }
+  const { id } = reply.request;
+  setPrivateHeaders(reply.code(status).header('x-request-id', id));
+  const body = problemBody(problem, id, pathPrefix);
+  // It needs no Vary, because no problem can be cached.
+  if (problem.kind === 'path-not-found' && prefersPage(reply.request)) {
+    return sendNotFoundPage(reply, pathPrefix);
+  }
+  return sendText(reply, problemMediaType, body);
+}
+
+/** The error handler of the app: sends any error as a problem, and logs it if the service failed. */
+export function problemHandler(log: Logger, pathPrefix: string) {
+  const failures = new FailureLog(log);
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const problem = asProblem(error);
+    const { status } = problemResponses[problem.kind];
+    if (status === 500 || status === 503) failures.add(request.id, problem); // others are errors of the client
+    return sendProblem(reply, problem, pathPrefix);
+  };
+}
+
+export function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  switch (code) {
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return unsupportedMediaType();
+    case 'ECONNRESET':
+      return new Problem('invalid-request', 'The connection closed before the whole body arrived.');
+    case 'FST_ERR_BAD_URL':
+      return new Problem('invalid-request', 'The path is not valid percent-encoded UTF-8.');
+    default:
+      return defect(error);
+  }
+}
+
+export function unsupportedMediaType(): Problem {
+  return new Problem(
+    'unsupported-media-type',
+    'Send the body as JSON in UTF-8, uncompressed, with "Content-Type: application/json".',
+  );
+}
+
+export function headersTooLarge(): Problem {
+  return new Problem(
+    'headers-too-large',
+    `The URL and the headers together can have at most ${maxHeaderBytes} bytes, in at most ${maxHeaders} headers.`,
+  );
+}
+
+export function bodyTooLarge(): Problem {
+  return new Problem('body-too-large', `A body can have at most ${maxBodyBytes} bytes.`);
+}
+
+export function versionNotSupported(): Problem {
+  return new Problem('version-not-supported', 'Send the request as HTTP/1.1.');
+}
+
+export function pathNotFound(): Problem {
+  return new Problem('path-not-found', 'There is nothing at this path. /docs lists the paths.');
+}

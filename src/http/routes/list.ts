@@ -1,0 +1,205 @@
+/**
+ * Sends lists: pages as text, and lists without a limit as a stream. Memory is bounded for any length of the list, size
+ * of its items and speed of the client. A stream reads the next batch when the client has read the previous one, and
+ * batches have a maximum size.
+ *
+ * If the client stops reading, the stream waits until `idleTimeoutMs` (limits.ts) closes the connection.
+ */
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import type { FairSemaphore } from '../../fair-semaphore.ts';
+import { Problem } from '../../problem.ts';
+import type { Storage } from '../../storage.ts';
+import type { Authentication } from '../auth/auth.ts';
+import type { ResponseBudget } from '../response/budget.ts';
+import { sendJson } from '../response/send.ts';
+
+/**
+ * Minimum length of a chunk of a stream, except the last. Node buffers up to 64 KiB for a socket, and can lose the
+ * event `drain` if a response is written in smaller chunks.
+ */
+const minChunkChars = 64 * 1024;
+/** Approximate length of a batch, and its minimum number of items. */
+const batchChars = 72 * 1024;
+const minBatchItems = 50; // plants of the maximum size have about `batchChars` together
+const firstBatchItems = 128;
+
+/** Memory of a stream, or for the next batch of a page: two batches, and the copies that Node makes. */
+const streamBytes = 256 * 1024;
+
+/** A list whose cursors are the ids or names of its items. */
+export interface List<Cursor extends string | number> {
+  /** The path below the base URL. */
+  path: string;
+  query: Query;
+  /** The first batch begins after this cursor. */
+  after: Cursor;
+  /** If the list is one page that takes one short read. */
+  isShort?: boolean;
+  /** Maximum number of items in a batch: it must not take much longer than other requests. */
+  maxBatchItems: number;
+  /** The text of the body before, between and after its arrays. */
+  frame: readonly [string, ...string[], string];
+  read: (range: Range<Cursor>) => Promise<Batch<Cursor>>;
+}
+
+/** Parameters of a list. Arrays are repeated in URLs. */
+interface Query {
+  limit?: number;
+  [name: string]: number | string | readonly string[] | undefined;
+}
+
+export interface Range<Cursor> {
+  after: Cursor;
+  limit: number;
+}
+
+export interface Batch<Cursor> {
+  /** The items of each array of the body, separated by commas. Empty if they have been deleted meanwhile. */
+  arrays: readonly string[];
+  /** The cursor of the last item; undefined at the end of the list. */
+  next: Cursor | undefined;
+}
+
+/** What the routes of plants, shares and tokens share. */
+export interface RouteOptions {
+  storage: Storage;
+  authentication: Authentication;
+  budgets: ResponseBudget;
+  /** The lists in progress that take more than one short read, by family of tokens. */
+  longReads: FairSemaphore;
+  log: Logger;
+  /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
+  baseUrl: string;
+}
+
+/** Sends a list, with the address of the next page if there is one. */
+export async function sendList<Cursor extends string | number>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  list: List<Cursor>,
+  { budgets, longReads, log, baseUrl }: Omit<RouteOptions, 'storage' | 'authentication'>,
+): Promise<FastifyReply> {
+  const { path, query, after, frame, isShort = false } = list;
+  const { limit } = query;
+  const { caller, family } = request.grant;
+  const budget = budgets.reservationFor(caller, reply.raw);
+  const beforeRead = (bytes: number) => {
+    assertConnected(reply);
+    budget.reserve(bytes + streamBytes);
+  };
+  if (limit === undefined && frame.length === 2) {
+    const chunks = chunksOf(list, beforeRead);
+    const { value, done } = await longReads.run(family, () => chunks.next());
+    if (done === true) {
+      budget.reserveText(value);
+      return sendJson(reply, value);
+    }
+    if (request.method === 'HEAD') return sendJson(reply, Readable.from([]));
+    const body = streamOf(value, chunks);
+    // The status has already been sent, so the service can only abort the response.
+    body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
+    return sendJson(reply, body);
+  }
+  const { arrays, next } = await (isShort && limit !== undefined
+    ? list.read({ after, limit })
+    : longReads.run(family, () => readPage(list, beforeRead)));
+  const json = frame.map((text, at) => text + (arrays[at] ?? '')).join('');
+  budget.reserveText(json);
+  if (limit !== undefined && next !== undefined) {
+    reply.header('link', `<${baseUrl}${path}?${nextQuery(query, next)}>; rel="next"`);
+  }
+  return sendJson(reply, json);
+}
+
+/** Throws once the client has disconnected. Nobody gets the response. */
+export function assertConnected({ raw }: FastifyReply): void {
+  if (!raw.destroyed) return;
+  throw new Problem('invalid-request', 'The connection closed before the response was complete.');
+}
+
+/** A page is sent as a whole, because the address of the next one comes first. So are several arrays. */
+async function readPage<Cursor extends string | number>(
+  list: List<Cursor>,
+  beforeRead: (bytes: number) => void,
+): Promise<Batch<Cursor>> {
+  const arrays = list.frame.slice(1).map((): string[] => []);
+  let next: Cursor | undefined;
+  let bytes = 0;
+  for await (const batch of batchesOf(list, () => beforeRead(bytes))) {
+    for (const [at, items] of batch.arrays.entries()) {
+      if (items !== '') arrays[at]?.push(items);
+      bytes += Buffer.byteLength(items);
+    }
+    ({ next } = batch);
+  }
+  return { arrays: arrays.map((items) => items.join()), next };
+}
+
+/** The text of a list with one array. The last chunk is returned. */
+async function* chunksOf<Cursor extends string | number>(
+  list: List<Cursor>,
+  beforeRead: (bytes: number) => void,
+): AsyncGenerator<string, string> {
+  const [start, end] = list.frame;
+  let text: string = start;
+  let separator = '';
+  for await (const { arrays, next } of batchesOf(list, () => beforeRead(0))) {
+    if (arrays[0]) {
+      text += separator + arrays[0];
+      separator = ',';
+    }
+    if (text.length < minChunkChars || next === undefined) continue;
+    yield text; // as a string: buffers would be 10 % faster, but hold more memory until garbage collection
+    text = '';
+  }
+  return text + end;
+}
+
+function streamOf(first: string, others: AsyncGenerator<string, string>): Readable {
+  let isFirst = true;
+  return new Readable({
+    objectMode: true,
+    highWaterMark: 0, // reads no batch before the client has read the previous chunk
+    async read() {
+      try {
+        const { value, done } = isFirst ? { value: first, done: false } : await others.next();
+        isFirst = false;
+        this.push(value);
+        if (done === true) this.push(null);
+      } catch (error) {
+        this.destroy(error instanceof Error ? error : new Error('aborted', { cause: error }));
+      }
+    },
+  });
+}
+
+async function* batchesOf<Cursor extends string | number>(
+  { after: first, query, maxBatchItems, read }: List<Cursor>,
+  beforeRead: () => void,
+): AsyncGenerator<Batch<Cursor>> {
+  let after: Cursor | undefined = first;
+  let left = query.limit ?? Infinity;
+  let items = firstBatchItems;
+  while (after !== undefined && left > 0) {
+    beforeRead();
+    const limit = Math.min(left, items, maxBatchItems);
+    const batch: Batch<Cursor> = await read({ after, limit });
+    const chars = batch.arrays.join().length;
+    items = Math.max(minBatchItems, Math.floor((batchChars * limit) / chars));
+    if (chars > 2 * batchChars && limit > minBatchItems) continue; // read fewer items
+    left -= limit;
+    after = batch.next;
+    yield batch;
+  }
+}
+
+/** The query of the next page, with all other parameters unchanged. Arrays are repeated, as openapi.json describes it. */
+function nextQuery({ limit, after: _previous, ...others }: Query, after: string | number): string {
+  const parameters = Object.entries({ limit, after, ...others });
+  const pairs = parameters.flatMap(([name, value]) =>
+    [value ?? []].flat().map((each) => `${name}=${encodeURIComponent(each)}`),
+  );
+  return pairs.join('&');
+}

@@ -1,0 +1,103 @@
+/**
+ * The routes of the operations on plants. They pass a validated request to the storage and send its result as JSON.
+ */
+import type { FastifyInstance } from 'fastify';
+import type { Reach } from '../../access.ts';
+import { isShort } from '../../lists.ts';
+import type { PlantField } from '../../plant.ts';
+import { defaultFields, plantJson } from '../../plant-json.ts';
+import type { PlantQuery } from '../../plant-storage.ts';
+import { plantNotFound } from '../../problem.ts';
+import { assertConnected, sendList, type RouteOptions, type Range } from './list.ts';
+import * as operations from './plant-schemas.ts';
+import { sendJson } from '../response/send.ts';
+import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
+
+interface ListQuery {
+  limit?: number;
+  after?: number;
+  tag?: string;
+  fields?: readonly PlantField[];
+}
+
+export function plantRoutes(
+  app: FastifyInstance,
+  { storage, authentication, ...lists }: RouteOptions,
+): void {
+  const { baseUrl } = lists;
+  const routes = app.withTypeProvider<TypeBoxProvider>();
+  const readOptions = { onRequest: authentication.requireScope(['plants:read']) };
+  const writeOptions = { onRequest: authentication.requireScope(['plants:write']) };
+
+  routes.post(
+    '/plants',
+    { ...writeOptions, schema: operations.createPlant },
+    async (request, reply) => {
+      const plant = await storage.plants.create(request.grant.caller, request.body);
+      reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
+      return sendJson(reply, plantJson(plant, request.query.fields));
+    },
+  );
+
+  routes.get(
+    '/plants',
+    {
+      onRequest: authentication.requireScope(['plants:read'], (request, caller) => {
+        if (validateQuery(operations.listPlants.querystring, request).count > 0) return undefined;
+        const page = shortPageOf(caller.read, request.query as ListQuery); // its schema
+        return page && storage.plants.list(caller, page);
+      }),
+      schema: operations.listPlants,
+    },
+    async (request, reply) => {
+      const { query, page, grant } = request;
+      const { after = 0, tag, fields = defaultFields } = query;
+      const { caller } = grant;
+      const assertWanted = () => assertConnected(reply);
+      const list = {
+        path: '/plants',
+        query,
+        after,
+        isShort: shortPageOf(caller.read, query) !== undefined,
+        maxBatchItems: 1_000,
+        frame: ['[', ']'] as const,
+        read: async (range: Range<number>) => {
+          const wanted = { ...range, tag, fields, assertWanted };
+          const { json, next } = await (page ?? storage.plants.list(caller, wanted));
+          return { arrays: [json], next };
+        },
+      };
+      return sendList(request, reply, list, lists);
+    },
+  );
+
+  routes.get(
+    '/plants/:id',
+    { ...readOptions, schema: operations.getPlant },
+    async (request, reply) => {
+      const plant = await storage.plants.find(request.grant.caller, request.params.id);
+      if (plant === undefined) throw plantNotFound();
+      return sendJson(reply, plantJson(plant, request.query.fields));
+    },
+  );
+
+  routes.delete(
+    '/plants/:id',
+    { ...writeOptions, schema: operations.deletePlant },
+    async (request, reply) => {
+      const deleted = await storage.plants.delete(request.grant.caller, request.params.id);
+      if (!deleted) throw plantNotFound();
+      return reply.code(204).send();
+    },
+  );
+}
+
+/** The page that is all that a list reads; undefined for a list that takes more than one short read. */
+function shortPageOf(
+  reach: Reach,
+  { limit, after = 0, tag, fields = defaultFields }: ListQuery,
+): PlantQuery | undefined {
+  if (limit === undefined) return undefined;
+  const page = { limit, after, tag, fields };
+  return isShort(reach, page) ? page : undefined;
+}

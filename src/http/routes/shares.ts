@@ -1,0 +1,78 @@
+/**
+ * The routes with which users share their plants. What they say about a name never depends on whether there is such
+ * a user.
+ */
+import type { FastifyInstance } from 'fastify';
+import { invalidInput, shareNotFound } from '../../problem.ts';
+import type { Share } from '../../share-storage.ts';
+import { runInSlice } from '../../time-slices.ts';
+import { sendList, type RouteOptions, type Range } from './list.ts';
+import * as operations from './share-schemas.ts';
+import { sendJson } from '../response/send.ts';
+import type { TypeBoxProvider } from '../request/validation.ts';
+
+export function shareRoutes(
+  app: FastifyInstance,
+  { storage, authentication, ...lists }: RouteOptions,
+): void {
+  const routes = app.withTypeProvider<TypeBoxProvider>();
+  const readOptions = { onRequest: authentication.requireScope(['plants:read', 'shares:write']) };
+  const writeOptions = { onRequest: authentication.requireScope(['shares:write']) };
+
+  routes.get(
+    '/shares',
+    { ...readOptions, schema: operations.listShares },
+    async (request, reply) => {
+      const { query, grant } = request;
+      const { caller, userName } = grant;
+      const list = {
+        path: '/shares',
+        query,
+        after: query.after ?? '',
+        maxBatchItems: 200,
+        frame: ['{"given":[', '],"received":[', ']}'] as const,
+        read: async (range: Range<string>) => {
+          const page = await runInSlice(caller, () =>
+            storage.shares.of(caller.store, userName, range),
+          );
+          const given = page.given.map(({ user, access }) => JSON.stringify({ user, access }));
+          const received = page.received.map(({ owner: user, access }) =>
+            JSON.stringify({ user, access }),
+          );
+          return { arrays: [given.join(), received.join()], next: page.next };
+        },
+      };
+      return sendList(request, reply, list, lists);
+    },
+  );
+
+  routes.put(
+    '/shares/:user',
+    { ...writeOptions, schema: operations.sharePlants },
+    async ({ grant: { caller, userName: owner }, params: { user }, body: { access } }, reply) => {
+      if (user === owner) throw refuseOwnName();
+      const share: Share = { owner, user, access };
+      const isNew = await storage.shares.set(caller.store, share, Date.now(), caller);
+      reply.code(isNew ? 201 : 200);
+      return sendJson(reply, JSON.stringify({ user, access }));
+    },
+  );
+
+  // Both directions, so that a repeated request never ends another share than the first one.
+  routes.delete(
+    '/shares/:user',
+    { ...writeOptions, schema: operations.endShare },
+    async ({ grant: { caller, userName: own }, params: { user: other } }, reply) => {
+      const ends = [
+        { owner: own, user: other },
+        { owner: other, user: own },
+      ];
+      if (!(await storage.shares.end(caller.store, ends, caller))) throw shareNotFound();
+      return reply.code(204).send();
+    },
+  );
+}
+
+function refuseOwnName() {
+  return invalidInput({ parameter: 'user' }, 'You cannot share with yourself.');
+}

@@ -1,0 +1,133 @@
+/**
+ * Serves the page at `/`, and the modules and styles that it loads: `/web/<path>` and `/client/<path>`. The page uses
+ * them below `/assets/<version>`, an address that contains a version of all of them. So a browser asks for each only
+ * once, and for all that the page needs from the start at once.
+ *
+ * A checkout needs no build: its TypeScript modules are sent without their types. The package has JavaScript modules.
+ */
+import { hash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import type { FastifyInstance } from 'fastify';
+import type { PageSignOn } from '../../oidc/options.ts';
+import { lazily, responderFor, serveDocument, type Responder } from '../response/documents.ts';
+import { pageHeaders } from '../response/headers.ts';
+import { pathNotFound } from '../response/problems.ts';
+
+const sources = new URL('../../', import.meta.url);
+const folders = ['web', 'client'];
+
+const mediaTypes: Record<string, string> = {
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  ts: 'text/javascript; charset=utf-8',
+};
+
+interface Files {
+  /** Changes if any of the files changes. */
+  version: string;
+  /** The paths of the modules that the page imports from the start, directly or not. */
+  modules: string[];
+  /** By path. */
+  responders: Map<string, Responder>;
+}
+
+/** The URLs in the page are relative, so a path prefix works. */
+export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
+  const findFiles = lazily(readFiles);
+  serveDocument(app, '/', {
+    read: async () => {
+      const { version, modules } = await findFiles();
+      const links = modules.map((path) => `<link rel="modulepreload" href="${path}" />`).join('');
+      const head = links + (signOn === undefined ? '' : settingsOf(signOn));
+      const html = await readFile(new URL('web/index.html', sources), 'utf8');
+      const withHead = html.replace('</head>', () => `${head}</head>`);
+      const local = /(?<=\s(?:href|src)=")(?=(?:web|client)\/)/g;
+      return Buffer.from(withHead.replaceAll(local, `assets/${version}/`));
+    },
+    headers: {
+      ...pageHeaders,
+      ...(signOn && policyFor(signOn)),
+      'content-type': 'text/html; charset=utf-8',
+    },
+  });
+  for (const folder of folders) {
+    // During an upgrade, a replica also gets requests for the version of another one.
+    for (const prefix of ['', '/assets/:version']) {
+      app.route<{ Params: { '*': string; version?: string } }>({
+        method: ['GET', 'HEAD'],
+        url: `${prefix}/${folder}/*`,
+        handler: async (request, reply) => {
+          const { '*': name, version } = request.params;
+          const files = await findFiles();
+          const respond = files.responders.get(`${folder}/${name}`);
+          if (respond === undefined) throw pathNotFound();
+          const isLasting = version === files.version;
+          return respond(
+            request,
+            reply,
+            isLasting ? 'public, max-age=31536000, immutable' : 'no-cache',
+          );
+        },
+      });
+    }
+  }
+}
+
+/** The settings of the provider, for the page. */
+function settingsOf(signOn: PageSignOn): string {
+  const settings = JSON.stringify(signOn).replaceAll('&', '&amp;').replaceAll('"', '&quot;');
+  return `<meta name="sign-on" content="${settings}" />`;
+}
+
+/** Lets the page connect to the provider. */
+function policyFor({ issuer }: PageSignOn): Record<string, string> {
+  const own = "connect-src 'self'";
+  const policy = pageHeaders['content-security-policy'];
+  return { 'content-security-policy': policy.replace(own, `${own} ${new URL(issuer).origin}`) };
+}
+
+async function readFiles(): Promise<Files> {
+  const texts = new Map<string, string>();
+  const responders = new Map<string, Responder>();
+  for (const folder of folders) {
+    const names = await readdir(new URL(folder, sources), { recursive: true });
+    for (const name of names.toSorted()) {
+      const mediaType = mediaTypes[/^(?:[\w-]+\/)*[\w-]+\.(\w+)$/.exec(name)?.[1] ?? ''];
+      if (mediaType === undefined) continue;
+      const path = `${folder}/${name}`;
+      const text = await readFile(new URL(path, sources), 'utf8');
+      texts.set(path, text);
+      const read = async () => Buffer.from(name.endsWith('.ts') ? await withoutTypes(text) : text);
+      responders.set(
+        path,
+        responderFor({ read, headers: { ...pageHeaders, 'content-type': mediaType } }),
+      );
+    }
+  }
+  const modules = new Set(texts.keys().filter((path) => /^web\/main\.[jt]s$/.test(path)));
+  for (const path of modules) {
+    for (const imported of importsOf(path, texts.get(path) ?? '')) modules.add(imported);
+  }
+  const version = hash('sha256', JSON.stringify([...texts]), 'base64url').slice(0, 16);
+  return { version, modules: [...modules], responders };
+}
+
+/** The modules that a module imports before it runs. */
+function importsOf(path: string, text: string): string[] {
+  const imports = /^(?:import|export)\s(?!type\s)(?:[^'"();]*\sfrom\s)?['"](\.[^'"]+)['"]/gm;
+  return [...text.matchAll(imports)].map(([, target = '']) =>
+    new URL(target, `file:///${path}`).pathname.slice(1),
+  );
+}
+
+/** Node warns on the terminal that its function is experimental, and has no option to prevent only that. */
+async function withoutTypes(source: string): Promise<string> {
+  const { stripTypeScriptTypes } = await import('node:module');
+  const emitWarning = process.emitWarning.bind(process);
+  process.emitWarning = () => {};
+  try {
+    return stripTypeScriptTypes(source);
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}

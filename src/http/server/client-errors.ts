@@ -1,0 +1,132 @@
+/**
+ * Responses to input that never reaches a route: bytes that are not HTTP, headers that are too large, a
+ * request that arrives too slowly, CONNECT.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { Problem } from '../../problem.ts';
+import type { Connections } from './connections.ts';
+import { unsupportedFraming } from './head.ts';
+import { privateHeaders } from '../response/headers.ts';
+import { idleTimeoutMs, requestTimeoutMs } from './limits.ts';
+import { linger } from './linger.ts';
+import {
+  problemResponses,
+  headersTooLarge,
+  problemBody,
+  problemMediaType,
+  versionNotSupported,
+} from '../response/problems.ts';
+
+// An import would load every export of node:http, and for WebSocket a complete HTTP client.
+const { STATUS_CODES } = process.getBuiltinModule('node:http');
+
+/** An error with what the parser was given, and how much of it was valid. Fastify's type of it is wrong. */
+type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
+
+/**
+ * Handles the event `clientError` of node:http: the connection can no longer be used. If responses to earlier
+ * requests are pending, only they are sent: the client would mistake the error for one of them.
+ */
+export function handleClientError(
+  error: Error & { code?: string },
+  socket: Socket & { secureConnecting?: boolean },
+  connections: Connections,
+  pathPrefix: string,
+): void {
+  if (error.code === 'ERR_SSL_HTTP_REQUEST') {
+    const detail = 'This port requires TLS. Begin the URL with https:// instead of http://.';
+    const accepted = connections.acceptedSocket(socket);
+    if (accepted) respondAndClose(accepted, new Problem('invalid-request', detail), pathPrefix);
+    return;
+  }
+  const isHandshake = socket.secureConnecting === true;
+  if (error.code === 'ECONNRESET' || !socket.writable || isHandshake) {
+    socket.destroy();
+    return;
+  }
+  if (!connections.closeAfterCompleteRequests(socket)) {
+    respondAndClose(socket, parserProblem(error), pathPrefix);
+  }
+}
+
+/**
+ * Handles the event `connect` of node:http. Node has released the socket by then, so its errors, its timeout and
+ * the `drain` of a response in progress are handled here.
+ */
+export function refuseConnect(
+  socket: Socket,
+  connections: Connections,
+  allow: string,
+  pathPrefix: string,
+): void {
+  const destroy = () => void socket.destroy();
+  socket.on('error', destroy).setTimeout(idleTimeoutMs, destroy);
+  if (connections.closeAfterCompleteRequests(socket)) {
+    socket.on('drain', () => connections.resumeSending(socket));
+    return;
+  }
+  const problem = new Problem(
+    'method-not-allowed',
+    'This is not a proxy. Send the request itself, without CONNECT.',
+  );
+  respondAndClose(socket, problem, pathPrefix, { Allow: allow });
+}
+
+function respondAndClose(
+  socket: Socket,
+  problem: Problem,
+  pathPrefix: string,
+  extraHeaders: Record<string, string> = {},
+): void {
+  const requestId = randomUUID();
+  const { status } = problemResponses[problem.kind];
+  const body = problemBody(problem, requestId, pathPrefix);
+  const headers = {
+    'X-Request-Id': requestId,
+    Date: new Date().toUTCString(), // RFC 9110, section 6.6.1
+    ...privateHeaders,
+    'Content-Type': problemMediaType,
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+    ...extraHeaders,
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  linger(socket);
+}
+
+function parserProblem(error: ParserError): Problem {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return headersTooLarge();
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Problem(
+        'request-timeout',
+        `Send the whole request within ${requestTimeoutMs / 1_000} seconds.`,
+      );
+    case 'HPE_INVALID_VERSION':
+    case 'HPE_PAUSED_H2_UPGRADE':
+      return versionNotSupported();
+    case 'HPE_INVALID_TRANSFER_ENCODING':
+      return unsupportedFraming();
+    case 'HPE_INVALID_METHOD':
+      if (!isInRequestLine(error)) break;
+      return new Problem(
+        'method-not-implemented',
+        'The service knows no such method. Names of methods are in upper case.',
+      );
+    default: // not HTTP, or malformed
+  }
+  return new Problem(
+    'invalid-request',
+    'This is not a well-formed HTTP/1.1 request. Percent-encode characters of the URL that are not ASCII.',
+  );
+}
+
+/** Whether the error is in a request line, rather than in bytes that are not HTTP. */
+function isInRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
+  const text = rawPacket?.toString('latin1') ?? '';
+  const line = text.slice(text.lastIndexOf('\n', bytesParsed) + 1);
+  return /^[\w!#$%&'*+.^`|~-]+ \S+ HTTP\/1\.[01]\r?\n/.test(line);
+}

@@ -1,0 +1,261 @@
+/**
+ * Handles the requests of each connection one at a time, alternating with those of other connections. While
+ * pipelined requests wait, the socket is paused. Of the connections without a valid token, one request starts in each
+ * iteration of the event loop. So they keep iterations short, however many they are, and others run in between.
+ *
+ * Node parses everything that one read returns: up to 64 KiB, or about 600 requests. If too many requests wait, the
+ * rest of the read is discarded, and the connection closes after the waiting requests have their responses. The
+ * client repeats the others on a new connection (RFC 9112, section 9.3.2).
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { maxConnections, maxPipelinedRequests, maxPipelinedRequestsTotal } from './limits.ts';
+import { linger, lingerOnClose } from './linger.ts';
+
+interface QueuedRequest {
+  response: ServerResponse;
+  handle: () => void;
+}
+
+interface Connection {
+  socket: Socket;
+  /** The response in progress. */
+  current: ServerResponse | undefined;
+  waiting: QueuedRequest[];
+  /** The previous request, if its response was sent before its body had arrived completely. */
+  respondedEarly: IncomingMessage | undefined;
+  /** If true, no further request is accepted. */
+  isClosing: boolean;
+  /** Whether it has sent a valid token. */
+  isKnown: boolean;
+  /** One of the groups below. */
+  group: Set<Connection>;
+}
+
+export class Connections {
+  readonly #connections = new WeakMap<Socket, Connection>();
+  readonly #idleStrangers = new Set<Connection>();
+  readonly #idleKnown = new Set<Connection>();
+  /** With a request in progress, or so new that their first one can have arrived, but was not read yet. */
+  readonly #busyStrangers = new Set<Connection>();
+  readonly #busyKnown = new Set<Connection>();
+  #open = 0;
+  /** With TLS, the accepted sockets by their ends: Node has no public API that finds the one below a TLS socket. */
+  readonly #accepted = new Map<string, Socket>();
+  /** The number of waiting requests of all connections. */
+  #pipelined = 0;
+  /** The next requests of connections without a valid token. */
+  readonly #queue: (() => void)[] = [];
+  /** Whether one has started in this iteration of the event loop. */
+  #hasStarted = false;
+
+  /** Enforces `maxConnections`: closes the least important connection if a new one exceeds it. */
+  limitConnections(server: Server): void {
+    server.on('connection', (socket: Socket) => {
+      if (this.#open >= maxConnections) {
+        const groups = [this.#idleStrangers, this.#idleKnown, this.#busyStrangers];
+        const [evicted] = groups.find(({ size }) => size > 0) ?? [];
+        (evicted?.socket ?? socket).destroy();
+        if (evicted === undefined) return;
+        this.#remove(evicted);
+      }
+      const connection = this.#add(socket);
+      setImmediate(() => setImmediate(() => this.#regroup(connection))); // it is read in the next iteration
+      socket.once('close', () => this.#remove(connection));
+    });
+    if (!('setSecureContext' in server)) return;
+    server.on('connection', (socket: Socket) => {
+      const ends = endsOf(socket);
+      this.#accepted.set(ends, socket);
+      socket.once('close', () => this.#accepted.delete(ends));
+    });
+    // Emitted after a TLS handshake: requests arrive on a socket of their own.
+    server.on('secureConnection', (socket: Socket) => {
+      const accepted = this.acceptedSocket(socket);
+      const connection = accepted && this.#connections.get(accepted);
+      if (connection === undefined) return void socket.destroy();
+      connection.socket = socket;
+      this.#connections.set(socket, connection);
+      this.#limitPipelining(connection);
+    });
+  }
+
+  /** The socket below a TLS socket. */
+  acceptedSocket(socket: Socket): Socket | undefined {
+    return this.#accepted.get(endsOf(socket));
+  }
+
+  /** Calls `handle` once the earlier requests on this connection have their responses. */
+  schedule({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
+    const connection = this.#connections.get(socket);
+    if (connection === undefined) return; // there was no room for it
+    response.on('close', () => this.#handleNext(connection, response));
+    if (connection.current === undefined) {
+      connection.current = response;
+      this.#regroup(connection);
+      if (connection.isKnown) handle();
+      else this.#startInTurn(handle);
+    } else {
+      connection.waiting.push({ response, handle });
+      this.#pipelined++;
+      process.nextTick(pauseIfWaiting, connection); // after the whole read has been parsed
+    }
+  }
+
+  /** Call it after a request with a valid token. At the limit, idle connections without one close first. */
+  markAuthenticated(socket: Socket): void {
+    const connection = this.#connections.get(socket);
+    if (connection === undefined || connection.isKnown) return;
+    connection.isKnown = true;
+    this.#regroup(connection);
+  }
+
+  /** Whether the connection closes after the response to this request. While stopping, all connections do. */
+  isLastRequest(request: IncomingMessage, isStopping: boolean): boolean {
+    const connection = this.#connections.get(request.socket);
+    const isNewest = connection?.current?.req === request && connection.waiting.length === 0;
+    return isNewest && (connection.isClosing || isStopping);
+  }
+
+  /** Closes the connection after the response to this request. Bytes after the request are not parsed. */
+  closeAfter({ socket }: IncomingMessage): void {
+    const connection = this.#connections.get(socket);
+    if (connection === undefined) return;
+    connection.isClosing = true;
+    this.#clear(connection);
+    if (connection.current !== undefined) connection.current.shouldKeepAlive = false;
+    lingerOnClose(socket);
+  }
+
+  /** Continues a response after the client has read, if Node has released the socket. */
+  resumeSending(socket: Socket): void {
+    this.#connections.get(socket)?.current?.emit('drain');
+  }
+
+  /**
+   * Closes the connection after the responses to all complete requests. Returns false if there are none: the
+   * caller then responds to the incomplete one.
+   */
+  closeAfterCompleteRequests(socket: Socket): boolean {
+    const connection = this.#connections.get(socket);
+    if (connection === undefined) return false;
+    connection.isClosing = true;
+    const { current, waiting, respondedEarly } = connection;
+    // The client would mistake a second response to this request for that of its next one.
+    if (respondedEarly?.complete === false) {
+      linger(socket);
+      return true;
+    }
+    if (waiting.at(-1)?.response.req.complete === false) {
+      waiting.pop();
+      this.#pipelined--;
+    }
+    return current !== undefined && (current.req.complete || current.headersSent);
+  }
+
+  #handleNext(connection: Connection, closed: ServerResponse): void {
+    if (connection.current !== closed) return;
+    const { socket, waiting } = connection;
+    const next = waiting.shift();
+    connection.current = next?.response;
+    connection.respondedEarly = closed.req.complete ? undefined : closed.req;
+    if (next === undefined) {
+      this.#regroup(connection);
+      if (connection.isClosing) linger(socket);
+      return;
+    }
+    this.#pipelined--;
+    const handle = () => {
+      if (!socket.writable) return;
+      if (!connection.isClosing && waiting.length === 0) socket.resume();
+      next.handle();
+    };
+    if (connection.isKnown)
+      setImmediate(handle); // lets other connections run first
+    else this.#startInTurn(handle);
+  }
+
+  #startInTurn(handle: () => void): void {
+    if (this.#hasStarted) return void this.#queue.push(handle);
+    this.#hasStarted = true;
+    setImmediate(() => {
+      this.#hasStarted = false;
+      const next = this.#queue.shift();
+      if (next !== undefined) this.#startInTurn(next);
+    });
+    handle();
+  }
+
+  #add(socket: Socket): Connection {
+    const connection = {
+      socket,
+      current: undefined,
+      waiting: [],
+      respondedEarly: undefined,
+      isClosing: false,
+      isKnown: false,
+      group: this.#busyStrangers,
+    };
+    this.#connections.set(socket, connection);
+    this.#busyStrangers.add(connection);
+    this.#open++;
+    this.#limitPipelining(connection);
+    return connection;
+  }
+
+  /** A connection that has sent only part of a header is idle. */
+  #regroup(connection: Connection): void {
+    const { current, isKnown, group } = connection;
+    if (!group.delete(connection)) return; // it has closed
+    const [idle, busy] = isKnown
+      ? [this.#idleKnown, this.#busyKnown]
+      : [this.#idleStrangers, this.#busyStrangers];
+    connection.group = current === undefined ? idle : busy;
+    connection.group.add(connection);
+  }
+
+  #remove(connection: Connection): void {
+    if (!connection.group.delete(connection)) return;
+    this.#open--;
+    this.#clear(connection);
+  }
+
+  /** None of the requests that wait gets a response. */
+  #clear({ waiting }: Connection): void {
+    this.#pipelined -= waiting.length;
+    waiting.length = 0;
+  }
+
+  /**
+   * Stops Node's parser in the middle of a read, for which Node has no public API. Each parsed request costs a few
+   * kilobytes until the connection closes, and all connections can send hundreds at once.
+   */
+  #limitPipelining(connection: Connection): void {
+    const { socket, waiting } = connection;
+    const { parser } = socket as Socket & { parser?: Parser | null }; // null below TLS
+    if (!parser) return;
+    const onIncoming = parser.onIncoming.bind(parser);
+    parser.onIncoming = (request, keepAlive) => {
+      connection.isClosing ||=
+        !socket.writable || // the last response was sent before its request had arrived
+        waiting.length >= maxPipelinedRequests ||
+        (connection.current !== undefined && this.#pipelined >= maxPipelinedRequestsTotal);
+      return connection.isClosing ? stopParsing : onIncoming(request, keepAlive);
+    };
+  }
+}
+
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+}
+
+function pauseIfWaiting({ socket, waiting }: Connection): void {
+  if (waiting.length > 0) socket.pause();
+}
+
+/** The result of `onIncoming` that stops Node's parser, as for an upgrade to another protocol. */
+const stopParsing = 2;
+
+interface Parser {
+  onIncoming(request: IncomingMessage, keepAlive: boolean): number;
+}

@@ -1,0 +1,85 @@
+/**
+ * Checks the head of a request before anything else: framing of the body, host and target (RFC 9112, sections 3
+ * and 6). Node checks the rest.
+ */
+import type { IncomingMessage } from 'node:http';
+import { isIPv6 } from 'node:net';
+import { Problem } from '../../problem.ts';
+import { headerCount } from '../response/headers.ts';
+import { maxHeaders } from './limits.ts';
+import { headersTooLarge, versionNotSupported } from '../response/problems.ts';
+
+/** The problem with the head of the request, if there is one. */
+export function headProblem(request: IncomingMessage): Problem | undefined {
+  if (hasTooManyHeaders(request)) return headersTooLarge();
+  if (!isSupportedVersion(request)) return versionNotSupported();
+  if (hasUnsupportedFraming(request)) return unsupportedFraming();
+  const { url = '', httpVersion, headers } = request;
+  const hosts = headerCount(request, 'host');
+  if (hosts > 1 || (hosts === 0 && httpVersion !== '1.0')) {
+    return invalid('Send exactly one Host header (RFC 9112, section 3.2).');
+  }
+  if (url.includes('#')) {
+    return invalid('Send the URL without "#" and what follows it; in a query, write "%23".');
+  }
+  // The router would treat *plants as /plants.
+  if (/^\*[^?]/.test(url)) {
+    return invalid('Begin the path with "/", or send "*" alone for the whole service.');
+  }
+  // A target in absolute form has its own host, but Host must be valid as well.
+  const host = url.startsWith('/') ? undefined : /^https?:\/\/([^/?]*)/i.exec(url)?.[1];
+  if (!isHost(headers.host ?? '') || (host !== undefined && (host === '' || !isHost(host)))) {
+    return invalid(
+      'Send a host like plants.example:8080 in Host and in the URL, and no user name.',
+    );
+  }
+  const { expect } = headers;
+  if (expect !== undefined && httpVersion !== '1.0' && !/^100-continue$/i.test(expect)) {
+    return new Problem('expectation-failed', 'Only "Expect: 100-continue" is supported.');
+  }
+  return undefined;
+}
+
+/** Node's parser refuses some of these itself, so the order of its error and our check must not show. */
+export function unsupportedFraming(): Problem {
+  return invalid(
+    'Send the body with Content-Length, or in HTTP/1.1 with "Transfer-Encoding: chunked" alone.',
+  );
+}
+
+/**
+ * Whether the end of the request is ambiguous, so that bytes after it must not be parsed as another request. Node
+ * drops headers above the limit, and a dropped one can frame the body.
+ */
+export function isFramingAmbiguous(request: IncomingMessage): boolean {
+  return (
+    !isSupportedVersion(request) || hasUnsupportedFraming(request) || hasTooManyHeaders(request)
+  );
+}
+
+/** Node also parses HTTP/0.9 and HTTP/2.0 in a request line. */
+function isSupportedVersion({ httpVersion }: IncomingMessage): boolean {
+  return httpVersion === '1.1' || httpVersion === '1.0';
+}
+
+function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
+  return rawHeaders.length > 2 * maxHeaders; // names and values
+}
+
+/** Whether the body is framed neither by Content-Length nor by chunked coding alone. */
+function hasUnsupportedFraming({ httpVersion, headers }: IncomingMessage): boolean {
+  const coding = headers['transfer-encoding'];
+  return coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked');
+}
+
+/** RFC 3986, section 3.2, without user information. An empty Host is valid. */
+const hostAndPort = /^(?:\[([\da-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::0*(\d{0,5}))?$/i;
+
+function isHost(text: string): boolean {
+  const [match, ipv6, port = ''] = hostAndPort.exec(text) ?? [];
+  return match !== undefined && (ipv6 === undefined || isIPv6(ipv6)) && Number(port) <= 65_535;
+}
+
+function invalid(detail: string): Problem {
+  return new Problem('invalid-request', detail);
+}

@@ -1,0 +1,49 @@
+/** Limits on what one client, or all clients together, can use. They apply to each process separately. */
+import { readFileSync } from 'node:fs';
+
+/** Maximum body size. */
+export const maxBodyBytes = 16_384;
+/** Maximum size of the request line and headers together. */
+export const maxHeaderBytes = 16_384;
+/** Maximum number of request headers. Even a short one costs a few hundred bytes of memory. */
+export const maxHeaders = 100;
+/** Maximum time in which a complete request must arrive. */
+export const requestTimeoutMs = 30_000;
+/**
+ * Idle timeout: a connection without traffic is closed after this time. It also ends the response to a client that
+ * stops reading.
+ */
+export const idleTimeoutMs = 120_000;
+/** How long a connection stays open after a response, if no other request arrives. */
+export const keepAliveTimeoutMs = 72_000;
+/** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */
+export const maxPipelinedRequests = 8;
+/** The same of all connections together. Each can have 16 KiB of headers. */
+export const maxPipelinedRequestsTotal = 4_000;
+
+/** Maximum bytes of long responses in memory until clients read them: of all users, and of one user. */
+export const maxUnreadBytes = 64 * 1024 * 1024;
+export const maxUnreadBytesOfUser = 4 * 1024 * 1024;
+
+/**
+ * Maximum number of lists that take more than one short read, and are read at once for one token and those created with
+ * it. Others wait. They are bounded by the number of connections, each of which has one request in progress.
+ */
+export const maxLongReads = 16;
+
+/** Files that the storage, the log and the listening sockets open. */
+const maxOtherFiles = 200;
+
+/** Maximum number of open connections. */
+export const maxConnections = Math.min(10_000, Math.max(1, maxOpenFiles() - maxOtherFiles));
+
+/** How many files this process can open (RLIMIT_NOFILE). */
+function maxOpenFiles(): number {
+  try {
+    const [, limit] =
+      /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return Number(limit ?? Infinity);
+  } catch {
+    return Infinity; // not Linux
+  }
+}
