@@ -44,7 +44,6 @@ export function isShort(reach: Reach, query: PlantQuery): boolean {
 export type PlantRow = readonly [id: number, name: string, tag: string];
 /** Pages of rows ignore further columns. */
 export type LongerPlantRow = readonly [...PlantRow, ...rest: readonly unknown[]];
-export type OwnedPlantRow = readonly [...PlantRow, owner: number];
 
 function plantOf([id, name, tag]: LongerPlantRow): Plant {
   return { id, name, tag };

@@ -138,8 +138,8 @@ export class SqliteStorage implements Storage {
         }),
       );
     }
-    const read = async () => this.#read(({ lists }) => lists.page(kind, caller, query));
-    return isShort(caller.read, query) ? read() : runInSlice(caller, read);
+    const read = () => this.#read(({ lists }) => lists.page(kind, caller, query));
+    return isShort(caller.read, query) ? read() : runInSlice(caller, async () => read());
   }
 
   /** The batch refreshes the cache first. So reads for this caller include every write before this call. */
