@@ -28,6 +28,8 @@ export interface RunOptions {
   input?: string;
   /** In this process only: whether the streams say that they are a terminal. */
   isTerminal?: boolean;
+  /** With `runHere` only: called with each piece of output, before the command continues. */
+  onOutput?: (text: string) => void;
   /** A wrapper command, such as `strace`. */
   under?: readonly string[];
 }
@@ -57,7 +59,7 @@ let lastRun: Promise<unknown> = Promise.resolve();
 /** Runs a command in this process: also `serve`, if it is refused before it listens. */
 export async function runHere(
   args: readonly string[],
-  options: Pick<RunOptions, 'cwd' | 'env' | 'input' | 'isTerminal'> = {},
+  options: Pick<RunOptions, 'cwd' | 'env' | 'input' | 'isTerminal' | 'onOutput'> = {},
 ): Promise<Outcome> {
   const outcome = lastRun.then(() => runNow(args, options));
   lastRun = outcome.catch(() => {});
@@ -66,12 +68,18 @@ export async function runHere(
 
 async function runNow(
   args: readonly string[],
-  { cwd, env = {}, input = '', isTerminal = false }: Parameters<typeof runHere>[1] & object,
+  {
+    cwd,
+    env = {},
+    input = '',
+    isTerminal = false,
+    onOutput = () => {},
+  }: Parameters<typeof runHere>[1] & object,
 ): Promise<Outcome> {
   const [before, folder] = [process.env, process.cwd()];
   if (cwd !== undefined) process.chdir(cwd);
   process.env = { ...withoutSettings(before), ...env };
-  const [stdout, stderr] = [collector(), collector()];
+  const [stdout, stderr] = [collector(onOutput), collector(onOutput)];
   try {
     const stdin = Readable.from(input === '' ? [] : [Buffer.from(input)]);
     const streams = { stdin, stdout, stderr };
@@ -84,11 +92,12 @@ async function runNow(
   }
 }
 
-function collector() {
+function collector(onOutput: (text: string) => void) {
   const chunks: Buffer[] = [];
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
       chunks.push(chunk);
+      onOutput(chunk.toString());
       done();
     },
   });
