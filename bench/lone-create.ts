@@ -6,7 +6,7 @@ import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { openDatabase } from '../src/sqlite/file/open.ts';
-import { makeToken } from '../src/token.ts';
+import { makeToken } from '../src/access/token.ts';
 import { median, medianRatio, formatMeasured, table } from './figures.ts';
 import type { Pace } from './load.ts';
 import { plantOf } from './plants.ts';

@@ -2,10 +2,10 @@
  * The schemas of the two PostgreSQL databases, and how users, tokens and plants are inserted.
  */
 import { readFileSync } from 'node:fs';
-import { formatScopes, scopes } from '../src/access.ts';
-import { keyOf } from '../src/postgres/names.ts';
+import { formatScopes, scopes } from '../src/access/access.ts';
+import { keyOf } from '../src/postgres/tables/names.ts';
 import { PostgresStorage } from '../src/postgres/storage.ts';
-import { hashToken } from '../src/token.ts';
+import { hashToken } from '../src/access/token.ts';
 import { query } from '../test/support/postgres.ts';
 import { storeNumber } from './schemas.ts';
 

@@ -3,9 +3,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { defaultScopes, formatScopes } from '../src/access.ts';
+import { defaultScopes, formatScopes } from '../src/access/access.ts';
 import { openDatabase } from '../src/sqlite/file/open.ts';
-import { hashToken } from '../src/token.ts';
+import { hashToken } from '../src/access/token.ts';
 
 export interface Schema {
   /** The argument with which its server opens the file. */

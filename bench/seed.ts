@@ -4,7 +4,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { makeToken } from '../src/token.ts';
+import { makeToken } from '../src/access/token.ts';
 import { disposableFirstId, generatePlantsSql } from './plants.ts';
 import { schemas, storeNumber, type Schema } from './schemas.ts';
 

@@ -2,8 +2,8 @@
  * The one error type that the service returns. `detail` and `faults` are for the client and `cause` is for the
  * log: nothing of a cause ever reaches a client.
  */
-import { maxActiveTokens } from './own-tokens.ts';
-import { maxGivenShares } from './share-storage.ts';
+import { maxActiveTokens } from './access/own-tokens.ts';
+import { maxGivenShares } from './access/share-storage.ts';
 
 export type ProblemKind =
   | 'invalid-request'

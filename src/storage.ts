@@ -1,7 +1,7 @@
-import type { IdentityStorage } from './identity-storage.ts';
-import type { PlantStorage } from './plant-storage.ts';
-import type { ShareStorage } from './share-storage.ts';
-import type { UserStorage } from './user-storage.ts';
+import type { IdentityStorage } from './access/identity-storage.ts';
+import type { PlantStorage } from './plants/plant-storage.ts';
+import type { ShareStorage } from './access/share-storage.ts';
+import type { UserStorage } from './access/user-storage.ts';
 
 /**
  * Stores plants, tokens and shares. The promises of the service depend on what is specified here, and

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { tables } from '../src/archive.ts';
+import { tables } from '../src/copy/archive.ts';
 import { columns as postgresColumns } from '../src/postgres/archive.ts';
 import { columns as sqliteColumns } from '../src/sqlite/archive.ts';
 import { openDatabase } from '../src/sqlite/file/open.ts';

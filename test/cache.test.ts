@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { Cache } from '../src/cache.ts';
+import { Cache } from '../src/shared/cache.ts';
 
 it('reads once for each key, until it is cleared', () => {
   const cache = new Cache<{ n: number }>(10);

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { test, type TestContext } from 'node:test';
-import { credentialOf } from '../src/token.ts';
+import { credentialOf } from '../src/access/token.ts';
 import { addToken, startApp } from './support/app.ts';
 import { exchange } from './support/raw.ts';
 import { it, testDatabase } from './support/storages.ts';

@@ -14,9 +14,9 @@ import {
   type Caller,
   type Operation,
   type Role,
-} from '../src/access.ts';
+} from '../src/access/access.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf } from '../src/token.ts';
+import { credentialOf } from '../src/access/token.ts';
 import { addToken, startApp, type TestApp } from './support/app.ts';
 import { runOk } from './support/command.ts';
 import { seededRandom } from './support/random.ts';

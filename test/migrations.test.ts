@@ -13,8 +13,8 @@ import {
   refuseUnusable,
   schemaAfter,
   decodeSchema,
-} from '../src/migrations.ts';
-import { parseSteps } from '../src/postgres/migration-steps.ts';
+} from '../src/shared/migrations.ts';
+import { parseSteps } from '../src/postgres/schema/migration-steps.ts';
 import { tempFolder } from './support/temp.ts';
 
 function folderOf(t: TestContext, files: Record<string, string>): URL {

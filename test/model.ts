@@ -10,8 +10,8 @@ import {
   shareAccesses,
   type Scope,
   type ShareAccess,
-} from '../src/access.ts';
-import { plantFields, type Plant, type PlantField } from '../src/plant.ts';
+} from '../src/access/access.ts';
+import { plantFields, type Plant, type PlantField } from '../src/plants/plant.ts';
 import type { Answer, TestApp } from './support/app.ts';
 
 /**

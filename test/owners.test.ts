@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { openArchive } from '../src/cli/database.ts';
-import type { ReadAccess } from '../src/access.ts';
+import type { ReadAccess } from '../src/access/access.ts';
 import { it, testDatabase } from './support/storages.ts';
 
 it('pages of many owners are complete, however their plants are distributed', async (t) => {

@@ -3,13 +3,13 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import type { Caller, Role } from '../src/access.ts';
-import { maxId } from '../src/ids.ts';
-import type { Plant } from '../src/plant.ts';
+import type { Caller, Role } from '../src/access/access.ts';
+import { maxId } from '../src/plants/ids.ts';
+import type { Plant } from '../src/plants/plant.ts';
 import { Problem } from '../src/problem.ts';
-import type { Quotas } from '../src/quota.ts';
+import type { Quotas } from '../src/plants/quota.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf } from '../src/token.ts';
+import { credentialOf } from '../src/access/token.ts';
 import { addToken } from './support/app.ts';
 import { seededRandom } from './support/random.ts';
 import { it, testDatabase, type TestDatabase } from './support/storages.ts';

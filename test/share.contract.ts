@@ -1,15 +1,20 @@
 /**
- * What src/share-storage.ts promises, as tests that every storage runs.
+ * What src/access/share-storage.ts promises, as tests that every storage runs.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { maxOwnersInReach, type Caller, type Role, type ShareAccess } from '../src/access.ts';
-import { plantFields, type Plant } from '../src/plant.ts';
-import type { PlantQuery } from '../src/plant-storage.ts';
+import {
+  maxOwnersInReach,
+  type Caller,
+  type Role,
+  type ShareAccess,
+} from '../src/access/access.ts';
+import { plantFields, type Plant } from '../src/plants/plant.ts';
+import type { PlantQuery } from '../src/plants/plant-storage.ts';
 import { inParallel } from '../src/client/in-parallel.ts';
-import { maxGivenShares } from '../src/share-storage.ts';
+import { maxGivenShares } from '../src/access/share-storage.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf } from '../src/token.ts';
+import { credentialOf } from '../src/access/token.ts';
 import type { StorageUnderTest } from './storage.contract.ts';
 
 export function shareContract({ name, open, openAgain }: StorageUnderTest): void {

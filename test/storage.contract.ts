@@ -3,15 +3,15 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
-import type { Caller, Grant, Role } from '../src/access.ts';
-import { scopes, stateOf } from '../src/access.ts';
-import { maxId } from '../src/ids.ts';
-import type { Plant, PlantField } from '../src/plant.ts';
-import { defaultFields, plantJson } from '../src/plant-json.ts';
-import type { PlantQuery } from '../src/plant-storage.ts';
-import type { TokenPosition } from '../src/identity-storage.ts';
+import type { Caller, Grant, Role } from '../src/access/access.ts';
+import { scopes, stateOf } from '../src/access/access.ts';
+import { maxId } from '../src/plants/ids.ts';
+import type { Plant, PlantField } from '../src/plants/plant.ts';
+import { defaultFields, plantJson } from '../src/plants/plant-json.ts';
+import type { PlantQuery } from '../src/plants/plant-storage.ts';
+import type { TokenPosition } from '../src/access/identity-storage.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf, hashToken, makeToken, storeOf } from '../src/token.ts';
+import { credentialOf, hashToken, makeToken, storeOf } from '../src/access/token.ts';
 
 export interface StorageUnderTest {
   name: string;

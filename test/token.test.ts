@@ -12,7 +12,7 @@ import {
   storeOf,
   tokenHashBytes,
   tokenId,
-} from '../src/token.ts';
+} from '../src/access/token.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const character = fc.constantFrom(...alphabet.split(''));

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import { Client } from 'pg';
-import { encodeSchema, readMigrations, schemaAfter } from '../src/migrations.ts';
+import { encodeSchema, readMigrations, schemaAfter } from '../src/shared/migrations.ts';
 import { call } from './support/app.ts';
 import { runOk, serve, start, type Service } from './support/command.ts';
 import { query } from './support/postgres.ts';

@@ -1,5 +1,5 @@
 /**
- * What src/user-storage.ts and src/own-tokens.ts promise, as tests that every storage runs.
+ * What src/access/user-storage.ts and src/access/own-tokens.ts promise, as tests that every storage runs.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -11,12 +11,12 @@ import {
   type Grant,
   type Role,
   type Scope,
-} from '../src/access.ts';
-import { maxActiveTokens, maxEndedTokens, type OwnToken } from '../src/own-tokens.ts';
-import type { TokenRecord } from '../src/identity-storage.ts';
+} from '../src/access/access.ts';
+import { maxActiveTokens, maxEndedTokens, type OwnToken } from '../src/access/own-tokens.ts';
+import type { TokenRecord } from '../src/access/identity-storage.ts';
 import { isProblem } from '../src/problem.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf, tokenHashBytes, tokenId } from '../src/token.ts';
+import { credentialOf, tokenHashBytes, tokenId } from '../src/access/token.ts';
 import type { StorageUnderTest } from './storage.contract.ts';
 
 export function userContract({ name, open, openAgain }: StorageUnderTest): void {

@@ -4,7 +4,7 @@
  */
 import type { Operation, Success } from '../src/http/routes/operation.ts';
 import type { ProblemKind } from '../src/problem.ts';
-import { Type } from '../src/typebox.ts';
+import { Type } from '../src/shared/typebox.ts';
 import { problemMediaType, problemResponses } from '../src/http/response/problems.ts';
 
 export const Fault = Type.Object(

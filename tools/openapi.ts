@@ -13,10 +13,10 @@ import { Plant } from '../src/http/routes/plant-schemas.ts';
 import type { Operation } from '../src/http/routes/operation.ts';
 import { Share, Shares } from '../src/http/routes/share-schemas.ts';
 import { NewToken, OwnToken, Scope, Token } from '../src/http/routes/token-schemas.ts';
-import { NewPlant, PlantField } from '../src/plant.ts';
-import { ShareAccess } from '../src/share.ts';
+import { NewPlant, PlantField } from '../src/plants/plant.ts';
+import { ShareAccess } from '../src/access/share.ts';
 import type { Storage } from '../src/storage.ts';
-import { OptionalKind, publishedOf } from '../src/typebox.ts';
+import { OptionalKind, publishedOf } from '../src/shared/typebox.ts';
 import { blocksOf, Page } from './markdown.ts';
 import {
   exampleRequestId,

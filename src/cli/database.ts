@@ -2,7 +2,7 @@
  * Opens the storage of a database address. No other module depends on all engines.
  */
 import { resolve } from 'node:path';
-import type { Archive } from '../archive.ts';
+import type { Archive } from '../copy/archive.ts';
 import { Problem } from '../problem.ts';
 import type { PostgresStorage } from '../postgres/storage.ts';
 import { UsageError, Refusal } from '../refusal.ts';

@@ -3,7 +3,7 @@
  */
 import { Problem } from '../problem.ts';
 import { DiskFailure, UsageError, Refusal, type RefusalKind } from '../refusal.ts';
-import { redactTokens } from '../token.ts';
+import { redactTokens } from '../access/token.ts';
 import { program } from './program.ts';
 
 /** Exit status after a disk failure. A service manager can hold back the restart on it (decision 17). */

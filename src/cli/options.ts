@@ -6,9 +6,9 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
-import { scopes, type Scope } from '../access.ts';
-import { conforms, Name } from '../plant.ts';
-import { maxRequests, parseRate, type Rate } from '../rate-limit.ts';
+import { scopes, type Scope } from '../access/access.ts';
+import { conforms, Name } from '../plants/plant.ts';
+import { maxRequests, parseRate, type Rate } from '../shared/rate-limit.ts';
 import { UsageError } from '../refusal.ts';
 import { program } from './program.ts';
 

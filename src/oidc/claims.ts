@@ -3,8 +3,8 @@
  * setting.
  */
 import type { JWTPayload } from 'jose';
-import { scopes, type Claims, type Scope } from '../access.ts';
-import { conforms, Name } from '../plant.ts';
+import { scopes, type Claims, type Scope } from '../access/access.ts';
+import { conforms, Name } from '../plants/plant.ts';
 import { Problem } from '../problem.ts';
 import type { OidcOptions } from './options.ts';
 

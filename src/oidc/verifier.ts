@@ -9,8 +9,8 @@ import {
   type JWTVerifyOptions,
   type ProtectedHeaderParameters,
 } from 'jose';
-import type { Credential } from '../access.ts';
-import { hashToken } from '../token.ts';
+import type { Credential } from '../access/access.ts';
+import { hashToken } from '../access/token.ts';
 import { claimsOf, clockSkewSeconds, refused } from './claims.ts';
 import { ProviderKeys, type OnFetch, type ProviderKey } from './keys.ts';
 import type { OidcOptions, TokenType } from './options.ts';

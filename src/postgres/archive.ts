@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
-import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
-import { parseAddress } from './address.ts';
-import { runUnlimited } from './citus.ts';
-import { Cluster } from './cluster.ts';
-import { prepared } from './connection.ts';
+import { keyColumnCounts, type Archive, type Row, type Table } from '../copy/archive.ts';
+import { parseAddress } from './pool/address.ts';
+import { runUnlimited } from './citus/citus.ts';
+import { Cluster } from './citus/cluster.ts';
+import { prepared } from './pool/connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
-import { refuseNewerSchema } from './migrate.ts';
-import { keyOf } from './names.ts';
-import type { BoundStatement } from './pool.ts';
-import { migrateCluster } from './readiness.ts';
+import { refuseNewerSchema } from './schema/migrate.ts';
+import { keyOf } from './tables/names.ts';
+import type { BoundStatement } from './pool/pool.ts';
+import { migrateCluster } from './schema/readiness.ts';
 import { Refusal } from '../refusal.ts';
 
 type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];

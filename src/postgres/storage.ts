@@ -2,20 +2,20 @@
  * The storage on PostgreSQL and compatible engines. Cached grants are checked against the database before use,
  * so any number of processes can serve one database.
  */
-import type { IdentityStorage } from '../identity-storage.ts';
-import type { Quotas } from '../quota.ts';
-import type { ShareStorage } from '../share-storage.ts';
+import type { IdentityStorage } from '../access/identity-storage.ts';
+import type { Quotas } from '../plants/quota.ts';
+import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage } from '../storage.ts';
-import type { UserStorage } from '../user-storage.ts';
-import { parseAddress } from './address.ts';
-import { Cluster, type ClusterEvents } from './cluster.ts';
-import { Freshness } from './freshness.ts';
-import { Names } from './names.ts';
-import { Plants } from './plants.ts';
-import { Readiness, type ReadinessOptions } from './readiness.ts';
-import { Shares } from './shares.ts';
-import { Tokens } from './tokens.ts';
-import { Users } from './users.ts';
+import type { UserStorage } from '../access/user-storage.ts';
+import { parseAddress } from './pool/address.ts';
+import { Cluster, type ClusterEvents } from './citus/cluster.ts';
+import { Freshness } from './tables/freshness.ts';
+import { Names } from './tables/names.ts';
+import { Plants } from './tables/plants.ts';
+import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
+import { Shares } from './tables/shares.ts';
+import { Tokens } from './tables/tokens.ts';
+import { Users } from './tables/users.ts';
 
 interface OpenOptions extends ReadinessOptions {
   quotas?: Quotas | undefined;

@@ -4,7 +4,12 @@
  */
 import { createClient } from '@redis/client';
 import type { Logger } from 'pino';
-import { TokenBuckets, type BucketState, type Rate, type RateLimiter } from '../rate-limit.ts';
+import {
+  TokenBuckets,
+  type BucketState,
+  type Rate,
+  type RateLimiter,
+} from '../shared/rate-limit.ts';
 
 /** How long a request can wait for Redis, and the start of the service too. */
 const timeoutMs = 250;

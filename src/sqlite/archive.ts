@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { keyColumnCounts, type Archive, type Row, type Table } from '../archive.ts';
+import { keyColumnCounts, type Archive, type Row, type Table } from '../copy/archive.ts';
 import { openCheckpoint } from './file/checkpoint.ts';
 import { openDatabase, type OpenOptions } from './file/open.ts';
 import { refuseNewerSchema } from './file/migrate.ts';

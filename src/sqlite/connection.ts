@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
-import type { Quotas } from '../quota.ts';
+import type { Quotas } from '../plants/quota.ts';
 import { Refusal } from '../refusal.ts';
 import { openCheckpoint } from './file/checkpoint.ts';
 import { openDatabase, type OpenOptions } from './file/open.ts';

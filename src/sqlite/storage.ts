@@ -2,19 +2,19 @@
  * The SQLite storage, on node:sqlite. Reads run on the event loop and end within one iteration of it, so that the
  * WAL can be restarted. Writes run on a writer thread.
  */
-import type { Credential, Grant, ReadAccess } from '../access.ts';
-import { createdPlant, creationOf } from '../changes.ts';
-import type { IdentityStorage } from '../identity-storage.ts';
-import { isShort, listKind } from '../lists.ts';
-import type { PlantPage, PlantQuery, PlantStorage } from '../plant-storage.ts';
+import type { Credential, Grant, ReadAccess } from '../access/access.ts';
+import { createdPlant, creationOf } from '../plants/changes.ts';
+import type { IdentityStorage } from '../access/identity-storage.ts';
+import { isShort, listKind } from '../plants/lists.ts';
+import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
-import type { Quotas } from '../quota.ts';
+import type { Quotas } from '../plants/quota.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
-import { scan } from '../scan.ts';
-import type { ShareStorage } from '../share-storage.ts';
+import { scan } from '../plants/scan.ts';
+import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage } from '../storage.ts';
-import { runInSlice } from '../time-slices.ts';
-import type { UserStorage } from '../user-storage.ts';
+import { runInSlice } from '../shared/time-slices.ts';
+import type { UserStorage } from '../access/user-storage.ts';
 import { Connection, type OpenConnection } from './connection.ts';
 import type { OpenOptions } from './file/open.ts';
 import { isUnfinished } from './file/schema.ts';

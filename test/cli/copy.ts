@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openArchive } from '../../src/cli/database.ts';
-import { storeOf } from '../../src/token.ts';
+import { storeOf } from '../../src/access/token.ts';
 import { run, start } from '../support/command.ts';
 import { emptyDatabase, type StorageName, type TestDatabase } from '../support/storages.ts';
 import { addToken } from '../support/app.ts';

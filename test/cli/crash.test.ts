@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { scopes, type ShareAccess } from '../../src/access.ts';
+import { scopes, type ShareAccess } from '../../src/access/access.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { addToken, call } from '../support/app.ts';
 import { serve, type Service } from '../support/command.ts';

@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import { call } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { soundIds } from '../support/database.ts';

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { isToken } from '../../src/token.ts';
+import { isToken } from '../../src/access/token.ts';
 import { runOk } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
 

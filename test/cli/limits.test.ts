@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { runHere } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
-import { makeToken } from '../../src/token.ts';
+import { makeToken } from '../../src/access/token.ts';
 import { startRedis } from '../support/redis.ts';
 import { without } from '../support/programs.ts';
 import { start } from './limits.ts';

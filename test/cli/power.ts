@@ -8,8 +8,8 @@ import { existsSync, mkdirSync, realpathSync, rmSync, symlinkSync } from 'node:f
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { scopes } from '../../src/access.ts';
-import type { Plant } from '../../src/plant.ts';
+import { scopes } from '../../src/access/access.ts';
+import type { Plant } from '../../src/plants/plant.ts';
 import { openDatabase } from '../../src/sqlite/file/open.ts';
 import { call } from '../support/app.ts';
 import { run, runOk, serve, type Outcome, type Service } from '../support/command.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { maxOwnersInReach, scopes } from '../../src/access.ts';
+import { maxOwnersInReach, scopes } from '../../src/access/access.ts';
 import type { Storage } from '../../src/storage.ts';
-import { credentialOf } from '../../src/token.ts';
+import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
 import { itOnce, testDatabase } from '../support/storages.ts';

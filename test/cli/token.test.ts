@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import { isToken } from '../../src/token.ts';
+import { isToken } from '../../src/access/token.ts';
 import { addToken, call, startApp } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';

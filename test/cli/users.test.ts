@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
-import { makeToken } from '../../src/token.ts';
+import { makeToken } from '../../src/access/token.ts';
 import { addToken, startApp, type TokenOptions } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';

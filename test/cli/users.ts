@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import type { Storage } from '../../src/storage.ts';
-import { credentialOf } from '../../src/token.ts';
+import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import type { TestDatabase } from '../support/storages.ts';
 

@@ -8,7 +8,7 @@ import {
   type Share,
   type Token,
 } from '../../src/client/client.ts';
-import { scopes as sharing } from '../../src/access.ts';
+import { scopes as sharing } from '../../src/access/access.ts';
 import { clientTypesFile, clientTypesText } from '../../tools/client-types.ts';
 import { startApp, type TestApp, type TokenOptions } from '../support/app.ts';
 import { startGateway } from '../support/gateway.ts';

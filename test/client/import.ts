@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import type { Role, Scope } from '../../src/access.ts';
+import type { Role, Scope } from '../../src/access/access.ts';
 import { PlantStore, type NewPlant } from '../../src/client/client.ts';
 import {
   importPlants,

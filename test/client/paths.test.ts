@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import { PlantStore } from '../../src/client/client.ts';
 import { startApp } from '../support/app.ts';
 import { cutAfter, startGateway } from '../support/gateway.ts';

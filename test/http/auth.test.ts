@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { storageUnavailable } from '../../src/problem.ts';
 import { openArchive } from '../../src/cli/database.ts';
-import { credentialOf, makeToken } from '../../src/token.ts';
+import { credentialOf, makeToken } from '../../src/access/token.ts';
 import { override, startApp } from '../support/app.ts';
 import { itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';

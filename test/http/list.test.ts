@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, type TestContext } from 'node:test';
-import type { PlantQuery } from '../../src/plant-storage.ts';
+import type { PlantQuery } from '../../src/plants/plant-storage.ts';
 import type { Storage } from '../../src/storage.ts';
-import { credentialOf } from '../../src/token.ts';
+import { credentialOf } from '../../src/access/token.ts';
 import { call, override, startApp, type TestApp } from '../support/app.ts';
 import { itOnce as it } from '../support/storages.ts';
 

@@ -6,7 +6,7 @@ import { Ajv } from 'ajv';
 import * as plantOperations from '../../src/http/routes/plant-schemas.ts';
 import * as shareOperations from '../../src/http/routes/share-schemas.ts';
 import * as tokenOperations from '../../src/http/routes/token-schemas.ts';
-import { Name, Tag } from '../../src/plant.ts';
+import { Name, Tag } from '../../src/plants/plant.ts';
 import { openapiFile, openapiText } from '../../tools/openapi.ts';
 import { startApp } from '../support/app.ts';
 

@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { runInNewContext } from 'node:vm';
 import { languages, sampleAddress } from '../../tools/reference/samples.ts';
 import openapi from '../../openapi.json' with { type: 'json' };
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { idOf } from '../support/tokens.ts';
 import { without, type Program } from '../support/programs.ts';

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';
 import openapi from '../../openapi.json' with { type: 'json' };

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { FastifyInstance } from 'fastify';
-import { NewPlant } from '../../src/plant.ts';
+import { NewPlant } from '../../src/plants/plant.ts';
 import { startApp } from '../support/app.ts';
 
 function addRoutes(app: FastifyInstance): void {

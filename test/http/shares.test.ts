@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 
-import { shareAccesses } from '../../src/access.ts';
+import { shareAccesses } from '../../src/access/access.ts';
 import { override, startApp, type Answer, type TestApp } from '../support/app.ts';
 import type { Share, Shares } from '../../src/client/types.ts';
-import { maxGivenShares } from '../../src/share-storage.ts';
-import { credentialOf } from '../../src/token.ts';
+import { maxGivenShares } from '../../src/access/share-storage.ts';
+import { credentialOf } from '../../src/access/token.ts';
 import { itOnce as it } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
-import type { Scope } from '../../src/access.ts';
+import type { Scope } from '../../src/access/access.ts';
 import { startApp } from '../support/app.ts';
 import { itOnce as it } from '../support/storages.ts';
 import { idOf } from '../support/tokens.ts';

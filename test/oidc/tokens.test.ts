@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, type TestContext } from 'node:test';
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import type { OidcOptions } from '../../src/oidc/options.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { limitedTo, startApp } from '../support/app.ts';

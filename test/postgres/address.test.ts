@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { parseAddress, tlsOptions } from '../../src/postgres/address.ts';
+import { parseAddress, tlsOptions } from '../../src/postgres/pool/address.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { PostgresServer } from '../support/postgres.ts';
 import { tempFolder } from '../support/temp.ts';

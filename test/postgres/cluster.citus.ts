@@ -8,8 +8,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { Client, type QueryResult } from 'pg';
 import type { Problem } from '../../src/problem.ts';
-import { credentialOf } from '../../src/token.ts';
-import { scopes, type Caller } from '../../src/access.ts';
+import { credentialOf } from '../../src/access/token.ts';
+import { scopes, type Caller } from '../../src/access/access.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { addToken, call } from '../support/app.ts';
 import { isCitus, joinCluster, leaveCluster, onWorkers, peers } from '../support/citus.ts';
@@ -18,10 +18,10 @@ import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 import { ofCommands, ofRequests, ofShards } from './statements.ts';
-import type { Row, Statement } from '../../src/postgres/connection.ts';
+import type { Row, Statement } from '../../src/postgres/pool/connection.ts';
 import { sqlState } from '../../src/postgres/errors.ts';
-import { ShardMap, shardSql } from '../../src/postgres/shard-map.ts';
-import { onShard } from '../../src/postgres/shard-reads.ts';
+import { ShardMap, shardSql } from '../../src/postgres/citus/shard-map.ts';
+import { onShard } from '../../src/postgres/citus/shard-reads.ts';
 
 assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { it } from 'node:test';
-import { defaultScopes } from '../../src/access.ts';
+import { defaultScopes } from '../../src/access/access.ts';
 import type { Problem } from '../../src/problem.ts';
-import { keyOf } from '../../src/postgres/names.ts';
+import { keyOf } from '../../src/postgres/tables/names.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
-import { credentialOf, hashToken } from '../../src/token.ts';
+import { credentialOf, hashToken } from '../../src/access/token.ts';
 import { addToken, startApp } from '../support/app.ts';
 import { query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';

@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { scopes } from '../../src/access.ts';
-import type { Quotas } from '../../src/quota.ts';
+import { scopes } from '../../src/access/access.ts';
+import type { Quotas } from '../../src/plants/quota.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
-import { credentialOf } from '../../src/token.ts';
+import { credentialOf } from '../../src/access/token.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { ledger } from '../support/ledger.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { credentialOf } from '../../src/token.ts';
+import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { testDatabase } from '../support/storages.ts';
 

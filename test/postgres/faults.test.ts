@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Client } from 'pg';
-import { scopes } from '../../src/access.ts';
-import { decodeSchema } from '../../src/migrations.ts';
-import { newestVersion } from '../../src/postgres/migrate.ts';
+import { scopes } from '../../src/access/access.ts';
+import { decodeSchema } from '../../src/shared/migrations.ts';
+import { newestVersion } from '../../src/postgres/schema/migrate.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { addToken, call, startApp } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { maxSafeNat, sample } from 'fast-check';
-import { hashBigint } from '../../src/postgres/hash.ts';
+import { hashBigint } from '../../src/postgres/citus/hash.ts';
 import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
 

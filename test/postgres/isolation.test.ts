@@ -3,10 +3,10 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { hashBigint } from '../../src/postgres/hash.ts';
-import { ShardMap } from '../../src/postgres/shard-map.ts';
+import { hashBigint } from '../../src/postgres/citus/hash.ts';
+import { ShardMap } from '../../src/postgres/citus/shard-map.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
-import { hashToken } from '../../src/token.ts';
+import { hashToken } from '../../src/access/token.ts';
 import { PostgresServer } from '../support/postgres.ts';
 
 it('concurrent requests with new JWTs never get the store that has the number of theirs after a restore', async () => {

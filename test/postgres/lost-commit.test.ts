@@ -3,8 +3,8 @@
  */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
-import type { Plant } from '../../src/plant.ts';
-import { credentialOf } from '../../src/token.ts';
+import type { Plant } from '../../src/plants/plant.ts';
+import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
 import { openPostgres } from '../support/storages.ts';

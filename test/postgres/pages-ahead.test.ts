@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { it, type TestContext } from 'node:test';
-import { defaultScopes } from '../../src/access.ts';
+import { defaultScopes } from '../../src/access/access.ts';
 import { startApp, type TokenOptions } from '../support/app.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
 import { openPostgres } from '../support/storages.ts';

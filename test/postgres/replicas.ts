@@ -4,7 +4,7 @@
  */
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import { runOk, serve, type Service } from '../support/command.ts';
 import { ledger } from '../support/ledger.ts';
 import { until } from '../support/until.ts';

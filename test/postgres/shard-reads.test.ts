@@ -3,11 +3,11 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { hashBigint } from '../../src/postgres/hash.ts';
-import { findSql } from '../../src/postgres/plant-statements.ts';
-import { tablesOfStore } from '../../src/postgres/citus.ts';
-import { ShardMap, type ShardRow } from '../../src/postgres/shard-map.ts';
-import { onShard } from '../../src/postgres/shard-reads.ts';
+import { hashBigint } from '../../src/postgres/citus/hash.ts';
+import { findSql } from '../../src/postgres/tables/plant-statements.ts';
+import { tablesOfStore } from '../../src/postgres/citus/citus.ts';
+import { ShardMap, type ShardRow } from '../../src/postgres/citus/shard-map.ts';
+import { onShard } from '../../src/postgres/citus/shard-reads.ts';
 import { ofShards } from './statements.ts';
 
 const maxNameBytes = 63;

@@ -1,5 +1,5 @@
-import { changeSql } from '../../src/postgres/change-statements.ts';
-import type { Statement } from '../../src/postgres/connection.ts';
+import { changeSql } from '../../src/postgres/changes/change-statements.ts';
+import type { Statement } from '../../src/postgres/pool/connection.ts';
 import {
   findOwnerSql,
   findSql,
@@ -8,13 +8,13 @@ import {
   inReachSql,
   scanStepEndSql,
   scanStepSql,
-} from '../../src/postgres/plant-statements.ts';
-import { shareSql } from '../../src/postgres/shares.ts';
-import { grantSql } from '../../src/postgres/grants.ts';
-import { nameSql } from '../../src/postgres/names.ts';
-import { tokenSql } from '../../src/postgres/tokens.ts';
-import { userSql } from '../../src/postgres/users.ts';
-import { refreshSql } from '../../src/postgres/freshness.ts';
+} from '../../src/postgres/tables/plant-statements.ts';
+import { shareSql } from '../../src/postgres/tables/shares.ts';
+import { grantSql } from '../../src/postgres/tables/grants.ts';
+import { nameSql } from '../../src/postgres/tables/names.ts';
+import { tokenSql } from '../../src/postgres/tables/tokens.ts';
+import { userSql } from '../../src/postgres/tables/users.ts';
+import { refreshSql } from '../../src/postgres/tables/freshness.ts';
 
 const { listAll: _all, setRole, listStore, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;

@@ -9,7 +9,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { reasonOf } from '../../src/cli/errors.ts';
 import { openDatabase, refuseUnsafeSqlite } from '../../src/sqlite/file/open.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
-import { encodeSchema } from '../../src/migrations.ts';
+import { encodeSchema } from '../../src/shared/migrations.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { run, runOk } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it } from 'node:test';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import { credentialOf } from '../../src/token.ts';
+import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { tempFolder } from '../support/temp.ts';
 

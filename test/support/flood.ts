@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { makeToken } from '../../src/token.ts';
+import { makeToken } from '../../src/access/token.ts';
 
 export interface FloodOptions {
   port: number;

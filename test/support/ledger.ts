@@ -3,7 +3,7 @@
  * is consistent with them.
  */
 import assert from 'node:assert/strict';
-import type { ShareAccess } from '../../src/access.ts';
+import type { ShareAccess } from '../../src/access/access.ts';
 import { call } from './app.ts';
 import { shareLedger } from './share-ledger.ts';
 

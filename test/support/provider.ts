@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { exportJWK, generateKeyPair, SignJWT, type JWK, type JWTPayload } from 'jose';
 import { Provider } from 'oidc-provider';
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import type { OidcOptions } from '../../src/oidc/options.ts';
 
 export const audience = 'https://plants.example';

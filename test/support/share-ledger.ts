@@ -3,7 +3,7 @@
  * effect.
  */
 import assert from 'node:assert/strict';
-import type { ShareAccess } from '../../src/access.ts';
+import type { ShareAccess } from '../../src/access/access.ts';
 
 type State = ShareAccess | 'none' | 'unknown';
 

@@ -4,9 +4,9 @@
  * its state, because some of these plants are never deleted.
  */
 import assert from 'node:assert/strict';
-import { scopes, shareAccesses, type ShareAccess } from '../../src/access.ts';
+import { scopes, shareAccesses, type ShareAccess } from '../../src/access/access.ts';
 import type { Storage } from '../../src/storage.ts';
-import { credentialOf } from '../../src/token.ts';
+import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from './app.ts';
 import { checkAgainst, type Specification, type StepOf } from './linearizability.ts';
 import { Client, type Network, type Sent, type User } from './recorder.ts';

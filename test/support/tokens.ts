@@ -1,6 +1,6 @@
-import { defaultScopes, formatScopes, type Identity } from '../../src/access.ts';
-import type { Archive } from '../../src/archive.ts';
-import { credentialOf, hashToken, tokenId } from '../../src/token.ts';
+import { defaultScopes, formatScopes, type Identity } from '../../src/access/access.ts';
+import type { Archive } from '../../src/copy/archive.ts';
+import { credentialOf, hashToken, tokenId } from '../../src/access/token.ts';
 
 /** The id that every list shows for this token. */
 export function idOf(token: string): string {

@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { newestVersion as newestOnPostgres } from '../../src/postgres/migrate.ts';
+import { newestVersion as newestOnPostgres } from '../../src/postgres/schema/migrate.ts';
 import { newestVersion as newestOnSqlite } from '../../src/sqlite/file/migrate.ts';
 import { tempFolder } from './temp.ts';
 

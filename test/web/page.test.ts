@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
-import { makeToken } from '../../src/token.ts';
+import { makeToken } from '../../src/access/token.ts';
 import { violations } from '../support/accessibility.ts';
 import { startApp } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';

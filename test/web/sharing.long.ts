@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import { withoutBrowser } from '../support/browser.ts';
 import { openSharing, sharesOf } from './sharing.ts';
 import { browserOfFile, changeUser, openStore, pressAtOnce } from './store.ts';

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Request } from 'playwright-core';
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import { violations } from '../support/accessibility.ts';
 import { startApp } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';

@@ -3,7 +3,7 @@
  */
 import type { TestContext } from 'node:test';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { startApp } from '../support/app.ts';
 import { openPage } from '../support/browser.ts';

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { scopes } from '../../src/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import { startApp } from '../support/app.ts';
 import { assertAccessible, type Look } from '../support/accessibility.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';

@@ -7,8 +7,8 @@ import {
   type Operation,
   type Question,
   type Rule,
-} from '../../access.ts';
-import type { TokenRecord } from '../../identity-storage.ts';
+} from '../../access/access.ts';
+import type { TokenRecord } from '../../access/identity-storage.ts';
 import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
 import { findUser } from './names.ts';

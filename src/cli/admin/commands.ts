@@ -2,9 +2,9 @@
  * The commands about tokens, users, stores and shares.
  */
 import { Argument, Option, type Command } from '@commander-js/extra-typings';
-import { defaultScopes, roles, shareAccesses } from '../../access.ts';
-import { maxId } from '../../ids.ts';
-import { Name, Tag } from '../../plant.ts';
+import { defaultScopes, roles, shareAccesses } from '../../access/access.ts';
+import { maxId } from '../../plants/ids.ts';
+import { Name, Tag } from '../../plants/plant.ts';
 import {
   databaseCommand,
   examples,

@@ -1,7 +1,7 @@
 /**
  * Stores and users by their names, and whole lists of rows.
  */
-import type { Identity, Role } from '../../access.ts';
+import type { Identity, Role } from '../../access/access.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { program } from '../program.ts';

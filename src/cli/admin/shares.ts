@@ -1,6 +1,6 @@
-import type { ShareAccess } from '../../access.ts';
+import type { ShareAccess } from '../../access/access.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
-import type { Share } from '../../share-storage.ts';
+import type { Share } from '../../access/share-storage.ts';
 import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
 import { findStore, findUser, allPages, pageRows } from './names.ts';

@@ -1,7 +1,7 @@
-import { stateOf } from '../../access.ts';
+import { stateOf } from '../../access/access.ts';
 import { Refusal } from '../../refusal.ts';
-import { formatTimestamp } from '../../timestamp.ts';
-import { credentialOf, tokenFault, tokenId } from '../../token.ts';
+import { formatTimestamp } from '../../shared/timestamp.ts';
+import { credentialOf, tokenFault, tokenId } from '../../access/token.ts';
 import { displayName, openExisting, openStorage } from '../database.ts';
 import type { DatabaseOptions } from '../options.ts';
 import { ask, io, printResult } from '../output.ts';

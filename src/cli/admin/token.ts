@@ -1,5 +1,5 @@
-import { stateOf, type Role, type Scope } from '../../access.ts';
-import type { CreatedToken, TokenQuery, TokenRecord } from '../../identity-storage.ts';
+import { stateOf, type Role, type Scope } from '../../access/access.ts';
+import type { CreatedToken, TokenQuery, TokenRecord } from '../../access/identity-storage.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { confirm, io, printError, printResult } from '../output.ts';
@@ -9,7 +9,7 @@ import { findStore, allPages, pageRows } from './names.ts';
 import { printableJson, shownOn } from '../terminal.ts';
 import { program } from '../program.ts';
 import { tableOf } from '../table.ts';
-import { formatTimestamp } from '../../timestamp.ts';
+import { formatTimestamp } from '../../shared/timestamp.ts';
 
 interface NewTokenOptions {
   store: string;

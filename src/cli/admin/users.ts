@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Identity } from '../../access.ts';
+import type { Identity } from '../../access/access.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
-import type { StoreRecord, UserRecord } from '../../user-storage.ts';
+import type { StoreRecord, UserRecord } from '../../access/user-storage.ts';
 import { confirm, printResult } from '../output.ts';
 import { openStorage } from '../database.ts';
 import type { DatabaseOptions } from '../options.ts';

@@ -2,7 +2,7 @@
  * Copies all data of one database to another, on the same engine or a different one.
  */
 import { createHash } from 'node:crypto';
-import { keyColumnCounts, tables, type Archive, type Row, type Table } from '../../archive.ts';
+import { keyColumnCounts, tables, type Archive, type Row, type Table } from '../../copy/archive.ts';
 import { Refusal } from '../../refusal.ts';
 import { displayName, openArchive } from '../database.ts';
 import { printResult } from '../output.ts';

@@ -2,8 +2,8 @@
  * The commands that use a running service.
  */
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
-import { maxId } from '../../ids.ts';
-import { plantFields, type PlantField } from '../../plant.ts';
+import { maxId } from '../../plants/ids.ts';
+import { plantFields, type PlantField } from '../../plants/plant.ts';
 import { examples, flag, integer, parseBaseUrl } from '../options.ts';
 
 /** An id, or a number of plants, which cannot be larger. */

@@ -4,7 +4,7 @@
 import { pipeline } from 'node:stream/promises';
 import type { Plant, PlantStore } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
-import type { PlantField } from '../../plant.ts';
+import type { PlantField } from '../../plants/plant.ts';
 import { io } from '../output.ts';
 import { Table } from '../table.ts';
 import { printableJson, shownOn } from '../terminal.ts';

@@ -2,7 +2,7 @@
  * What `serve` prints on standard output once it listens: its address, its database, and how to get in.
  */
 import { isIPv6 } from 'node:net';
-import { defaultScopes } from '../../access.ts';
+import { defaultScopes } from '../../access/access.ts';
 import type { Storage } from '../../storage.ts';
 import { databaseOption, displayName } from '../database.ts';
 import { io, print } from '../output.ts';

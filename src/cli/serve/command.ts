@@ -1,8 +1,8 @@
 import type { Command } from '@commander-js/extra-typings';
-import { maxId } from '../../ids.ts';
+import { maxId } from '../../plants/ids.ts';
 import { tokenTypes } from '../../oidc/options.ts';
-import { Name } from '../../plant.ts';
-import { maxRequests } from '../../rate-limit.ts';
+import { Name } from '../../plants/plant.ts';
+import { maxRequests } from '../../shared/rate-limit.ts';
 import {
   databaseFlag,
   examples,

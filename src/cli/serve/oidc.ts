@@ -2,7 +2,7 @@
  * What the flags of `serve` for an identity provider stand for (docs/sign-on.md).
  */
 import { InvalidArgumentError } from '@commander-js/extra-typings';
-import { scopes } from '../../access.ts';
+import { scopes } from '../../access/access.ts';
 import { isProtected } from '../../oidc/fetch.ts';
 import type { OidcOptions, PageSignOn } from '../../oidc/options.ts';
 import { UsageError } from '../../refusal.ts';

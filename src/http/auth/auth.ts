@@ -10,14 +10,14 @@ import {
   type Credential,
   type Grant,
   type Scope,
-} from '../../access.ts';
-import type { IdentityStorage } from '../../identity-storage.ts';
-import { Cache } from '../../cache.ts';
-import type { FairSemaphore } from '../../fair-semaphore.ts';
+} from '../../access/access.ts';
+import type { IdentityStorage } from '../../access/identity-storage.ts';
+import { Cache } from '../../shared/cache.ts';
+import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
-import type { PlantPage } from '../../plant-storage.ts';
+import type { PlantPage } from '../../plants/plant-storage.ts';
 import { isProblem, Problem, tokenEnded } from '../../problem.ts';
-import { credentialOf, isToken } from '../../token.ts';
+import { credentialOf, isToken } from '../../access/token.ts';
 import { headerCount } from '../response/headers.ts';
 import { limitLookups } from './lookups.ts';
 import type { RequestLimits } from './request-limits.ts';

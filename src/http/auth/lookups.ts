@@ -3,7 +3,7 @@
  * public. So each client has a limited number of lookups, and clients are served round-robin. A flood from one
  * client delays neither the new tokens of others nor requests with known tokens.
  */
-import { FairSemaphore } from '../../fair-semaphore.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { Problem } from '../../problem.ts';
 
 /** Maximum number of requests that wait for a lookup. */

@@ -6,7 +6,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { Grant } from '../../access.ts';
+import type { Grant } from '../../access/access.ts';
 import { Problem } from '../../problem.ts';
 import {
   formatRate,
@@ -14,7 +14,7 @@ import {
   type BucketState,
   type Rate,
   type RateLimiter,
-} from '../../rate-limit.ts';
+} from '../../shared/rate-limit.ts';
 import { clientAt, TrustedProxies } from './client-address.ts';
 
 export interface Limits {

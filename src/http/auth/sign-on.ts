@@ -2,8 +2,8 @@
  * The tokens of an identity provider: verified once, then cached by the text of the Authorization header. Anybody can
  * make up tokens that need a verification, so each client has a limited number of them in progress.
  */
-import type { Credential } from '../../access.ts';
-import { Cache } from '../../cache.ts';
+import type { Credential } from '../../access/access.ts';
+import { Cache } from '../../shared/cache.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
 import { limitLookups } from './lookups.ts';
 

@@ -3,8 +3,8 @@
  * and at shutdown. A crash loses the last minute, and so does a write that fails.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Grant } from '../../access.ts';
-import type { IdentityStorage, TokenUse } from '../../identity-storage.ts';
+import type { Grant } from '../../access/access.ts';
+import type { IdentityStorage, TokenUse } from '../../access/identity-storage.ts';
 
 const flushIntervalMs = 60_000;
 /** Maximum number of tokens between two flushes; the uses of others are lost. */

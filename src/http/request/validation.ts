@@ -7,9 +7,9 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox';
 import { Ajv } from 'ajv';
 import type { FastifyInstance, FastifyRequest, FastifyTypeProvider } from 'fastify';
-import { parseTimestamp } from '../../timestamp.ts';
-import { rangeOf } from '../../token.ts';
-import { OptionalKind } from '../../typebox.ts';
+import { parseTimestamp } from '../../shared/timestamp.ts';
+import { rangeOf } from '../../access/token.ts';
+import { OptionalKind } from '../../shared/typebox.ts';
 import { Faults, invalidRequest, type FaultPlace } from '../../problem.ts';
 import { pointerTo, readJson } from './json.ts';
 import { allowed, readQuery, parseParameter } from './query.ts';

@@ -3,7 +3,7 @@
  * are not counted, because they fit in the socket buffers of the operating system.
  */
 import type { ServerResponse } from 'node:http';
-import type { Identity } from '../../access.ts';
+import type { Identity } from '../../access/access.ts';
 import { Problem } from '../../problem.ts';
 import { maxUnreadBytes, maxUnreadBytesOfUser } from '../server/limits.ts';
 

@@ -3,9 +3,9 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { errorChannel } from '../../channels.ts';
+import { errorChannel } from '../../shared/channels.ts';
 import { defect, Problem, type ProblemKind } from '../../problem.ts';
-import { redactTokens } from '../../token.ts';
+import { redactTokens } from '../../access/token.ts';
 import { FailureLog } from './failure-log.ts';
 import { setPrivateHeaders } from './headers.ts';
 import { maxBodyBytes, maxHeaderBytes, maxHeaders } from '../server/limits.ts';

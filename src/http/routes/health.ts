@@ -4,7 +4,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Problem } from '../../problem.ts';
 import type { Storage } from '../../storage.ts';
-import { Type } from '../../typebox.ts';
+import { Type } from '../../shared/typebox.ts';
 import type { Operation } from './operation.ts';
 import { sendJson } from '../response/send.ts';
 

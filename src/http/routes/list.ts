@@ -8,7 +8,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { FairSemaphore } from '../../fair-semaphore.ts';
+import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { Problem } from '../../problem.ts';
 import type { Storage } from '../../storage.ts';
 import type { Authentication } from '../auth/auth.ts';

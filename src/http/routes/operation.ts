@@ -4,7 +4,7 @@
  */
 import type { TObject, TSchema } from '@sinclair/typebox';
 import type { ProblemKind } from '../../problem.ts';
-import { publish, Type } from '../../typebox.ts';
+import { publish, Type } from '../../shared/typebox.ts';
 
 declare module 'fastify' {
   interface FastifySchema {

@@ -2,9 +2,9 @@
  * The operations on plants: their parameters, bodies and responses.
  */
 import type { TSchema } from '@sinclair/typebox';
-import { maxId } from '../../ids.ts';
-import { NewPlant, PlantField, PlantId, Tag } from '../../plant.ts';
-import { publish, Type } from '../../typebox.ts';
+import { maxId } from '../../plants/ids.ts';
+import { NewPlant, PlantField, PlantId, Tag } from '../../plants/plant.ts';
+import { publish, Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
 /**

@@ -2,11 +2,11 @@
  * The routes of the operations on plants. They pass a validated request to the storage and send its result as JSON.
  */
 import type { FastifyInstance } from 'fastify';
-import type { Reach } from '../../access.ts';
-import { isShort } from '../../lists.ts';
-import type { PlantField } from '../../plant.ts';
-import { defaultFields, plantJson } from '../../plant-json.ts';
-import type { PlantQuery } from '../../plant-storage.ts';
+import type { Reach } from '../../access/access.ts';
+import { isShort } from '../../plants/lists.ts';
+import type { PlantField } from '../../plants/plant.ts';
+import { defaultFields, plantJson } from '../../plants/plant-json.ts';
+import type { PlantQuery } from '../../plants/plant-storage.ts';
 import { plantNotFound } from '../../problem.ts';
 import { assertConnected, sendList, type RouteOptions, type Range } from './list.ts';
 import * as operations from './plant-schemas.ts';

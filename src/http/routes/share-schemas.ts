@@ -1,9 +1,9 @@
 /**
  * The operations on shares.
  */
-import { Name } from '../../plant.ts';
-import { ShareAccess } from '../../share.ts';
-import { publish, Type } from '../../typebox.ts';
+import { Name } from '../../plants/plant.ts';
+import { ShareAccess } from '../../access/share.ts';
+import { publish, Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
 export const Share = Type.Object(

@@ -4,8 +4,8 @@
  */
 import type { FastifyInstance } from 'fastify';
 import { invalidInput, shareNotFound } from '../../problem.ts';
-import type { Share } from '../../share-storage.ts';
-import { runInSlice } from '../../time-slices.ts';
+import type { Share } from '../../access/share-storage.ts';
+import { runInSlice } from '../../shared/time-slices.ts';
 import { sendList, type RouteOptions, type Range } from './list.ts';
 import * as operations from './share-schemas.ts';
 import { sendJson } from '../response/send.ts';

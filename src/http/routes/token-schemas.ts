@@ -1,9 +1,9 @@
 /**
  * The operations on tokens. None requires a scope.
  */
-import { roles, scopes, type GrantState, type Role } from '../../access.ts';
-import { Tag } from '../../plant.ts';
-import { publish, Type } from '../../typebox.ts';
+import { roles, scopes, type GrantState, type Role } from '../../access/access.ts';
+import { Tag } from '../../plants/plant.ts';
+import { publish, Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
 export const Scope = Type.Unsafe<(typeof scopes)[number]>({

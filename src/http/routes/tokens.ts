@@ -4,14 +4,14 @@
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Static } from '@sinclair/typebox';
-import { scopes as allScopes, stateOf, type Grant, type Scope } from '../../access.ts';
-import type { TokenPosition, TokenRecord } from '../../identity-storage.ts';
-import type { OwnToken } from '../../own-tokens.ts';
+import { scopes as allScopes, stateOf, type Grant, type Scope } from '../../access/access.ts';
+import type { TokenPosition, TokenRecord } from '../../access/identity-storage.ts';
+import type { OwnToken } from '../../access/own-tokens.ts';
 import { invalidInput, Problem, tokenNotFound } from '../../problem.ts';
-import { formatTimestamp, parseTimestamp } from '../../timestamp.ts';
-import { hashToken, makeToken, rangeOf, tokenId } from '../../token.ts';
+import { formatTimestamp, parseTimestamp } from '../../shared/timestamp.ts';
+import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import { insufficientScope } from '../auth/auth.ts';
-import { runInSlice } from '../../time-slices.ts';
+import { runInSlice } from '../../shared/time-slices.ts';
 import { sendList, type RouteOptions, type Range } from './list.ts';
 import { sendJson } from '../response/send.ts';
 import * as operations from './token-schemas.ts';

@@ -12,7 +12,7 @@ import {
   decodeSchema,
   type Migration,
   type Schema,
-} from '../../migrations.ts';
+} from '../../shared/migrations.ts';
 import { commitAfter, prepare, readPragma } from '../driver.ts';
 import { isLocked } from '../errors.ts';
 import { beginImmediate, nowMs, slowPollMs } from './locks.ts';

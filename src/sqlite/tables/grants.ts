@@ -10,10 +10,10 @@ import {
   type Grant,
   type Identified,
   type ReceivedShare,
-} from '../../access.ts';
-import { Cache } from '../../cache.ts';
-import { grantOf, hashKey, type TokenTerms, type UserRow } from '../../identity-rows.ts';
-import { unrevokedCaller } from '../../identity-storage.ts';
+} from '../../access/access.ts';
+import { Cache } from '../../shared/cache.ts';
+import { grantOf, hashKey, type TokenTerms, type UserRow } from '../../access/identity-rows.ts';
+import { unrevokedCaller } from '../../access/identity-storage.ts';
 import { Problem } from '../../problem.ts';
 import { preparerOf } from '../driver.ts';
 

@@ -3,9 +3,9 @@
  * changes to them.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { Cache } from '../../cache.ts';
+import { Cache } from '../../shared/cache.ts';
 import type { Problem } from '../../problem.ts';
-import { quotaProblem, type Quotas } from '../../quota.ts';
+import { quotaProblem, type Quotas } from '../../plants/quota.ts';
 import { preparerOf } from '../driver.ts';
 
 const maxCachedCounts = 10_000;

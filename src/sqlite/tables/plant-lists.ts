@@ -2,12 +2,12 @@
  * Lists of plants in SQLite. Each read takes less than 2 ms, however long the list.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { soleOwner, type Reach, type ReadAccess } from '../../access.ts';
-import { maxId } from '../../ids.ts';
-import { isDense, maxScannedPlants, minScannedOwners, type PlantRow } from '../../lists.ts';
-import type { PlantField } from '../../plant.ts';
-import type { PlantPage, PlantQuery } from '../../plant-storage.ts';
-import { stepOf, type ScanStep } from '../../scan.ts';
+import { soleOwner, type Reach, type ReadAccess } from '../../access/access.ts';
+import { maxId } from '../../plants/ids.ts';
+import { isDense, maxScannedPlants, minScannedOwners, type PlantRow } from '../../plants/lists.ts';
+import type { PlantField } from '../../plants/plant.ts';
+import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
+import { stepOf, type ScanStep } from '../../plants/scan.ts';
 import { preparerOf, type Statement } from '../driver.ts';
 
 const plantsByOwner = 'plants INDEXED BY plants_by_owner';

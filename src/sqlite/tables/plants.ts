@@ -2,10 +2,10 @@
  * Single plants in SQLite.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { reaches, soleOwner, type ReadAccess } from '../../access.ts';
-import type { ChangeOf } from '../../changes.ts';
-import { maxId, randomId } from '../../ids.ts';
-import type { Plant } from '../../plant.ts';
+import { reaches, soleOwner, type ReadAccess } from '../../access/access.ts';
+import type { ChangeOf } from '../../plants/changes.ts';
+import { maxId, randomId } from '../../plants/ids.ts';
+import type { Plant } from '../../plants/plant.ts';
 import { idTaken } from '../../problem.ts';
 import type { Grants } from './grants.ts';
 import type { PlantCounts } from './plant-counts.ts';

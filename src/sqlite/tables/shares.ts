@@ -2,7 +2,7 @@
  * Shares in SQLite.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { ShareAccess } from '../../access.ts';
+import type { ShareAccess } from '../../access/access.ts';
 import { tooManyShares, userRemoved } from '../../problem.ts';
 import {
   maxGivenShares,
@@ -10,7 +10,7 @@ import {
   sharesPageOf,
   type ShareRow,
   type ShareStorage,
-} from '../../share-storage.ts';
+} from '../../access/share-storage.ts';
 import { receivedShares, type Grants } from './grants.ts';
 import { preparerOf, type Sync } from '../driver.ts';
 

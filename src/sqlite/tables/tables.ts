@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { Quotas } from '../../quota.ts';
+import type { Quotas } from '../../plants/quota.ts';
 import { openGrants } from './grants.ts';
 import { openCounts } from './plant-counts.ts';
 import { openLists } from './plant-lists.ts';

@@ -2,9 +2,9 @@
  * Tokens in SQLite, and the users and stores that are created with them.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { formatScopes, type Role } from '../../access.ts';
-import { recordOf, type TokenRow } from '../../identity-rows.ts';
-import type { IdentityStorage, TokenRecord } from '../../identity-storage.ts';
+import { formatScopes, type Role } from '../../access/access.ts';
+import { recordOf, type TokenRow } from '../../access/identity-rows.ts';
+import type { IdentityStorage, TokenRecord } from '../../access/identity-storage.ts';
 import {
   canRevoke,
   lineBelow,
@@ -13,9 +13,9 @@ import {
   tokensToDelete,
   type CountedToken,
   type OwnToken,
-} from '../../own-tokens.ts';
+} from '../../access/own-tokens.ts';
 import { cannotRevoke, defect, tooManyTokens } from '../../problem.ts';
-import { hashToken, makeToken, rangeOf, tokenId } from '../../token.ts';
+import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import type { Grants } from './grants.ts';
 import { preparerOf, type Sync } from '../driver.ts';
 

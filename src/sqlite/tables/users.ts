@@ -2,8 +2,8 @@
  * Users and stores in SQLite, for operators.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Role } from '../../access.ts';
-import type { UserStorage } from '../../user-storage.ts';
+import type { Role } from '../../access/access.ts';
+import type { UserStorage } from '../../access/user-storage.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import { preparerOf, type Sync } from '../driver.ts';
 

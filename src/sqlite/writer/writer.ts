@@ -4,8 +4,8 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { commitChannel } from '../../channels.ts';
-import { Pending } from '../../pending.ts';
+import { commitChannel } from '../../shared/channels.ts';
+import { Pending } from '../../shared/pending.ts';
 import { outcomeUnknown, Problem, storageUnavailable } from '../../problem.ts';
 import { nowMs } from '../file/locks.ts';
 import {

@@ -2,9 +2,9 @@
  * The messages between the Writer and its thread. They are plain data, because they are copied from one thread
  * to the other.
  */
-import type { Change, ChangeResults } from '../../changes.ts';
+import type { Change, ChangeResults } from '../../plants/changes.ts';
 import type { ProblemKind } from '../../problem.ts';
-import type { Quotas } from '../../quota.ts';
+import type { Quotas } from '../../plants/quota.ts';
 import type { FileId } from '../file/same-file.ts';
 import type { Tables } from '../tables/tables.ts';
 

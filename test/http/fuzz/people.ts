@@ -3,9 +3,9 @@
  * namesake; and tokens that say less than they might.
  */
 import { randomInt } from 'node:crypto';
-import { formatScopes, scopes as allScopes, type Scope } from '../../../src/access.ts';
-import type { Archive, Row } from '../../../src/archive.ts';
-import { credentialOf, makeToken, storeOf as numberIn } from '../../../src/token.ts';
+import { formatScopes, scopes as allScopes, type Scope } from '../../../src/access/access.ts';
+import type { Archive, Row } from '../../../src/copy/archive.ts';
+import { credentialOf, makeToken, storeOf as numberIn } from '../../../src/access/token.ts';
 import { idOf } from '../../support/tokens.ts';
 import type { Grant, ModelToken, Person } from './world.ts';
 

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { Archive } from '../../../src/archive.ts';
+import type { Archive } from '../../../src/copy/archive.ts';
 import { wrongsOf } from './answers.ts';
 import { predict, type Prediction } from './contract.ts';
 import type { Outcome } from './outcomes.ts';

@@ -1,0 +1,239 @@
+/**
+ * Who is calling, and what they can read and write.
+ *
+ * A user belongs to one store. Their role decides which plants they can access: a member their own, and those of
+ * owners who share with them, a manager all of the store. The scopes of a token narrow this further.
+ */
+
+export const roles = ['member', 'manager'] as const;
+export type Role = (typeof roles)[number];
+
+export const scopes = ['plants:read', 'plants:write', 'shares:write'] as const;
+export type Scope = (typeof scopes)[number];
+
+/** What a token grants unless others are requested. */
+export const defaultScopes: readonly Scope[] = ['plants:read', 'plants:write'];
+
+/** What a share allows with all plants of its owner: `write` includes `read`. */
+export const shareAccesses = ['read', 'write'] as const;
+export type ShareAccess = (typeof shareAccesses)[number];
+
+/** Maximum number of owners in reach, including the user. The cost of a page grows with them. */
+export const maxOwnersInReach = 1_000;
+
+/** The form in which a storage stores scopes. */
+export function formatScopes(granted: readonly Scope[]): string {
+  return granted.join(' ');
+}
+
+export function parseScopes(text: string): Scope[] {
+  return text.split(' ') as Scope[]; // only formatScopes writes it
+}
+
+/** A user of a store. The storage assigns both numbers; they mean nothing elsewhere. */
+export interface Identity {
+  readonly store: number;
+  readonly user: number;
+}
+
+/**
+ * Which plants of a store a user can access: all of them, or those of these owners, in ascending order and
+ * without duplicates.
+ *
+ * Each storage applies it
+ * - to choose the index of a list (lists.ts, plants.ts)
+ * - after it has found a plant (`findPlant`)
+ * - before it deletes a plant (sqlite/tables/plants.ts, postgres/changes/locked-store.ts)
+ */
+export type Reach = 'all' | readonly number[];
+
+/** Who is calling, and what they can do. Only `identify` of a storage creates one. */
+export interface Caller extends Identity {
+  readonly identified: Identified;
+  readonly scopes: ReadonlySet<Scope>;
+  /** The plants that they can list and get. */
+  readonly read: Reach;
+  /** The plants that they can delete. They own the plants that they create. */
+  readonly write: Reach;
+}
+
+/** The part of a caller that is needed to read plants. */
+export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read'>;
+
+/**
+ * How a caller was identified: the version of the grants that were read, the hash of the token as latin1 text, and the
+ * claims of a JWT. Every write compares the version in its transaction. If it differs, the caller is identified again
+ * there, so that nothing is written for a token that was revoked. It is a tuple, because it is part of changes (changes.ts).
+ */
+export type Identified = readonly [version: number, tokenHash: string, claims?: Claims | undefined];
+
+/** What identifies the caller of a request: a token of the service, or a JWT. The hash is the SHA-256 of its text. */
+export type Credential = TokenCredential | JwtCredential;
+
+export interface TokenCredential {
+  readonly tokenHash: Uint8Array;
+  /** The number of the store that the token names. */
+  readonly store: number;
+  readonly claims?: undefined;
+}
+
+export interface JwtCredential {
+  readonly tokenHash: Uint8Array;
+  readonly store?: undefined;
+  /** They are verified. The storage does not know the token, and creates the user if needed. */
+  readonly claims: Claims;
+}
+
+/** What an identity provider says about a user (oidc/claims.ts). Times are in milliseconds since the Unix epoch. */
+export interface Claims {
+  readonly storeName: string;
+  readonly userName: string;
+  /** Undefined if the role that is stored for the user counts. */
+  readonly role: Role | undefined;
+  readonly scopes: readonly Scope[];
+  /** The token was not issued before this time. The clock of the provider can be ahead. */
+  readonly issuedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+/** What a credential grants, and until when. Times are in milliseconds since the Unix epoch. */
+export interface Grant {
+  readonly caller: Caller;
+  readonly tokenId: string;
+  readonly tokenHash: Uint8Array;
+  /** False for a JWT: the storage has its user, but not the token. */
+  readonly isStored: boolean;
+  /** What limits on requests count together: a token and all that were created with it, or all JWTs of a user. */
+  readonly family: string;
+  readonly storeName: string;
+  readonly userName: string;
+  readonly role: Role;
+  readonly expiresAtMs: number | undefined;
+  readonly revokedAtMs: number | undefined;
+}
+
+/** The family of all JWTs of a user. Unlike the id of a token, it has a space. */
+export function familyOfUser({ store, user }: Identity): string {
+  return `${store} ${user}`;
+}
+
+export type GrantState = 'active' | 'expired' | 'revoked';
+
+/** A grant is expired at `expiresAtMs` and later. */
+export function stateOf(
+  grant: Pick<Grant, 'expiresAtMs' | 'revokedAtMs'>,
+  nowMs: number,
+): GrantState {
+  if (grant.revokedAtMs !== undefined) return 'revoked';
+  return grant.expiresAtMs !== undefined && grant.expiresAtMs <= nowMs ? 'expired' : 'active';
+}
+
+/**
+ * The only place that decides what a user can access. Both engines call it when they load a grant
+ * (`grantOf`). `received` are the shares in effect, at most one per owner.
+ *
+ * Grants are cached: anything else that this depends on must also invalidate them (decision 12: `grant_changes`
+ * on SQLite, `grants` on PostgreSQL).
+ */
+export function callerOf(
+  identity: Pick<Caller, 'store' | 'user' | 'identified'>,
+  role: Role,
+  granted: readonly Scope[],
+  received: readonly ReceivedShare[],
+): Caller {
+  const caller = { ...identity, scopes: new Set(granted) };
+  if (role === 'manager') return { ...caller, read: 'all', write: 'all' };
+  const ownersOf = (shares: readonly ReceivedShare[]) =>
+    [caller.user, ...shares.map(([owner]) => owner)].toSorted((a, b) => a - b);
+  const write = ownersOf(received.filter(([, access]) => access === 'write'));
+  return { ...caller, read: ownersOf(received), write };
+}
+
+/** Another user, who shares their plants with this one. */
+export type ReceivedShare = readonly [owner: number, access: ShareAccess];
+
+export function reaches(reach: Reach, owner: number): boolean {
+  if (reach === 'all') return true;
+  let low = 0;
+  for (let high = reach.length; low < high;) {
+    const middle = (low + high) >>> 1;
+    if ((reach[middle] ?? owner) < owner) low = middle + 1;
+    else high = middle;
+  }
+  return reach[low] === owner;
+}
+
+/** The owner if there is exactly one: most users can access only their own plants. */
+export function soleOwner(reach: Reach): number | undefined {
+  return reach !== 'all' && reach.length === 1 ? reach[0] : undefined;
+}
+
+export const operations = ['read', 'write'] as const;
+export type Operation = (typeof operations)[number];
+
+/**
+ * - `owner`, `manager`, `share`: what allows it
+ * - `share-for-reading`: the owner shares, but only for reading
+ * - `share-not-in-effect`: the owner shares, but the user has received too many shares before
+ * - `no-access`: none of these applies
+ * - `no-plant`: the store has no such plant
+ * - `scope`, `ended`: the token does not allow it, though its user can
+ */
+export type Rule =
+  | 'owner'
+  | 'manager'
+  | 'share'
+  | 'share-for-reading'
+  | 'share-not-in-effect'
+  | 'no-access'
+  | 'no-plant'
+  | 'scope'
+  | 'ended';
+
+export interface Decision {
+  allowed: boolean;
+  rule: Rule;
+}
+
+/** A user and a plant. Users are given by name. */
+export interface Question {
+  user: string;
+  role: Role;
+  /** Undefined if there is no such plant. */
+  owner: string | undefined;
+  /** What the owner shares with the user; undefined if no share is in effect. */
+  share: ShareAccess | undefined;
+  /** Whether the owner shares, but without effect, because the user receives too many older shares. */
+  isOverLimit?: boolean;
+}
+
+/** Explains what `callerOf` decides. The first fact that is sufficient is the reason. */
+export function decideForUser(
+  { user, role, owner, share, isOverLimit = false }: Question,
+  operation: Operation,
+): Decision {
+  if (owner === undefined) return { allowed: false, rule: 'no-plant' };
+  const [self, other] = [1, 2]; // their numbers do not matter
+  const asker = { store: 0, user: self, identified: [0, ''] } as const;
+  const shares: ReceivedShare[] = share === undefined ? [] : [[other, share]];
+  const can = (what: Operation, as: Role, received: readonly ReceivedShare[]) =>
+    reaches(callerOf(asker, as, [], received)[what], owner === user ? self : other);
+  if (can(operation, 'member', [])) return { allowed: true, rule: 'owner' };
+  if (can(operation, role, [])) return { allowed: true, rule: 'manager' };
+  if (can(operation, role, shares)) return { allowed: true, rule: 'share' };
+  if (can('read', role, shares)) return { allowed: false, rule: 'share-for-reading' };
+  return { allowed: false, rule: isOverLimit ? 'share-not-in-effect' : 'no-access' };
+}
+
+/** `ofUser` is the decision for the user of the token. */
+export function decideForToken(
+  token: Pick<Grant, 'expiresAtMs' | 'revokedAtMs'> & { scopes: readonly Scope[] },
+  operation: Operation,
+  ofUser: Decision,
+  nowMs: number,
+): Decision {
+  if (!ofUser.allowed) return ofUser;
+  if (stateOf(token, nowMs) !== 'active') return { allowed: false, rule: 'ended' };
+  if (!token.scopes.includes(`plants:${operation}`)) return { allowed: false, rule: 'scope' };
+  return ofUser;
+}

@@ -1,0 +1,120 @@
+import type { Caller, Credential, Grant, Identity, Role, Scope } from './access.ts';
+import type { OwnToken } from './own-tokens.ts';
+import { tokenEnded, type Problem } from '../problem.ts';
+
+/** The users of a storage (storage.ts), and the tokens that identify them. */
+export interface IdentityStorage {
+  /** Maximum number of credentials to look up at a time in one place: more would delay other requests. */
+  readonly maxLookups: number;
+
+  /** Where a credential is looked up. Lookups in other places do not delay it. */
+  placeOf(credential: Credential): object;
+
+  /**
+   * The grant of this credential, even if it has expired or was revoked; undefined if there is none. It is
+   * the only source of a caller: reads for this caller see every change acknowledged before the call.
+   *
+   * If it takes a wait to check whether a cached grant is current, `onCheck` gets that grant meanwhile. What is read for
+   * it is as new as what is read afterwards, and can be used only if the call resolves to the same object.
+   */
+  identify(credential: Credential, onCheck?: (cached: Grant) => void): Promise<Grant | undefined>;
+
+  /** The numbers of the store and the user, and the role of the user. */
+  findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames>;
+
+  /**
+   * Creates a token, and its store and user if needed. A removed user becomes a new one (user-storage.ts). The storage
+   * makes the text of the token, because that names the number of the store.
+   */
+  createToken(token: NewToken): Promise<CreatedToken>;
+
+  /**
+   * Creates another token for the user of the grant. The hash is that of a token that names the store of the grant.
+   *
+   * Deletes ended tokens of the user (own-tokens.ts). Rejects with `too-many-tokens`.
+   */
+  createOwnToken(by: Grant, token: OwnToken): Promise<void>;
+
+  /** Tokens of one user, of one store or of all, in ascending order of their position. */
+  listTokens(query: TokenQuery): Promise<TokenRecord[]>;
+
+  /**
+   * Revokes a token: every process refuses it from the next request on (`refresh` of each engine). Resolves to the
+   * revoked token, or to undefined if there is none. A second call does not change `revokedAtMs`. If `by` is given,
+   * only a token of the same user is revoked, and the method rejects with `insufficient-scope` unless it `canRevoke` (own-tokens.ts).
+   */
+  revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined>;
+
+  /** Stores when tokens were last used. No cached grant becomes stale. A later time is never replaced. */
+  recordUses(uses: readonly TokenUse[]): Promise<void>;
+}
+
+/** Times are in milliseconds since the Unix epoch. */
+export interface NewToken {
+  store: string;
+  user: string;
+  /** Sets the user's role in the store. If undefined, it does not change; a new user is a `member`. */
+  role?: Role | undefined;
+  scopes: readonly Scope[];
+  label: string;
+  createdAtMs: number;
+  expiresAtMs?: number | undefined;
+}
+
+export interface CreatedToken {
+  /** The text of the token. Nothing stores it. */
+  token: string;
+  id: string;
+}
+
+export interface FoundNames {
+  /** Undefined if there is no such store. */
+  store: number | undefined;
+  /** Both undefined if there is no such user. */
+  user: number | undefined;
+  role: Role | undefined;
+}
+
+export interface TokenQuery {
+  /** Only tokens of the store with this name. */
+  store?: string | undefined;
+  /** Only tokens of this user. */
+  owner?: Identity | undefined;
+  /** Only tokens after this position. */
+  after?: TokenPosition | undefined;
+  limit: number;
+}
+
+/** The place of a token in every list: by the number of its store, then by its hash. */
+export interface TokenPosition {
+  store: number;
+  hash: Uint8Array;
+}
+
+export interface TokenRecord {
+  id: string;
+  position: TokenPosition;
+  store: string;
+  user: string;
+  role: Role;
+  scopes: readonly Scope[];
+  label: string;
+  createdAtMs: number;
+  expiresAtMs: number | undefined;
+  revokedAtMs: number | undefined;
+  /** To the minute; undefined if it was never used. */
+  lastUsedAtMs: number | undefined;
+}
+
+export interface TokenUse {
+  hash: Uint8Array;
+  store: number;
+  usedAtMs: number;
+}
+
+/** The caller of a grant, or `invalid-token` if its token was revoked. A revoked token can have been deleted. */
+export function unrevokedCaller(grant: Grant | undefined): Caller | Problem {
+  return grant?.revokedAtMs === undefined && grant !== undefined
+    ? grant.caller
+    : tokenEnded('revoked');
+}

@@ -1,0 +1,55 @@
+import type { Caller, ReadAccess } from '../access/access.ts';
+import type { NewPlant, Plant, PlantField } from './plant.ts';
+
+/** The plants of a storage (storage.ts). A plant out of reach is treated like one that does not exist. */
+export interface PlantStorage {
+  /**
+   * Creates a plant that the caller owns. Without an id, it gets the number after the largest id that the store
+   * has ever held. If no number is left, it gets a random free one.
+   *
+   * Rejects with `id-taken` if the store has a plant with the id, whoever owns it. Rejects with `quota-exceeded` if
+   * there is no other reason, but no room (quota.ts). In both cases nothing changes.
+   */
+  create(caller: Caller, plant: NewPlant): Promise<Plant>;
+
+  /** Resolves to undefined if there is no plant with this id within reach. */
+  find(caller: ReadAccess, id: number): Promise<Plant | undefined>;
+
+  /**
+   * The first `limit` plants with an id above `after`, in ascending order of id. If `tag` is given, only
+   * plants with exactly that tag.
+   *
+   * The cost depends neither on the cursor nor on the size of the store. It grows with the number of owners in
+   * reach. If `tag` is given and the reach is not the whole store, it can scan all plants in reach. Other
+   * requests run between the steps of a scan.
+   */
+  list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage>;
+
+  /** Resolves to false if there was no plant with this id within reach. */
+  delete(caller: Caller, id: number): Promise<boolean>;
+
+  /** The name of the owner, for commands of the operator; undefined if the store has no such plant. */
+  findOwner(store: number, id: number): Promise<string | undefined>;
+}
+
+/** `listKind` (lists.ts) must know every filter: otherwise, unfiltered pages are returned. */
+export interface PlantQuery {
+  after: number;
+  limit: number;
+  tag?: string | undefined;
+  /** The fields to return, in this order: at least one, without duplicates. */
+  fields: readonly PlantField[];
+  /** Called before each step of a scan. What it throws ends the scan, for example once the client has disconnected. */
+  assertWanted?: (() => void) | undefined;
+}
+
+/**
+ * A page is JSON, not objects: an engine can produce the text itself, and a list then takes one string per page
+ * instead of an object per plant.
+ */
+export interface PlantPage {
+  /** The plants as JSON.stringify writes them, separated by commas, without brackets. */
+  json: string;
+  /** If more plants follow, the id of the last plant of this page. Undefined at the end of the list. */
+  next: number | undefined;
+}

@@ -1,0 +1,95 @@
+import type { Static, TString } from '@sinclair/typebox';
+import { maxId } from './ids.ts';
+import { publish, Type } from '../shared/typebox.ts';
+
+export const maxNameCodePoints = 200;
+export const maxTagCodePoints = 100;
+
+// The description of a schema is its rule: a fragment that fits after "must be". Problems quote it;
+// openapi.json has it after the meaning of the value.
+
+// Control characters (C0, DEL, C1) and lone surrogates: storages treat them differently.
+const refused = '\\x00-\\x1F\\x7F-\\x9F\\uD800-\\uDFFF';
+
+// The part that every regular expression engine can refuse, whether it reads bytes, UTF-16 or code points.
+const refusedEverywhere = '\\x00-\\x1F\\x7F';
+
+const without = (characters: string) => `^[^${characters}]*$`;
+
+/** White space, then a character that is not, then any others: no lookahead, no backtracking. */
+const notBlankWithout = (characters: string) =>
+  `^[^\\S${characters}]*[^\\s${characters}][^${characters}]*$`;
+
+/** Whether the text is valid for the schema of a name or a tag. */
+export function conforms(
+  { minLength = 0, maxLength = Infinity, pattern = '' }: TString,
+  text: string,
+) {
+  const codePoints = Array.from(text).length;
+  return codePoints >= minLength && codePoints <= maxLength && new RegExp(pattern, 'u').test(text);
+}
+
+/** The name of a plant, user or store. */
+export const Name = publish(
+  Type.String({
+    minLength: 1,
+    maxLength: maxNameCodePoints,
+    pattern: notBlankWithout(refused),
+    description: `a string of 1 to ${maxNameCodePoints} Unicode code points, at least one of them not white space, without control characters and lone surrogates`,
+    examples: ['Monstera deliciosa'],
+  }),
+  { meaning: 'What the plant is called.', pattern: notBlankWithout(refusedEverywhere) },
+);
+
+export const Tag = publish(
+  Type.String({
+    maxLength: maxTagCodePoints,
+    pattern: without(refused),
+    description: `a string of at most ${maxTagCodePoints} Unicode code points, without control characters and lone surrogates`,
+    examples: ['indoor'],
+  }),
+  {
+    meaning: 'A word of your own to find the plant by. Without it, the tag is empty.',
+    pattern: without(refusedEverywhere),
+  },
+);
+
+export const PlantId = publish(
+  Type.Integer({
+    minimum: 1,
+    maximum: maxId,
+    description: `an integer from 1 to ${maxId}`,
+    examples: [42],
+  }),
+  {
+    meaning:
+      'The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held, or a random free one if none is left.',
+  },
+);
+
+/** A plant as it is stored. */
+export const Plant = Type.Object({ id: PlantId, name: Name, tag: Tag });
+export type Plant = Static<typeof Plant>;
+
+/** A plant as a client sends it. `tag` defaults to `""`, and `id` to the next one. */
+export const NewPlant = publish(
+  Type.Object(
+    { name: Name, id: Type.Optional(PlantId), tag: Type.Optional(Tag) },
+    {
+      additionalProperties: false,
+      description: 'a JSON object with the fields name, id and tag',
+      examples: [{ name: 'Monstera deliciosa', tag: 'indoor' }],
+    },
+  ),
+  { meaning: 'A plant to create.' },
+);
+export type NewPlant = Static<typeof NewPlant>;
+
+/** In the default order of columns. */
+export const plantFields = ['id', 'name', 'tag'] as const satisfies readonly (keyof Plant)[];
+
+export const PlantField = Type.Unsafe<(typeof plantFields)[number]>({
+  type: 'string',
+  enum: [...plantFields],
+});
+export type PlantField = Static<typeof PlantField>;

@@ -1,0 +1,24 @@
+import { storeQuotaExceeded, userQuotaExceeded, type Problem } from '../problem.ts';
+
+/**
+ * How many plants a user can own and a store can have; undefined for no limit. They limit only creates: if more plants
+ * exist, all remain. All processes that serve a database must have the same quotas.
+ *
+ * A create is refused for a quota only if nothing else refuses it. Each engine counts in the transaction of the create:
+ * sqlite/tables/plant-counts.ts and postgres/changes/locked-store.ts.
+ */
+export interface Quotas {
+  readonly perUser: number | undefined;
+  readonly perStore: number | undefined;
+}
+
+/** Undefined if there is room for another plant. `count` returns at least the quota if there are more plants. */
+export function quotaProblem(
+  { perUser, perStore }: Quotas,
+  count: (scope: 'user' | 'store', quota: number) => number,
+): Problem | undefined {
+  if (perUser !== undefined && count('user', perUser) >= perUser) return userQuotaExceeded(perUser);
+  if (perStore !== undefined && count('store', perStore) >= perStore)
+    return storeQuotaExceeded(perStore);
+  return undefined;
+}

@@ -1,0 +1,204 @@
+/**
+ * The changes to the plants of one store in a transaction (transaction.ts): it learns what their outcomes depend on,
+ * decides them, and then writes plants whose ids are known.
+ */
+import type { Caller } from '../../access/access.ts';
+import { byOf, type Change } from '../../plants/changes.ts';
+import { maxId, randomId } from '../../plants/ids.ts';
+import { idTaken, Problem } from '../../problem.ts';
+import type { Quotas } from '../../plants/quota.ts';
+import { changeSql, type StoreRow } from './change-statements.ts';
+import type { Connection, Row, Statement } from '../pool/connection.ts';
+import { callerNow, findAgain } from '../tables/grants.ts';
+import { LockedStore, type Create, type Outcome } from './locked-store.ts';
+import { settled } from '../pool/settled.ts';
+
+export interface QueuedChange {
+  /** The sequence number of the write (pending.ts). */
+  number: number;
+  change: Change;
+  /** When it was queued. */
+  sinceMs: number;
+}
+
+export class Group {
+  readonly store: number;
+  /** In the order of arrival, at least one. */
+  readonly queued: readonly QueuedChange[];
+  readonly #quotas: Quotas | undefined;
+  /** Undefined if the store does not exist, or is locked. */
+  #row: StoreRow | undefined;
+  /** By id: the owners of the plants that exist, of all that changes name. */
+  #owners = new Map<number, number>();
+  /** By owner. */
+  #userPlants = new Map<number, number>();
+  #locked: LockedStore | undefined;
+  /** By sequence number, if the transaction is committed. */
+  readonly outcomes = new Map<number, Outcome>();
+
+  constructor(store: number, queued: readonly QueuedChange[], quotas: Quotas | undefined) {
+    this.store = store;
+    this.queued = queued;
+    this.#quotas = quotas;
+  }
+
+  /** When the first of its changes was queued. */
+  get sinceMs(): number {
+    return this.queued[0]?.sinceMs ?? Number.NaN;
+  }
+
+  /** The version that the store has if the group is committed, and no other has followed. */
+  get version(): number {
+    return (this.#row?.[1] ?? 0) + 1;
+  }
+
+  /** Locks the store. Resolves to false if it is locked already, or does not exist; unless `canWait`. */
+  async learn(connection: Connection, canWait: boolean): Promise<boolean> {
+    this.outcomes.clear();
+    const changes = this.queued.map(({ change }) => change);
+    const ids = [...new Set(changes.flatMap(([, , , id]) => id ?? []))];
+    const users = [...new Set(changes.filter(isCreate).map(([, , owner]) => owner))];
+    const perUser = this.#quotas?.perUser;
+    const [[row], owners, counts] = await settled([
+      this.#query(connection, canWait ? changeSql.lock : changeSql.lockUnlessLocked),
+      ids.length === 0 ? none : this.#query(connection, changeSql.findOwners, ids),
+      perUser === undefined || users.length === 0
+        ? none
+        : // Exact even if all others are deleted.
+          this.#query(connection, changeSql.countPlantsOfUsers, users, perUser + changes.length),
+    ]);
+    this.#row = row;
+    this.#owners = new Map(owners);
+    this.#userPlants = new Map(counts);
+    return row !== undefined || canWait;
+  }
+
+  /** Decides all outcomes. It needs the server only in rare cases. */
+  async decide(connection: Connection): Promise<void> {
+    const [lastId, , writer, grants] = this.#row ?? [0, 0, '', undefined];
+    const changes = await this.#identifyAgain(connection, grants);
+    const locked = new LockedStore(this.#quotas, {
+      lastId,
+      randomIds: await this.#drawIds(connection, lastId),
+      owners: this.#owners,
+      userPlants: this.#userPlants,
+      storePlants: plantsIn(writer) ?? (await this.#countPlants(connection)),
+    });
+    for (const { number, change } of changes) this.outcomes.set(number, locked.apply(change));
+    this.#locked = locked;
+  }
+
+  /** Sends everything before it waits for a response. `id` becomes the writer in the row of the store. */
+  async write(connection: Connection, id: string): Promise<void> {
+    if (this.#locked === undefined) return;
+    const { state, created, deleted } = this.#locked;
+    const { lastId, storePlants } = state;
+    const perStore = this.#quotas?.perStore ?? -1;
+    const writer = writerOf(id, storePlants <= perStore ? storePlants : undefined);
+    const creates = [...created.values()];
+    const column = (at: 2 | 4 | 5) => creates.map((create) => create[at]);
+    const columns = [[...created.keys()], column(2), column(5), column(4)];
+    const [, , inserted] = await settled([
+      this.#query(connection, changeSql.update, lastId, this.version, writer),
+      deleted.size === 0 ? none : this.#query(connection, changeSql.delete, [...deleted]),
+      created.size === 0 ? none : this.#query(connection, changeSql.create, ...columns),
+    ]);
+    const insertedIds = new Set(inserted.map(([plant]) => plant));
+    for (const { number } of this.queued) {
+      const outcome = this.outcomes.get(number);
+      // Another program, which does not lock the row, has inserted the id.
+      if (typeof outcome === 'number' && created.has(outcome) && !insertedIds.has(outcome))
+        this.outcomes.set(number, idTaken(outcome));
+    }
+  }
+
+  /**
+   * Returns the changes that their callers can still make, with their current reach, and refuses the others: all of them
+   * if there is no store.
+   */
+  async #identifyAgain(
+    connection: Connection,
+    grants: number | undefined,
+  ): Promise<QueuedChange[]> {
+    const isCurrent = ({ change }: QueuedChange) => byOf(change)[0] === grants;
+    const outdated = this.queued.filter((queued) => !isCurrent(queued));
+    const callers = grants === undefined ? [] : outdated.map(({ change }) => byOf(change));
+    const tokens = new Map(callers.map((by) => [by[1], by]));
+    const found = await settled(
+      [...tokens.values()].map((by) => connection.query(...findAgain(this.store, by))),
+    );
+    const rows = new Map([...tokens.keys()].map((token, at) => [token, found[at] ?? []]));
+    return this.queued.flatMap((queued) => {
+      if (isCurrent(queued)) return queued;
+      const by = byOf(queued.change);
+      const caller = callerNow(this.store, by, rows.get(by[1]) ?? []);
+      if (!(caller instanceof Problem)) return { ...queued, change: within(caller, queued.change) };
+      this.outcomes.set(queued.number, caller);
+      return [];
+    });
+  }
+
+  /** Free ids for all creates without one, if too few are left above `lastId`. */
+  async #drawIds(connection: Connection, lastId: number): Promise<number[]> {
+    const requested = this.queued.flatMap(({ change: [, , , id] }) => id ?? []);
+    const count = this.queued.length - requested.length;
+    if (Math.max(lastId, ...requested) + count <= maxId) return [];
+    for (;;) {
+      const drawn = new Set(Array.from({ length: count }, randomId));
+      const taken = await this.#query(connection, changeSql.findOwners, [...drawn]);
+      const used = new Set([...requested, ...taken.map(([id]) => id)]);
+      const free = drawn.difference(used);
+      if (free.size === count) return [...free];
+    }
+  }
+
+  /** At least one more than the quota, if there are more. 0 without a quota. */
+  async #countPlants(connection: Connection): Promise<number> {
+    const perStore = this.#quotas?.perStore;
+    if (perStore === undefined) return 0;
+    const limit = perStore + 1 + this.queued.length; // exact even if all others are deleted
+    const [row] = await this.#query(connection, changeSql.countPlantsOfStore, limit);
+    return row?.[0] ?? 0;
+  }
+
+  #query<R extends Row>(
+    connection: Connection,
+    statement: Statement<R>,
+    ...values: readonly unknown[]
+  ): Promise<R[]> {
+    return connection.query(statement, [this.store, ...values]);
+  }
+}
+
+const none = Promise.resolve([]);
+
+function isCreate(change: Change): change is Create {
+  return change[0] === 'create';
+}
+
+/** The change with the reach that its caller has now. */
+function within({ write }: Caller, change: Change): Change {
+  if (change[0] === 'create') return change;
+  const [kind, store, , id, by] = change;
+  return [kind, store, write, id, by];
+}
+
+const plantsMark = ' plants=';
+
+/**
+ * What a group stores as its writer. With a quota of the store, that includes how many plants the store then has, so that
+ * the next group need not count them. A group without that quota leaves it out.
+ */
+function writerOf(id: string, plants: number | undefined): string {
+  return plants === undefined ? id : `${id}${plantsMark}${plants}`;
+}
+
+function plantsIn(writer: string): number | undefined {
+  const [, plants] = writer.split(plantsMark);
+  return plants === undefined ? undefined : Number(plants);
+}
+
+/** Whether the writer in the row of the store is the transaction with this id. */
+export function isWriter(writer: string, id: string): boolean {
+  return writer.split(plantsMark)[0] === id;
+}

@@ -1,0 +1,55 @@
+/**
+ * One transaction of the groups of several stores, which are all on the same machine (decision 15).
+ *
+ * It takes two round trips. The first one locks the stores, and learns everything that the outcomes depend on. The second
+ * one writes and commits. So the outcomes are known before COMMIT is sent, and until then, nothing has changed.
+ */
+import { defect } from '../../problem.ts';
+import type { Connection } from '../pool/connection.ts';
+import { TimeoutError } from '../errors.ts';
+import type { Group } from './group.ts';
+import { settled } from '../pool/settled.ts';
+
+export class Transaction {
+  /** Unique. If the row of a store has it as its writer, the transaction was committed. */
+  readonly id: string;
+  /** Those whose stores were locked. The others were left out. */
+  groups: readonly Group[];
+  /** Whether COMMIT was sent, and the server has not responded with ROLLBACK. */
+  canBeCommitted = false;
+
+  constructor(id: string, groups: readonly Group[]) {
+    this.id = id;
+    this.groups = groups;
+  }
+
+  /**
+   * Leaves out stores that are locked, unless `canWait`. Rejects with the error of the server. COMMIT is not sent after the
+   * deadline.
+   */
+  async commit(connection: Connection, canWait: boolean, deadlineMs: number): Promise<void> {
+    try {
+      const [, ...areLocked] = await settled([
+        connection.command('BEGIN'),
+        ...this.groups.map((group) => group.learn(connection, canWait)),
+      ]);
+      this.groups = this.groups.filter((_, at) => areLocked[at]);
+      await settled(this.groups.map((group) => group.decide(connection)));
+      if (performance.now() >= deadlineMs) throw new TimeoutError();
+    } catch (error) {
+      // Not awaited: what is sent next on the connection runs after it.
+      connection.command('ROLLBACK').catch(() => {});
+      throw error;
+    }
+    this.canBeCommitted = this.groups.length > 0;
+    const writes = this.groups.map((group) => group.write(connection, this.id));
+    const [tag] = await settled([this.#end(connection), ...writes]);
+    if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
+  }
+
+  async #end(connection: Connection): Promise<string> {
+    const tag = await connection.command('COMMIT');
+    this.canBeCommitted = tag !== 'ROLLBACK';
+    return tag;
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * What a Citus cluster needs beyond the SQL that all engines share: its tables must be distributed.
+ */
+import { prepared, type Connection, type Result, type Statement } from '../pool/connection.ts';
+
+const hasCitusSql: Statement = {
+  name: 'has_citus',
+  text: `SELECT 1 FROM pg_extension WHERE extname = 'citus'`,
+};
+
+export async function isCitus(connection: Connection): Promise<boolean> {
+  return (await connection.query(hasCitusSql, [])).length > 0;
+}
+
+const timeoutsSql = prepared<readonly [name: string]>(
+  'timeouts_of_transactions',
+  `
+    SELECT name FROM pg_settings
+    WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
+);
+
+/**
+ * Runs a statement in a transaction whose only time limit is `lockTimeoutMs`, 0 for none. On a Citus cluster, that is
+ * so on every machine: a session on a worker has the limits of the role, and only `SET LOCAL` reaches it.
+ */
+export async function runUnlimited(
+  connection: Connection,
+  text: string,
+  lockTimeoutMs: number,
+): Promise<Result> {
+  const timeouts = await connection.query(timeoutsSql, []);
+  const settings = [
+    ...((await isCitus(connection)) ? [`SET LOCAL citus.propagate_set_commands = 'local'`] : []),
+    ...timeouts.map(([name]) => `SET LOCAL ${name} = 0`),
+    `SET LOCAL lock_timeout = ${lockTimeoutMs}`,
+  ];
+  try {
+    await connection.command(`BEGIN; ${settings.join(';')}`);
+    const result = await connection.commandWithoutDeadline(text);
+    await connection.commandWithoutDeadline('COMMIT');
+    return result;
+  } catch (error) {
+    if (!connection.isLost) await connection.command('ROLLBACK').catch(() => {}); // the first error is more useful
+    throw error;
+  }
+}
+
+/** The tables whose rows are with their store. Add each one that a migration creates: otherwise, it is not distributed. */
+export const tablesOfStore = ['stores', 'users', 'tokens', 'shares', 'plants'] as const;
+
+/** All tables, referenced ones first. */
+const tables = ['migrations', 'stores', 'named_stores', ...tablesOfStore.slice(1)];
+
+function distributionSql(table: string): string {
+  const name = `plant_store.${table}`;
+  if (table === 'migrations') return `SELECT create_reference_table('${name}')`;
+  const column = table === 'named_stores' ? 'key' : 'store'; // which have the same range
+  const colocation = table === 'stores' ? '' : `, colocate_with => 'plant_store.stores'`;
+  return `SELECT create_distributed_table('${name}', '${column}'${colocation})`;
+}
+
+/**
+ * Distributes the tables of a Citus cluster that are not distributed yet, with their rows. Does nothing on other
+ * engines. Only the coordinator accepts this. Several processes can do it concurrently.
+ */
+export async function distribute(connection: Connection): Promise<void> {
+  if (!(await isCitus(connection))) return;
+  for (const table of tables) {
+    const name = `plant_store.${table}`;
+    // A table that a later migration creates does not exist yet.
+    const isLocalSql: Statement = {
+      name: `is_local_${table}`,
+      text: `
+        SELECT 1 FROM pg_class
+        WHERE oid = to_regclass('${name}')
+          AND oid NOT IN (SELECT logicalrelid FROM pg_dist_partition)`,
+    };
+    const isLocal = async () => (await connection.query(isLocalSql, [])).length > 0;
+    if (!(await isLocal())) continue;
+    await runUnlimited(connection, distributionSql(table), 0).catch(async (error: unknown) => {
+      if (await isLocal()) throw error; // otherwise another process has just done it
+    });
+  }
+}

@@ -1,0 +1,274 @@
+/**
+ * The servers of a database: one, or the nodes of a Citus cluster. Each statement about a store goes straight to the
+ * node that has it.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { Refusal } from '../../refusal.ts';
+import type { Address, Host } from '../pool/address.ts';
+import { isCitus } from './citus.ts';
+import { prepared, type Connection, type Row, type Statement } from '../pool/connection.ts';
+import { CoordinatorUnavailable, OtherNode } from '../errors.ts';
+import { Hosts } from '../pool/hosts.ts';
+import { checkNode, type NodeState } from '../schema/node-check.ts';
+import { Pool } from '../pool/pool.ts';
+import { settled } from '../pool/settled.ts';
+import { ShardMap, shardSql } from './shard-map.ts';
+import { isElsewhere, onShard } from './shard-reads.ts';
+import { withTimeout } from '../pool/timeout.ts';
+
+/** How often to check which nodes there are and what they have. */
+const locateIntervalMs = 5_000;
+/** The `groupid` of the coordinator, which is the only node that can change the schema. */
+const coordinatorNumber = 0;
+/** The number of a store that need not exist, where one server has all stores. */
+const anyStore = 0;
+
+type NodeRow = readonly [node: number, host: string, port: number];
+
+const nodeSql = prepared<NodeRow>(
+  'nodes',
+  `
+    SELECT groupid, nodename, nodeport FROM pg_dist_node
+    WHERE isactive AND hasmetadata AND noderole = 'primary' ORDER BY groupid`,
+);
+/** How the node itself names its place: a former primary has an old name. */
+const localNodeSql = prepared<NodeRow>(
+  'local_node',
+  `
+    SELECT groupid, nodename, nodeport FROM pg_dist_local_group JOIN pg_dist_node USING (groupid)
+    WHERE noderole = 'primary'`,
+);
+
+/** Every node has the row. */
+const identitySql = prepared<readonly [cluster: string]>(
+  'cluster_identity',
+  'SELECT cluster FROM plant_store.migrations WHERE id = 1',
+);
+
+export interface ClusterEvents {
+  /** Resolves when requests can use the server. Rejects with a Problem. */
+  whenReady?: ((server: Pool) => Promise<void>) | undefined;
+  /** A connection was lost: the next server can have other data. */
+  onLost?: ((server: Pool) => void) | undefined;
+  /** A server is unavailable, or available again if `fault` is undefined. */
+  onFault?: ((server: string, fault: unknown) => void) | undefined;
+}
+
+interface Node {
+  /** How the cluster names it. */
+  named: Host;
+  pool: Pool;
+  /** A number that a store on the node can have; undefined if it has no stores. */
+  store: number | undefined;
+}
+
+export class Cluster {
+  readonly #address: Address;
+  readonly #whenReady: (server: Pool) => Promise<void>;
+  readonly #onLost: (server: Pool) => void;
+  readonly #onFault: (server: string, fault: unknown) => void;
+  /** The hosts of the address: the only pool if there is one server. */
+  readonly #seed: Pool;
+  /** By number, the coordinator first. Empty if there is one server. */
+  #nodes = new Map<number, Node>();
+  #map: ShardMap | undefined;
+  /** What all nodes have in the row of the migrations; undefined if there is none yet. */
+  #identity: string | undefined;
+  /** Whether the engine is known not to be Citus. */
+  #isOneServer = false;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(
+    address: Address,
+    { whenReady = async () => {}, onLost = () => {}, onFault = () => {} }: ClusterEvents = {},
+  ) {
+    this.#address = address;
+    this.#whenReady = whenReady;
+    this.#onLost = onLost;
+    this.#onFault = onFault;
+    const hosts = new Hosts(address);
+    this.#seed = new Pool(hosts, {
+      name: hosts.name,
+      onLost: () => onLost(this.#seed),
+      onFault: (fault) => onFault(hosts.name, fault),
+      readTable: (connection) => checkNode(connection, anyStore),
+    });
+  }
+
+  /** Where everything about a store is, once requests can use it. The keys of names are numbers of stores, too (names.ts). */
+  async ofStore(store: number): Promise<Pool> {
+    await this.#whenReady(this.placeOf(store));
+    return this.placeOf(store); // opening the database finds the nodes
+  }
+
+  /** A server for what every node has, and for statements about all stores, once requests can use it. */
+  async anyServer(): Promise<Pool> {
+    await this.#whenReady(this.any);
+    return this.any;
+  }
+
+  /** Reads rows of a store, if possible from the tables of its shard. Rejects like `Pool.read`. */
+  async read<R extends Row>(
+    store: number,
+    statement: Statement<R>,
+    values: readonly unknown[],
+    turn = String(store),
+  ): Promise<R[]> {
+    const server = await this.ofStore(store);
+    const shard = this.#map?.shardOfStore(store);
+    const ofShard = shard && onShard(statement, shard);
+    if (ofShard === undefined) return server.read(statement, values, { turn });
+    try {
+      return await server.read(ofShard, values, { turn, isFinal: isElsewhere });
+    } catch (error) {
+      if (!isElsewhere(error)) throw error;
+      return server.read(statement, values, { turn }); // the map is outdated
+    }
+  }
+
+  /** The same, whether or not requests can use it now. */
+  placeOf(store: number): Pool {
+    const number = this.#map?.shardOfStore(store)?.node;
+    return (number === undefined ? undefined : this.#nodes.get(number)?.pool) ?? this.any;
+  }
+
+  /** A server that works. */
+  get any(): Pool {
+    for (const { pool } of this.#nodes.values()) if (pool.isAvailable) return pool;
+    return this.#seed;
+  }
+
+  /** Whether two stores are in one shard, which is always on one node. */
+  areTogether(store: number, other: number): boolean {
+    return this.#map === undefined || this.#map.areTogether(store, other);
+  }
+
+  /** Whether the tables are distributed over nodes. */
+  get isCitus(): boolean {
+    return this.#map !== undefined;
+  }
+
+  /** Whether a transaction of several stores of a server needs that server only. */
+  isDirect(server: Pool): boolean {
+    return server !== this.#seed || this.#isOneServer;
+  }
+
+  /** The server that can change the schema. Throws CoordinatorUnavailable if it cannot be reached. */
+  async reachCoordinator(): Promise<Pool> {
+    const node = this.#nodes.get(coordinatorNumber);
+    if (node === undefined) return this.any;
+    await node.pool
+      .withConnection(async () => {})
+      .catch(() => {
+        throw new CoordinatorUnavailable(nameOf(node.named));
+      });
+    return node.pool;
+  }
+
+  /** All that are not closed. */
+  get pools(): readonly Pool[] {
+    return [this.#seed, ...this.#nodes.values().map(({ pool }) => pool)];
+  }
+
+  /** The servers that have stores. */
+  get withStores(): readonly Pool[] {
+    const nodes = [...this.#nodes.values()].filter(({ store }) => store !== undefined);
+    return nodes.length > 0 ? nodes.map(({ pool }) => pool) : [this.#seed];
+  }
+
+  /** Checks a server. One whose commits are not durable is not available until they are. */
+  async check(pool: Pool): Promise<NodeState> {
+    const node = [...this.#nodes.values()].find((each) => each.pool === pool);
+    const store = node === undefined ? anyStore : node.store;
+    return pool
+      .check((connection) => checkNode(connection, store))
+      .catch((error: unknown) => {
+        if (node === undefined || !(error instanceof Refusal)) throw error;
+        throw new Refusal(`${nameOf(node.named)}: ${error.message}`, { cause: error });
+      });
+  }
+
+  /** Whether it is known where stores are. */
+  get isLocated(): boolean {
+    return this.#map?.isEmpty === false && this.#identity !== undefined;
+  }
+
+  /** Finds the nodes of a Citus cluster and what they have, and repeats that. Returns false on other engines. */
+  async locate(): Promise<boolean> {
+    const isFirst = this.#nodes.size === 0;
+    const isCluster = await this.#locateFrom(this.any);
+    // The first host of the address can be a failed worker that was started again, with the map from before its failure.
+    const coordinator = isFirst ? this.#nodes.get(coordinatorNumber) : undefined;
+    if (coordinator !== undefined) {
+      await withTimeout(this.#locateFrom(coordinator.pool)).catch(() => {});
+    }
+    return isCluster;
+  }
+
+  async #locateFrom(server: Pool): Promise<boolean> {
+    const found = await server.check(async (connection) => {
+      if (!(await isCitus(connection))) return undefined;
+      const [nodes, shards] = await settled([
+        connection.query(nodeSql, []),
+        connection.query(shardSql, []),
+      ]);
+      const [[identity] = []] = shards.length === 0 ? [] : await connection.query(identitySql, []);
+      return { nodes, shards, identity };
+    });
+    this.#isOneServer = found === undefined;
+    if (found === undefined || this.#isClosed) return false;
+    const { nodes, shards, identity } = found;
+    this.#identity = identity;
+    this.#map = new ShardMap(shards);
+    if (this.#nodes.size === 0 && nodes.length > 0) this.#seed.disconnect();
+    this.#update(nodes, new Map(this.#map.nodesOfStores()));
+    this.#timer ??= setInterval(() => void this.locate().catch(() => {}), locateIntervalMs).unref();
+    return true;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    await Promise.all(this.pools.map((pool) => pool.close()));
+  }
+
+  #update(rows: readonly NodeRow[], stores: ReadonlyMap<number, number>): void {
+    const before = this.#nodes;
+    this.#nodes = new Map();
+    for (const [number, host, port] of rows) {
+      const known = before.get(number);
+      const isSame = known?.named.host === host && known.named.port === port;
+      const pool = isSame ? known.pool : this.#poolOf(number, { host, port });
+      this.#nodes.set(number, { named: { host, port }, pool, store: stores.get(number) });
+    }
+    const used = new Set(this.pools);
+    for (const { pool } of before.values()) if (!used.has(pool)) void pool.close();
+  }
+
+  /** Connects to the node itself, under the name that the cluster has for it, or as one of the address. */
+  #poolOf(number: number, named: Host): Pool {
+    // Before the schema has an identity, a name such as `localhost` could be a node of another cluster.
+    const { hosts } = this.#address;
+    const inOrder = this.#identity === undefined ? [...hosts, named] : [named, ...hosts];
+    const pool = new Pool(new Hosts({ ...this.#address, hosts: inOrder }), {
+      name: nameOf(named),
+      onLost: () => this.#onLost(pool),
+      onFault: (fault) => this.#onFault(nameOf(named), fault),
+      verify: (connection) => this.#checkIdentity(connection, [number, named.host, named.port]),
+      readTable: (connection) => checkNode(connection, this.#nodes.get(number)?.store),
+    });
+    return pool;
+  }
+
+  async #checkIdentity(connection: Connection, expected: NodeRow): Promise<void> {
+    const identity = this.#identity;
+    const [node] = await connection.query(localNodeSql, []);
+    const [[cluster] = []] = identity === undefined ? [] : await connection.query(identitySql, []);
+    if (!isDeepStrictEqual(node, expected) || cluster !== identity) throw new OtherNode();
+  }
+}
+
+function nameOf({ host, port }: Host): string {
+  return `${host}:${port}`;
+}

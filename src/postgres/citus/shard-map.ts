@@ -1,0 +1,90 @@
+/**
+ * Which node of a Citus cluster has a row. Citus divides the hashes of the distribution column into ranges, the shards
+ * of a table. Every node can answer for every shard, so an outdated map costs a hop and never a wrong response.
+ */
+import { tablesOfStore } from './citus.ts';
+import { prepared } from '../pool/connection.ts';
+import { hashBigint } from './hash.ts';
+
+export type ShardRow = readonly [
+  table: (typeof tablesOfStore)[number],
+  firstHash: number,
+  lastHash: number,
+  node: number,
+  hashOfOne: number,
+  id: number,
+];
+
+/** Each shard, the number of its node (`groupid`), and the hash of the number 1, to compare with ours. */
+export const shardSql = prepared<ShardRow>(
+  'shards',
+  `
+    SELECT relname, shardminvalue::integer, shardmaxvalue::integer, min(groupid), worker_hash(1::bigint),
+           min(shardid)
+    FROM pg_dist_shard
+    JOIN pg_dist_placement USING (shardid)
+    JOIN pg_class ON pg_class.oid = logicalrelid
+    JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = 'plant_store' AND relname IN (${tablesOfStore.map((name) => `'${name}'`).join()})
+    GROUP BY 1, 2, 3 ORDER BY 1, 2`,
+);
+
+/** A shard can be made for one store: then no number is likely to be found for its node. */
+const maxProbedStores = 10_000;
+
+/** A range of hashes. */
+export interface Shard {
+  firstHash: number;
+  lastHash: number;
+  node: number;
+  /** The shards of all tables with this range, by table. */
+  ids: ReadonlyMap<string, number>;
+}
+
+export class ShardMap {
+  /** In ascending order of their hashes. */
+  readonly #shards: readonly Shard[];
+
+  /** The rows of `shardSql`. */
+  constructor(rows: readonly ShardRow[]) {
+    const isOurHash = rows.every((row) => row[4] === hashBigint(1));
+    const usable = isOurHash ? rows : [];
+    this.#shards = usable
+      .filter(([table]) => table === 'stores')
+      .map(([, firstHash, lastHash, node]) => {
+        const same = usable.filter(([, first, last]) => first === firstHash && last === lastHash);
+        const ids = new Map(same.map(([table, , , , , id]) => [table, id]));
+        return { firstHash, lastHash, node, ids };
+      });
+  }
+
+  get isEmpty(): boolean {
+    return this.#shards.length === 0;
+  }
+
+  /** Where everything in a store is; undefined if that is not known. */
+  shardOfStore(store: number): Shard | undefined {
+    const hash = hashBigint(store);
+    let low = 0;
+    for (let high = this.#shards.length; low < high;) {
+      const middle = (low + high) >>> 1;
+      if ((this.#shards[middle]?.lastHash ?? hash) < hash) low = middle + 1;
+      else high = middle;
+    }
+    return this.#shards[low];
+  }
+
+  /** Whether stores with these numbers are in one shard, which is always on one node. */
+  areTogether(store: number, other: number): boolean {
+    return this.shardOfStore(store) === this.shardOfStore(other);
+  }
+
+  /** Nodes that have stores, each with a number that a store on it can have. */
+  *nodesOfStores(): Iterable<readonly [node: number, store: number]> {
+    const missing = new Set(this.#shards.map(({ node }) => node));
+    for (let store = 1; missing.size > 0 && store <= maxProbedStores; store++) {
+      const node = this.shardOfStore(store)?.node;
+      if (node !== undefined && missing.delete(node)) yield [node, store];
+    }
+  }
+}

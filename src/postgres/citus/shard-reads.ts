@@ -1,0 +1,71 @@
+/**
+ * Reads of a store from the tables of its shard. On its own node, they cost little more than on a server without Citus,
+ * which would plan each read anew (decision 39).
+ */
+import { hash } from 'node:crypto';
+import { prepared, type Row, type Statement } from '../pool/connection.ts';
+import { codeOf, sqlState } from '../errors.ts';
+import { Problem } from '../../problem.ts';
+import { tablesOfStore } from './citus.ts';
+import type { Shard } from './shard-map.ts';
+
+const tableNames = new RegExp(`plant_store\\.(${tablesOfStore.join('|')})\\b`, 'g');
+
+/** PostgreSQL has names of up to 63 bytes. */
+const digestChars = 16;
+
+const statements = new WeakMap<Shard, Map<string, Statement>>();
+
+/**
+ * The same read of the tables of one shard; undefined if it has not all of them. It fails on a node that one of them has
+ * left, whose tables can remain for a while, and in a cluster that has others by the same numbers.
+ */
+export function onShard<R extends Row>(
+  { name, text }: Statement<R>,
+  shard: Shard,
+): Statement<R> | undefined {
+  if (shard.ids.size < tablesOfStore.length) return undefined;
+  let ofShard = statements.get(shard);
+  if (ofShard === undefined) statements.set(shard, (ofShard = new Map<string, Statement>()));
+  let statement = ofShard.get(name);
+  if (statement === undefined) ofShard.set(name, (statement = named(name, guarded(text, shard))));
+  return statement as Statement<R>; // it has the same columns
+}
+
+/** A table of a shard can be replaced alone, and a name has one text per connection. */
+function named(name: string, text: string): Statement {
+  return prepared(`${name}_${hash('sha256', text).slice(0, digestChars)}`, text);
+}
+
+/** The condition is evaluated once, before any row is read. */
+function guarded(text: string, { firstHash, lastHash, ids }: Shard): string {
+  const read = new Set<number | undefined>();
+  const ofShard = text.replaceAll(tableNames, (table: string, name: string) => {
+    read.add(ids.get(name));
+    return `${table}_${ids.get(name)} AS ${name}`;
+  });
+  return `
+    SELECT * FROM (${ofShard}) AS rows
+    WHERE (
+      SELECT 1 / (count(*) = ${read.size})::integer FROM pg_catalog.pg_dist_shard
+      JOIN pg_catalog.pg_dist_placement USING (shardid)
+      JOIN pg_catalog.pg_dist_local_group USING (groupid)
+      WHERE shardid IN (${[...read].join()})
+        AND shardminvalue = '${firstHash}' AND shardmaxvalue = '${lastHash}'
+    ) = 1`;
+}
+
+/** Whether the shard is not on this node, or cannot be read there by this name or this user. */
+export function isElsewhere(error: unknown): boolean {
+  const code = codeOf(error instanceof Problem ? error.cause : error) ?? '';
+  return elsewhereCodes.has(code) || code.startsWith(accessClass);
+}
+
+const elsewhereCodes = new Set<string>([
+  sqlState.divisionByZero,
+  // Reads that were sent together: a missing table fails the first one, and so prepares nothing for the others.
+  sqlState.invalidStatementName,
+]);
+
+/** Syntax errors and violations of access rules: missing tables and privileges. */
+const accessClass = '42';

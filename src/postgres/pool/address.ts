@@ -1,0 +1,157 @@
+/**
+ * The address of a PostgreSQL server: postgres://USER:PASSWORD@HOST:PORT/DATABASE. It can list several hosts for
+ * failover, as in libpq (PostgreSQL documentation, section 32.1.1.2).
+ */
+import { lookup } from 'node:dns/promises';
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { UsageError, Refusal } from '../../refusal.ts';
+import { ConnectionError } from '../errors.ts';
+import { connectTimeoutMs, withTimeout } from './timeout.ts';
+
+export interface Address {
+  hosts: readonly Host[];
+  /** Parts that are left out come from PGUSER and the other variables of libpq. */
+  user: string | undefined;
+  password: string | undefined;
+  database: string | undefined;
+  tls: Tls;
+}
+
+export interface Host {
+  /** A name, an IP address, or the directory of a Unix socket. */
+  host: string;
+  port: number;
+}
+
+/** Whether to use TLS, and how to verify the server's certificate. */
+export type Tls =
+  | { mode: 'disable' }
+  | { mode: 'no-verify' }
+  | { mode: 'verify-full'; ca: string | undefined }
+  /** Without sslmode: no TLS to this machine, verified TLS to any other. */
+  | { mode: 'default'; ca: string | undefined };
+
+const defaultPort = 5_432;
+const maxPort = 65_535;
+const parameters = ['sslmode', 'sslrootcert'];
+const addressForm = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
+
+/** Throws UsageError if the address is malformed or has an unsupported parameter. */
+export function parseAddress(url: string): Address {
+  const [, user, password, hosts = '', database, query] =
+    /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@]*)(?:\/([^/?@]*))?(?:\?([^@]*))?$/i.exec(
+      url,
+    ) ?? [];
+  if (hosts === '')
+    throw new UsageError(`This is not the address of a PostgreSQL server: use ${addressForm}.`);
+  return {
+    hosts: hosts.split(',').map(parseHost),
+    user: percentDecode(user),
+    password: percentDecode(password),
+    database: percentDecode(database),
+    tls: parseTls(new URLSearchParams(query)),
+  };
+}
+
+/**
+ * The IP addresses of a host. Each one counts as a host, as in libpq, because it can be a standby or down.
+ * Resolved for each connection, because a name can move to other addresses.
+ */
+export async function resolveHost({ host }: Host): Promise<string[]> {
+  if (isSocket(host) || isIP(host) !== 0) return [host];
+  const found = lookup(host, { all: true }).catch((error: unknown) => {
+    throw new ConnectionError(error);
+  });
+  const addresses = await withTimeout(found, undefined, connectTimeoutMs);
+  return addresses.map(({ address }) => address);
+}
+
+/** Options of tls.connect for this host; false if TLS is not used. */
+export function tlsOptions({ host }: Host, tls: Tls) {
+  const mode = tls.mode === 'default' && isThisMachine(host) ? 'disable' : tls.mode;
+  if (mode === 'disable') return false;
+  const ca = 'ca' in tls ? tls.ca : undefined;
+  return { rejectUnauthorized: mode !== 'no-verify', ...(ca !== undefined && { ca }) };
+}
+
+/** Whether the host is the directory of a Unix socket. */
+export function isSocket(host: string): boolean {
+  return host.startsWith('/');
+}
+
+function isThisMachine(host: string): boolean {
+  return isSocket(host) || host === 'localhost' || host === '::1' || isLoopback(host);
+}
+
+/** Not for names, which can resolve to any address. */
+function isLoopback(host: string): boolean {
+  return isIP(host) === 4 && host.startsWith('127.');
+}
+
+function parseHost(text: string): Host {
+  const [, bracketed, plain = '', port] = /^(?:\[(.*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const host = bracketed ?? percentDecode(plain) ?? '';
+  const number = port === undefined ? defaultPort : Number(port);
+  const isHost = bracketed === undefined ? host !== '' : isIP(bracketed) === 6;
+  const isValid = isHost && number >= 1 && number <= maxPort;
+  // The message does not quote it, because it can be a part of a password that is not percent-encoded.
+  if (!isValid)
+    throw new UsageError(
+      `The address of the database has no valid host and port: use ${addressForm}.`,
+    );
+  return { host, port: number };
+}
+
+function parseTls(query: URLSearchParams): Tls {
+  for (const name of query.keys()) {
+    if (!parameters.includes(name)) {
+      throw new UsageError(
+        `The address of the database has an unknown parameter: use only ${parameters.join(' and ')}.`,
+      );
+    }
+  }
+  const mode = query.get('sslmode') ?? 'default';
+  const caFile = query.get('sslrootcert');
+  const ca = caFile === null ? undefined : readCertificates(caFile);
+  switch (mode) {
+    case 'default':
+      return { mode, ca };
+    case 'disable':
+    case 'no-verify':
+      return { mode };
+    // Without verification, TLS does not stop an attacker in the middle. So these modes verify too.
+    case 'require':
+    case 'verify-ca':
+    case 'verify-full':
+      return { mode: 'verify-full', ca };
+    default:
+      throw new UsageError(
+        `"${mode}" is not a supported sslmode: use verify-full, no-verify or disable.`,
+      );
+  }
+}
+
+function readCertificates(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Refusal(
+      `Cannot read the certificates of sslrootcert at ${file}: check the path and its permissions.`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function percentDecode(text: string | undefined): string | undefined {
+  if (text === undefined || text === '') return undefined;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new UsageError(
+      'The address of the database has a % that does not begin a percent-encoding: write it as %25.',
+    );
+  }
+}

@@ -1,0 +1,296 @@
+/**
+ * One connection. Statements are pipelined: each is sent without waiting for the responses to earlier ones, which
+ * arrive in the same order. A connection does not reconnect; the pool replaces a lost one (pool.ts).
+ */
+import { Socket } from 'node:net';
+import { Client, types } from 'pg';
+import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
+import { Refusal } from '../../refusal.ts';
+import { codeOf, isDefect, ConnectionError, poolerRefusal, ReadOnlyServer } from '../errors.ts';
+import { responseTimeoutMs, connectTimeoutMs } from './timeout.ts';
+
+/** Values in the column order of the statement: null, text, number, boolean or bytes. */
+export type Row = readonly unknown[];
+
+export interface Result {
+  rows: Row[];
+  /** Number of rows that the statement returned or changed. */
+  rowCount: number;
+}
+
+/** A statement that is prepared once for each connection, and the type of its rows. */
+export interface Statement<R extends Row = Row> {
+  name: string;
+  text: string;
+  /** Only for the compiler: it is never set. */
+  row?: R;
+}
+
+export function prepared<R extends Row = Row>(name: string, text: string): Statement<R> {
+  return { name, text };
+}
+
+/**
+ * After this time without any response, the server is checked. An overloaded one takes a second. A locked table
+ * lets statements fail after two seconds (`lock_timeout`), which are responses.
+ */
+const silentMs = 1_500;
+const silencePollMs = 500;
+/** After this time without traffic, the operating system probes the other side. */
+const keepAliveMs = 30_000;
+
+/**
+ * The server cancels a statement after these times. An abandoned one would keep the row of a store locked. They are sent
+ * as startup parameters: a pooler in between refuses or ignores those, where it would share or lose settings of a session.
+ */
+const timeouts = {
+  statement_timeout: 3_000,
+  lock_timeout: 2_000,
+  idle_in_transaction_session_timeout: 4_000,
+};
+/** How servers show the `lock_timeout`. */
+const shownLockTimeouts: readonly unknown[] = ['2s', '2000ms', '2000'];
+
+/**
+ * Each statement has one good plan, which uses the index created for it. PostgreSQL caches plans, and can choose
+ * another one while the tables are small. Before PostgreSQL 18, a plan that must sort gets an enormous cost by these
+ * settings. Without `jit`, the server would compile it each time, which takes longer than the statement.
+ */
+export const plannerSettings = [
+  ...['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin'].map((plan) => `enable_${plan}`),
+  'jit',
+]
+  .map((name) => `SET ${name} = off`)
+  .join(';');
+
+// int8 is read as a number, because ids and times have at most 53 bits. The cast is needed because the type has an
+// overload for each format, and one function does not match them.
+const int8 = 20;
+const columnTypes = {
+  getTypeParser: ((oid: number, format: 'text' | 'binary') =>
+    oid === int8 ? Number : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
+};
+
+export interface OpenOptions {
+  /** Ends the attempt. */
+  stop: AbortSignal;
+  /** Rejects if what the connection is for cannot be used through it. */
+  verify?: ((connection: Connection) => Promise<void>) | undefined;
+}
+
+export class Connection {
+  readonly #client: Client;
+  readonly #closed = Promise.withResolvers<void>();
+  #inFlight = 0;
+  #lastResponseMs = 0;
+  #watch: NodeJS.Timeout | undefined;
+  #isLost = false;
+  /** Called once it is silent. */
+  onSilent: () => void = () => {};
+
+  private constructor(client: Client) {
+    this.#client = client;
+    client.on('error', () => this.#markLost());
+    client.on('end', () => this.#markLost());
+  }
+
+  /**
+   * Connects to one address of the host and configures the session. Throws Refusal if the settings of the server
+   * are not safe.
+   */
+  static async open(
+    address: Address,
+    host: Host,
+    hostAddress: string,
+    { stop, verify = async () => {} }: OpenOptions,
+  ): Promise<Connection> {
+    const { user, password, database, tls } = address;
+    const client = new Client({
+      ...host,
+      ...(!isSocket(hostAddress) && { stream: () => socketTo(hostAddress) }),
+      ...(user !== undefined && { user }),
+      ...(password !== undefined && { password }),
+      ...(database !== undefined && { database }),
+      ssl: tlsOptions(host, tls),
+      application_name: 'plant-store',
+      connectionTimeoutMillis: connectTimeoutMs,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveMs,
+      types: columnTypes,
+      pipeline: true,
+      ...timeouts,
+    });
+    const connection = new Connection(client);
+    const onStop = () => connection.destroy();
+    stop.addEventListener('abort', onStop);
+    try {
+      await client.connect().catch((error: unknown) => {
+        throw codeOf(error) === undefined ? new ConnectionError(error) : error;
+      });
+      const [[lockTimeout, ...server] = []] = await connection.query(sessionInfoSql, []);
+      if (!shownLockTimeouts.includes(lockTimeout)) throw poolerRefusal();
+      refuseUnsafe(server);
+      if (isPostgres(server)) await connection.command(plannerSettings);
+      await verify(connection);
+      return connection;
+    } catch (error) {
+      connection.destroy();
+      throw error;
+    } finally {
+      stop.removeEventListener('abort', onStop);
+    }
+  }
+
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  /** Resolves when the connection ends, for any reason. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  /** Number of statements without a response yet. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Whether the server has not responded for so long that something is wrong. */
+  get isSilent(): boolean {
+    return this.#inFlight > 0 && this.#silenceMs() >= silentMs;
+  }
+
+  /** `onSettled` is called when the statement ends, even if its caller has stopped waiting. */
+  async query<R extends Row>(
+    statement: Statement<R>,
+    values: readonly unknown[],
+    onSettled = () => {},
+  ): Promise<R[]> {
+    const query = { ...statement, values: [...values], rowMode: 'array' as const };
+    const response = Promise.try(() => this.#client.query<unknown[]>(query));
+    try {
+      const { rows } = await this.#watched(response.finally(onSettled));
+      return rows as Row[] as R[]; // the compiler cannot check the columns of SQL
+    } catch (error) {
+      throw this.#handleError(error);
+    }
+  }
+
+  /** Runs a statement that is not prepared. Returns the command tag, such as `COMMIT`. */
+  async command(text: string): Promise<string> {
+    try {
+      return (await this.#watched(this.#client.query(text))).command;
+    } catch (error) {
+      throw this.#handleError(error);
+    }
+  }
+
+  /** Runs a statement that is not prepared, without a time limit of the client. */
+  async commandWithoutDeadline(text: string): Promise<Result> {
+    try {
+      const { rows, rowCount } = await this.#client.query({ text, rowMode: 'array' as const });
+      return { rows, rowCount: rowCount ?? 0 };
+    } catch (error) {
+      throw this.#handleError(error);
+    }
+  }
+
+  /** Waits for statements in flight and for the server to disconnect, up to a timeout. */
+  async close(): Promise<void> {
+    this.#isLost = true; // so that nothing more is sent
+    const timer = setTimeout(() => this.destroy(), responseTimeoutMs);
+    await this.#client.end().finally(() => clearTimeout(timer));
+  }
+
+  /** Closes the connection now. Statements in flight are rejected. */
+  destroy(): void {
+    this.#markLost();
+    this.#client.connection.stream.destroy(); // pg cannot end a connection that does not respond
+  }
+
+  /** Returns the error to throw for a failed statement, and closes the connection if it is unusable. */
+  #handleError(error: unknown): unknown {
+    if (!isDefect(error)) return error;
+    if (this.#isLost) return new ConnectionError(error);
+    this.destroy(); // pg could match the next responses to the wrong statements
+    return error;
+  }
+
+  /** Closes the connection if nothing responds for `responseTimeoutMs`. */
+  #watched<T>(response: Promise<T>): Promise<T> {
+    if (this.#inFlight === 0) this.#lastResponseMs = performance.now();
+    this.#inFlight++;
+    this.#watch ??= setTimeout(() => this.#checkSilence(), silencePollMs);
+    return response.finally(() => {
+      this.#inFlight--;
+      this.#lastResponseMs = performance.now();
+    });
+  }
+
+  #checkSilence(): void {
+    this.#watch = undefined;
+    if (this.#inFlight === 0 || this.#isLost) return;
+    const silenceMs = this.#silenceMs();
+    if (silenceMs >= responseTimeoutMs) return this.destroy();
+    if (silenceMs >= silentMs && silenceMs < silentMs + silencePollMs) this.onSilent();
+    this.#watch = setTimeout(() => this.#checkSilence(), silencePollMs);
+  }
+
+  #silenceMs(): number {
+    return performance.now() - this.#lastResponseMs;
+  }
+
+  #markLost(): void {
+    this.#isLost = true;
+    clearTimeout(this.#watch);
+    this.#closed.resolve();
+  }
+}
+
+/** Settings that must not be off, or acknowledged changes can be lost. */
+const durabilitySettings = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
+
+export type ServerRow = readonly (string | null)[];
+
+export const serverInfoColumns = `
+  version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
+  ${durabilitySettings.map((setting) => `current_setting('${setting}', true)`).join()}`;
+
+const sessionInfoSql = prepared<ServerRow>(
+  'session_info',
+  `SELECT current_setting('lock_timeout', true), ${serverInfoColumns}`,
+);
+
+/**
+ * Throws ReadOnlyServer if the server accepts no writes, and Refusal if changes or text could be lost. Engines without
+ * a setting have no way to switch it off.
+ */
+export function refuseUnsafe([, readOnly, encoding = null, ...durability]: ServerRow): void {
+  if (readOnly === 'on') throw new ReadOnlyServer();
+  const refusalOf = (setting: string, value: string, wanted: string) =>
+    new Refusal(
+      `The database server runs with ${setting} = ${value}; Plant Store needs it ${wanted}.`,
+    );
+  if (encoding !== 'UTF8' && encoding !== null) {
+    throw refusalOf('server_encoding', encoding, 'UTF8, so that it can store any name');
+  }
+  for (const [at, setting] of durabilitySettings.entries()) {
+    if (durability[at] === 'off') {
+      throw refusalOf(setting, 'off', 'on, so that acknowledged changes survive a crash');
+    }
+  }
+}
+
+/** False for other engines with the same protocol: their planners have other settings. */
+function isPostgres([version]: ServerRow): boolean {
+  return /^PostgreSQL (?!.*-YB-)/.test(version ?? '');
+}
+
+/** pg uses the name of the host, for TLS for example, and this socket connects to the address. */
+function socketTo(address: string): Socket {
+  const socket = new Socket();
+  const connect = socket.connect.bind(socket);
+  // The type has several overloads, of which pg uses this one.
+  socket.connect = ((port: number) => connect(port, address)) as typeof socket.connect;
+  return socket;
+}

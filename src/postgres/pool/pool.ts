@@ -1,0 +1,342 @@
+/**
+ * The connections of this process to one server: up to four that all reads share, one that all checks share, and up to
+ * eight for one transaction each. They open on demand, and the next use replaces one that was lost. Each server has bounds
+ * of its own, so one that hangs delays no request to the others.
+ */
+import { poolChannel, type PoolLane } from '../../shared/channels.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
+import { outcomeUnknown, Problem } from '../../problem.ts';
+import { Refusal } from '../../refusal.ts';
+import { Breaker } from './breaker.ts';
+import type { Connection, OpenOptions, Row, Statement } from './connection.ts';
+import { codeOf, isStatementError, isConnectionLost, problemOf, TimeoutError } from '../errors.ts';
+import type { Hosts } from './hosts.ts';
+import { withRetries } from './retries.ts';
+import { settled } from './settled.ts';
+import { responseTimeoutMs, withTimeout } from './timeout.ts';
+
+/** Maximum number of connections that reads share, and that transactions use one at a time. */
+const maxShared = 4;
+const maxExclusive = 8;
+/** Maximum number of transactions of each kind, so that those that wait for locks leave room for others. */
+export const maxTransactions = 4;
+/** Reads in flight on each shared connection before another one is opened. */
+const readsPerConnection = 8;
+/** Maximum number of reads that wait. If there are more, those of the user with the most are refused. */
+const maxWaitingReads = 1_920;
+/**
+ * Maximum number of reads in flight. Others wait here, for a limited time: the server runs everything that was
+ * sent, even if nothing waits for it any more.
+ */
+const maxSentReads = 128;
+const maxReadWaitMs = 2_000;
+/** There is no schema yet, or it was dropped: the server responds. */
+const schemaErrors = /^(?:42|3F)/;
+
+export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
+const begin: BoundStatement = [{ name: 'begin', text: 'BEGIN' }, []];
+const commit: BoundStatement = [{ name: 'commit', text: 'COMMIT' }, []];
+const rollback: BoundStatement = [{ name: 'rollback', text: 'ROLLBACK' }, []];
+
+/** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
+type TransactionKind = 'swift' | 'patient' | 'other';
+
+/** The turn of statements that belong to no user. */
+const anyUser = '';
+
+interface ReadOptions {
+  isFinal?: (error: unknown) => boolean;
+  turn?: string;
+}
+
+export interface PoolOptions {
+  /** Such as `db1:5432`. */
+  name: string;
+  /** A connection was lost: the next one can be to another server, with other data. */
+  onLost: () => void;
+  /** The server is unavailable, or available again if `fault` is undefined. */
+  onFault: (fault: unknown) => void;
+  verify?: OpenOptions['verify'];
+  /** Reads a table, for a probe. */
+  readTable: (connection: Connection) => Promise<unknown>;
+}
+
+export class Pool {
+  readonly #hosts: Hosts;
+  readonly #options: PoolOptions;
+  readonly #all = new Set<Connection>();
+  #shared: Connection[] = [];
+  #opening: Promise<void> | undefined;
+  #checking: Promise<Connection> | undefined;
+  /** Connections for transactions that nothing uses. */
+  readonly #free: Connection[] = [];
+  readonly #sentReads: FairSemaphore;
+  readonly #transactions: FairSemaphore;
+  readonly #breaker: Breaker;
+  readonly #stop = new AbortController();
+
+  constructor(hosts: Hosts, options: PoolOptions) {
+    const { name, onFault } = options;
+    this.#hosts = hosts;
+    this.#options = options;
+    this.#sentReads = new FairSemaphore({
+      max: maxSentReads,
+      maxWaiting: maxWaitingReads,
+      maxWaitMs: maxReadWaitMs,
+      refusal: tooManyReads,
+      onChange: reportChange(name, 'reads'),
+    });
+    this.#transactions = new FairSemaphore({
+      max: maxExclusive,
+      maxOfKey: maxTransactions,
+      refusal: () => new TimeoutError(),
+      onChange: reportChange(name, 'transactions'),
+    });
+    this.#breaker = new Breaker(
+      () => this.#probe(),
+      (fault) => {
+        // Reads that wait for it can fail now. The outcome of a transaction can still arrive.
+        const waiting = fault === undefined ? [] : [...this.#shared, ...this.#free];
+        for (const connection of waiting) connection.destroy();
+        onFault(fault);
+      },
+    );
+  }
+
+  get isAvailable(): boolean {
+    return this.#breaker.isAvailable;
+  }
+
+  /** Throws the error of the server while it is unavailable. */
+  assertAvailable(): void {
+    this.#breaker.assertAvailable();
+  }
+
+  /** Closes all connections when their statements have ended. */
+  disconnect(): void {
+    for (const connection of this.#all) void connection.close();
+  }
+
+  /**
+   * Runs a statement that only reads. Rejects with a Problem if the database does not respond. An error that `isFinal` is
+   * not retried. If reads have to wait, those with different values of `turn` take turns.
+   */
+  async read<R extends Row>(
+    statement: Statement<R>,
+    values: readonly unknown[],
+    { isFinal, turn = anyUser }: ReadOptions = {},
+  ): Promise<R[]> {
+    try {
+      const send = async () => {
+        await this.#sentReads.acquire(turn);
+        const release = () => this.#sentReads.release(turn);
+        const connection = await this.#sharedConnection().catch((error: unknown) => {
+          release();
+          throw error;
+        });
+        return connection.query(statement, values, release);
+      };
+      return await withTimeout(withRetries(send, isFinal));
+    } catch (error) {
+      throw problemOf(error);
+    }
+  }
+
+  /**
+   * Runs a health or schema check, which does not wait behind requests: an overloaded service is healthy. After a Refusal,
+   * the server is unavailable until another connection can be opened. Rejects with the error of the server.
+   */
+  async check<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    try {
+      return await withTimeout(withRetries(async () => work(await this.#checkConnection())));
+    } catch (error) {
+      if (error instanceof Refusal) this.#breaker.trip(error);
+      throw error;
+    }
+  }
+
+  /** Runs a statement that writes and can be repeated. */
+  async write(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    const [rows = []] = await this.#change((connection) =>
+      sendAll(connection, [[statement, values]]),
+    );
+    return rows;
+  }
+
+  /** Runs several statements that can be repeated, in one transaction. Resolves to the rows of each. */
+  async transact(statements: readonly BoundStatement[]): Promise<Row[][]> {
+    const all = [begin, ...statements, commit];
+    return (await this.#change((connection) => sendAll(connection, all))).slice(1, -1);
+  }
+
+  /**
+   * Runs `first`, and then in the same transaction what `then` returns for their rows. Resolves to the rows of the latter.
+   * If `then` returns a Problem, rolls back and rejects with it. If the result would differ, a transaction whose response
+   * was lost cannot be repeated, and its outcome is unknown.
+   */
+  async transactInTwo(
+    first: readonly BoundStatement[],
+    then: (rows: Row[][]) => readonly BoundStatement[] | Problem,
+    { canRepeat } = { canRepeat: true },
+  ): Promise<Row[][]> {
+    return this.#change(async (connection) => {
+      try {
+        const [, ...rows] = await sendAll(connection, [begin, ...first]);
+        const rest = then(rows);
+        if (rest instanceof Problem) throw rest;
+        return (await sendAll(connection, [...rest, commit])).slice(0, -1);
+      } catch (error) {
+        if (!connection.isLost) await connection.query(...rollback);
+        throw error;
+      }
+    }, canRepeat);
+  }
+
+  async #change(
+    send: (connection: Connection) => Promise<Row[][]>,
+    canRepeat = true,
+  ): Promise<Row[][]> {
+    let isOutcomeUnknown = false;
+    const attempt = (connection: Connection) =>
+      withTimeout(send(connection), () => connection.destroy()).catch((error: unknown) => {
+        isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
+        throw isOutcomeUnknown && !canRepeat ? outcomeUnknown(error) : error;
+      });
+    try {
+      return await withRetries(() => this.withConnection(attempt));
+    } catch (error) {
+      const isRefusal = error instanceof Problem; // by an attempt that could see what earlier ones had changed
+      throw isOutcomeUnknown && !isRefusal ? outcomeUnknown(error) : problemOf(error);
+    }
+  }
+
+  /**
+   * Runs `work` with a connection that nothing else uses meanwhile. A connection that fails is closed. If there are too
+   * few, the kinds take turns.
+   */
+  async withConnection<T>(
+    work: (connection: Connection) => Promise<T>,
+    maxWaitMs = responseTimeoutMs,
+    kind: TransactionKind = 'other',
+  ): Promise<T> {
+    await this.#transactions.acquire(kind, maxWaitMs);
+    try {
+      let connection = this.#free.pop();
+      while (connection?.isLost === true) connection = this.#free.pop();
+      connection ??= await this.#open();
+      try {
+        const result = await work(connection);
+        this.#free.push(connection);
+        return result;
+      } catch (error) {
+        if (isStatementError(error) || error instanceof Problem) this.#free.push(connection);
+        else connection.destroy();
+        throw error;
+      }
+    } finally {
+      this.#transactions.release(kind);
+    }
+  }
+
+  /** Waits for all statements in flight and closes all connections. Attempts to connect end. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#breaker.close();
+    await Promise.all([...this.#all].map((connection) => connection.close()));
+  }
+
+  /** Returns the least busy connection. If all are busy, opens another one. */
+  async #sharedConnection(): Promise<Connection> {
+    let least = this.#leastBusy();
+    const isEnough =
+      least !== undefined &&
+      (least.inFlight < readsPerConnection || this.#shared.length >= maxShared);
+    if (!isEnough) {
+      this.#opening ??= this.#open()
+        .then((connection) => this.#share(connection))
+        .finally(() => (this.#opening = undefined));
+      if (least === undefined) await this.#opening;
+      else this.#opening.catch(() => {}); // the open ones suffice
+      least ??= this.#leastBusy();
+    }
+    if (least === undefined) throw new TimeoutError(); // the new connection is already lost
+    return least;
+  }
+
+  #leastBusy(): Connection | undefined {
+    let least: Connection | undefined;
+    for (const connection of this.#shared) {
+      if (connection.isLost) continue;
+      if (least === undefined || connection.inFlight < least.inFlight) least = connection;
+    }
+    return least;
+  }
+
+  /** Checks share a connection, because none of them begins a transaction. */
+  #checkConnection(): Promise<Connection> {
+    if (this.#checking === undefined) {
+      const forget = () => void (this.#checking = undefined);
+      this.#checking = this.#open();
+      this.#checking.then(({ closed }) => closed).then(forget, forget);
+    }
+    return this.#checking;
+  }
+
+  async #open(): Promise<Connection> {
+    this.#breaker.assertAvailable();
+    try {
+      return await this.#connect();
+    } catch (error) {
+      // A server can have too many connections, and serve those that are open.
+      const isServing = this.#all.values().some(({ isLost, isSilent }) => !isLost && !isSilent);
+      if (error instanceof Refusal || !isServing) this.#breaker.trip(error);
+      throw error;
+    }
+  }
+
+  /** A server whose disk hangs, or whose tables are locked, accepts connections. So a probe also reads a table. */
+  async #probe(): Promise<void> {
+    const connection = await this.#connect();
+    await this.#options.readTable(connection).catch((error: unknown) => {
+      if (schemaErrors.test(codeOf(error) ?? '')) return;
+      connection.destroy();
+      throw error;
+    });
+    this.#share(connection);
+  }
+
+  #share(connection: Connection): void {
+    if (this.#shared.length >= maxShared) void connection.close();
+    else if (!connection.isLost) this.#shared.push(connection);
+  }
+
+  async #connect(): Promise<Connection> {
+    const { signal: stop } = this.#stop;
+    const connection = await this.#hosts.open({ stop, verify: this.#options.verify });
+    this.#all.add(connection);
+    void connection.closed.then(() => this.#remove(connection));
+    connection.onSilent = () => this.#breaker.suspect();
+    if (stop.aborted) connection.destroy();
+    return connection;
+  }
+
+  #remove(connection: Connection): void {
+    this.#all.delete(connection);
+    this.#shared = this.#shared.filter((other) => other !== connection);
+    this.#options.onLost();
+  }
+}
+
+function sendAll(connection: Connection, statements: readonly BoundStatement[]): Promise<Row[][]> {
+  return settled(statements.map(([statement, values]) => connection.query(statement, values)));
+}
+
+function reportChange(server: string, lane: PoolLane) {
+  return (busy: number, waiting: number): void => {
+    if (poolChannel.hasSubscribers) poolChannel.publish({ server, lane, busy, waiting });
+  };
+}
+
+function tooManyReads(): Problem {
+  return new Problem('overloaded', 'Too many reads are pending. Try again later.');
+}

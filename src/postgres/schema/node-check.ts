@@ -1,0 +1,59 @@
+/**
+ * The check of a server that has stores: whether its schema can be used, and whether its commits are durable. On a
+ * cluster, the statement is run by the node that has the store, whichever node receives it.
+ */
+import {
+  prepared,
+  refuseUnsafe,
+  serverInfoColumns,
+  type Connection,
+  type ServerRow,
+} from '../pool/connection.ts';
+
+type CheckRow = readonly [
+  schema: number,
+  isUnfinishedCopy: boolean,
+  stores: number,
+  ...server: ServerRow,
+];
+
+const checkSql = (name: string, stores: string) =>
+  prepared<CheckRow>(
+    name,
+    `
+      SELECT version, copy_of IS NOT NULL, ${stores}, ${serverInfoColumns}
+      FROM plant_store.migrations WHERE id = 1`,
+  );
+
+export const nodeCheckSql = {
+  /** Every node has the row of the migrations. */
+  withoutStores: checkSql('check_server', '0'),
+  withStores: checkSql(
+    'check_server_with_stores',
+    '(SELECT count(*) FROM plant_store.stores WHERE store = $1)',
+  ),
+};
+
+export interface NodeState {
+  /** The number of the schema (migrations.ts); 0 if there is none. */
+  schema: number;
+  isUnfinishedCopy: boolean;
+}
+
+/**
+ * `store` is a number that a store on the node can have; undefined if it has none. Throws Refusal if the settings of the
+ * node are not safe.
+ */
+export async function checkNode(
+  connection: Connection,
+  store: number | undefined,
+): Promise<NodeState> {
+  const [row] =
+    store === undefined
+      ? await connection.query(nodeCheckSql.withoutStores, [])
+      : await connection.query(nodeCheckSql.withStores, [store]);
+  if (row === undefined) return { schema: 0, isUnfinishedCopy: false };
+  const [schema, isUnfinishedCopy, , ...server] = row;
+  refuseUnsafe(server);
+  return { schema, isUnfinishedCopy };
+}

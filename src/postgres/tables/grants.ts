@@ -1,0 +1,266 @@
+/**
+ * What the sender of a request may do, in PostgreSQL: read in full only if no current grant is cached.
+ */
+import { randomInt } from 'node:crypto';
+import {
+  maxOwnersInReach,
+  type Caller,
+  type Claims,
+  type Credential,
+  type Grant,
+  type Identified,
+  type Identity,
+  type JwtCredential,
+  type TokenCredential,
+  type ReceivedShare,
+  type Role,
+} from '../../access/access.ts';
+import { grantOf, hashKey, type TokenTerms } from '../../access/identity-rows.ts';
+import { unrevokedCaller } from '../../access/identity-storage.ts';
+import { Problem } from '../../problem.ts';
+import { prepared, type Row } from '../pool/connection.ts';
+import { problemOf } from '../errors.ts';
+import type { Freshness } from './freshness.ts';
+import { keyOf, type Names } from './names.ts';
+import type { Cluster } from '../citus/cluster.ts';
+import type { BoundStatement, Pool } from '../pool/pool.ts';
+import { withTimeout } from '../pool/timeout.ts';
+
+/** A user, and the version of the grants of their store. */
+type UserRow = readonly [
+  user: number,
+  storeName: string,
+  userName: string,
+  role: Role,
+  removedAt: number | null,
+  received: readonly ReceivedShare[],
+  grantsVersion: number,
+];
+
+type TokenRow = readonly [...TokenTerms, ...UserRow];
+
+/** The shares in effect, as JSON: a list of lists is no type of SQL. */
+const userColumns = `
+  users.id, stores.name, users.name, users.role, users.removed_at,
+  (
+    SELECT coalesce(json_agg(json_build_array(received.owner, received.access)), '[]')
+    FROM (
+      SELECT shares.owner, shares.access FROM plant_store.shares
+      WHERE shares.store = $1 AND shares.user_name = users.name
+      ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
+    ) AS received
+  ),
+  stores.grants`;
+
+const selectByToken = `
+  SELECT tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family,
+         ${userColumns}
+  FROM plant_store.tokens
+  JOIN plant_store.stores ON stores.store = tokens.store
+  JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id
+  WHERE tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND tokens.hash = $2`;
+
+const selectByUser = `
+  SELECT ${userColumns}
+  FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
+  WHERE stores.store = $1 AND users.store = $1 AND users.name = $2`;
+
+export const grantSql = {
+  findByToken: prepared<TokenRow>('find_grant_by_token', selectByToken),
+  findByUser: prepared<UserRow>('find_grant_by_user', selectByUser),
+  reviveUser: prepared(
+    'revive_user',
+    `
+      UPDATE plant_store.users SET removed_at = NULL, role = $3
+      WHERE store = $1 AND id = $2 AND removed_at IS NOT NULL`,
+  ),
+  // The user can have been removed once more since the claims were compared.
+  reviveUserOfClaims: prepared(
+    'revive_user_of_claims',
+    `
+      UPDATE plant_store.users SET removed_at = NULL, role = 'member'
+      WHERE store = $1 AND id = $2 AND removed_at < $3`,
+  ),
+  changeGrantsVersion: prepared(
+    'change_grants_version',
+    'UPDATE plant_store.stores SET grants = $2 WHERE store = $1',
+  ),
+};
+
+function grantOfToken(
+  tokenHash: Uint8Array,
+  store: number,
+  [scopes, expiresAt, revokedAt, line, ...user]: TokenRow,
+): Grant {
+  return grantOfRow({ tokenHash }, store, [scopes, expiresAt, revokedAt, line], user);
+}
+
+/** `terms` are empty for a JWT. */
+function grantOfRow(
+  credential: Pick<Credential, 'tokenHash' | 'claims'>,
+  store: number,
+  terms: TokenTerms | readonly [],
+  [user, storeName, userName, role, removedAt, received, version]: UserRow,
+): Grant {
+  const row = [store, user, storeName, userName, role, removedAt] as const;
+  return grantOf(credential, row, terms, received, version);
+}
+
+/**
+ * Identifies a caller again, in the transaction of a write that has locked the row of the store. Nothing for an operator,
+ * who has no token.
+ */
+export function identifyAgain(
+  caller: Pick<Caller, 'store' | 'identified'> | undefined,
+): BoundStatement[] {
+  return caller === undefined ? [] : [findAgain(caller.store, caller.identified)];
+}
+
+/** For a write that may have nothing to change. Rejects if the caller must not write. */
+export async function checkAgain(
+  cluster: Cluster,
+  caller: Pick<Caller, 'store' | 'identified'>,
+): Promise<void> {
+  const server = await cluster.ofStore(caller.store); // not the shard: it is the node of the write
+  const refusal = refusalOf(
+    caller,
+    await server.read(...findAgain(caller.store, caller.identified)),
+  );
+  if (refusal !== undefined) throw refusal;
+}
+
+/** Why the caller must not write, by the rows of `identifyAgain`. */
+export function refusalOf(
+  caller: Pick<Caller, 'store' | 'identified'> | undefined,
+  rows: readonly Row[] = [],
+): Problem | undefined {
+  if (caller === undefined) return undefined;
+  const now = callerNow(caller.store, caller.identified, rows);
+  return now instanceof Problem ? now : undefined;
+}
+
+/** The line of the caller's token, by the rows of `identifyAgain`. */
+export function lineOf([found]: readonly Row[] = []): string | null {
+  return (found as TokenRow | undefined)?.[3] ?? null; // only tokens of the service create others
+}
+
+export function findAgain(store: number, [, tokenHash, claims]: Identified): BoundStatement {
+  return claims === undefined
+    ? [grantSql.findByToken, [store, Buffer.from(tokenHash, 'latin1')]]
+    : [grantSql.findByUser, [store, claims.userName]];
+}
+
+/** The caller by the rows of `findAgain`, or `invalid-token` if the token was revoked. */
+export function callerNow(
+  store: number,
+  [, hash, claims]: Identified,
+  [found]: readonly Row[],
+): Caller | Problem {
+  if (found === undefined) return unrevokedCaller(undefined);
+  const tokenHash = Buffer.from(hash, 'latin1');
+  // The columns of the statement.
+  return unrevokedCaller(
+    claims === undefined
+      ? grantOfToken(tokenHash, store, found as TokenRow)
+      : grantOfRow({ tokenHash, claims }, store, [], found as UserRow),
+  );
+}
+
+/** How the user of a JWT comes back who was removed before it was issued. */
+function reviveUserOfClaims({ store, user }: Identity, { issuedAtMs }: Claims): BoundStatement {
+  return [grantSql.reviveUserOfClaims, [store, user, issuedAtMs]];
+}
+
+/**
+ * The first statement of each transaction that changes grants. It locks the row of the store: nothing is written for a
+ * token that is being revoked.
+ */
+export function changeGrantsVersion(store: number): BoundStatement {
+  return [grantSql.changeGrantsVersion, [store, randomInt(2 ** 48 - 1)]]; // its largest range
+}
+
+/** If this user was removed, makes a new user of them, who has nothing of the former one. */
+export function reviveUser({ store, user }: Identity, role: Role): BoundStatement {
+  return [grantSql.reviveUser, [store, user, role]];
+}
+
+/** The part of the storage of identities that requests need most. */
+export class Grants {
+  /** More would delay the reads of other requests. */
+  readonly maxLookups = 32;
+  protected readonly cluster: Cluster;
+  protected readonly names: Names;
+  readonly #freshness: Freshness;
+
+  constructor(cluster: Cluster, freshness: Freshness, names: Names) {
+    this.cluster = cluster;
+    this.#freshness = freshness;
+    this.names = names;
+  }
+
+  placeOf({ store, claims }: Credential): Pool {
+    return this.cluster.placeOf(claims === undefined ? store : keyOf(claims.storeName));
+  }
+
+  /** Limits the time of all statements together, including queries that others have started. */
+  async identify(
+    credential: Credential,
+    onCheck: (cached: Grant) => void = () => {},
+  ): Promise<Grant | undefined> {
+    try {
+      return await withTimeout(this.#identify(credential, onCheck));
+    } catch (error) {
+      throw problemOf(error);
+    }
+  }
+
+  async #identify(
+    credential: Credential,
+    onCheck: (cached: Grant) => void,
+  ): Promise<Grant | undefined> {
+    const key = hashKey(credential.tokenHash);
+    const cached = this.#freshness.getGrant(key);
+    if (cached !== undefined) {
+      const current = this.#freshness.grantsVersion(cached.caller.store);
+      onCheck(cached);
+      if ((await current) === cached.caller.identified[0]) return cached;
+    }
+    const grant = await (credential.claims === undefined
+      ? this.#findToken(credential)
+      : this.#findUser(credential));
+    if (grant !== undefined) this.#freshness.setGrant(key, grant);
+    return grant;
+  }
+
+  async #findToken({ tokenHash, store }: TokenCredential): Promise<Grant | undefined> {
+    const values = [store, Buffer.from(tokenHash)];
+    const [row] = await this.cluster.read(store, grantSql.findByToken, values);
+    return row && grantOfToken(tokenHash, store, row);
+  }
+
+  async #findUser(credential: JwtCredential): Promise<Grant | undefined> {
+    const { storeName, userName } = credential.claims;
+    const known = await this.names.findStore(storeName);
+    const found = known === undefined ? undefined : await this.#findUserIn(known, credential);
+    if (found !== undefined) return found;
+    const { store } = await this.names.findOrCreateUser(storeName, userName, 'member');
+    return this.#findUserIn(store, credential);
+  }
+
+  /** A user who was removed before the JWT was issued comes back as a new one. */
+  async #findUserIn(store: number, credential: JwtCredential): Promise<Grant | undefined> {
+    const { claims } = credential;
+    const values = [store, claims.userName];
+    const [row] = await this.cluster.read(store, grantSql.findByUser, values);
+    if (row?.[1] !== claims.storeName) return undefined;
+    const [user, , , , removedAtMs] = row;
+    if (removedAtMs === null || removedAtMs >= claims.issuedAtMs)
+      return grantOfRow(credential, store, [], row);
+    const server = await this.cluster.ofStore(store);
+    await server.transact([
+      changeGrantsVersion(store),
+      reviveUserOfClaims({ store, user }, claims),
+    ]);
+    return this.#findUserIn(store, credential);
+  }
+}

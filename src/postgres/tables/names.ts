@@ -1,0 +1,158 @@
+/**
+ * Stores and users in PostgreSQL: finds them by name, and creates those that are missing. Every statement can be
+ * repeated: repeating `next_user` only skips a user number.
+ */
+import { hash, randomInt } from 'node:crypto';
+import type { Identity, Role } from '../../access/access.ts';
+import { defect } from '../../problem.ts';
+import { prepared } from '../pool/connection.ts';
+import type { Cluster } from '../citus/cluster.ts';
+
+export interface NamedUser {
+  user: number;
+  role: Role;
+  isRemoved: boolean;
+}
+
+export interface UserNames {
+  store: string;
+  user: string;
+  role: Role;
+  removedAtMs: number | undefined;
+}
+
+export const nameSql = {
+  findStore: prepared<readonly [store: number]>(
+    'find_store',
+    'SELECT store FROM plant_store.named_stores WHERE key = $1 AND name = $2',
+  ),
+  addStoreName: prepared(
+    'name_store',
+    `
+      INSERT INTO plant_store.named_stores (key, name, store) VALUES ($1, $2, $3)
+      ON CONFLICT DO NOTHING`,
+  ),
+  findStoreName: prepared<readonly [name: string]>(
+    'name_of_store',
+    'SELECT name FROM plant_store.stores WHERE store = $1',
+  ),
+  addStore: prepared(
+    'add_store',
+    `
+      INSERT INTO plant_store.stores (store, name) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+  ),
+  findUser: prepared<readonly [id: number, role: Role, isRemoved: boolean]>(
+    'find_user',
+    `
+      SELECT id, role, removed_at IS NOT NULL FROM plant_store.users
+      WHERE store = $1 AND name = $2`,
+  ),
+  nextUser: prepared<readonly [lastUser: number]>(
+    'next_user',
+    `
+      UPDATE plant_store.stores SET last_user = last_user + 1 WHERE store = $1
+      RETURNING last_user`,
+  ),
+  addUser: prepared(
+    'add_user',
+    `
+      INSERT INTO plant_store.users (store, id, name, role) VALUES ($1, $2, $3, $4)
+      ON CONFLICT DO NOTHING`,
+  ),
+  describeUser: prepared<UserRow>(
+    'describe_user',
+    `
+      SELECT stores.name, users.name, users.role, users.removed_at
+      FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
+      WHERE stores.store = $1 AND users.store = $1 AND users.id = $2`,
+  ),
+};
+
+type UserRow = readonly [store: string, user: string, role: Role, removedAt: number | null];
+
+const keyBytes = 6;
+const maxDraws = 10_000;
+/** Store numbers are random, because a distributed engine has no global counter. */
+const maxStoreNumber = 2 ** 48 - 1; // the largest range of randomInt
+
+/** The key of a name is a hash of it, in the range of the numbers of stores. */
+export function keyOf(storeName: string): number {
+  return hash('sha256', storeName, 'buffer').readUIntBE(0, keyBytes);
+}
+
+export class Names {
+  readonly #cluster: Cluster;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  async findStore(name: string): Promise<number | undefined> {
+    const server = await this.#cluster.ofStore(keyOf(name));
+    const [row] = await server.read(nameSql.findStore, [keyOf(name), name]);
+    return row?.[0];
+  }
+
+  async findUser(store: number, name: string): Promise<NamedUser | undefined> {
+    const [row] = await this.#cluster.read(store, nameSql.findUser, [store, name]);
+    if (row === undefined) return undefined;
+    const [user, role, isRemoved] = row;
+    return { user, role, isRemoved };
+  }
+
+  async describe({ store, user }: Identity): Promise<UserNames | undefined> {
+    const [row] = await this.#cluster.read(store, nameSql.describeUser, [store, user]);
+    if (row === undefined) return undefined;
+    const [storeName, userName, role, removedAtMs] = row;
+    return { store: storeName, user: userName, role, removedAtMs: removedAtMs ?? undefined };
+  }
+
+  /** `role` is that of a new user. */
+  async findOrCreateUser(storeName: string, name: string, role: Role): Promise<Identity> {
+    const found = await this.findStore(storeName);
+    const existing = found === undefined ? undefined : await this.findUser(found, name);
+    if (found !== undefined && existing !== undefined) return { store: found, user: existing.user };
+    // Even if the store has a name: the request that added it may not have added its row yet.
+    const store = await this.#findOrCreateStore(storeName);
+    return { store, user: await this.#createUser(store, name, role) };
+  }
+
+  /**
+   * Returns the number of the store with this name. The row of the name is added first, and decides between two
+   * callers. If the first one is interrupted, the next call adds the row of the store.
+   */
+  async #findOrCreateStore(name: string): Promise<number> {
+    let store = await this.findStore(name);
+    if (store === undefined) {
+      const drawn = await this.#drawStoreNumber(keyOf(name));
+      const server = await this.#cluster.ofStore(keyOf(name));
+      await server.write(nameSql.addStoreName, [keyOf(name), name, drawn]);
+      store = await this.findStore(name);
+    }
+    if (store === undefined) throw defect(new Error(`no store is called ${name}`));
+    await (await this.#cluster.ofStore(store)).write(nameSql.addStore, [store, name]);
+    const [row] = await this.#cluster.read(store, nameSql.findStoreName, [store]);
+    // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
+    if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
+    return store;
+  }
+
+  /** A number in the same shard as the key of the name, unless that shard is too small to find one. */
+  async #drawStoreNumber(key: number): Promise<number> {
+    for (let attempt = 1; ; attempt++) {
+      const drawn = randomInt(1, maxStoreNumber);
+      if (attempt < maxDraws && !this.#cluster.areTogether(drawn, key)) continue;
+      const taken = await this.#cluster.read(drawn, nameSql.findStoreName, [drawn]);
+      if (taken.length === 0) return drawn;
+    }
+  }
+
+  async #createUser(store: number, name: string, role: Role): Promise<number> {
+    const server = await this.#cluster.ofStore(store);
+    const [row] = await server.write(nameSql.nextUser, [store]);
+    await server.write(nameSql.addUser, [store, row?.[0], name, role]);
+    const added = await this.findUser(store, name); // another request may have added it first
+    if (added === undefined) throw defect(new Error(`no user is called ${name}`));
+    return added.user;
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * Shares in PostgreSQL. Each change also sets the version of the store's grants, which are on the same node of a
+ * cluster, so both become visible together.
+ */
+import { maxOwnersInReach, type Caller, type ShareAccess } from '../../access/access.ts';
+import { tooManyShares, userRemoved } from '../../problem.ts';
+import {
+  maxGivenShares,
+  rangeOfShares,
+  sharesPageOf,
+  type Share,
+  type ShareEnds,
+  type ShareRow,
+  type SharesPage,
+  type SharesQuery,
+  type ShareStorage,
+} from '../../access/share-storage.ts';
+import { prepared } from '../pool/connection.ts';
+import { changeGrantsVersion, identifyAgain, refusalOf } from './grants.ts';
+import type { Names } from './names.ts';
+import type { Cluster } from '../citus/cluster.ts';
+
+type CountRow = readonly [count: number, isShared: boolean | null];
+
+export const shareSql = {
+  count: prepared<CountRow>(
+    'count_shares',
+    `
+      SELECT count(*), bool_or(user_name = $3) FROM plant_store.shares
+      WHERE store = $1 AND owner = $2`,
+  ),
+  // The version of the grants was changed before, which locks the row of the store. So the count is exact, and the owner
+  // is not being removed.
+  set: prepared<readonly [owner: number]>(
+    'set_share',
+    `
+      INSERT INTO plant_store.shares (store, owner, user_name, access, since)
+      SELECT users.store, $2::bigint, $3::text, $4::text, $5::bigint FROM plant_store.users
+      WHERE users.store = $1 AND users.id = $2 AND users.removed_at IS NULL AND (
+        SELECT count(*) FROM plant_store.shares
+        WHERE store = $1 AND owner = $2 AND user_name <> $3) < ${maxGivenShares}
+      ON CONFLICT (store, owner, user_name) DO UPDATE SET access = excluded.access
+      RETURNING owner`,
+  ),
+  end: prepared<readonly [owner: number]>(
+    'end_share',
+    `
+      DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3
+      RETURNING owner`,
+  ),
+  // Parentheses are needed for the order of each part.
+  ofUser: prepared<ShareRow>(
+    'shares_of_user',
+    `
+      (
+        SELECT user_name AS name, access, false AS is_received FROM plant_store.shares
+        WHERE store = $1 AND owner = $2 AND user_name > $4 ORDER BY user_name LIMIT $5::bigint + 1
+      ) UNION ALL (
+        SELECT name, access, true
+        FROM (
+          SELECT users.name, shares.access
+          FROM plant_store.shares JOIN plant_store.users
+            ON users.store = shares.store AND users.id = shares.owner
+          WHERE shares.store = $1 AND users.store = $1 AND shares.user_name = $3
+          ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
+        ) AS oldest
+        WHERE name > $4 ORDER BY name LIMIT $5::bigint + 1
+      ) ORDER BY name, is_received`,
+  ),
+  list: prepared<readonly [owner: string, user: string, access: ShareAccess]>(
+    'list_shares',
+    `
+      SELECT users.name, shares.user_name, shares.access
+      FROM plant_store.shares JOIN plant_store.users
+        ON users.store = shares.store AND users.id = shares.owner
+      WHERE shares.store = $1 AND users.store = $1 AND (shares.owner, shares.user_name) > ($2, $3)
+      ORDER BY shares.owner, shares.user_name LIMIT $4`,
+  ),
+};
+
+export class Shares implements ShareStorage {
+  readonly #cluster: Cluster;
+  readonly #names: Names;
+
+  constructor(cluster: Cluster, names: Names) {
+    this.#cluster = cluster;
+    this.#names = names;
+  }
+
+  async set(
+    store: number,
+    { owner, user, access }: Share,
+    sinceMs: number,
+    by?: Caller,
+  ): Promise<boolean> {
+    const found = await this.#names.findUser(store, owner);
+    if (found === undefined) throw userRemoved();
+    let isNew = false;
+    const server = await this.#cluster.ofStore(store);
+    const [set = []] = await server.transactInTwo(
+      [
+        changeGrantsVersion(store),
+        [shareSql.count, [store, found.user, user]],
+        ...identifyAgain(by),
+      ],
+      ([, counted = [], identified]) => {
+        const [count, isShared] = counted[0] as CountRow; // an aggregate always returns a row
+        isNew = isShared !== true;
+        const isFull = isNew && count >= maxGivenShares;
+        const values = [store, found.user, user, access, sinceMs];
+        return refusalOf(by, identified) ?? (isFull ? tooManyShares() : [[shareSql.set, values]]);
+      },
+      { canRepeat: false },
+    );
+    if (set.length === 0) throw userRemoved();
+    return isNew;
+  }
+
+  async end(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> {
+    const owners = await Promise.all(ends.map(({ owner }) => this.#names.findUser(store, owner)));
+    const statements = ends.flatMap(({ user }, at) => {
+      const owner = owners[at];
+      return owner === undefined ? [] : [[shareSql.end, [store, owner.user, user]] as const];
+    });
+    const server = await this.#cluster.ofStore(store);
+    const ended = await server.transactInTwo(
+      [changeGrantsVersion(store), ...identifyAgain(by)],
+      ([, identified]) => refusalOf(by, identified) ?? statements,
+      { canRepeat: false },
+    );
+    return ended.some((rows) => rows.length > 0);
+  }
+
+  async of(store: number, user: string, query?: SharesQuery): Promise<SharesPage> {
+    const { after, limit } = rangeOfShares(query);
+    const owner = (await this.#names.findUser(store, user))?.user ?? 0;
+    const values = [store, owner, user, after, limit];
+    return sharesPageOf(user, await this.#cluster.read(store, shareSql.ofUser, values), limit);
+  }
+
+  async list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
+    const owner = after && (await this.#names.findUser(store, after.owner));
+    const rows = await this.#cluster.read(store, shareSql.list, [
+      store,
+      owner?.user ?? 0,
+      after?.user ?? '',
+      limit,
+    ]);
+    return rows.map(([name, user, access]) => ({ owner: name, user, access }));
+  }
+}

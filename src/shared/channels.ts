@@ -1,0 +1,39 @@
+/**
+ * Channels of node:diagnostics_channel that publish the service's metrics. Subscribe to them by name, in a module
+ * loaded with `node --import`. Publishers check `hasSubscribers` first, so unused channels cost nothing.
+ */
+import { channel } from 'node:diagnostics_channel';
+import type { ProblemKind } from '../problem.ts';
+
+interface Publisher<Message> {
+  readonly hasSubscribers: boolean;
+  publish(message: Message): void;
+}
+
+/** Published for each problem response, even if the request was not valid HTTP. */
+export interface ErrorMessage {
+  kind: ProblemKind;
+}
+export const errorChannel: Publisher<ErrorMessage> = channel('plant-store:error');
+
+/** Published after each commit of writes, by the process that requested them. */
+export interface CommitMessage {
+  /** Number of writes in the transaction, including those that were refused, such as a taken id. */
+  writes: number;
+  /** Milliseconds since the first of these writes was queued. */
+  durationMs: number;
+}
+export const commitChannel: Publisher<CommitMessage> = channel('plant-store:commit');
+
+/** Published on PostgreSQL after each change of these numbers. */
+export interface PoolMessage {
+  /** Such as `db1:5432`. Each server has lanes of its own. */
+  server: string;
+  lane: PoolLane;
+  /** For `reads`, the reads in flight; for `transactions`, the connections in use. */
+  busy: number;
+  /** Reads or transactions that wait. */
+  waiting: number;
+}
+export type PoolLane = 'reads' | 'transactions';
+export const poolChannel: Publisher<PoolMessage> = channel('plant-store:pool');
