@@ -67,7 +67,10 @@ export class Connections {
     server.on('connection', (socket: Socket) => {
       const ends = endsOf(socket);
       this.#accepted.set(ends, socket);
-      socket.once('close', () => this.#accepted.delete(ends));
+      socket.once('close', () => {
+        // Another connection can have the same ends by now.
+        if (this.#accepted.get(ends) === socket) this.#accepted.delete(ends);
+      });
     });
     // Emitted after a TLS handshake: requests arrive on a socket of their own.
     server.on('secureConnection', (socket: Socket) => {
