@@ -7,7 +7,8 @@ import { chmodSync, readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import type { TLSSocket } from 'node:tls';
+import { text } from 'node:stream/consumers';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { maxPipelinedRequests } from '../../src/http/server/limits.ts';
 import {
   encryptKey,
@@ -106,6 +107,24 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
     assert.equal(await statusOf(old), 200);
     assert.equal(await statusOf(open(second)), 200);
     assert.deepEqual(entries(service, notReloaded), []);
+  });
+
+  it('serves a client that connects again from the same port after a reset', async (t) => {
+    const { first, port, service, open } = sound();
+    const target = { host: '127.0.0.1', port };
+    const former = connect(target);
+    await once(former, 'connect');
+    const { localPort } = former;
+    assert.equal(await statusOf(open()), 200); // the service has accepted the former one too
+    service.child.kill('SIGSTOP'); // so that it learns of both at once
+    former.resetAndDestroy();
+    const next = connect({ ...target, localPort });
+    await once(next, 'connect').finally(() => service.child.kill('SIGCONT'));
+    const secure = connectTls({ ...trusting(first), host: target.host, socket: next });
+    t.after(() => secure.destroy());
+    secure.on('error', () => {}); // the service has dropped it
+    secure.end(livez);
+    assert.match(await text(secure), /^HTTP\/1\.1 200 /);
   });
 
   it('limits connections, responds to broken requests and stops as without TLS', async () => {

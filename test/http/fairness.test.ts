@@ -81,3 +81,21 @@ it('pages of many owners on many connections let requests of others pass', async
     assert.equal(refused, 0);
   }
 });
+
+it('handles no request of a client that has disconnected while the request waited for its turn', async (t) => {
+  let handled = 0;
+  const { port, address, call } = await startApp(t, {
+    addRoutes: (app) => app.get('/counted', async () => ({ handled: ++handled })),
+  });
+  const sockets = await Promise.all(Array.from({ length: connections }, () => connected(port)));
+  await call('GET', '/livez'); // all connections are accepted
+  for (const socket of sockets) {
+    socket.write('GET /counted HTTP/1.1\r\nHost: x\r\n\r\n');
+    socket.resetAndDestroy();
+  }
+  const [response] = (await once(get(`${address}/livez`, { agent: false }), 'response')) as [
+    IncomingMessage,
+  ];
+  await text(response);
+  assert.ok(handled < connections / 2, `${handled} were handled first`);
+});

@@ -112,7 +112,16 @@ export class Authentication {
       );
     }
     try {
-      const grant = await this.#identify(authorization, request, reply, onCheck);
+      if (headerCount(request.raw, 'authorization') > 1) {
+        throw refused('There are two Authorization headers; send one.');
+      }
+      const known = this.#knownTokens.get(authorization) ?? this.#signOn?.get(authorization);
+      const grant = await (known === undefined
+        ? this.#lookUp(authorization, request, reply)
+        : this.#storage.identify(known, onCheck));
+      if (grant === undefined) {
+        throw refused('There is no such token. Check that it was created for this service.');
+      }
       const nowMs = Date.now();
       const state = stateOf(grant, nowMs);
       if (state !== 'active') throw tokenEnded(state);
@@ -124,23 +133,6 @@ export class Authentication {
       if (isProblem(error, 'invalid-token')) this.#limits.checkFailures(request, reply, true);
       throw error;
     }
-  }
-
-  async #identify(
-    authorization: string,
-    request: FastifyRequest,
-    reply: FastifyReply,
-    onCheck?: (cached: Grant) => void,
-  ): Promise<Grant> {
-    if (headerCount(request.raw, 'authorization') > 1) {
-      throw refused('There are two Authorization headers; send one.');
-    }
-    const known = this.#knownTokens.get(authorization) ?? this.#signOn?.get(authorization);
-    const grant = await (known === undefined
-      ? this.#lookUp(authorization, request, reply)
-      : this.#storage.identify(known, onCheck));
-    if (grant !== undefined) return grant;
-    throw refused('There is no such token. Check that it was created for this service.');
   }
 
   async #lookUp(

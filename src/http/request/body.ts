@@ -19,9 +19,13 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     const takesBody = route.schema?.body !== undefined;
     route.preParsing = (request, reply, payload, done) => {
+      const { headers } = request;
       const problem = bodyProblem(request, takesBody);
-      if (!hasBody(request)) ignoreContentType(request);
-      else if (problem === null && expectsContinue(request)) reply.raw.writeContinue();
+      if (hasBody(request)) {
+        if (problem === null && expectsContinue(request)) reply.raw.writeContinue();
+      } else if (headers['content-type'] !== undefined) {
+        delete headers['content-type']; // many clients always send one
+      }
       done(problem, payload);
     };
   });
@@ -36,11 +40,6 @@ function bodyProblem(request: FastifyRequest, takesBody: boolean): Problem | nul
   if (!hasBody(request)) return null;
   if (takesBody) return isPlainJson(request) ? null : unsupportedMediaType();
   return new Problem('invalid-request', 'This operation takes no body; send none.');
-}
-
-/** Many clients always send one. */
-function ignoreContentType({ headers }: FastifyRequest): void {
-  if (headers['content-type'] !== undefined) delete headers['content-type'];
 }
 
 type Done = (error: Error | null, body?: Buffer) => void;

@@ -45,7 +45,7 @@ export class Connections {
   /** The number of waiting requests of all connections. */
   #pipelined = 0;
   /** The next requests of connections without a valid token. */
-  readonly #queue: (() => void)[] = [];
+  readonly #queue = new Map<Connection, () => void>();
   /** Whether one has started in this iteration of the event loop. */
   #hasStarted = false;
 
@@ -67,7 +67,10 @@ export class Connections {
     server.on('connection', (socket: Socket) => {
       const ends = endsOf(socket);
       this.#accepted.set(ends, socket);
-      socket.once('close', () => this.#accepted.delete(ends));
+      socket.once('close', () => {
+        // Another connection can have the same ends by now.
+        if (this.#accepted.get(ends) === socket) this.#accepted.delete(ends);
+      });
     });
     // Emitted after a TLS handshake: requests arrive on a socket of their own.
     server.on('secureConnection', (socket: Socket) => {
@@ -94,7 +97,7 @@ export class Connections {
       connection.current = response;
       this.#regroup(connection);
       if (connection.isKnown) handle();
-      else this.#startInTurn(handle);
+      else this.#startInTurn(connection, handle);
     } else {
       connection.waiting.push({ response, handle });
       this.#pipelined++;
@@ -172,16 +175,18 @@ export class Connections {
     };
     if (connection.isKnown)
       setImmediate(handle); // lets other connections run first
-    else this.#startInTurn(handle);
+    else this.#startInTurn(connection, handle);
   }
 
-  #startInTurn(handle: () => void): void {
-    if (this.#hasStarted) return void this.#queue.push(handle);
+  #startInTurn(connection: Connection, handle: () => void): void {
+    if (this.#hasStarted) return void this.#queue.set(connection, handle);
     this.#hasStarted = true;
     setImmediate(() => {
       this.#hasStarted = false;
-      const next = this.#queue.shift();
-      if (next !== undefined) this.#startInTurn(next);
+      const [next] = this.#queue;
+      if (next === undefined) return;
+      this.#queue.delete(next[0]);
+      this.#startInTurn(...next);
     });
     handle();
   }
@@ -217,6 +222,7 @@ export class Connections {
   #remove(connection: Connection): void {
     if (!connection.group.delete(connection)) return;
     this.#open--;
+    this.#queue.delete(connection);
     this.#clear(connection);
   }
 
