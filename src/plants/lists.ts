@@ -10,7 +10,7 @@ import type { PlantPage, PlantQuery } from './plant-storage.ts';
  * How a list is read: all but `scan` read one range of an index, or merge one range for each owner. No index
  * has the plants of an owner by tag, so such a list scans the owner's plants (decision 7).
  */
-export type ListKind = 'store' | 'storeTag' | 'owner' | 'owners' | 'scan';
+type ListKind = 'store' | 'storeTag' | 'owner' | 'owners' | 'scan';
 
 export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
   if (reach === 'all') return tag === undefined ? 'store' : 'storeTag';

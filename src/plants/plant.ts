@@ -2,8 +2,8 @@ import type { Static, TString } from '@sinclair/typebox';
 import { maxId } from './ids.ts';
 import { publish, Type } from '../shared/typebox.ts';
 
-export const maxNameCodePoints = 200;
-export const maxTagCodePoints = 100;
+const maxNameCodePoints = 200;
+const maxTagCodePoints = 100;
 
 // The description of a schema is its rule: a fragment that fits after "must be". Problems quote it;
 // openapi.json has it after the meaning of the value.

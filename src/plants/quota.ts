@@ -3,9 +3,7 @@ import { storeQuotaExceeded, userQuotaExceeded, type Problem } from '../problem.
 /**
  * How many plants a user can own and a store can have; undefined for no limit. They limit only creates: if more plants
  * exist, all remain. All processes that serve a database must have the same quotas.
- *
- * A create is refused for a quota only if nothing else refuses it. Each engine counts in the transaction of the create:
- * sqlite/tables/plant-counts.ts and postgres/changes/locked-store.ts.
+ * Each engine counts in the transaction of the create.
  */
 export interface Quotas {
   readonly perUser: number | undefined;

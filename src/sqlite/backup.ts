@@ -15,7 +15,7 @@ import { rewriteWal } from './file/rewrite-wal.ts';
 import { schemaDifference } from './file/schema.ts';
 
 /** Called after each step with the number of pages copied, and the total. */
-export type OnProgress = (done: number, total: number) => void;
+type OnProgress = (done: number, total: number) => void;
 
 /** Pages that each step copies: 16 MiB at the default page size of 4 KiB. */
 const stepPages = 4_096;

@@ -37,7 +37,7 @@ interface Parts {
   users: UserStorage;
 }
 
-export interface SqliteOptions extends OpenOptions {
+interface SqliteOptions extends OpenOptions {
   quotas?: Quotas | undefined;
   /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
   onFileFault?: ((fault: Refusal | undefined) => void) | undefined;

@@ -11,7 +11,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { call } from '../support/app.ts';
-import { runHere, serve } from '../support/command.ts';
+import { run, runHere, serve } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -115,6 +115,14 @@ describe('serve with flags', () => {
     const flags = ['--base-url', 'https://plants.example/api/', '--log-level', 'debug'];
     flags.push('--cors-origin', 'https://Garden.example:443/, http://localhost:5173');
     return { token, service: await serve(t, ['--database', url, ...flags]) };
+  });
+
+  it('exits with 1 if it can open only some of its sockets', async (t) => {
+    const under = ['sh', '-c', 'ulimit -n 45; exec "$0" "$@"'];
+    const args = ['serve', '--port', '0', '--database', databaseFile(t).url];
+    const { status, stderr } = await run(args, { under });
+    assert.match(stderr, /^error: listen EMFILE: /m);
+    assert.equal(status, 1);
   });
 
   it('exits with 1 and advice if the port is in use', async (t) => {

@@ -3,12 +3,13 @@ import { openSync, readdirSync, readlinkSync, readSync, renameSync, writeSync } 
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
-import type { Caller } from '../../src/access/access.ts';
+import { defaultScopes, type Caller } from '../../src/access/access.ts';
 import { plantFields } from '../../src/plants/plant.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { listSql } from '../../src/sqlite/tables/plant-lists.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
+import { openGrants } from '../../src/sqlite/tables/grants.ts';
 import { openTables } from '../../src/sqlite/tables/tables.ts';
 import type { Problem } from '../../src/problem.ts';
 import { ReadBatcher } from '../../src/sqlite/read-batcher.ts';
@@ -272,6 +273,32 @@ it('SQLite: nothing is written for a user whom the same group of writes removes'
     ),
     [false, true, 'invalid-token'],
   );
+});
+
+it('SQLite: a token that is revoked while its grant is read cannot write', async (t) => {
+  const storage = await open(t);
+  const { id, token } = await storage.identity.createToken({
+    store: 'main',
+    user: 'alice',
+    scopes: defaultScopes,
+    label: '',
+    createdAtMs: 0,
+  });
+  using database = new DatabaseSync(path);
+  using other = new DatabaseSync(path);
+  const { revokeToken } = openTables(other, undefined).tokens;
+  let isRevoked = false;
+  database.function('revoke_once', () => {
+    if (!isRevoked) revokeToken(id, 1);
+    isRevoked = true;
+    return 1;
+  });
+  database.exec('CREATE TEMP VIEW tokens AS SELECT * FROM main.tokens WHERE revoke_once()');
+  const grants = openGrants(database);
+  // Outside a transaction, as after a failed read of the same batch.
+  const grant = grants.findCached(credentialOf(token));
+  assert.ok(grant !== undefined && isRevoked);
+  assert.throws(() => grants.callerSince(grant.caller.identified), { kind: 'invalid-token' });
 });
 
 it('SQLite: no page is older than an acknowledged change of any process', async (t) => {

@@ -38,15 +38,15 @@ export function noUser(store: string, user: string): Refusal {
   );
 }
 
-export const pageRows = 500;
+const pageRows = 500;
 
-/** All rows of a list. `read` returns up to `pageRows` rows: those after `last`, or the first ones. */
+/** All rows of a list. `read` returns up to `limit` rows: those after `last`, or the first ones. */
 export async function allPages<Row>(
-  read: (last: Row | undefined) => Promise<Row[]>,
+  read: (last: Row | undefined, limit: number) => Promise<Row[]>,
 ): Promise<Row[]> {
   const all: Row[] = [];
   for (;;) {
-    const page = await read(all.at(-1));
+    const page = await read(all.at(-1), pageRows);
     all.push(...page);
     if (page.length < pageRows) return all;
   }

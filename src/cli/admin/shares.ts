@@ -3,7 +3,7 @@ import { Refusal, UsageError } from '../../refusal.ts';
 import type { Share } from '../../access/share-storage.ts';
 import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
-import { findStore, findUser, allPages, pageRows } from './names.ts';
+import { findStore, findUser, allPages } from './names.ts';
 import type { DatabaseOptions } from '../options.ts';
 import { printResult } from '../output.ts';
 import { program } from '../program.ts';
@@ -56,7 +56,7 @@ async function sharesIn(
 ): Promise<Share[]> {
   if (user === undefined) {
     const store = await findStore(storage, storeName);
-    return allPages((last) => storage.shares.list(store, last, pageRows));
+    return allPages((last, limit) => storage.shares.list(store, last, limit));
   }
   const { store } = await findUser(storage, storeName, user);
   const { given, received } = await storage.shares.of(store, user);

@@ -5,7 +5,7 @@ import type { Storage } from '../../storage.ts';
 import { confirm, io, printError, printResult } from '../output.ts';
 import { displayName, isFile, openExisting, openStorage } from '../database.ts';
 import type { DatabaseOptions } from '../options.ts';
-import { findStore, allPages, pageRows } from './names.ts';
+import { findStore, allPages } from './names.ts';
 import { printableJson, shownOn } from '../terminal.ts';
 import { program } from '../program.ts';
 import { tableOf } from '../table.ts';
@@ -123,8 +123,8 @@ export async function allTokens(
   storage: Storage,
   of: Pick<TokenQuery, 'store' | 'owner'>,
 ): Promise<TokenRecord[]> {
-  return allPages((last) =>
-    storage.identity.listTokens({ ...of, after: last?.position, limit: pageRows }),
+  return allPages((last, limit) =>
+    storage.identity.listTokens({ ...of, after: last?.position, limit }),
   );
 }
 

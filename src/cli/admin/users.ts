@@ -6,7 +6,7 @@ import type { StoreRecord, UserRecord } from '../../access/user-storage.ts';
 import { confirm, printResult } from '../output.ts';
 import { openStorage } from '../database.ts';
 import type { DatabaseOptions } from '../options.ts';
-import { findStore, noUser, allPages, pageRows } from './names.ts';
+import { findStore, noUser, allPages } from './names.ts';
 import { tableOf } from '../table.ts';
 
 export async function listStores(options: DatabaseOptions): Promise<void> {
@@ -28,8 +28,8 @@ export async function listUsers(
       : [options.store];
   const users: UserRecord[] = [];
   for (const store of stores) {
-    const list = (last: UserRecord | undefined) =>
-      storage.users.list(store, { after: last?.user, limit: pageRows });
+    const list = (last: UserRecord | undefined, limit: number) =>
+      storage.users.list(store, { after: last?.user, limit });
     users.push(...(await allPages(list)));
   }
   const rows = users.map(({ store, user, role, activeTokens }) => {
@@ -39,7 +39,7 @@ export async function listUsers(
 }
 
 function allStores(storage: Storage): Promise<StoreRecord[]> {
-  return allPages((last) => storage.users.listStores({ after: last?.store, limit: pageRows }));
+  return allPages((last, limit) => storage.users.listStores({ after: last?.store, limit }));
 }
 
 interface RemoveOptions extends DatabaseOptions {

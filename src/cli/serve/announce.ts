@@ -8,7 +8,7 @@ import { databaseOption, displayName } from '../database.ts';
 import { io, print } from '../output.ts';
 import { program, shellQuoted } from '../program.ts';
 import { addToken, printToken } from '../admin/token.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 
 /** `service` has the address on which it listens. Rejects with a Problem if the database cannot be read yet. */
 export async function announce(storage: Storage, service: ServeOptions): Promise<void> {

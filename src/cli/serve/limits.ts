@@ -6,7 +6,7 @@ import type { Limits } from '../../http/auth/request-limits.ts';
 import { TokenBuckets } from '../../shared/rate-limit.ts';
 import { UsageError } from '../../refusal.ts';
 import { refuseMissing } from '../errors.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 
 export function checkLimits({ rateLimit, rateLimitRedis }: ServeOptions): void {
   if (rateLimitRedis !== undefined && rateLimit === 'off') {

@@ -1,12 +1,10 @@
 /**
  * What the flags of `serve` for an identity provider stand for (docs/sign-on.md).
  */
-import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { scopes } from '../../access/access.ts';
-import { isProtected } from '../../oidc/fetch.ts';
 import type { OidcOptions, PageSignOn } from '../../oidc/options.ts';
 import { UsageError } from '../../refusal.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 
 /** Undefined without an issuer. Throws UsageError if flags do not fit together. */
 export function oidcOptions(flags: ServeOptions): OidcOptions | undefined {
@@ -54,15 +52,4 @@ export function pageSignOn(flags: ServeOptions): PageSignOn | undefined {
   }
   if (issuer === undefined || clientId === undefined) return undefined;
   return { issuer, clientId, scope: oidcClientScope };
-}
-
-/** The text as it is, because tokens have exactly this text in `iss`. */
-export function parseIssuer(text: string): string {
-  if (!isProtected(text) || /[?#@\s]/.test(text)) {
-    throw new InvalidArgumentError(
-      'Use an https URL without a query, a fragment or a user name, such as https://login.example/realms/plants. ' +
-        'On this machine, http works too.',
-    );
-  }
-  return text;
 }

@@ -11,7 +11,7 @@ import { Problem } from '../../problem.ts';
 import { DiskFailure, Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { announce, hostAndPort, urlOf } from './announce.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 import { displayName, isFile, openStorage } from '../database.ts';
 import { checkLimits, openLimits } from './limits.ts';
 import { createLog } from './log.ts';

@@ -41,7 +41,14 @@ export async function listen(
       server.emit('connection', socket),
     ),
   );
-  return Promise.all([server, ...others].map((one) => start(one, { ...options, reusePort: true })));
+  const all = [server, ...others];
+  const starts = all.map((one) => start(one, { ...options, reusePort: true }));
+  await Promise.all(starts).catch(async (error: unknown) => {
+    await Promise.allSettled(starts);
+    for (const one of all) one.close(); // those that listen would keep the process running
+    throw error;
+  });
+  return all;
 }
 
 /** Returns `port`, or a free one for 0. Rejects with EADDRINUSE if it is in use. */

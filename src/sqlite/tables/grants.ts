@@ -53,13 +53,15 @@ export function openGrants(database: DatabaseSync) {
 
   function find(credential: Pick<Credential, 'tokenHash' | 'claims'>): Grant | undefined {
     const { tokenHash, claims } = credential;
+    // First: what changes after this read must not count as known, if a failed read has ended the transaction.
+    const version = readVersion();
     const row = claims === undefined ? findToken.get(tokenHash) : userOf(claims);
     if (row === undefined) return undefined;
     const [store, user, storeName, userName, role, removedAt, ...terms] = row;
     const isManager = (claims?.role ?? role) === 'manager';
     const received = isManager ? [] : findReceived.all({ store, user: userName });
     const userRow = [store, user, storeName, userName, role, removedAt] as const;
-    return grantOf(credential, userRow, terms, received, readVersion());
+    return grantOf(credential, userRow, terms, received, version);
   }
 
   /** A user who was removed before the JWT was issued does not have it. */

@@ -109,7 +109,7 @@ export class Writer {
     }
   }
 
-  /** The thread reports the failure with each write that it refuses. */
+  /** The thread reports the failure after each commit that it refuses. */
   #stopWriting(cause: unknown): void {
     if (this.#diskFailure !== undefined) return;
     this.#diskFailure = cause;

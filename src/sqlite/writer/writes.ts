@@ -69,7 +69,7 @@ export function isFailure(outcome: unknown): outcome is Failure {
   return typeof outcome === 'object' && outcome !== null && 'problem' in outcome;
 }
 
-/** After a failed sync, the thread sends this before the outcomes of every later commit. */
+/** After a failed sync, the thread sends this behind the outcomes of each commit. */
 export interface DiskFailed {
   diskFailure: unknown;
 }

@@ -1,0 +1,138 @@
+import { InvalidArgumentError, type Command } from '@commander-js/extra-typings';
+import { isProtected } from '../../oidc/fetch.ts';
+import { tokenTypes } from '../../oidc/options.ts';
+import { maxId } from '../../plants/ids.ts';
+import { Name } from '../../plants/plant.ts';
+import { maxRequests } from '../../shared/rate-limit.ts';
+import {
+  databaseFlag,
+  flag,
+  integer,
+  parseBaseUrl,
+  parseHost,
+  parseOrigins,
+  parserOf,
+  parseProxies,
+  parseRateOrOff,
+  parseRedisUrl,
+  parseWorkers,
+} from '../options.ts';
+
+/** The options of `serve`, as commander parses them. */
+export type ServeOptions = ReturnType<ReturnType<typeof addServeOptions>['opts']>;
+
+export function addServeOptions(serve: Command) {
+  serve.createOption = flag; // so each option also has a variable
+  return serve
+    .addOption(databaseFlag())
+    .option('--host <host>', 'address to listen on', parseHost, '127.0.0.1')
+    .option('--port <number>', 'port to listen on; 0 chooses a free one', integer(0, 65_535), 8080)
+    .option(
+      '--base-url <url>',
+      'public URL, if it differs; can include a path prefix',
+      parseBaseUrl,
+    )
+    .option(
+      '--cors-origin <list>',
+      'origins whose web pages can use the service, separated by commas; * for all',
+      parseOrigins,
+    )
+    .option('--tls-cert <file>', 'certificate in PEM format, with its chain; for HTTPS')
+    .option('--tls-key <file>', 'private key of the certificate, in PEM format')
+    .option(
+      '--max-plants-per-user <number>',
+      'maximum number of plants that a user can own',
+      integer(1, maxId),
+    )
+    .option(
+      '--max-plants-per-store <number>',
+      'maximum number of plants in a store',
+      integer(1, maxId),
+    )
+    .option(
+      '--workers <number>',
+      'number of processes that serve requests; auto starts one per core',
+      parseWorkers,
+      1,
+    )
+    .option(
+      '--oidc-issuer <url>',
+      'identity provider whose access tokens are accepted: its issuer URL',
+      parseIssuer,
+    )
+    .option('--oidc-audience <text>', 'audience (aud) of those tokens: the name of this API')
+    .addOption(
+      flag('--oidc-token-type <type>', 'their type (typ); jwt also accepts JWT and none')
+        .choices(tokenTypes)
+        .default(tokenTypes[0]),
+    )
+    .option('--oidc-user-claim <claim>', 'claim with the name of the user', 'sub')
+    .option(
+      '--oidc-store <name>',
+      'store of their users; created if needed',
+      parserOf(Name),
+      'main',
+    )
+    .addOption(
+      flag(
+        '--oidc-store-claim <claim>',
+        'claim with the name of the store, if not all users have the same',
+      ).conflicts('oidcStore'),
+    )
+    .option('--oidc-role-claim <claim>', 'claim that makes a user a manager; else a member')
+    .option('--oidc-manager-value <text>', 'value of that claim for a manager')
+    .option('--oidc-scope-prefix <text>', 'what precedes the scopes in the token')
+    .option('--oidc-client-id <text>', 'id of the page at the provider; lets people sign in there')
+    .option(
+      '--oidc-client-scope <list>',
+      'scopes that the page requests, separated by spaces; openid and all of the service without it',
+    )
+    .addOption(
+      flag(
+        '--rate-limit <rate>',
+        'rate of requests with one token, such as 200/s or 600/m; counted by each process',
+      )
+        .argParser(parseRateOrOff)
+        .default('off' as const, 'off'),
+    )
+    .option(
+      '--rate-limit-redis <url>',
+      'Redis that counts for all processes: redis://... or rediss://...',
+      parseRedisUrl,
+    )
+    .addOption(
+      flag(
+        '--auth-failure-limit <rate>',
+        'rate of failed authentications from one address; counted by each process',
+      )
+        .argParser(parseRateOrOff)
+        .default({ requests: 600, windowSeconds: 60 } as const, '600/m'),
+    )
+    .option(
+      '--max-requests-in-progress <number>',
+      'requests with one token that are in progress; counted by each process',
+      integer(1, maxRequests),
+      512,
+    )
+    .option(
+      '--trust-proxy <list>',
+      'proxies that name their client, as addresses and networks separated by commas',
+      parseProxies,
+    )
+    .addOption(
+      flag('--log-level <level>', 'lowest level to log; debug logs every request')
+        .choices(['debug', 'info', 'warn', 'error', 'silent'])
+        .default('info'),
+    );
+}
+
+/** The text as it is, because tokens have exactly this text in `iss`. */
+function parseIssuer(text: string): string {
+  if (!isProtected(text) || /[?#@\s]/.test(text)) {
+    throw new InvalidArgumentError(
+      'Use an https URL without a query, a fragment or a user name, such as https://login.example/realms/plants. ' +
+        'On this machine, http works too.',
+    );
+  }
+  return text;
+}
