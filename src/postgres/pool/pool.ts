@@ -95,9 +95,11 @@ export class Pool {
     this.#breaker = new Breaker(
       () => this.#probe(),
       (fault) => {
-        // Reads that wait for it can fail now. The outcome of a transaction can still arrive.
-        const waiting = fault === undefined ? [] : [...this.#shared, ...this.#free];
-        for (const connection of waiting) connection.destroy();
+        // Reads and checks that wait for it can fail now. The outcome of a transaction can still arrive.
+        if (fault !== undefined) {
+          for (const connection of [...this.#shared, ...this.#free]) connection.destroy();
+          this.#checking?.then((connection) => connection.destroy()).catch(() => {});
+        }
         onFault(fault);
       },
     );
