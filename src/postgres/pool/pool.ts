@@ -41,11 +41,9 @@ const rollback: BoundStatement = [{ name: 'rollback', text: 'ROLLBACK' }, []];
 /** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
 type TransactionKind = 'swift' | 'patient' | 'other';
 
-/** The turn of statements that belong to no user. */
-const anyUser = '';
-
 interface ReadOptions {
   isFinal?: (error: unknown) => boolean;
+  /** Whose turn it is; those of no user share one. */
   turn?: string;
 }
 
@@ -126,7 +124,7 @@ export class Pool {
   async read<R extends Row>(
     statement: Statement<R>,
     values: readonly unknown[],
-    { isFinal, turn = anyUser }: ReadOptions = {},
+    { isFinal, turn = '' }: ReadOptions = {},
   ): Promise<R[]> {
     try {
       const send = async () => {
