@@ -243,3 +243,18 @@ it('a transaction that is rolled back uses no room', async (t) => {
   for (let at = 0; at < room; at++) assert.ok(isCreated(await create(one, alice)));
   assert.equal(await create(one, alice), userFull(3));
 });
+
+it('a quota of the store counts what was written without it', async (t) => {
+  const database = await testDatabase(t);
+  for (const quotas of [undefined, { perUser: 5 }]) {
+    const before = await open(t, database, quotas);
+    const alice = await caller(before, 'alice');
+    const ids = await Promise.all([1, 2, 3].map(() => create(before, alice)));
+    for (const id of ids)
+      assert.ok(typeof id === 'number' && (await before.plants.delete(alice, id)));
+    assert.ok(isCreated(await create(before, alice)));
+    await before[Symbol.asyncDispose]();
+  }
+  const storage = await open(t, database, { perStore: 2 });
+  assert.equal(await create(storage, await caller(storage, 'alice')), storeFull(2));
+});

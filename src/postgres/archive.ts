@@ -139,19 +139,15 @@ export class PostgresArchive implements Archive {
   }
 
   async beginCopy(source: string): Promise<void> {
-    await this.#setCopySource(source);
+    await this.#cluster.any.write(setCopySourceSql, [source]);
   }
 
   async finishCopy(): Promise<void> {
-    await this.#setCopySource(null);
+    await this.#cluster.any.write(setCopySourceSql, [null]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#cluster.close();
-  }
-
-  async #setCopySource(source: string | null): Promise<void> {
-    await this.#cluster.any.write(setCopySourceSql, [source]);
   }
 }
 

@@ -106,6 +106,7 @@ describe('PostgreSQL: the service', () => {
     assert.equal(await list(), 200);
 
     proxy.isStuck = true;
+    const ready = app.call('GET', '/readyz'); // its connection is not used again
     await until('the fault is reported', async () => {
       assert.equal(await list(), 503);
       return faults.length > 0;
@@ -116,6 +117,7 @@ describe('PostgreSQL: the service', () => {
 
     proxy.isStuck = false;
     await until('it responds again', async () => (await list()) === 200);
+    assert.equal((await ready).status, 503);
     const server = `127.0.0.1:${proxy.port}`;
     assert.deepEqual(faults, [
       [server, false],

@@ -93,8 +93,9 @@ export class Group {
     if (this.#locked === undefined) return;
     const { state, created, deleted } = this.#locked;
     const { lastId, storePlants } = state;
-    const perStore = this.#quotas?.perStore ?? -1;
-    const writer = writerOf(id, storePlants <= perStore ? storePlants : undefined);
+    const perStore = this.#quotas?.perStore;
+    const isCounted = perStore !== undefined && storePlants <= perStore; // above it, the count is a lower bound
+    const writer = writerOf(id, isCounted ? storePlants : undefined);
     const creates = [...created.values()];
     const column = (at: 2 | 4 | 5) => creates.map((create) => create[at]);
     const columns = [[...created.keys()], column(2), column(5), column(4)];

@@ -2,6 +2,7 @@
  * What a Citus cluster needs beyond the SQL that all engines share: its tables must be distributed.
  */
 import { prepared, type Connection, type Result, type Statement } from '../pool/connection.ts';
+import { settled } from '../pool/settled.ts';
 
 const hasCitusSql: Statement = {
   name: 'has_citus',
@@ -34,15 +35,13 @@ export async function runUnlimited(
     ...timeouts.map(([name]) => `SET LOCAL ${name} = 0`),
     `SET LOCAL lock_timeout = ${lockTimeoutMs}`,
   ];
-  try {
-    await connection.command(`BEGIN; ${settings.join(';')}`);
-    const result = await connection.commandWithoutDeadline(text);
-    await connection.commandWithoutDeadline('COMMIT');
-    return result;
-  } catch (error) {
-    if (!connection.isLost) await connection.command('ROLLBACK').catch(() => {}); // the first error is more useful
-    throw error;
-  }
+  // All at once: if this process stopped before COMMIT, no time limit would end the transaction.
+  const [, result] = await settled([
+    connection.command(`BEGIN; ${settings.join(';')}`),
+    connection.commandWithoutDeadline(text),
+    connection.commandWithoutDeadline('COMMIT'),
+  ]);
+  return result;
 }
 
 /** The tables whose rows are with their store. Add each one that a migration creates: otherwise, it is not distributed. */

@@ -144,11 +144,6 @@ export class Cluster {
     return this.#map === undefined || this.#map.areTogether(store, other);
   }
 
-  /** Whether the tables are distributed over nodes. */
-  get isCitus(): boolean {
-    return this.#map !== undefined;
-  }
-
   /** Whether a transaction of several stores of a server needs that server only. */
   isDirect(server: Pool): boolean {
     return server !== this.#seed || this.#isOneServer;

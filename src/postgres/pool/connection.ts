@@ -168,31 +168,20 @@ export class Connection {
   ): Promise<R[]> {
     const query = { ...statement, values: [...values], rowMode: 'array' as const };
     const response = Promise.try(() => this.#client.query<unknown[]>(query));
-    try {
-      const { rows } = await this.#watched(response.finally(onSettled));
-      return rows as Row[] as R[]; // the compiler cannot check the columns of SQL
-    } catch (error) {
-      throw this.#handleError(error);
-    }
+    const { rows } = await this.#watched(response.finally(onSettled));
+    return rows as Row[] as R[]; // the compiler cannot check the columns of SQL
   }
 
   /** Runs a statement that is not prepared. Returns the command tag, such as `COMMIT`. */
   async command(text: string): Promise<string> {
-    try {
-      return (await this.#watched(this.#client.query(text))).command;
-    } catch (error) {
-      throw this.#handleError(error);
-    }
+    return (await this.#watched(this.#client.query(text))).command;
   }
 
   /** Runs a statement that is not prepared, without a time limit of the client. */
   async commandWithoutDeadline(text: string): Promise<Result> {
-    try {
-      const { rows, rowCount } = await this.#client.query({ text, rowMode: 'array' as const });
-      return { rows, rowCount: rowCount ?? 0 };
-    } catch (error) {
-      throw this.#handleError(error);
-    }
+    const response = this.#client.query({ text, rowMode: 'array' as const });
+    const { rows, rowCount } = await this.#usable(response);
+    return { rows, rowCount: rowCount ?? 0 };
   }
 
   /** Waits for statements in flight and for the server to disconnect, up to a timeout. */
@@ -208,12 +197,16 @@ export class Connection {
     this.#client.connection.stream.destroy(); // pg cannot end a connection that does not respond
   }
 
-  /** Returns the error to throw for a failed statement, and closes the connection if it is unusable. */
-  #handleError(error: unknown): unknown {
-    if (!isDefect(error)) return error;
-    if (this.#isLost) return new ConnectionError(error);
-    this.destroy(); // pg could match the next responses to the wrong statements
-    return error;
+  /** Closes the connection after a failure that makes it unusable. */
+  async #usable<T>(response: Promise<T>): Promise<T> {
+    try {
+      return await response;
+    } catch (error) {
+      if (!isDefect(error)) throw error;
+      if (this.#isLost) throw new ConnectionError(error);
+      this.destroy(); // pg could match the next responses to the wrong statements
+      throw error;
+    }
   }
 
   /** Closes the connection if nothing responds for `responseTimeoutMs`. */
@@ -221,10 +214,11 @@ export class Connection {
     if (this.#inFlight === 0) this.#lastResponseMs = performance.now();
     this.#inFlight++;
     this.#watch ??= setTimeout(() => this.#checkSilence(), silencePollMs);
-    return response.finally(() => {
+    const counted = response.finally(() => {
       this.#inFlight--;
       this.#lastResponseMs = performance.now();
     });
+    return this.#usable(counted);
   }
 
   #checkSilence(): void {

@@ -41,11 +41,9 @@ const rollback: BoundStatement = [{ name: 'rollback', text: 'ROLLBACK' }, []];
 /** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
 type TransactionKind = 'swift' | 'patient' | 'other';
 
-/** The turn of statements that belong to no user. */
-const anyUser = '';
-
 interface ReadOptions {
   isFinal?: (error: unknown) => boolean;
+  /** Whose turn it is; those of no user share one. */
   turn?: string;
 }
 
@@ -95,9 +93,11 @@ export class Pool {
     this.#breaker = new Breaker(
       () => this.#probe(),
       (fault) => {
-        // Reads that wait for it can fail now. The outcome of a transaction can still arrive.
-        const waiting = fault === undefined ? [] : [...this.#shared, ...this.#free];
-        for (const connection of waiting) connection.destroy();
+        // Reads and checks that wait for it can fail now. The outcome of a transaction can still arrive.
+        if (fault !== undefined) {
+          for (const connection of [...this.#shared, ...this.#free]) connection.destroy();
+          this.#checking?.then((connection) => connection.destroy()).catch(() => {});
+        }
         onFault(fault);
       },
     );
@@ -124,7 +124,7 @@ export class Pool {
   async read<R extends Row>(
     statement: Statement<R>,
     values: readonly unknown[],
-    { isFinal, turn = anyUser }: ReadOptions = {},
+    { isFinal, turn = '' }: ReadOptions = {},
   ): Promise<R[]> {
     try {
       const send = async () => {

@@ -22,6 +22,7 @@ import {
   CoordinatorUnavailable,
   isStatementError,
   isConnectionLost,
+  isInternalError,
   isRetryable,
   sqlState,
 } from '../errors.ts';
@@ -132,7 +133,7 @@ export async function migrate(
       unavailableSinceMs ??= performance.now();
       const isUnavailable =
         !hasResponded || performance.now() > unavailableSinceMs + maxUnavailableMs;
-      if (codeOf(error)?.startsWith('XX') === true) internalErrors++;
+      if (isInternalError(error)) internalErrors++;
       const isLasting =
         isUnavailable ||
         internalErrors > maxInternalErrors ||

@@ -15,21 +15,20 @@ const idleSessionTimeoutMs = 20_000;
 /** How soon the server notices, while it runs a statement, that the process is gone. */
 const connectionCheckMs = 1_000;
 
-const sessionSql = {
-  lock: prepared<readonly [isLocked: boolean]>(
-    'lock_migration',
-    `SELECT pg_try_advisory_lock(${lockNumber})`,
-  ),
-  // A role or a database can set the other limits, if the server has them. Without cached connections to workers, none
-  // of them is idle.
-  setLimits: prepared(
-    'set_limits_of_migration',
-    `
-      SELECT set_config(name, CASE name WHEN 'idle_session_timeout' THEN '${idleSessionTimeoutMs}' ELSE '0' END, false)
-      FROM pg_settings
-      WHERE name IN ('idle_session_timeout', 'transaction_timeout', 'citus.max_cached_conns_per_worker')`,
-  ),
-};
+const lockSql = prepared<readonly [isLocked: boolean]>(
+  'lock_migration',
+  `SELECT pg_try_advisory_lock(${lockNumber})`,
+);
+
+// A role or a database can set the other limits, if the server has them. Without cached connections to workers, none of
+// them is idle.
+const settings = `
+  RESET ALL;
+  SET application_name = '${applicationName}';
+  SET statement_timeout = 0;
+  SELECT set_config(name, CASE name WHEN 'idle_session_timeout' THEN '${idleSessionTimeoutMs}' ELSE '0' END, false)
+  FROM pg_settings
+  WHERE name IN ('idle_session_timeout', 'transaction_timeout', 'citus.max_cached_conns_per_worker')`;
 
 /**
  * Runs `work` in a session without time limits for its statements, and then ends the session. Resolves to false if another
@@ -40,13 +39,10 @@ export async function withMigrationLock(
   work: (session: Connection) => Promise<void>,
 ): Promise<boolean> {
   return server.withConnection(async (session) => {
-    const [[isLocked] = []] = await session.query(sessionSql.lock, []);
+    const [[isLocked] = []] = await session.query(lockSql, []);
     if (isLocked !== true) return false;
     try {
-      await session.command(
-        `RESET ALL; SET application_name = '${applicationName}'; SET statement_timeout = 0`,
-      );
-      await session.query(sessionSql.setLimits, []);
+      await session.command(settings);
       // Not every operating system has this.
       await session
         .command(`SET client_connection_check_interval = ${connectionCheckMs}`)

@@ -16,15 +16,11 @@ export const refreshSql = prepared<readonly [grants: number]>(
   'SELECT grants FROM plant_store.stores WHERE store = $1',
 );
 
-/** The query in flight for the version of a store, and the one that follows it. */
-interface Checks {
-  inFlight?: Promise<number | undefined> | undefined;
-  next?: Promise<number | undefined> | undefined;
-}
-
 export class Freshness {
   readonly #cluster: Cluster;
-  readonly #checks = new Map<number, Checks>();
+  /** By store: the queries in flight for its version, and those that follow them. */
+  readonly #inFlight = new Map<number, Promise<number | undefined>>();
+  readonly #next = new Map<number, Promise<number | undefined>>();
   readonly #grants = new Cache<{ grant: Grant; untilMs: number }>(maxGrants);
 
   constructor(cluster: Cluster) {
@@ -36,10 +32,9 @@ export class Freshness {
    * for equality only, because a restored database can have an older one. None is used twice.
    */
   grantsVersion(store: number): Promise<number | undefined> {
-    const checks = this.#checks.get(store) ?? {};
-    this.#checks.set(store, checks);
-    checks.next ??= this.#queryNext(store, checks);
-    return checks.next;
+    const next = this.#next.get(store) ?? this.#queryNext(store);
+    this.#next.set(store, next);
+    return next;
   }
 
   getGrant(key: string): Grant | undefined {
@@ -57,18 +52,18 @@ export class Freshness {
   }
 
   /** Waits for the query in flight, which can be older than the caller. */
-  async #queryNext(store: number, checks: Checks): Promise<number | undefined> {
+  async #queryNext(store: number): Promise<number | undefined> {
     try {
-      await checks.inFlight; // if that one fails, another would fail too
+      await this.#inFlight.get(store); // if that one fails, another would fail too
     } finally {
-      checks.next = undefined;
+      this.#next.delete(store);
     }
-    checks.inFlight = this.#query(store);
+    const query = this.#query(store);
+    this.#inFlight.set(store, query);
     try {
-      return await checks.inFlight;
+      return await query;
     } finally {
-      checks.inFlight = undefined;
-      if (checks.next === undefined) this.#checks.delete(store);
+      this.#inFlight.delete(store);
     }
   }
 

@@ -5,7 +5,6 @@ import { randomInt } from 'node:crypto';
 import {
   maxOwnersInReach,
   type Caller,
-  type Claims,
   type Credential,
   type Grant,
   type Identified,
@@ -166,11 +165,6 @@ export function callerNow(
   );
 }
 
-/** How the user of a JWT comes back who was removed before it was issued. */
-function reviveUserOfClaims({ store, user }: Identity, { issuedAtMs }: Claims): BoundStatement {
-  return [grantSql.reviveUserOfClaims, [store, user, issuedAtMs]];
-}
-
 /**
  * The first statement of each transaction that changes grants. It locks the row of the store: nothing is written for a
  * token that is being revoked.
@@ -259,7 +253,7 @@ export class Grants {
     const server = await this.cluster.ofStore(store);
     await server.transact([
       changeGrantsVersion(store),
-      reviveUserOfClaims({ store, user }, claims),
+      [grantSql.reviveUserOfClaims, [store, user, claims.issuedAtMs]],
     ]);
     return this.#findUserIn(store, credential);
   }
