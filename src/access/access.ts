@@ -43,7 +43,7 @@ export interface Identity {
  * Each storage applies it
  * - to choose the index of a list (lists.ts, plants.ts)
  * - after it has found a plant (`findPlant`)
- * - before it deletes a plant (sqlite/tables/plants.ts, postgres/changes/locked-store.ts)
+ * - before it deletes a plant (sqlite/tables/plants.ts, postgres/writer/decisions.ts)
  */
 export type Reach = 'all' | readonly number[];
 

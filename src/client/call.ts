@@ -18,7 +18,7 @@ import {
   pauseMs,
   unlessAborted,
   type Effect,
-} from './retry.ts';
+} from './retry-rules.ts';
 
 const successStatuses = { GET: [200], POST: [201], PUT: [200, 201], DELETE: [204] };
 type Method = keyof typeof successStatuses;

@@ -12,7 +12,7 @@ import {
 } from './options.ts';
 import { isProblem } from './problem.ts';
 import { idOf, nextOf, plantsOf } from './reply.ts';
-import type { Effect } from './retry.ts';
+import type { Effect } from './retry-rules.ts';
 import type {
   NewPlant,
   NewToken,

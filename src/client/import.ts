@@ -5,7 +5,7 @@
  */
 import type { PlantStore, PlantStoreError } from './client.ts';
 import { Importer, type Task } from './importer.ts';
-import type { ImportRow } from './rows.ts';
+import type { ImportRow } from './import-file.ts';
 
 /** What happened to a row. `reason` describes a refusal, and its fix. */
 export interface ImportOutcome {

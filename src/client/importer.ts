@@ -6,7 +6,7 @@ import type { ImportJournal, ImportOptions, ImportOutcome } from './import.ts';
 import { inParallel } from './in-parallel.ts';
 import { largestVisibleId } from './largest-id.ts';
 import { isProblem } from './problem.ts';
-import { isTemporary, pause } from './retry.ts';
+import { isTemporary, pause } from './retry-rules.ts';
 
 /** A row to add. */
 export interface Task {

@@ -9,7 +9,7 @@ import type { Storage } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
 import { parseAddress } from './pool/address.ts';
 import { Cluster, type ClusterEvents } from './citus/cluster.ts';
-import { Freshness } from './tables/freshness.ts';
+import { Freshness } from './tables/grant-cache.ts';
 import { Names } from './tables/names.ts';
 import { Plants } from './tables/plants.ts';
 import { Readiness, type ReadinessOptions } from './schema/readiness.ts';

@@ -3,7 +3,7 @@
  * was used since.
  *
  * The service caches
- * - grants: sqlite/tables/grants.ts and postgres/tables/freshness.ts, which also detect that they are stale
+ * - grants: sqlite/tables/grants.ts and postgres/tables/grant-cache.ts, which also detect that they are stale
  * - counts of plants: sqlite/tables/plant-counts.ts, dropped after each commit of another process
  * - hashes of tokens by Authorization header: http/auth/auth.ts
  * - verified tokens of an identity provider: http/auth/sign-on.ts, and its keys: oidc/keys.ts

@@ -10,7 +10,7 @@ import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storag
 import { storageUnavailable } from '../problem.ts';
 import type { Quotas } from '../plants/quota.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
-import { scan } from '../plants/scan.ts';
+import { scan } from '../plants/list-steps.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage } from '../storage.ts';
 import { runInSlice } from '../shared/time-slices.ts';
@@ -21,7 +21,8 @@ import { isUnfinished } from './file/schema.ts';
 import { ReadBatcher } from './read-batcher.ts';
 import type { TokenStorage } from './tables/tokens.ts';
 import { Writer } from './writer/writer.ts';
-import { call, type Call, type ResultOf, type Write } from './writer/writes.ts';
+import { call } from './writer/apply.ts';
+import type { Call, ResultOf, Write } from './writer/messages.ts';
 
 /** SQLite's page cache. A long list fills it, so it counts as memory of a list. */
 const cacheKiB = 5_120;

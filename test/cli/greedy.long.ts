@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { requestTimeoutMs } from '../../src/http/server/limits.ts';
+import { requestTimeoutMs } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { until } from '../support/until.ts';

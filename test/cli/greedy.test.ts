@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { maxPipelinedRequests } from '../../src/http/server/limits.ts';
+import { maxPipelinedRequests } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { shared } from '../support/shared.ts';

@@ -8,7 +8,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { maxPipelinedRequests } from '../../src/http/server/limits.ts';
+import { maxPipelinedRequests } from '../../src/http/limits.ts';
 import { call } from '../support/app.ts';
 import { executable, serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';

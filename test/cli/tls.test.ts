@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { maxPipelinedRequests } from '../../src/http/server/limits.ts';
+import { maxPipelinedRequests } from '../../src/http/limits.ts';
 import {
   encryptKey,
   makeCertificate,

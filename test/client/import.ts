@@ -11,7 +11,7 @@ import {
   type ImportOutcome,
   type JournalEntry,
 } from '../../src/client/import.ts';
-import type { ImportRow } from '../../src/client/rows.ts';
+import type { ImportRow } from '../../src/client/import-file.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { Proxy } from '../support/proxy.ts';
 import { seededRandom } from '../support/random.ts';

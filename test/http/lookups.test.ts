@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { clientAt } from '../../src/http/auth/client-address.ts';
-import { limitLookups, maxWaitingLookups } from '../../src/http/auth/lookups.ts';
+import { limitLookups, maxWaitingLookups } from '../../src/http/auth/lookup-limit.ts';
 import { until } from '../support/until.ts';
 
 const maxLookups = 32;

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { get, type ServerResponse } from 'node:http';
 import { it } from 'node:test';
-import { maxUnreadBytesOfUser } from '../../src/http/server/limits.ts';
-import { ResponseBudget } from '../../src/http/response/budget.ts';
+import { maxUnreadBytesOfUser } from '../../src/http/limits.ts';
+import { ResponseBudget } from '../../src/http/response/memory-budget.ts';
 import { startApp } from '../support/app.ts';
 
 it('the budget of memory is whole again after each response, also after one that reserved nothing', async (t) => {

@@ -6,7 +6,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, it, type TestContext } from 'node:test';
 import { Client } from 'pg';
 import type { Caller } from '../../src/access/access.ts';
-import type { CommitMessage } from '../../src/shared/channels.ts';
+import type { CommitMessage } from '../../src/shared/metrics.ts';
 import type { Plant } from '../../src/plants/plant.ts';
 import { Problem } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';

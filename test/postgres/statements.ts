@@ -1,4 +1,4 @@
-import { changeSql } from '../../src/postgres/changes/change-statements.ts';
+import { changeSql } from '../../src/postgres/writer/statements.ts';
 import type { Statement } from '../../src/postgres/pool/connection.ts';
 import {
   findOwnerSql,
@@ -14,7 +14,7 @@ import { grantSql } from '../../src/postgres/tables/grants.ts';
 import { nameSql } from '../../src/postgres/tables/names.ts';
 import { tokenSql } from '../../src/postgres/tables/tokens.ts';
 import { userSql } from '../../src/postgres/tables/users.ts';
-import { refreshSql } from '../../src/postgres/tables/freshness.ts';
+import { refreshSql } from '../../src/postgres/tables/grant-cache.ts';
 
 const { listAll: _all, setRole, listStore, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;

@@ -10,7 +10,7 @@ import { maxPending } from '../../src/shared/pending.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { lockTimeoutMs } from '../../src/sqlite/file/open.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import type { Batch, Write } from '../../src/sqlite/writer/writes.ts';
+import type { Batch, Write } from '../../src/sqlite/writer/messages.ts';
 import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { tempFolder } from '../support/temp.ts';

@@ -13,7 +13,7 @@ import { inParallel } from '../../src/client/in-parallel.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { handleClientError } from '../../src/http/server/client-errors.ts';
 import { Connections } from '../../src/http/server/connections.ts';
-import { maxBodyBytes } from '../../src/http/server/limits.ts';
+import { maxBodyBytes } from '../../src/http/limits.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { maxActiveTokens } from '../../src/access/own-tokens.ts';
 import type { ProblemKind } from '../../src/problem.ts';

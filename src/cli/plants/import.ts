@@ -14,9 +14,9 @@ import {
   readFile,
   rowsOf,
   type ImportRow,
-} from '../../client/rows.ts';
+} from '../../client/import-file.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
-import { Journal } from '../../sqlite/file/journal.ts';
+import { Journal } from '../../sqlite/import-journal.ts';
 import { failWith, printError } from '../output.ts';
 import { onSignal } from '../signals.ts';
 import { readInput } from './input.ts';

@@ -1,7 +1,7 @@
 import type { SingleBar } from 'cli-progress';
 import type { PlantStoreError } from '../../client/client.ts';
 import { summaryOf, type ImportOutcome } from '../../client/import.ts';
-import type { ImportFile } from '../../client/rows.ts';
+import type { ImportFile } from '../../client/import-file.ts';
 import { io, print, printError } from '../output.ts';
 import { createBar } from '../progress.ts';
 import { printable, printableJson } from '../terminal.ts';

@@ -13,7 +13,7 @@ import type { Storage } from '../../storage.ts';
 import { announce, hostAndPort, urlOf } from './announce.ts';
 import type { ServeOptions } from './options.ts';
 import { displayName, isFile, openStorage } from '../database.ts';
-import { checkLimits, openLimits } from './limits.ts';
+import { checkLimits, openLimits } from './rate-limits.ts';
 import { createLog } from './log.ts';
 import { oidcOptions, pageSignOn } from './oidc.ts';
 import { failWith, print } from '../output.ts';

@@ -19,7 +19,7 @@ import type { PlantPage } from '../../plants/plant-storage.ts';
 import { isProblem, Problem, tokenEnded } from '../../problem.ts';
 import { credentialOf, isToken } from '../../access/token.ts';
 import { headerCount } from '../response/headers.ts';
-import { limitLookups } from './lookups.ts';
+import { limitLookups } from './lookup-limit.ts';
 import type { RequestLimits } from './request-limits.ts';
 import { isJwt, SignOn } from './sign-on.ts';
 import type { TokenUses } from './token-uses.ts';

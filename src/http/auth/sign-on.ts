@@ -5,7 +5,7 @@
 import type { Credential } from '../../access/access.ts';
 import { Cache } from '../../shared/cache.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
-import { limitLookups } from './lookups.ts';
+import { limitLookups } from './lookup-limit.ts';
 
 /** Maximum characters of cached headers. */
 const maxVerifiedChars = 16 * 1024 * 1024;

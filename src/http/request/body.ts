@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../../problem.ts';
 import { headerCount } from '../response/headers.ts';
-import { maxBodyBytes } from '../server/limits.ts';
+import { maxBodyBytes } from '../limits.ts';
 import { bodyTooLarge, unsupportedMediaType } from '../response/problems.ts';
 
 /** Call it before the first route is added. */

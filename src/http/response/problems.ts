@@ -3,12 +3,12 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { errorChannel } from '../../shared/channels.ts';
+import { errorChannel } from '../../shared/metrics.ts';
 import { defect, Problem, type ProblemKind } from '../../problem.ts';
 import { redactTokens } from '../../access/token.ts';
 import { FailureLog } from './failure-log.ts';
 import { setPrivateHeaders } from './headers.ts';
-import { maxBodyBytes, maxHeaderBytes, maxHeaders } from '../server/limits.ts';
+import { maxBodyBytes, maxHeaderBytes, maxHeaders } from '../limits.ts';
 import { prefersPage, sendNotFoundPage } from './not-found.ts';
 import { sendText } from './send.ts';
 

@@ -8,7 +8,7 @@ import type { PlantField } from '../../plants/plant.ts';
 import { defaultFields, plantJson } from '../../plants/plant-json.ts';
 import type { PlantQuery } from '../../plants/plant-storage.ts';
 import { plantNotFound } from '../../problem.ts';
-import { assertConnected, sendList, type RouteOptions, type Range } from './list.ts';
+import { assertConnected, sendList, type RouteOptions, type Range } from './send-list.ts';
 import * as operations from './plant-schemas.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';

@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { invalidInput, shareNotFound } from '../../problem.ts';
 import type { Share } from '../../access/share-storage.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
-import { sendList, type RouteOptions, type Range } from './list.ts';
+import { sendList, type RouteOptions, type Range } from './send-list.ts';
 import * as operations from './share-schemas.ts';
 import { sendJson } from '../response/send.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';

@@ -12,7 +12,7 @@ import { formatTimestamp, parseTimestamp } from '../../shared/timestamp.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import { insufficientScope } from '../auth/auth.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
-import { sendList, type RouteOptions, type Range } from './list.ts';
+import { sendList, type RouteOptions, type Range } from './send-list.ts';
 import { sendJson } from '../response/send.ts';
 import * as operations from './token-schemas.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';

@@ -8,7 +8,7 @@ import { Problem } from '../../problem.ts';
 import type { Connections } from './connections.ts';
 import { unsupportedFraming } from './head.ts';
 import { privateHeaders } from '../response/headers.ts';
-import { idleTimeoutMs, requestTimeoutMs } from './limits.ts';
+import { idleTimeoutMs, requestTimeoutMs } from '../limits.ts';
 import { linger } from './linger.ts';
 import {
   problemResponses,

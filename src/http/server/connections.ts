@@ -9,7 +9,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { maxConnections, maxPipelinedRequests, maxPipelinedRequestsTotal } from './limits.ts';
+import { maxConnections, maxPipelinedRequests, maxPipelinedRequestsTotal } from '../limits.ts';
 import { linger, lingerOnClose } from './linger.ts';
 
 interface QueuedRequest {

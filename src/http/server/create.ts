@@ -9,7 +9,7 @@ import {
   maxHeaderBytes,
   maxHeaders,
   requestTimeoutMs,
-} from './limits.ts';
+} from '../limits.ts';
 
 export type ServerFactory = (options: ServerOptions, handler: RequestListener) => Server;
 

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { Problem } from '../../problem.ts';
 import { headerCount } from '../response/headers.ts';
-import { maxHeaders } from './limits.ts';
+import { maxHeaders } from '../limits.ts';
 import { headersTooLarge, versionNotSupported } from '../response/problems.ts';
 
 /** The problem with the head of the request, if there is one. */

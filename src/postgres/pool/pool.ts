@@ -3,7 +3,7 @@
  * eight for one transaction each. They open on demand, and the next use replaces one that was lost. Each server has bounds
  * of its own, so one that hangs delays no request to the others.
  */
-import { poolChannel, type PoolLane } from '../../shared/channels.ts';
+import { poolChannel, type PoolLane } from '../../shared/metrics.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { outcomeUnknown, Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';

@@ -19,7 +19,7 @@ import { unrevokedCaller } from '../../access/identity-storage.ts';
 import { Problem } from '../../problem.ts';
 import { prepared, type Row } from '../pool/connection.ts';
 import { problemOf } from '../errors.ts';
-import type { Freshness } from './freshness.ts';
+import type { Freshness } from './grant-cache.ts';
 import { keyOf, type Names } from './names.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { BoundStatement, Pool } from '../pool/pool.ts';

@@ -14,7 +14,7 @@ import {
 import type { PlantPage, PlantQuery, PlantStorage } from '../../plants/plant-storage.ts';
 import type { NewPlant, Plant } from '../../plants/plant.ts';
 import type { Quotas } from '../../plants/quota.ts';
-import { scan, stepOf, type ScanStep } from '../../plants/scan.ts';
+import { scan, stepOf, type ScanStep } from '../../plants/list-steps.ts';
 import { turnOf } from '../../shared/time-slices.ts';
 import {
   findOwnerSql,
@@ -29,7 +29,7 @@ import {
 import type { Cluster } from '../citus/cluster.ts';
 import type { Row, Statement } from '../pool/connection.ts';
 import type { Pool } from '../pool/pool.ts';
-import { Writer } from '../changes/writer.ts';
+import { Writer } from '../writer/writer.ts';
 
 export class Plants implements PlantStorage {
   readonly #cluster: Cluster;

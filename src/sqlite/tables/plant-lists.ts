@@ -7,7 +7,7 @@ import { maxId } from '../../plants/ids.ts';
 import { isDense, maxScannedPlants, minScannedOwners, type PlantRow } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
-import { stepOf, type ScanStep } from '../../plants/scan.ts';
+import { stepOf, type ScanStep } from '../../plants/list-steps.ts';
 import { preparerOf, type Statement } from '../driver.ts';
 
 const plantsByOwner = 'plants INDEXED BY plants_by_owner';

@@ -11,14 +11,8 @@ import { defect, Problem } from '../../problem.ts';
 import { Connection } from '../connection.ts';
 import { lockTimeoutMs } from '../file/open.ts';
 import type { Tables } from '../tables/tables.ts';
-import {
-  apply,
-  type Failure,
-  type Outcomes,
-  type Batch,
-  type ThreadData,
-  type Write,
-} from './writes.ts';
+import { apply } from './apply.ts';
+import type { Failure, Outcomes, Batch, ThreadData, Write } from './messages.ts';
 
 /** A transaction with this many writes gets no further batch. Its commit takes a few milliseconds. */
 const maxCommitWrites = 512;

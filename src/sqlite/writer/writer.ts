@@ -4,7 +4,7 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { commitChannel } from '../../shared/channels.ts';
+import { commitChannel } from '../../shared/metrics.ts';
 import { Pending } from '../../shared/pending.ts';
 import { outcomeUnknown, Problem, storageUnavailable } from '../../problem.ts';
 import { nowMs } from '../file/locks.ts';
@@ -16,7 +16,7 @@ import {
   type ResultOf,
   type ThreadData,
   type Write,
-} from './writes.ts';
+} from './messages.ts';
 
 /** Maximum number of writes in a message. Writes that are requested before the next tick share one. */
 const maxBatchWrites = 8;

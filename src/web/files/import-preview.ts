@@ -8,7 +8,7 @@ import {
   type ImportFile,
   type Mapping,
   type ImportRow,
-} from '../../client/rows.ts';
+} from '../../client/import-file.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
 import { countOf, formatCount } from '../shared/format.ts';
 

@@ -4,7 +4,7 @@
  */
 import { PlantStoreError, type PlantStore } from '../../client/client.ts';
 import { importPlants, memoryJournal } from '../../client/import.ts';
-import { decodeText } from '../../client/rows.ts';
+import { decodeText } from '../../client/import-file.ts';
 import { byId, element, onPress, setText, show } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast, type Toast } from '../shared/toast.ts';

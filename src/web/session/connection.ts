@@ -8,7 +8,7 @@ import {
   type Token,
   type TokenSource,
 } from '../../client/client.ts';
-import { pauseMs, unlessAborted } from '../../client/retry.ts';
+import { pauseMs, unlessAborted } from '../../client/retry-rules.ts';
 import { hideBanner, setCountdown, showBanner } from '../shared/banner.ts';
 import { byId } from '../shared/dom.ts';
 import { announce } from '../shared/toast.ts';

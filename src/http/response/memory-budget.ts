@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Identity } from '../../access/access.ts';
 import { Problem } from '../../problem.ts';
-import { maxUnreadBytes, maxUnreadBytesOfUser } from '../server/limits.ts';
+import { maxUnreadBytes, maxUnreadBytesOfUser } from '../limits.ts';
 
 /** Responses up to this length are not counted. */
 const maxUncountedChars = 16 * 1024;

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
-import { commitChannel } from '../../shared/channels.ts';
+import { commitChannel } from '../../shared/metrics.ts';
 import { Pending } from '../../shared/pending.ts';
 import { outcomeUnknown, Problem } from '../../problem.ts';
 import type { Quotas } from '../../plants/quota.ts';
@@ -16,7 +16,7 @@ import {
   problemOf,
   TimeoutError,
 } from '../errors.ts';
-import { Group, type QueuedChange } from './group.ts';
+import { StoreChanges, type QueuedChange } from './store-changes.ts';
 import { maxTransactions, type Pool } from '../pool/pool.ts';
 import { withRetries } from '../pool/retries.ts';
 import { Transaction } from './transaction.ts';
@@ -39,7 +39,7 @@ export interface WriterOptions {
 
 /** A transaction in progress, with its retries. */
 interface Running {
-  readonly groups: readonly Group[];
+  readonly groups: readonly StoreChanges[];
   /** Whether it waits if its only store is locked. Otherwise, stores that are locked are left out. */
   readonly canWait: boolean;
   lastAttempt?: Transaction;
@@ -110,7 +110,7 @@ export class Writer {
   }
 
   /** Takes the changes of the stores whose turn it is. */
-  #takeNext(): Group[] {
+  #takeNext(): StoreChanges[] {
     const stores = this.#waiting
       .keys()
       .filter((store) => !this.#inFlight.has(store))
@@ -120,7 +120,7 @@ export class Writer {
       this.#waiting.delete(store);
       const taken = waiting.splice(0, maxChanges);
       if (waiting.length > 0) this.#waiting.set(store, waiting); // its next turn comes after all others
-      return new Group(store, taken, this.#options.quotas);
+      return new StoreChanges(store, taken, this.#options.quotas);
     });
   }
 
@@ -137,7 +137,7 @@ export class Writer {
   }
 
   /** Returns the groups that must have a transaction of their own. The others have their outcomes. */
-  async #commit(running: Running): Promise<readonly Group[]> {
+  async #commit(running: Running): Promise<readonly StoreChanges[]> {
     const { groups } = running;
     try {
       const committed = await withRetries(() => this.#attempt(running));
@@ -153,7 +153,7 @@ export class Writer {
   }
 
   /** Resolves to the groups that were committed, without those whose stores were locked. */
-  async #attempt(running: Running): Promise<readonly Group[]> {
+  async #attempt(running: Running): Promise<readonly StoreChanges[]> {
     const { groups, canWait } = running;
     const transaction = new Transaction(`${this.#processId} ${++this.#attempts}`, groups);
     running.lastAttempt = transaction;
@@ -173,7 +173,7 @@ export class Writer {
     return transaction.groups;
   }
 
-  #onCommitted(groups: readonly Group[]): void {
+  #onCommitted(groups: readonly StoreChanges[]): void {
     if (groups.length === 0) return;
     if (commitChannel.hasSubscribers) {
       const writes = groups.reduce((sum, { queued }) => sum + queued.length, 0);
@@ -213,7 +213,7 @@ export class Writer {
 }
 
 /** After this time, COMMIT is not sent, and an outcome that is missing is unknown. */
-function deadlineOf({ sinceMs }: Group): number {
+function deadlineOf({ sinceMs }: StoreChanges): number {
   return sinceMs + outcomeTimeoutMs;
 }
 

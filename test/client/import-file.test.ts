@@ -11,7 +11,7 @@ import {
   readFile,
   rowsOf,
   type ImportRow,
-} from '../../src/client/rows.ts';
+} from '../../src/client/import-file.ts';
 
 function rows(text: string): ImportRow[] {
   const file = readFile(text);

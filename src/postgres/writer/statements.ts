@@ -1,5 +1,5 @@
 /**
- * The statements of a group of changes (group.ts). Each names one store.
+ * The statements of a group of changes (store-changes.ts). Each names one store.
  */
 import { maxId } from '../../plants/ids.ts';
 import { prepared } from '../pool/connection.ts';

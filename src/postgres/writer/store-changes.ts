@@ -7,10 +7,10 @@ import { byOf, type Change } from '../../plants/changes.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
 import { idTaken, Problem } from '../../problem.ts';
 import type { Quotas } from '../../plants/quota.ts';
-import { changeSql, type StoreRow } from './change-statements.ts';
+import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection, Row, Statement } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
-import { LockedStore, type Create, type Outcome } from './locked-store.ts';
+import { Decisions, type Create, type Outcome } from './decisions.ts';
 import { settled } from '../pool/settled.ts';
 
 export interface QueuedChange {
@@ -21,7 +21,7 @@ export interface QueuedChange {
   sinceMs: number;
 }
 
-export class Group {
+export class StoreChanges {
   readonly store: number;
   /** In the order of arrival, at least one. */
   readonly queued: readonly QueuedChange[];
@@ -32,7 +32,7 @@ export class Group {
   #owners = new Map<number, number>();
   /** By owner. */
   #userPlants = new Map<number, number>();
-  #locked: LockedStore | undefined;
+  #locked: Decisions | undefined;
   /** By sequence number, if the transaction is committed. */
   readonly outcomes = new Map<number, Outcome>();
 
@@ -77,7 +77,7 @@ export class Group {
   async decide(connection: Connection): Promise<void> {
     const [lastId, , writer, grants] = this.#row ?? [0, 0, '', undefined];
     const changes = await this.#identifyAgain(connection, grants);
-    const locked = new LockedStore(this.#quotas, {
+    const locked = new Decisions(this.#quotas, {
       lastId,
       randomIds: await this.#drawIds(connection, lastId),
       owners: this.#owners,

@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { Refusal } from '../../refusal.ts';
-import { isLocked } from '../errors.ts';
-import { commitAfter, readPragma } from '../driver.ts';
+import { Refusal } from '../refusal.ts';
+import { isLocked } from './errors.ts';
+import { commitAfter, readPragma } from './driver.ts';
 
 /** Marks the file as a journal: "PSij" in ASCII. */
 const applicationId = 0x5053696a;

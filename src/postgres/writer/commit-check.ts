@@ -1,8 +1,8 @@
 /**
  * Finds out whether a transaction was committed after its response was lost (decision 15).
  */
-import { changeSql } from './change-statements.ts';
-import { isWriter } from './group.ts';
+import { changeSql } from './statements.ts';
+import { isWriter } from './store-changes.ts';
 import type { Pool } from '../pool/pool.ts';
 import { jitter } from '../pool/retries.ts';
 import type { Transaction } from './transaction.ts';

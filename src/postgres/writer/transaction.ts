@@ -7,18 +7,18 @@
 import { defect } from '../../problem.ts';
 import type { Connection } from '../pool/connection.ts';
 import { TimeoutError } from '../errors.ts';
-import type { Group } from './group.ts';
+import type { StoreChanges } from './store-changes.ts';
 import { settled } from '../pool/settled.ts';
 
 export class Transaction {
   /** Unique. If the row of a store has it as its writer, the transaction was committed. */
   readonly id: string;
   /** Those whose stores were locked. The others were left out. */
-  groups: readonly Group[];
+  groups: readonly StoreChanges[];
   /** Whether COMMIT was sent, and the server has not responded with ROLLBACK. */
   canBeCommitted = false;
 
-  constructor(id: string, groups: readonly Group[]) {
+  constructor(id: string, groups: readonly StoreChanges[]) {
     this.id = id;
     this.groups = groups;
   }

@@ -12,7 +12,7 @@ import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { Problem } from '../../problem.ts';
 import type { Storage } from '../../storage.ts';
 import type { Authentication } from '../auth/auth.ts';
-import type { ResponseBudget } from '../response/budget.ts';
+import type { ResponseBudget } from '../response/memory-budget.ts';
 import { sendJson } from '../response/send.ts';
 
 /**

@@ -25,7 +25,7 @@ export interface StoreState {
   storePlants: number;
 }
 
-export class LockedStore {
+export class Decisions {
   readonly #quotas: Quotas | undefined;
   readonly state: StoreState;
   /** What is to be written, by id. */
