@@ -49,6 +49,16 @@ export class Connections {
   /** Whether one has started in this iteration of the event loop. */
   #hasStarted = false;
 
+  /** Shared by all responses: with a closure for each, twice as many objects survive garbage collections. */
+  readonly #onClose: (this: ServerResponse) => void;
+
+  constructor() {
+    const handleNext = (response: ServerResponse) => this.#handleNext(response);
+    this.#onClose = function onClose() {
+      handleNext(this);
+    };
+  }
+
   /** Enforces `maxConnections`: closes the least important connection if a new one exceeds it. */
   limitConnections(server: Server): void {
     server.on('connection', (socket: Socket) => {
@@ -92,7 +102,7 @@ export class Connections {
   schedule({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
     const connection = this.#connections.get(socket);
     if (connection === undefined) return; // there was no room for it
-    response.on('close', () => this.#handleNext(connection, response));
+    response.on('close', this.#onClose);
     if (connection.current === undefined) {
       connection.current = response;
       this.#regroup(connection);
@@ -156,8 +166,9 @@ export class Connections {
     return current !== undefined && (current.req.complete || current.headersSent);
   }
 
-  #handleNext(connection: Connection, closed: ServerResponse): void {
-    if (connection.current !== closed) return;
+  #handleNext(closed: ServerResponse): void {
+    const connection = this.#connections.get(closed.req.socket);
+    if (connection?.current !== closed) return;
     const { socket, waiting } = connection;
     const next = waiting.shift();
     connection.current = next?.response;
