@@ -10,6 +10,8 @@ export interface Quotas {
   readonly perStore: number | undefined;
 }
 
+export const noQuotas: Quotas = { perUser: undefined, perStore: undefined };
+
 /** Undefined if there is room for another plant. `count` returns at least the quota if there are more plants. */
 export function quotaProblem(
   { perUser, perStore }: Quotas,

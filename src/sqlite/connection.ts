@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
-import type { Quotas } from '../plants/quota.ts';
+import { noQuotas, type Quotas } from '../plants/quota.ts';
 import { Refusal } from '../refusal.ts';
 import { openCheckpoint } from './file/checkpoint.ts';
 import { openDatabase, type OpenOptions } from './file/open.ts';
@@ -39,7 +39,7 @@ interface Settings {
   cacheKiB: number;
   /** The only file that it opens. By default, it is the first that it opened. */
   fileId?: FileId;
-  quotas?: Quotas | undefined;
+  quotas?: Quotas;
 }
 
 export class Connection {
@@ -120,7 +120,7 @@ export class Connection {
       open.file.check(); // a change to a deleted file must not be acknowledged
       return result;
     } catch (error) {
-      this.#open?.counts?.clear();
+      this.#open?.counts.clear();
       if (isFailedSync(error, stage)) this.diskFailure = error;
       throw this.#recoverFrom(error, stage);
     }
@@ -158,7 +158,7 @@ export class Connection {
   }
 
   #openWith(options: OpenOptions): OpenConnection {
-    const { path, cacheKiB, fileId, quotas } = this.#settings;
+    const { path, cacheKiB, fileId, quotas = noQuotas } = this.#settings;
     if (fileId !== undefined) refuseOtherFile(path, fileId);
     const database = openDatabase(path, options);
     try {
@@ -211,7 +211,7 @@ export class Connection {
     if (dataVersion === open.dataVersion) return;
     open.checkSchema();
     open.grants.refresh();
-    open.counts?.clear();
+    open.counts.clear();
     open.dataVersion = dataVersion; // last, so that the next call checks again if a read fails
   }
 }

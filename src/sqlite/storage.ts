@@ -8,7 +8,7 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import { isShort, listKind } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
-import type { Quotas } from '../plants/quota.ts';
+import { noQuotas, type Quotas } from '../plants/quota.ts';
 import { unfinishedCopy, type Refusal } from '../refusal.ts';
 import { scan } from '../plants/list-steps.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
@@ -58,7 +58,10 @@ export class SqliteStorage implements Storage {
   #fileFault: Refusal | undefined;
 
   /** Opens the file. Throws Refusal if it cannot be used. */
-  constructor(path: string, { quotas, onFileFault, onDiskFailure, ...options }: SqliteOptions) {
+  constructor(
+    path: string,
+    { quotas = noQuotas, onFileFault, onDiskFailure, ...options }: SqliteOptions,
+  ) {
     this.#onFileFault = onFileFault;
     this.#connection = new Connection({ path, cacheKiB });
     this.#batcher = new ReadBatcher(this.#connection);

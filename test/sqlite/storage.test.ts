@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import { defaultScopes, type Caller } from '../../src/access/access.ts';
 import { plantFields } from '../../src/plants/plant.ts';
+import { noQuotas } from '../../src/plants/quota.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { listSql } from '../../src/sqlite/tables/plant-lists.ts';
@@ -98,7 +99,7 @@ it('SQLite: a list uses its own index, with all bounds', async (t) => {
     if (kind === 'owner') assert.ok(searches.every((search) => search.includes('COVERING')));
   }
   using recording = new RecordingDatabase(path);
-  openTables(recording, undefined);
+  openTables(recording, noQuotas);
   const mergeSql = recording.statements.find((sql) => sql.includes('WITH RECURSIVE merged'));
   const merge = database.prepare(`EXPLAIN QUERY PLAN ${mergeSql}`).all();
   const key = 'SEARCH plants USING COVERING INDEX plants_by_owner (store=? AND owner=? AND';
@@ -286,7 +287,7 @@ it('SQLite: a token that is revoked while its grant is read cannot write', async
   });
   using database = new DatabaseSync(path);
   using other = new DatabaseSync(path);
-  const { revokeToken } = openTables(other, undefined).tokens;
+  const { revokeToken } = openTables(other, noQuotas).tokens;
   let isRevoked = false;
   database.function('revoke_once', () => {
     if (!isRevoked) revokeToken(id, 1);

@@ -206,11 +206,10 @@ async function openForServing(
   // Upgrading a file can block this thread for minutes, and no signal handler would run. Without one, a signal
   // ends the process immediately.
   if (!isFile(database)) stopOnSignals(stop);
-  const hasQuotas = perUser !== undefined || perStore !== undefined;
   const storage = await openStorage(database, {
     create: true,
     canBeUnavailable: true,
-    quotas: hasQuotas ? { perUser, perStore } : undefined,
+    quotas: { perUser, perStore },
     onLongWait,
     onFileFault,
     onServerFault,

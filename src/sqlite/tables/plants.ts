@@ -11,7 +11,7 @@ import type { Grants } from './grants.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import { preparerOf } from '../driver.ts';
 
-export function openPlants(database: DatabaseSync, grants: Grants, counts?: PlantCounts) {
+export function openPlants(database: DatabaseSync, grants: Grants, counts: PlantCounts) {
   const prepare = preparerOf(database);
   const find = prepare<[name: string, tag: string, owner: number]>(
     'SELECT name, tag, owner FROM plants WHERE store = ? AND id = ?',
@@ -60,7 +60,7 @@ export function openPlants(database: DatabaseSync, grants: Grants, counts?: Plan
       grants.callerSince(by);
       const lastId = lastIds.get(store) ?? readLastId.get(store)?.[0] ?? 0;
       const nextId = lastId < maxId ? lastId + 1 : undefined;
-      const problem = counts?.problemOf(store, owner);
+      const problem = counts.problemOf(store, owner);
       if (problem !== undefined) {
         // An id that is taken is the reason that is reported, even if there is no room.
         const isTaken =
@@ -73,7 +73,7 @@ export function openPlants(database: DatabaseSync, grants: Grants, counts?: Plan
         id = randomId();
       }
       lastIds.set(store, Math.max(id, lastId));
-      counts?.add(store, owner, 1);
+      counts.add(store, owner, 1);
       return id;
     },
 
@@ -84,7 +84,7 @@ export function openPlants(database: DatabaseSync, grants: Grants, counts?: Plan
       const owner = soleOwner(reach) ?? findOwner.get(store, id)?.[0];
       if (owner === undefined || !reaches(reach, owner)) return false;
       if (deleteOne.run(store, id, owner).changes === 0) return false;
-      counts?.add(store, owner, -1);
+      counts.add(store, owner, -1);
       return true;
     },
   };

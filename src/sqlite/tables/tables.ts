@@ -11,9 +11,9 @@ import { openUsers } from './users.ts';
 /** All tables on one connection. Those of the event loop only read, and those of the writer thread write. */
 export type Tables = ReturnType<typeof openTables>;
 
-export function openTables(database: DatabaseSync, quotas: Quotas | undefined) {
+export function openTables(database: DatabaseSync, quotas: Quotas) {
   const grants = openGrants(database);
-  const counts = quotas && openCounts(database, quotas);
+  const counts = openCounts(database, quotas);
   return {
     grants,
     counts,

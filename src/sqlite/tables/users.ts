@@ -7,10 +7,7 @@ import type { UserStorage } from '../../access/user-storage.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import { preparerOf, type Sync } from '../driver.ts';
 
-export function openUsers(
-  database: DatabaseSync,
-  counts: PlantCounts | undefined,
-): Sync<UserStorage> {
+export function openUsers(database: DatabaseSync, counts: PlantCounts): Sync<UserStorage> {
   const prepare = preparerOf(database);
   const listStores = prepare<[store: string, lastId: number, users: number]>(`
     SELECT name, last_id,
@@ -81,7 +78,7 @@ export function openUsers(
     },
 
     movePlants({ store, user: from }, to, limit) {
-      counts?.clear();
+      counts.clear();
       return Number(movePlants.run(store, from, to, limit).changes);
     },
 

@@ -31,7 +31,7 @@ export interface ThreadData {
   path: string;
   /** The file that the connection for reads has open. */
   fileId: FileId;
-  quotas: Quotas | undefined;
+  quotas: Quotas;
   /** One BigInt64, which outlives the thread: the sequence number of the last write that it has started. */
   lastStarted: SharedArrayBuffer;
 }
