@@ -36,15 +36,7 @@ export interface Identity {
   readonly user: number;
 }
 
-/**
- * Which plants of a store a user can access: all of them, or those of these owners, in ascending order and
- * without duplicates.
- *
- * Each storage applies it
- * - to choose the index of a list (lists.ts, plants.ts)
- * - after it has found a plant (`findPlant`)
- * - before it deletes a plant (sqlite/tables/plants.ts, postgres/writer/decisions.ts)
- */
+/** Which plants of a store a user can access: all, or those of these owners, in ascending order without duplicates. */
 export type Reach = 'all' | readonly number[];
 
 /** Who is calling, and what they can do. Only `identify` of a storage creates one. */

@@ -172,12 +172,12 @@ function insert(table: Table, rows: readonly Row[]): BoundStatement {
   const names = namesOf(table);
   const arrays = columns[table].map(([, type], at) => `$${at + 1}::${type}[]`).join();
   return [
-    {
-      name: `add_${table}`,
-      text: `
+    prepared(
+      `add_${table}`,
+      `
         INSERT INTO plant_store.${table} (${names})
         SELECT ${names} FROM unnest(${arrays}) AS new (${names}) ON CONFLICT DO NOTHING`,
-    },
+    ),
     columns[table].map((_, at) => rows.map((row) => row[at])),
   ];
 }

@@ -1,13 +1,10 @@
 /**
  * What a Citus cluster needs beyond the SQL that all engines share: its tables must be distributed.
  */
-import { prepared, type Connection, type Result, type Statement } from '../pool/connection.ts';
+import { prepared, type Connection, type Result } from '../pool/connection.ts';
 import { settled } from '../pool/settled.ts';
 
-const hasCitusSql: Statement = {
-  name: 'has_citus',
-  text: `SELECT 1 FROM pg_extension WHERE extname = 'citus'`,
-};
+const hasCitusSql = prepared('has_citus', `SELECT 1 FROM pg_extension WHERE extname = 'citus'`);
 
 export async function isCitus(connection: Connection): Promise<boolean> {
   return (await connection.query(hasCitusSql, [])).length > 0;
@@ -67,13 +64,13 @@ export async function distribute(connection: Connection): Promise<void> {
   for (const table of tables) {
     const name = `plant_store.${table}`;
     // A table that a later migration creates does not exist yet.
-    const isLocalSql: Statement = {
-      name: `is_local_${table}`,
-      text: `
+    const isLocalSql = prepared(
+      `is_local_${table}`,
+      `
         SELECT 1 FROM pg_class
         WHERE oid = to_regclass('${name}')
           AND oid NOT IN (SELECT logicalrelid FROM pg_dist_partition)`,
-    };
+    );
     const isLocal = async () => (await connection.query(isLocalSql, [])).length > 0;
     if (!(await isLocal())) continue;
     await runUnlimited(connection, distributionSql(table), 0).catch(async (error: unknown) => {

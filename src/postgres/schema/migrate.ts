@@ -16,7 +16,7 @@ import {
 } from '../../shared/migrations.ts';
 import { Refusal } from '../../refusal.ts';
 import { distribute, isCitus, runUnlimited } from '../citus/citus.ts';
-import { prepared, type Connection, type Statement } from '../pool/connection.ts';
+import { prepared, type Connection } from '../pool/connection.ts';
 import {
   codeOf,
   CoordinatorUnavailable,
@@ -76,19 +76,19 @@ export const schemaSql = {
   ),
 };
 
-const namespaceSql: Statement = {
-  name: 'schema_exists',
-  text: "SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'",
-};
+const namespaceSql = prepared(
+  'schema_exists',
+  "SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'",
+);
 
-const invalidIndexSql: Statement = {
-  name: 'invalid_index',
-  text: `
+const invalidIndexSql = prepared(
+  'invalid_index',
+  `
     SELECT 1 FROM pg_index
     JOIN pg_class ON pg_class.oid = indexrelid
     JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE nspname = 'plant_store' AND relname = $1 AND NOT indisvalid`,
-};
+);
 
 export interface MigrateOptions {
   /** Whether to create a schema if there is none. */

@@ -38,6 +38,8 @@ type UserRow = readonly [
 
 type TokenRow = readonly [...TokenTerms, ...UserRow];
 
+type WhoWrites = Pick<Caller, 'store' | 'identified'>;
+
 /** The shares in effect, as JSON: a list of lists is no type of SQL. */
 const userColumns = `
   users.id, stores.name, users.name, users.role, users.removed_at,
@@ -109,17 +111,12 @@ function grantOfRow(
  * Identifies a caller again, in the transaction of a write that has locked the row of the store. Nothing for an operator,
  * who has no token.
  */
-export function identifyAgain(
-  caller: Pick<Caller, 'store' | 'identified'> | undefined,
-): BoundStatement[] {
+export function identifyAgain(caller: WhoWrites | undefined): BoundStatement[] {
   return caller === undefined ? [] : [findAgain(caller.store, caller.identified)];
 }
 
 /** For a write that may have nothing to change. Rejects if the caller must not write. */
-export async function checkAgain(
-  cluster: Cluster,
-  caller: Pick<Caller, 'store' | 'identified'>,
-): Promise<void> {
+export async function checkAgain(cluster: Cluster, caller: WhoWrites): Promise<void> {
   const server = await cluster.ofStore(caller.store); // not the shard: it is the node of the write
   const refusal = refusalOf(
     caller,
@@ -130,7 +127,7 @@ export async function checkAgain(
 
 /** Why the caller must not write, by the rows of `identifyAgain`. */
 export function refusalOf(
-  caller: Pick<Caller, 'store' | 'identified'> | undefined,
+  caller: WhoWrites | undefined,
   rows: readonly Row[] = [],
 ): Problem | undefined {
   if (caller === undefined) return undefined;

@@ -10,7 +10,7 @@ import type { Quotas } from '../../plants/quota.ts';
 import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection, Row, Statement } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
-import { Decisions, type Create, type Outcome } from './decisions.ts';
+import { Decisions, type Outcome } from './decisions.ts';
 import { settled } from '../pool/settled.ts';
 
 export interface QueuedChange {
@@ -57,7 +57,8 @@ export class StoreChanges {
     this.outcomes.clear();
     const changes = this.queued.map(({ change }) => change);
     const ids = [...new Set(changes.flatMap(([, , , id]) => id ?? []))];
-    const users = [...new Set(changes.filter(isCreate).map(([, , owner]) => owner))];
+    const creators = changes.flatMap(([kind, , owner]) => (kind === 'create' ? owner : []));
+    const users = [...new Set(creators)];
     const perUser = this.#quotas?.perUser;
     const [[row], owners, counts] = await settled([
       this.#query(connection, canWait ? changeSql.lock : changeSql.lockUnlessLocked),
@@ -172,10 +173,6 @@ export class StoreChanges {
 }
 
 const none = Promise.resolve([]);
-
-function isCreate(change: Change): change is Create {
-  return change[0] === 'create';
-}
 
 /** The change with the reach that its caller has now. */
 function within({ write }: Caller, change: Change): Change {
