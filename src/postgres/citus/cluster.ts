@@ -191,10 +191,10 @@ export class Cluster {
 
   /** Finds the nodes of a Citus cluster and what they have, and repeats that. Returns false on other engines. */
   async locate(): Promise<boolean> {
-    const isFirst = this.#nodes.size === 0;
-    const isCluster = await this.#locateFrom(this.any);
+    const server = this.any;
+    const isCluster = await this.#locateFrom(server);
     // The first host of the address can be a failed worker that was started again, with the map from before its failure.
-    const coordinator = isFirst ? this.#nodes.get(coordinatorNumber) : undefined;
+    const coordinator = server === this.#seed ? this.#nodes.get(coordinatorNumber) : undefined;
     if (coordinator !== undefined) {
       await withTimeout(this.#locateFrom(coordinator.pool)).catch(() => {});
     }

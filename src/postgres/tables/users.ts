@@ -71,7 +71,7 @@ export const userSql = {
         ORDER BY since, owner LIMIT 1 OFFSET $3::bigint - 1), ${maxId})
       RETURNING owner`,
   ),
-  // Locks the row of the store like a group of changes, and makes all cached pages stale.
+  // Locks the row of the store like a group of changes. Its count of plants is unknown afterwards (writer/store-changes.ts).
   changePlantsVersion: prepared(
     'change_plants_version',
     'UPDATE plant_store.stores SET version = version + 1, writer = $2 WHERE store = $1',

@@ -102,7 +102,7 @@ export function judgeOperation(
 /** What `after` is, where it is no number. */
 const cursors: Partial<Record<Route, (text: string) => boolean>> = {
   shares: isName,
-  tokens: (text) => /^(?:[0-9A-Za-z]{9}-)?[0-9a-f]{16}$/.test(text),
+  tokens: (text) => /^[0-9A-Za-z]{9}-[0-9a-f]{16}$/.test(text),
 };
 
 function knownParameters(method: string, route: Route): string[] {
