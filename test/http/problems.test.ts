@@ -12,6 +12,9 @@ it('the type of a problem leads to its place in the reference', async (t) => {
   for (const path of ['/problems', ...kinds.map((kind) => `/problems/${kind}`)]) {
     const { status, headers } = await fetch(address + path, { redirect: 'manual' });
     assert.equal(status, 302, path);
+    const head = await fetch(address + path, { method: 'HEAD', redirect: 'manual' });
+    for (const name of ['location', 'content-length', 'cache-control'])
+      assert.equal(head.headers.get(name), headers.get(name), name);
     const location = headers.get('location') ?? '';
     assert.match(location, /^[^/]/, 'a path prefix is kept');
     const { pathname, hash } = new URL(location, address + path);

@@ -3,7 +3,7 @@
  * `/problems/<kind>`, the type of a problem, redirects to its place in the reference.
  */
 import { readFile } from 'node:fs/promises';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { serveDocument } from '../response/documents.ts';
 import { pageHeaders } from '../response/headers.ts';
 import { pathNotFound, problemResponses } from '../response/problems.ts';
@@ -21,16 +21,25 @@ export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
   });
   const method = ['GET', 'HEAD'];
   // The URLs are relative, so a path prefix works.
-  app.route({ method, url: '/problems', handler: (_, reply) => reply.redirect('docs#problems') });
+  app.route({
+    method,
+    url: '/problems',
+    handler: (_, reply) => redirect(reply, 'docs#problems'),
+  });
   app.route<{ Params: { kind: string } }>({
     method,
     url: '/problems/:kind',
     handler: (request, reply) => {
       const { kind } = request.params;
       if (!Object.hasOwn(problemResponses, kind)) throw pathNotFound();
-      return reply.redirect(`../docs#${kind}`);
+      return redirect(reply, `../docs#${kind}`);
     },
   });
+}
+
+/** The length is set, because Fastify leaves it out for HEAD, which must have the headers of GET. */
+function redirect(reply: FastifyReply, location: string): FastifyReply {
+  return reply.header('content-length', 0).redirect(location);
 }
 
 /** Without a base URL, the server URL is relative to that of the document, so a path prefix works. */
