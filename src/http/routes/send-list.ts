@@ -127,7 +127,8 @@ async function readPage<Cursor extends string | number>(
   const arrays = list.frame.slice(1).map((): string[] => []);
   let next: Cursor | undefined;
   let bytes = 0;
-  for await (const batch of batchesOf(list, () => beforeRead(bytes))) {
+  const readNext = batchReader(list, () => beforeRead(bytes));
+  for (let batch = await readNext(); batch !== undefined; batch = await readNext()) {
     for (const [at, items] of batch.arrays.entries()) {
       if (items !== '') arrays[at]?.push(items);
       bytes += Buffer.byteLength(items);
@@ -137,35 +138,50 @@ async function readPage<Cursor extends string | number>(
   return { arrays: arrays.map((items) => items.join()), next };
 }
 
-/** The text of a list with one array. The last chunk is returned. */
+/**
+ * The text of a list with one array. The last chunk is returned. While the client reads a chunk, nothing here holds it or
+ * its batch.
+ */
 async function* chunksOf<Cursor extends string | number>(
   list: List<Cursor>,
   beforeRead: (bytes: number) => void,
 ): AsyncGenerator<string, string> {
   const [start, end] = list.frame;
-  let text: string = start;
-  let separator = '';
-  for await (const { arrays, next } of batchesOf(list, () => beforeRead(0))) {
-    if (arrays[0]) {
-      text += separator + arrays[0];
+  const readNext = batchReader(list, () => beforeRead(0));
+  let parts: string[] = [start];
+  let [chars, separator] = [0, ''];
+  const addNext = async (): Promise<boolean> => {
+    const { arrays: [items] = [], next } = (await readNext()) ?? {};
+    if (items) {
+      parts.push(separator, items);
+      chars += items.length;
       separator = ',';
     }
-    if (text.length < minChunkChars || next === undefined) continue;
-    yield text; // as a string: buffers would be 10 % faster, but hold more memory until garbage collection
-    text = '';
-  }
-  return text + end;
+    return next !== undefined;
+  };
+  const take = (): string => {
+    const text = parts.join('');
+    parts = [];
+    chars = 0;
+    return text; // as a string: buffers would be 10 % faster, but hold more memory until garbage collection
+  };
+  while (await addNext()) if (chars >= minChunkChars) yield take();
+  return take() + end;
 }
 
 function streamOf(first: string, others: AsyncGenerator<string, string>): Readable {
-  let isFirst = true;
+  let sooner: string | undefined = first;
   return new Readable({
     objectMode: true,
     highWaterMark: 0, // reads no batch before the client has read the previous chunk
     async read() {
       try {
-        const { value, done } = isFirst ? { value: first, done: false } : await others.next();
-        isFirst = false;
+        if (sooner !== undefined) {
+          this.push(sooner);
+          sooner = undefined;
+          return;
+        }
+        const { value, done } = await others.next();
         this.push(value);
         if (done === true) this.push(null);
       } catch (error) {
@@ -175,24 +191,28 @@ function streamOf(first: string, others: AsyncGenerator<string, string>): Readab
   });
 }
 
-async function* batchesOf<Cursor extends string | number>(
+/** Returns a function that resolves to the next batch, and to undefined at the end. */
+function batchReader<Cursor extends string | number>(
   { after: first, query, maxBatchItems, read }: List<Cursor>,
   beforeRead: () => void,
-): AsyncGenerator<Batch<Cursor>> {
+): () => Promise<Batch<Cursor> | undefined> {
   let after: Cursor | undefined = first;
   let left = query.limit ?? Infinity;
   let items = firstBatchItems;
-  while (after !== undefined && left > 0) {
-    beforeRead();
-    const limit = Math.min(left, items, maxBatchItems);
-    const batch: Batch<Cursor> = await read({ after, limit });
-    const chars = batch.arrays.join().length;
-    items = Math.max(minBatchItems, Math.floor((batchChars * limit) / chars));
-    if (chars > 2 * batchChars && limit > minBatchItems) continue; // read fewer items
-    left -= limit;
-    after = batch.next;
-    yield batch;
-  }
+  return async () => {
+    while (after !== undefined && left > 0) {
+      beforeRead();
+      const limit = Math.min(left, items, maxBatchItems);
+      const batch: Batch<Cursor> = await read({ after, limit });
+      const chars = batch.arrays.join().length;
+      items = Math.max(minBatchItems, Math.floor((batchChars * limit) / chars));
+      if (chars > 2 * batchChars && limit > minBatchItems) continue; // read fewer items
+      left -= limit;
+      after = batch.next;
+      return batch;
+    }
+    return undefined;
+  };
 }
 
 /** The query of the next page, with all other parameters unchanged. Arrays are repeated, as openapi.json describes it. */
