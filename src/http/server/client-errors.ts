@@ -83,11 +83,11 @@ function respondAndClose(
   const { status } = problemResponses[problem.kind];
   const body = problemBody(problem, requestId, pathPrefix);
   const headers = {
-    'X-Request-Id': requestId,
+    'x-request-id': requestId,
     Date: new Date().toUTCString(), // RFC 9110, section 6.6.1
     ...privateHeaders,
-    'Content-Type': problemMediaType,
-    'Content-Length': Buffer.byteLength(body),
+    'content-type': problemMediaType,
+    'content-length': Buffer.byteLength(body),
     Connection: 'close',
     ...extraHeaders,
   };
