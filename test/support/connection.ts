@@ -97,3 +97,8 @@ export class Connection {
     }
   }
 }
+
+/** Why a test cannot reset a connection at once; false if it can. */
+export const resetsLate =
+  Number(process.versions.node.split('.')[0]) < 26 &&
+  'the clients of this Node close a connection that they reset some time later';

@@ -74,8 +74,9 @@ export function judgeTarget(target: Bytes): Target {
 }
 
 /** A name that no file has, in a folder that has files: documents are judged before. */
-function isFile([folder = '', name = '', ...more]: readonly (string | undefined)[]): boolean {
-  return ['web', 'client', 'problems'].includes(folder) && name !== '' && more.length === 0;
+function isFile([folder = '', name, ...more]: readonly (string | undefined)[]): boolean {
+  if (folder === 'problems') return name !== undefined && name !== '' && more.length === 0;
+  return ['web', 'client'].includes(folder) && [name, ...more].join('') !== ''; // in any folder below
 }
 
 /** Undefined if it is not percent-encoded UTF-8. */
