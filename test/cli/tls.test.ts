@@ -119,8 +119,14 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
     assert.equal(await statusOf(open()), 200); // the service has accepted the former one too
     service.child.kill('SIGSTOP'); // so that it learns of both at once
     former.resetAndDestroy();
-    const next = connect({ ...target, localPort });
-    await once(next, 'connect').finally(() => service.child.kill('SIGCONT'));
+    let next = former;
+    await until('the port is free', async () => {
+      next = connect({ ...target, localPort });
+      return once(next, 'connect').then(
+        () => true,
+        () => false,
+      );
+    }).finally(() => service.child.kill('SIGCONT'));
     const secure = connectTls({ ...trusting(first), host: target.host, socket: next });
     t.after(() => secure.destroy());
     secure.on('error', () => {}); // the service has dropped it
