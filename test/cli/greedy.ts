@@ -156,4 +156,5 @@ export async function lay(besieged: Besieged, { connections, bytes }: Siege): Pr
   for (const socket of sockets) socket.write(text);
 }
 
-export const maxMemoryMiB = 150;
+/** Above idle. Much of it is garbage that V8 has not collected, so it differs by 40 MiB from run to run. */
+export const maxMemoryMiB = 200;

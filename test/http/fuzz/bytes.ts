@@ -120,11 +120,13 @@ export async function endure(
       await keepTokens(target.archive, tokens, (store) => `${store} ${run}`);
       const created = new Set<string>();
       let deleted = 0;
+      let sent = '';
       for (const one of all) {
         const bytes = bytesFrom(one, tokens);
+        sent += bytes.replace(/Bearer plant_\w+/g, '');
         for await (const answer of answersTo(target, bytes, one.cuts)) {
           counts[answer.status] = (counts[answer.status] ?? 0) + 1;
-          const wrongs = wrongsOf(answer, { method: 'GET', sent: bytes });
+          const wrongs = wrongsOf(answer, { method: 'GET', sent });
           if (wrongs.length > 0)
             assert.fail(`${wrongs.join('\n')}\n${JSON.stringify([bytes, answer])}`);
           // A new share has no location.
