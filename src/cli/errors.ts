@@ -73,6 +73,22 @@ export function refuseMissing(what: string, packageName: string): (cause: unknow
   };
 }
 
+const fileFaults: Record<string, string> = {
+  ENOENT: 'there is no such file',
+  EISDIR: 'it is a folder',
+  EACCES: 'permission denied',
+};
+
+/** Returns what a read of a file does if it fails: it refuses with the reason, and with what to do about it. */
+export function refuseUnreadable(what: string, ...solution: string[]): (cause: unknown) => never {
+  return (cause) => {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+    const reason = fileFaults[code];
+    if (reason === undefined) throw cause;
+    throw new Refusal([`Cannot read ${what}: ${reason}.`, ...solution].join(' '), { cause });
+  };
+}
+
 /** Removes passwords and tokens from a message. */
 export function redactSecrets(text: string): string {
   return redactTokens(replacePasswords(text, ':...'));

@@ -2,17 +2,12 @@
  * Parsers of the command-line options. What several calls have in common, such as the database, can also be set by an
  * environment variable.
  */
-import { isIP } from 'node:net';
-import { availableParallelism } from 'node:os';
 import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access/access.ts';
 import { conforms, Name } from '../plants/plant.ts';
-import { maxRequests, parseRate, type Rate } from '../shared/rate-limit.ts';
 import { UsageError } from '../refusal.ts';
 import { program } from './program.ts';
-
-const countWorkers = integer(1, 256, 'auto or an integer');
 
 /** In any unit. In days, these are 2,700 years. */
 export const maxDuration = 999_999;
@@ -35,6 +30,11 @@ export function databaseFlag() {
 export interface DatabaseOptions {
   database: string;
   json?: true | undefined;
+}
+
+/** Those of a command about one store. */
+export interface InStoreOptions extends DatabaseOptions {
+  store: string;
 }
 
 /** Adds a command that opens a database. */
@@ -72,11 +72,6 @@ export function parseDatabaseUrl(text: string): string {
   throw new InvalidArgumentError(isPath ? `${hint} Did you mean sqlite:${text}?` : hint);
 }
 
-export function parseHost(text: string): string {
-  if (text.trim() === '') throw new InvalidArgumentError('Use a host name or an IP address.');
-  return text;
-}
-
 /** Returns a parser of a number. */
 export function integer(min: number, max: number, what = 'an integer'): (text: string) => number {
   return (text) => {
@@ -84,10 +79,6 @@ export function integer(min: number, max: number, what = 'an integer'): (text: s
     if (value >= min && value <= max) return value;
     throw new InvalidArgumentError(`Use ${what} from ${min} to ${max}.`);
   };
-}
-
-export function parseWorkers(text: string): number {
-  return text === 'auto' ? availableParallelism() : countWorkers(text);
 }
 
 /** The URL without a trailing slash. */
@@ -107,57 +98,6 @@ function suggestionFor(text: string): string {
   if (!/^(?!https?:)[\w.-]+(?::\d+)?(?:\/[^?#@\s]*)?$/i.test(text)) return '';
   const isNear = /^(?:localhost|[\d.]+)(?:[:/]|$)/i.test(text);
   return ` Did you mean ${isNear ? 'http' : 'https'}://${text}?`;
-}
-
-/** Origins as browsers send them, or `*` alone. */
-export function parseOrigins(text: string): string[] {
-  const origins = text.split(',').map((one) => one.trim());
-  return origins.length === 1 && origins[0] === '*' ? origins : origins.map(parseOrigin);
-}
-
-function parseOrigin(text: string): string {
-  const url = URL.parse(text);
-  if (!url || !/^https?:\/\/[^/\\?#@\s*]+\/?$/i.test(text)) {
-    throw new InvalidArgumentError(
-      'Use origins such as https://garden.example or http://localhost:5173, without a path, separated by commas; ' +
-        'or * alone for all.',
-    );
-  }
-  return url.origin; // browsers send it in this form: in lower case, without the default port
-}
-
-export function parseRateOrOff(text: string): Rate | 'off' {
-  if (text === 'off') return text;
-  const rate = parseRate(text);
-  if (rate === undefined) {
-    throw new InvalidArgumentError(
-      `Use a number from 1 to ${maxRequests} followed by /s, /m or /h, such as 200/s; or off.`,
-    );
-  }
-  return rate;
-}
-
-export function parseRedisUrl(text: string): string {
-  if (/^rediss?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text;
-  // InvalidArgumentError would show the text, which can contain a password.
-  throw new UsageError(
-    'The address of Redis is not valid. Use redis://USER:PASSWORD@HOST:PORT, or rediss:// for TLS.',
-  );
-}
-
-/** IP addresses and networks, such as 10.0.0.0/8. */
-export function parseProxies(text: string): string[] {
-  const proxies = text.split(',').map((one) => one.trim());
-  for (const proxy of proxies) {
-    const [address = '', prefix = '0', ...rest] = proxy.split('/');
-    const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
-    if (rest.length > 0 || !/^\d{1,3}$/.test(prefix) || Number(prefix) > bits) {
-      throw new InvalidArgumentError(
-        'Use IP addresses and networks, such as 127.0.0.1 or 10.0.0.0/8, separated by commas.',
-      );
-    }
-  }
-  return proxies;
 }
 
 /** A duration such as 90d, in milliseconds. */

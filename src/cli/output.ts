@@ -2,8 +2,11 @@
  * Where a command reads and prints, and its exit status. A command fails if its output cannot be written.
  */
 import { fstatSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { refuseUnreadable } from './errors.ts';
 import { printable, printableJson, shownOn } from './terminal.ts';
 
 export interface Io {
@@ -47,6 +50,12 @@ export function printResult(
   text: string,
 ): void {
   print(json ? printableJson(value) : text);
+}
+
+/** Reads a file, or standard input for `-`. Rejects with a Refusal that says what could not be read. */
+export async function readInput(what: string, file: string): Promise<Buffer> {
+  const reading = file === '-' ? buffer(io.stdin) : readFile(file);
+  return reading.catch(refuseUnreadable(`${what} from ${file}`));
 }
 
 /** Asks a question on the terminal; only yes counts as true. Undefined without a terminal: nobody was asked. */

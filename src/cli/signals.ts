@@ -1,6 +1,7 @@
 /**
  * How a process ends at a signal.
  */
+import cluster from 'node:cluster';
 import type { Logger } from 'pino';
 
 const terminationSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
@@ -19,12 +20,13 @@ export function onSignal(handle: (signal: NodeJS.Signals) => void): Disposable {
 export const maxShutdownMs = 15_000;
 
 /**
- * Kills the process if shutting down takes too long, for example because a disk hangs. SIGKILL shows a
+ * Kills the process and its workers if shutting down takes too long, for example because a disk hangs. SIGKILL shows a
  * service manager that the shutdown failed, and `process.exit()` would wait for the hanging thread.
  */
-export function startShutdownTimeout(log: Logger, extraMs = 0): void {
+export function startShutdownTimeout(log: Logger): void {
   setTimeout(() => {
     log.error('shutdown timed out');
+    for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
     process.kill(process.pid, 'SIGKILL');
-  }, maxShutdownMs + extraMs).unref();
+  }, maxShutdownMs).unref();
 }

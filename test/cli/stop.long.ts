@@ -55,7 +55,7 @@ describe('serve after a signal', { concurrency: 2 }, () => {
     },
   );
 
-  it('counts the same signal twice at once as one, because npm repeats it', async (t) => {
+  it('ignores a second signal, which npm sends too', async (t) => {
     const { service, open, head } = await start(t, 3);
     const connection = open();
     const body = '{"name":"late"}';

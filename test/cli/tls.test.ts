@@ -203,17 +203,16 @@ describe(
       const wrong: [files: TestCertificate, advice: RegExp][] = [
         [
           { ...sound, cert: missing },
-          /missing: there is no such file\. Set its path with --tls-cert/,
+          /missing: there is no such file\. Set the path of a file .* with --tls-cert/,
         ],
         [
           { ...sound, key: missing },
-          /missing: there is no such file\. Set its path with --tls-key/,
+          /missing: there is no such file\. Set the path of a file .* with --tls-key/,
         ],
-        [
-          { ...sound, key: fifo },
-          /: it is not a regular file\. Set the path of one with --tls-key/,
-        ],
-        [{ ...sound, key: folder }, /: it is a folder\. Set the path of the file with --tls-key/],
+        ...[fifo, folder].map((key): [TestCertificate, RegExp] => [
+          { ...sound, key },
+          /: it is not a regular file\. Set the path of a file .* with --tls-key/,
+        ]),
         [{ ...sound, cert: sound.key }, /is not a certificate in PEM format\. Set .* --tls-cert/],
         [{ ...sound, key: sound.cert }, /is not a private key in PEM format\. Set .* --tls-key/],
         [
@@ -243,7 +242,10 @@ describe(
       const args = ['serve', '--database', url, ...flagsFor(sound)];
       const { status, stderr } = await run(args, unprivileged);
       assert.equal(status, 1);
-      assert.match(stderr, /: permission denied\. Allow the user of the service to read it\.\n$/);
+      assert.match(
+        stderr,
+        /: permission denied\. Set the path of a file that the service can read with --tls-(?:cert|key)\.\n$/,
+      );
     });
   },
 );

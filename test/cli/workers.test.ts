@@ -104,7 +104,7 @@ describe('serve --workers', () => {
       answers.map((answer) => [answer?.status, answer?.isLast]),
       connections.map(() => [201, true]),
     );
-    assert.equal(await running.ended, 0); // a second signal would end it at once
+    assert.equal(await running.ended, 0);
     assert.equal(soundIds(path).length, plants + workers);
   });
 });

@@ -7,7 +7,6 @@ import { maxId } from '../../plants/ids.ts';
 import { Name, Tag } from '../../plants/plant.ts';
 import {
   databaseCommand,
-  examples,
   integer,
   maxDuration,
   parseDurationMs,
@@ -23,10 +22,7 @@ export function addAdminCommands(plantStore: Command): void {
 }
 
 function addTokenCommands(plantStore: Command): void {
-  const token = plantStore
-    .command('token')
-    .description('create, list, revoke and check tokens')
-    .addHelpText('after', examples(['plant-store token create alice', 'plant-store token list']));
+  const token = plantStore.command('token').description('create, list, revoke and check tokens');
 
   databaseCommand(token, 'create', [
     'plant-store token create alice',
@@ -76,15 +72,12 @@ function addTokenCommands(plantStore: Command): void {
     .description('read a string on standard input, and show whether it is a token, and whose')
     .action(async (options, command) => {
       const canBeMissing = command.getOptionValueSource('database') === 'default';
-      await (await import('./token-check.ts')).checkToken({ ...options, canBeMissing });
+      await (await import('./token-check.ts')).checkToken(options, canBeMissing);
     });
 }
 
 function addUserCommands(plantStore: Command): void {
-  const user = plantStore
-    .command('user')
-    .description('list and remove users')
-    .addHelpText('after', examples(['plant-store user list', 'plant-store user remove alice']));
+  const user = plantStore.command('user').description('list and remove users');
 
   databaseCommand(user, 'list', ['plant-store user list --store north'])
     .description('list users with their roles and the number of their active tokens')
@@ -102,11 +95,7 @@ function addUserCommands(plantStore: Command): void {
     .option('--yes', 'remove the user without asking; necessary without a terminal', false)
     .action(async (name, options) => (await import('./users.ts')).removeUser(name, options));
 
-  const store = plantStore
-    .command('store')
-    .description('list stores')
-    .addHelpText('after', examples(['plant-store store list']));
-
+  const store = plantStore.command('store').description('list stores');
   databaseCommand(store, 'list', ['plant-store store list --json'])
     .description('list stores with the number of their users and their largest id')
     .action(async (options) => (await import('./users.ts')).listStores(options));

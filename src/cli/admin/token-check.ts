@@ -4,31 +4,24 @@ import { formatTimestamp } from '../../shared/timestamp.ts';
 import { credentialOf, tokenFault, tokenId } from '../../access/token.ts';
 import { displayName, openExisting, openStorage } from '../database.ts';
 import type { DatabaseOptions } from '../options.ts';
-import { ask, io, printResult } from '../output.ts';
+import { ask, io, printResult, readInput } from '../output.ts';
 import { program } from '../program.ts';
-
-interface CheckOptions extends DatabaseOptions {
-  /** Whether to check only the checksum if there is no database. */
-  canBeMissing: boolean;
-}
-
-/** More than any token has. The rest is not read. */
-const maxInputChars = 1_000;
 
 /**
  * Prints what is known about a token, for example after it was found in a log. The token is never an argument, which
- * other users of the machine could see, and is never printed.
+ * other users of the machine could see, and is never printed. If the database can be missing, only the form of the
+ * token is checked then.
  */
-export async function checkToken(options: CheckOptions): Promise<void> {
+export async function checkToken(options: DatabaseOptions, canBeMissing: boolean): Promise<void> {
   const text = io.stdin.isTTY
     ? await ask('Paste the token, then press Enter: ')
-    : await readStandardInput();
+    : (await readInput('the token', '-')).toString().trim();
   const fault = tokenFault(text);
   if (fault !== undefined) throw new Refusal(`This is not a Plant Store token: ${fault}.`);
   const credential = credentialOf(text);
   const id = tokenId(credential.tokenHash, credential.store);
   const known = `This is a Plant Store token with the id ${id}`;
-  const { database, canBeMissing } = options;
+  const { database } = options;
   const name = displayName(database);
   await using storage = canBeMissing
     ? await openExisting(database)
@@ -41,21 +34,10 @@ export async function checkToken(options: CheckOptions): Promise<void> {
   if (grant === undefined) throw new Refusal(`${known}, but ${name} does not contain it.`);
   const { storeName: store, userName: user, role, expiresAtMs, revokedAtMs } = grant;
   const [scopes, state] = [[...grant.caller.scopes], stateOf(grant, Date.now())];
-  const times = {
-    expiresAt: formatTimestamp(expiresAtMs),
-    revokedAt: formatTimestamp(revokedAtMs),
-  };
+  const expiresAt = formatTimestamp(expiresAtMs);
+  const revokedAt = formatTimestamp(revokedAtMs);
   const sentence = `Token ${id} of user ${user} (${role}) in store ${store} is ${state}. Scopes: ${scopes.join()}.`;
   const revoke = state === 'active' ? `\nTo revoke it: ${program} token revoke ${id}` : '';
-  printResult(options, { id, store, user, role, scopes, state, ...times }, sentence + revoke);
-}
-
-/** Standard input without spaces and line breaks around it. */
-async function readStandardInput(): Promise<string> {
-  let text = '';
-  for await (const chunk of io.stdin.setEncoding('utf8')) {
-    text += String(chunk);
-    if (text.length > maxInputChars) break;
-  }
-  return text.trim();
+  const value = { id, store, user, role, scopes, state, expiresAt, revokedAt };
+  printResult(options, value, sentence + revoke);
 }

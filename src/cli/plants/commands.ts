@@ -9,15 +9,10 @@ import { examples, flag, integer, parseBaseUrl } from '../options.ts';
 /** An id, or a number of plants, which cannot be larger. */
 const parsePositive = integer(1, maxId);
 
-/** Adds `plants` and its commands. */
 export function addPlantsCommands(plantStore: Command): void {
   const plants = plantStore
     .command('plants')
-    .description('list, get, add, delete and import plants of a running service')
-    .addHelpText(
-      'after',
-      examples(['plant-store plants list', 'plant-store plants add Monstera --tag indoor']),
-    );
+    .description('list, get, add, delete and import plants of a running service');
 
   plantsCommand(plants, 'list', [
     'plant-store plants list --tag indoor',

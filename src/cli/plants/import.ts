@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { PlantStore, PlantStoreError } from '../../client/client.ts';
+import type { PlantStore } from '../../client/client.ts';
 import {
   importPlants,
   memoryJournal,
@@ -17,11 +17,10 @@ import {
 } from '../../client/import-file.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { Journal } from '../../sqlite/import-journal.ts';
-import { failWith, printError } from '../output.ts';
+import { failWith, printError, readInput } from '../output.ts';
 import { onSignal } from '../signals.ts';
-import { readInput } from './input.ts';
 import { printable } from '../terminal.ts';
-import { Report } from './report.ts';
+import { createReport } from './report.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 interface ImportOptions extends StoreOptions {
@@ -79,13 +78,6 @@ function isEntry(value: unknown): value is JournalEntry {
   return Number.isSafeInteger(id) && typeof added === 'boolean';
 }
 
-/** What to do after an import that is not complete. */
-function adviceFor(journal: ImportJournal): string {
-  return journal instanceof Journal
-    ? 'Run the same command again to continue.'
-    : 'It cannot continue without --journal: the same command would add rows a second time.';
-}
-
 async function run(
   store: PlantStore,
   { format, rows }: Rows,
@@ -93,21 +85,20 @@ async function run(
   { concurrency, json }: ImportOptions,
 ): Promise<void> {
   const stop = new AbortController();
-  using signals = onSignal(() => {
-    signals[Symbol.dispose](); // a second signal ends the process
-    stop.abort();
-  });
-  const report = new Report(rows.length, format, json === true);
+  using _ = onSignal(() => stop.abort());
+  const report = createReport(rows.length, format, json === true);
   try {
-    const { signal } = stop;
-    const onWait = (problem: PlantStoreError) => report.waiting(problem);
-    const outcomes = importPlants({ store, rows, journal, concurrency, signal, onWait });
-    for await (const outcome of outcomes) report.add(outcome);
+    const task = { store, rows, journal, concurrency, signal: stop.signal, onWait: report.onWait };
+    for await (const outcome of importPlants(task)) report.add(outcome);
     report.end();
-    if (report.refused > 0) failWith(1);
+    if (report.counts.refused > 0) failWith(1);
   } catch (error) {
     report.end();
-    printError(`The import is not complete. ${adviceFor(journal)}`);
+    const advice =
+      journal instanceof Journal
+        ? 'Run the same command again to continue.'
+        : 'It cannot continue without --journal: the same command would add rows a second time.';
+    printError(`The import is not complete. ${advice}`);
     if (error !== stop.signal.reason) throw error;
     failWith(130);
   }

@@ -2,7 +2,7 @@ import { PlantStore, PlantStoreError } from '../../client/client.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { program } from '../program.ts';
 import { causeOf } from '../errors.ts';
-import { readInput } from './input.ts';
+import { readInput } from '../output.ts';
 import { printable } from '../terminal.ts';
 
 /** The options of every command that uses a service. */

@@ -15,17 +15,13 @@ export async function announce(storage: Storage, service: ServeOptions): Promise
   print(`Plant Store listens on ${urlOf(service)}`);
   print(`Database: ${displayName(service.database)}`);
   const isEmpty = await hasNoToken(storage);
-  if (!io.stdout.isTTY) {
-    if (isEmpty) {
-      print('There is no token yet. Create the first one:');
-      print(`  ${createCommand('alice', service.database)}`);
-    }
-  } else if (isEmpty) {
-    await printLink(storage, pageUrl(service));
-  } else {
+  if (isEmpty && io.stdout.isTTY) return printLink(storage, pageUrl(service));
+  if (isEmpty) print('There is no token yet. Create the first one:');
+  else if (io.stdout.isTTY) {
     print(`Open ${pageUrl(service)} in a browser. It asks for a token. To create one:`);
-    print(`  ${createCommand('admin', service.database)}`);
-  }
+  } else return;
+  const database = shellQuoted(databaseOption(service.database));
+  print(`  ${program} token create ${isEmpty ? 'alice' : 'admin'} --database ${database}`);
 }
 
 async function hasNoToken(storage: Storage): Promise<boolean> {
@@ -51,10 +47,6 @@ async function printLink(storage: Storage, url: string): Promise<void> {
     created,
     `Open this link in a browser. ${about}\n  ${url}#token=${created.token}`,
   );
-}
-
-function createCommand(user: string, database: string): string {
-  return `${program} token create ${user} --database ${shellQuoted(databaseOption(database))}`;
 }
 
 /** Where a browser finds the page. It cannot open an address that means "all addresses of this machine". */

@@ -1,22 +1,16 @@
+import { isIP } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { InvalidArgumentError, type Command } from '@commander-js/extra-typings';
 import { isProtected } from '../../oidc/fetch.ts';
 import { tokenTypes } from '../../oidc/options.ts';
 import { maxId } from '../../plants/ids.ts';
 import { Name } from '../../plants/plant.ts';
-import { maxRequests } from '../../shared/rate-limit.ts';
-import {
-  databaseFlag,
-  flag,
-  integer,
-  parseBaseUrl,
-  parseHost,
-  parseOrigins,
-  parserOf,
-  parseProxies,
-  parseRateOrOff,
-  parseRedisUrl,
-  parseWorkers,
-} from '../options.ts';
+import { maxRequests, parseRate, type Rate } from '../../shared/rate-limit.ts';
+import { UsageError } from '../../refusal.ts';
+import { databaseFlag, flag, integer, parseBaseUrl, parserOf } from '../options.ts';
+
+const quota = integer(1, maxId);
+const countWorkers = integer(1, 256, 'auto or an integer');
 
 /** The options of `serve`, as commander parses them. */
 export type ServeOptions = ReturnType<ReturnType<typeof addServeOptions>['opts']>;
@@ -35,24 +29,16 @@ export function addServeOptions(serve: Command) {
     .option(
       '--cors-origin <list>',
       'origins whose web pages can use the service, separated by commas; * for all',
-      parseOrigins,
+      (text) => (text === '*' ? [text] : text.split(',').map((one) => parseOrigin(one.trim()))),
     )
     .option('--tls-cert <file>', 'certificate in PEM format, with its chain; for HTTPS')
     .option('--tls-key <file>', 'private key of the certificate, in PEM format')
-    .option(
-      '--max-plants-per-user <number>',
-      'maximum number of plants that a user can own',
-      integer(1, maxId),
-    )
-    .option(
-      '--max-plants-per-store <number>',
-      'maximum number of plants in a store',
-      integer(1, maxId),
-    )
+    .option('--max-plants-per-user <number>', 'maximum number of plants that a user can own', quota)
+    .option('--max-plants-per-store <number>', 'maximum number of plants in a store', quota)
     .option(
       '--workers <number>',
       'number of processes that serve requests; auto starts one per core',
-      parseWorkers,
+      (text) => (text === 'auto' ? availableParallelism() : countWorkers(text)),
       1,
     )
     .option(
@@ -117,13 +103,56 @@ export function addServeOptions(serve: Command) {
     .option(
       '--trust-proxy <list>',
       'proxies that name their client, as addresses and networks separated by commas',
-      parseProxies,
+      (text) => text.split(',').map((one) => parseProxy(one.trim())),
     )
     .addOption(
       flag('--log-level <level>', 'lowest level to log; debug logs every request')
         .choices(['debug', 'info', 'warn', 'error', 'silent'])
         .default('info'),
     );
+}
+
+function parseHost(text: string): string {
+  if (text.trim() !== '') return text;
+  throw new InvalidArgumentError('Use a host name or an IP address.');
+}
+
+/** An origin as browsers send it. */
+function parseOrigin(text: string): string {
+  const url = URL.parse(text);
+  if (!url || !/^https?:\/\/[^/\\?#@\s*]+\/?$/i.test(text)) {
+    throw new InvalidArgumentError(
+      'Use origins such as https://garden.example or http://localhost:5173, without a path, separated by commas; ' +
+        'or * alone for all.',
+    );
+  }
+  return url.origin; // browsers send it in this form: in lower case, without the default port
+}
+
+function parseRateOrOff(text: string): Rate | 'off' {
+  const rate = text === 'off' ? text : parseRate(text);
+  if (rate !== undefined) return rate;
+  throw new InvalidArgumentError(
+    `Use a number from 1 to ${maxRequests} followed by /s, /m or /h, such as 200/s; or off.`,
+  );
+}
+
+function parseRedisUrl(text: string): string {
+  if (/^rediss?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text;
+  // InvalidArgumentError would show the text, which can contain a password.
+  throw new UsageError(
+    'The address of Redis is not valid. Use redis://USER:PASSWORD@HOST:PORT, or rediss:// for TLS.',
+  );
+}
+
+/** An IP address or a network, such as 10.0.0.0/8. */
+function parseProxy(text: string): string {
+  const [address = '', prefix = '0', ...rest] = text.split('/');
+  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  if (rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits) return text;
+  throw new InvalidArgumentError(
+    'Use IP addresses and networks, such as 127.0.0.1 or 10.0.0.0/8, separated by commas.',
+  );
 }
 
 /** The text as it is, because tokens have exactly this text in `iss`. */

@@ -5,84 +5,81 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { findFreePort } from '../../http/server/listen.ts';
 import { diskFailureStatus } from '../errors.ts';
+import { failWith } from '../output.ts';
+import type { ServeOptions } from './options.ts';
 
-/** A worker that dies within this time is replaced only after it, so that a crash loop stays slow. */
+/** A worker that dies is replaced after this time, so that a crash loop stays slow. */
 const restartDelayMs = 1_000;
 
-export class Workers {
-  readonly #log: Logger;
-  readonly #stopping: AbortSignal;
-  readonly #onDiskFailure: () => void;
+/**
+ * Starts workers that run this same command, and replaces those that die until `stop` is aborted. Resolves with the
+ * address once the first one listens, or with undefined if it failed; it has then reported why.
+ */
+export async function startWorkers(
+  { workers, host, port }: ServeOptions,
+  stop: AbortController,
+  log: Logger,
+): Promise<AddressInfo | undefined> {
+  // Workers cannot use port 0: if all of them died, their replacements would listen on another port.
+  const actualPort = port === 0 ? await findFreePort(host, port) : port;
+  cluster.setupPrimary({ args: [...process.argv.slice(2), `--port=${actualPort}`] });
+  const first = cluster.fork();
+  const address = await Promise.race([
+    once(first, 'message').then(([message]) => message as AddressInfo), // as serve.ts sends it
+    once(first, 'exit').then(() => undefined),
+  ]);
+  if (address === undefined) return undefined;
+  watch(first, stop, log);
+  for (let more = 1; more < workers; more++) startWorker(stop, log);
+  return address;
+}
 
-  /** `onDiskFailure` is called if a worker exits because the disk, which all of them share, failed. */
-  constructor(log: Logger, stopping: AbortSignal, onDiskFailure: () => void) {
-    this.#log = log;
-    this.#stopping = stopping;
-    this.#onDiskFailure = onDiskFailure;
+/** Lets every worker finish its requests. Resolves when all have exited: false if one was killed. */
+export async function stopWorkers(): Promise<boolean> {
+  const exits = Object.values(cluster.workers ?? {}).map(async (worker) => {
+    if (worker?.process.pid === undefined || worker.isDead()) return undefined;
+    const exited = once(worker, 'exit');
+    worker.process.kill('SIGTERM');
+    const [, signal] = await exited;
+    return signal;
+  });
+  return !(await Promise.all(exits)).includes('SIGKILL');
+}
+
+function startWorker(stop: AbortController, log: Logger): void {
+  try {
+    watch(cluster.fork(), stop, log);
+  } catch (err) {
+    log.error({ err }, 'worker failed');
+    startLater(stop, log);
   }
+}
 
-  /**
-   * Starts `count` workers that run this same command. Resolves with the address once the first one listens, or
-   * with undefined if it failed; it has then reported why.
-   */
-  async start(count: number, host: string, port: number): Promise<AddressInfo | undefined> {
-    // Workers cannot use port 0: if all of them died, their replacements would listen on another port.
-    const actualPort = port === 0 ? await findFreePort(host, port) : port;
-    cluster.setupPrimary({ args: [...process.argv.slice(2), `--port=${actualPort}`] });
-    const first = cluster.fork();
-    const address = await Promise.race([
-      once(first, 'message').then(([message]) => message as AddressInfo), // as serve.ts sends it
-      once(first, 'exit').then(() => undefined),
-    ]);
-    if (address === undefined) return undefined;
-    this.#watch(first);
-    for (let more = 1; more < count; more++) this.#startWorker();
-    return address;
-  }
-
-  /** Lets every worker finish its requests. Resolves when all have exited: false if one was killed. */
-  async stop(): Promise<boolean> {
-    const exits = Object.values(cluster.workers ?? {}).map(async (worker) => {
-      if (worker?.process.pid === undefined || worker.isDead()) return undefined;
-      const exited = once(worker, 'exit');
-      worker.process.kill('SIGTERM');
-      const [, signal] = await exited;
-      return signal;
-    });
-    return !(await Promise.all(exits)).includes('SIGKILL');
-  }
-
-  #startWorker(): void {
-    if (this.#stopping.aborted) return;
-    try {
-      this.#watch(cluster.fork());
-    } catch (err) {
-      this.#retryLater(err);
+function watch(worker: Worker, stop: AbortController, log: Logger): void {
+  worker.once('exit', (code, signal) => {
+    const level = stop.signal.aborted ? 'info' : 'error';
+    log[level]({ worker: worker.process.pid, code, signal }, 'worker exited');
+    if (code === diskFailureStatus) {
+      failWith(code); // all workers share the disk, and this one has reported the cause
+      stop.abort();
     }
-  }
+    startLater(stop, log);
+  });
+  worker.on('error', (err) => {
+    log.error({ err, worker: worker.process.pid }, 'worker failed');
+    // A worker that never started emits no `exit`.
+    if (worker.process.pid === undefined) startLater(stop, log);
+  });
+}
 
-  #watch(worker: Worker): void {
-    const startedMs = performance.now();
-    worker.once('exit', (code, signal) => {
-      const level = this.#stopping.aborted ? 'info' : 'error';
-      this.#log[level]({ worker: worker.process.pid, code, signal }, 'worker exited');
-      if (code === diskFailureStatus) return this.#onDiskFailure();
-      const isEarly = performance.now() - startedMs < restartDelayMs;
-      // Not unref(): if all workers have died, only this timer keeps the process running.
-      setTimeout(() => this.#startWorker(), isEarly ? restartDelayMs : 0);
-    });
-    worker.on('error', (err) => {
-      // A worker that never started emits no `exit`.
-      if (worker.process.pid === undefined) this.#retryLater(err);
-      else this.#log.error({ err, worker: worker.process.pid }, 'worker failed');
-    });
-  }
-
-  #retryLater(err: unknown): void {
-    this.#log.error({ err }, 'worker failed to start');
-    setTimeout(() => this.#startWorker(), restartDelayMs);
-  }
+function startLater(stop: AbortController, log: Logger): void {
+  // If all workers have died, only this timer keeps the process running.
+  void wait(restartDelayMs, undefined, { signal: stop.signal }).then(
+    () => startWorker(stop, log),
+    () => {}, // it was aborted
+  );
 }
