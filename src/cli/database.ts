@@ -19,8 +19,6 @@ export type OpenOptions = ConstructorParameters<typeof SqliteStorage>[1] &
     canBeUnavailable?: boolean;
   };
 
-const slowOpenMs = 5_000;
-
 const refuseMissingDriver = refuseMissing('The PostgreSQL driver', 'pg');
 
 /** Opens the storage of a valid address (options.ts). Throws Refusal if that fails. */
@@ -33,9 +31,7 @@ export async function openStorage(url: string, options: OpenOptions): Promise<St
   const storage = new PostgresStorage(url, options);
   const { canBeUnavailable = false } = options;
   try {
-    await (canBeUnavailable
-      ? storage.openWithTimeout()
-      : closeOnSignal(storage, reportIfSlow(url, storage.open())));
+    await (canBeUnavailable ? storage.openWithTimeout() : closeOnSignal(storage, storage.open()));
   } catch (error) {
     if (!(canBeUnavailable && error instanceof Problem)) {
       await storage[Symbol.asyncDispose]();
@@ -67,13 +63,6 @@ function reportLock(url: string): void {
   );
 }
 
-function reportIfSlow<T>(url: string, opening: Promise<T>): Promise<T> {
-  const timer = setTimeout(() => {
-    printError(`${displayName(url)} is being upgraded. This can take minutes with large tables.`);
-  }, slowOpenMs);
-  return opening.finally(() => clearTimeout(timer));
-}
-
 /**
  * If a signal arrives while the storage opens, closes it before the process exits, so that another process can
  * continue a migration immediately.
@@ -103,7 +92,7 @@ export async function openArchive(
     return new SqliteArchive(fileOf(url), { create, onLongWait: () => reportLock(url) });
   }
   const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissingDriver);
-  return reportIfSlow(url, PostgresArchive.open(url, { create })).catch((error: unknown) => {
+  return PostgresArchive.open(url, { create }).catch((error: unknown) => {
     const reason = error instanceof UsageError ? undefined : reasonOf(error);
     if (reason === undefined) throw error;
     // A copy opens two databases, so the message shows which one failed.

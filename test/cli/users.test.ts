@@ -92,7 +92,7 @@ describe('user remove', { concurrency: 2 }, () => {
     assert.deepEqual([refused.status, refused.stdout], [1, '']);
     assert.equal(
       refused.stderr,
-      'error: alice owns more than 1,000 plants. Give them to another user of the store with --plants-to USER.\n',
+      'error: This user owns plants. Give them to another user of the store with --plants-to USER.\n',
     );
     assert.equal((await list(alice)).status, 200);
     const printed = await runOk([...remove, '--plants-to', 'bob']);
@@ -133,7 +133,7 @@ describe('user remove', { concurrency: 2 }, () => {
         [
           ['alice'],
           1,
-          'alice owns 1 plant. Give them to another user of the store with --plants-to USER.',
+          'This user owns plants. Give them to another user of the store with --plants-to USER.',
         ],
       ];
       for (const [args, status, message] of misuses) {
@@ -206,13 +206,13 @@ describe('user remove', { concurrency: 2 }, () => {
       const args = remove('alice', '--plants-to', 'bob');
       const { status, stderr } = await run(args, { input: `${answer}\n`, isTerminal: true });
       const question =
-        'Remove user alice from store main? Their tokens and shares end. bob gets 2 plants. [y/N] ';
+        'Remove user alice from store main? Their tokens and shares end, and bob gets their plants. [y/N] ';
       assert.ok(stderr.startsWith(question), stderr);
       assert.equal(status, expected, stderr);
     }
     const yes = await run(remove('bob', '--yes'), { isTerminal: true });
     assert.equal(yes.status, 1);
-    assert.match(yes.stderr, /^error: bob owns 2 plants\./);
+    assert.match(yes.stderr, /^error: This user owns plants\./);
   });
 });
 

@@ -8,24 +8,18 @@ import {
   type Question,
   type Rule,
 } from '../../access/access.ts';
-import type { TokenRecord } from '../../access/identity-storage.ts';
-import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
 import { findUser } from './names.ts';
-import type { DatabaseOptions } from '../options.ts';
+import type { InStoreOptions } from '../options.ts';
 import { printResult } from '../output.ts';
 import { tableOf } from '../table.ts';
 import { allTokens } from './token.ts';
-
-interface AccessOptions extends DatabaseOptions {
-  store: string;
-}
 
 /** Prints whether a user can read and write a plant, by which rule, and with which of their tokens. */
 export async function explainAccess(
   user: string,
   id: number,
-  options: AccessOptions,
+  options: InStoreOptions,
 ): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const { role, ...identity } = await findUser(storage, options.store, user);
@@ -33,14 +27,16 @@ export async function explainAccess(
   const owner = await storage.plants.findOwner(store, id);
   const { received } = await storage.shares.of(store, user);
   const share = received.find((each) => each.owner === owner)?.access;
-  const isOverLimit = share === undefined && (await isShared(storage, store, owner, user));
+  const given = owner === undefined ? [] : (await storage.shares.of(store, owner)).given;
+  const isOverLimit = share === undefined && given.some((each) => each.user === user);
   const question: Question = { user, role, owner, share, isOverLimit };
   const decisions = byOperation((operation) => decideForUser(question, operation));
+  const nowMs = Date.now();
   const tokens = (await allTokens(storage, { owner: identity })).map((token) => ({
-    ...describe(token),
-    ...byOperation((operation) =>
-      decideForToken(token, operation, decisions[operation], Date.now()),
-    ),
+    id: token.id,
+    state: stateOf(token, nowMs),
+    scopes: token.scopes,
+    ...byOperation((operation) => decideForToken(token, operation, decisions[operation], nowMs)),
   }));
   const value = { store: options.store, user, plant: id, owner, ...decisions, tokens };
   const sentences = operations.map((operation) => {
@@ -60,24 +56,8 @@ export async function explainAccess(
   printResult(options, value, [...sentences, rows.length === 0 ? none : table].join('\n'));
 }
 
-/** Whether the owner shares with the user, in effect or not. */
-async function isShared(
-  storage: Storage,
-  store: number,
-  owner: string | undefined,
-  user: string,
-): Promise<boolean> {
-  if (owner === undefined) return false;
-  const { given } = await storage.shares.of(store, owner);
-  return given.some((share) => share.user === user);
-}
-
 function byOperation(decide: (operation: Operation) => Decision): Record<Operation, Decision> {
   return { read: decide('read'), write: decide('write') };
-}
-
-function describe(token: TokenRecord) {
-  return { id: token.id, state: stateOf(token, Date.now()), scopes: token.scopes };
 }
 
 function reasonFor(rule: Rule, { user, owner = '', share = 'read' }: Question): string {

@@ -16,16 +16,13 @@ export async function findStore(storage: Storage, name: string): Promise<number>
 /** Throws Refusal if there is no such user. */
 export async function findUser(
   storage: Storage,
-  storeName: string,
-  userName: string,
+  store: string,
+  user: string,
 ): Promise<Identity & { role: Role }> {
-  const { store, user, role } = await storage.identity.findNames({
-    store: storeName,
-    user: userName,
-  });
-  if (store === undefined) throw noStore(storeName);
-  if (user === undefined || role === undefined) throw noUser(storeName, userName);
-  return { store, user, role };
+  const found = await storage.identity.findNames({ store, user });
+  if (found.store === undefined) throw noStore(store);
+  if (found.user === undefined || found.role === undefined) throw noUser(store, user);
+  return { store: found.store, user: found.user, role: found.role };
 }
 
 function noStore(name: string): Refusal {

@@ -4,20 +4,16 @@ import type { Share } from '../../access/share-storage.ts';
 import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
 import { findStore, findUser, allPages } from './names.ts';
-import type { DatabaseOptions } from '../options.ts';
+import type { InStoreOptions } from '../options.ts';
 import { printResult } from '../output.ts';
 import { program } from '../program.ts';
 import { tableOf } from '../table.ts';
-
-interface ShareOptions extends DatabaseOptions {
-  store: string;
-}
 
 export async function share(
   owner: string,
   user: string,
   access: ShareAccess,
-  options: ShareOptions,
+  options: InStoreOptions,
 ): Promise<void> {
   if (owner === user) throw new UsageError('A user cannot share with themselves.');
   await using storage = await openStorage(options.database, { create: false });
@@ -30,7 +26,7 @@ export async function share(
   printResult(options, { owner, user, access, new: isNew }, text);
 }
 
-export async function unshare(owner: string, user: string, options: ShareOptions): Promise<void> {
+export async function unshare(owner: string, user: string, options: InStoreOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const { store } = await findUser(storage, options.store, owner);
   if (!(await storage.shares.end(store, [{ owner, user }]))) {
@@ -42,7 +38,7 @@ export async function unshare(owner: string, user: string, options: ShareOptions
 }
 
 /** Lists the shares of a user, or of the whole store. */
-export async function listShares(user: string | undefined, options: ShareOptions): Promise<void> {
+export async function listShares(user: string | undefined, options: InStoreOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const shares = await sharesIn(storage, options.store, user);
   const rows = shares.map(({ owner, user: other, access }) => [owner, other, access]);

@@ -90,10 +90,9 @@ export async function addToken(
   { store, role, scope, expires, label }: NewTokenOptions,
 ): Promise<CreatedToken & { expiresAtMs: number | undefined }> {
   const createdAtMs = Date.now();
-  const expiresAtMs = expires && createdAtMs + expires;
-  const about = { store, user, role, scopes: scope, label, createdAtMs, expiresAtMs };
-  const created = await storage.identity.createToken(about);
-  return { ...created, expiresAtMs };
+  const lifetime = { createdAtMs, expiresAtMs: expires && createdAtMs + expires };
+  const about = { store, user, role, scopes: scope, label, ...lifetime };
+  return { ...(await storage.identity.createToken(about)), ...lifetime };
 }
 
 const header = [

@@ -5,7 +5,7 @@ import type { Storage } from '../../storage.ts';
 import type { StoreRecord, UserRecord } from '../../access/user-storage.ts';
 import { confirm, printResult } from '../output.ts';
 import { openStorage } from '../database.ts';
-import type { DatabaseOptions } from '../options.ts';
+import type { DatabaseOptions, InStoreOptions } from '../options.ts';
 import { findStore, noUser, allPages } from './names.ts';
 import { tableOf } from '../table.ts';
 
@@ -42,8 +42,7 @@ function allStores(storage: Storage): Promise<StoreRecord[]> {
   return allPages((last, limit) => storage.users.listStores({ after: last?.store, limit }));
 }
 
-interface RemoveOptions extends DatabaseOptions {
-  store: string;
+interface RemoveOptions extends InStoreOptions {
   plantsTo?: string | undefined;
   /** Removes the user without a question. */
   yes: boolean;
@@ -53,8 +52,6 @@ interface RemoveOptions extends DatabaseOptions {
 const batchRows = 500;
 /** Between two batches, for the writes of others: a process that waits for an SQLite file polls for its lock. */
 const batchPauseMs = 5;
-/** Plants that are counted for the question. */
-const maxCountedPlants = 1_000;
 
 /**
  * Each step can be repeated. So if the command is interrupted, the next run continues, also for a user who was removed
@@ -66,22 +63,18 @@ export async function removeUser(name: string, options: RemoveOptions): Promise<
   await using storage = await openStorage(options.database, { create: false });
   const user = await storage.users.find(store, name);
   if (user === undefined) throw noUser(store, name);
-  await findHeir(storage, options);
-  const count = await storage.users.countPlants(user, maxCountedPlants + 1);
-  if (count > 0 && plantsTo === undefined) throw refuseWithoutHeir(name, describePlants(count));
-  const plants = count === 0 ? '' : ` ${plantsTo} gets ${describePlants(count)}.`;
-  const question = `Remove user ${name} from store ${store}? Their tokens and shares end.${plants}`;
+  const hasHeir = (await findHeir(storage, user, options)) !== undefined;
+  const plants = hasHeir ? `, and ${plantsTo} gets their plants` : '';
+  const question = `Remove user ${name} from store ${store}? Their tokens and shares end${plants}.`;
   if (!yes) await requireConsent(name, question);
 
   let moved = 0;
   // Again if something that was being created arrived meanwhile, or if the heir was removed.
   do {
-    const heir = await findHeir(storage, options);
+    const heir = await findHeir(storage, user, options);
     await inBatches(() => storage.users.endAccess(user, Date.now(), batchRows));
     if (heir !== undefined) {
       moved += await inBatches(() => storage.users.movePlants(user, heir.user, batchRows));
-    } else if ((await storage.users.countPlants(user, 1)) > 0) {
-      throw refuseWithoutHeir(name, 'plants');
     }
   } while (!(await storage.users.remove(user, Date.now())));
   const text =
@@ -108,23 +101,19 @@ async function inBatches(change: () => Promise<number>): Promise<number> {
   }
 }
 
+/** The user who gets the plants. Throws Refusal if one is needed, and there is none. */
 async function findHeir(
   storage: Storage,
+  user: Identity,
   { store, plantsTo }: RemoveOptions,
 ): Promise<Identity | undefined> {
-  if (plantsTo === undefined) return undefined;
+  if (plantsTo === undefined) {
+    if ((await storage.users.countPlants(user, 1)) === 0) return undefined;
+    throw new Refusal(
+      'This user owns plants. Give them to another user of the store with --plants-to USER.',
+    );
+  }
   const found = await storage.users.find(store, plantsTo);
   if (found === undefined || found.isRemoved) throw noUser(store, plantsTo);
   return found;
-}
-
-function refuseWithoutHeir(user: string, plants: string): Refusal {
-  return new Refusal(
-    `${user} owns ${plants}. Give them to another user of the store with --plants-to USER.`,
-  );
-}
-
-function describePlants(count: number): string {
-  if (count > maxCountedPlants) return `more than ${maxCountedPlants.toLocaleString('en')} plants`;
-  return count === 1 ? '1 plant' : `${count} plants`;
 }

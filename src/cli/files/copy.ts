@@ -55,16 +55,12 @@ async function prepareTarget(
   resume: boolean,
 ): Promise<void> {
   const unfinished = await target.unfinishedSource();
+  if (unfinished === from) {
+    if (resume) return;
+    throw new Refusal(`${to} already contains part of this copy. Continue with --resume.`);
+  }
   if (unfinished !== undefined) {
-    if (unfinished !== from) {
-      throw new Refusal(
-        `${to} contains part of a copy of ${unfinished}. Copy to an empty database.`,
-      );
-    }
-    if (!resume) {
-      throw new Refusal(`${to} already contains part of this copy. Continue with --resume.`);
-    }
-    return;
+    throw new Refusal(`${to} contains part of a copy of ${unfinished}. Copy to an empty database.`);
   }
   for (const table of tables) {
     if ((await target.lastKey(table)) === undefined) continue;
