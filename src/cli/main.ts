@@ -4,10 +4,11 @@
  * Exit status: 0 success, 1 failure or lost output, 2 invalid usage, 3 disk failure.
  */
 import { readFileSync } from 'node:fs';
-import { Argument, Command, CommanderError } from '@commander-js/extra-typings';
+import { Command, CommanderError } from '@commander-js/extra-typings';
+import { addCompletionCommands } from './completion.ts';
 import { addDatabaseCommands } from './files/commands.ts';
 import { examples } from './options.ts';
-import { failWith, io, print, printError, runWith, type Io } from './output.ts';
+import { failWith, io, printError, runWith, type Io } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
 import { exitStatusOf, reasonOf, redactSecrets } from './errors.ts';
 import { addServeCommand } from './serve/command.ts';
@@ -51,15 +52,6 @@ function program() {
   addAdminCommands(plantStore);
   addDatabaseCommands(plantStore);
   addPlantsCommands(plantStore);
-  plantStore
-    .command('completion')
-    .description('print a script that completes commands and flags in a shell')
-    .addArgument(new Argument('<shell>', 'your shell').choices(['bash', 'zsh', 'fish']))
-    .addHelpText('after', examples(['plant-store completion bash']))
-    .action(async (shell) => print((await import('./completion.ts')).scripts[shell]));
-  plantStore.command('complete [words...]', { hidden: true }).action(async () => {
-    const { COMP_LINE: line = '' } = process.env;
-    (await import('./completion.ts')).printNextWords(plantStore, line);
-  });
+  addCompletionCommands(plantStore);
   return plantStore;
 }

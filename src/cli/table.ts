@@ -8,38 +8,34 @@ const maxColumnWidth = 60;
 
 type Rows = readonly (readonly (string | number)[])[];
 
-/** A table that is printed in parts, so that any number of rows needs little memory. */
-export class Table {
-  readonly #header: readonly string[];
-  /** The first rows set the widths of the columns. */
-  #widths: readonly number[] | undefined;
-
-  constructor(header: readonly string[]) {
-    this.#header = header;
-  }
-
-  /** The lines of the rows, the first time below the header. */
-  lines(rows: Rows): string[] {
-    const textOf = (cell: string | number) =>
-      io.stdout.isTTY ? printable(String(cell)) : String(cell);
-    const shown = rows.map((row) => row.map(textOf));
-    if (this.#widths !== undefined) return shown.map((row) => this.#line(row));
-    const all = [this.#header, ...shown];
-    this.#widths = this.#header.map((_, at) => {
-      const widest = all.reduce((width, row) => Math.max(width, widthOf(row[at] ?? '')), 0);
+/**
+ * Returns a function that formats rows, the first time below the header. The first rows set the widths of the columns,
+ * so any number of rows needs little memory.
+ */
+export function createTable(header: readonly string[]): (rows: Rows) => string {
+  let widths: readonly number[] | undefined;
+  return (rows) => {
+    const cells = rows.map((row) => row.map((cell) => shown(String(cell))));
+    const lines = widths === undefined ? [header, ...cells] : cells;
+    widths ??= header.map((_, at) => {
+      const widest = lines.reduce((width, line) => Math.max(width, widthOf(line[at] ?? '')), 0);
       return Math.min(widest, maxColumnWidth);
     });
-    return all.map((row) => this.#line(row));
-  }
-
-  #line(row: readonly string[]): string {
-    const cells = row.map((cell, at) => {
-      return cell + ' '.repeat(Math.max(0, (this.#widths?.[at] ?? 0) - widthOf(cell)));
-    });
-    return cells.join('  ').trimEnd();
-  }
+    return lines.map((line) => aligned(line, widths ?? [])).join('\n');
+  };
 }
 
 export function tableOf(header: readonly string[], rows: Rows): string {
-  return new Table(header).lines(rows).join('\n');
+  return createTable(header)(rows);
+}
+
+function shown(cell: string): string {
+  return io.stdout.isTTY ? printable(cell) : cell;
+}
+
+function aligned(line: readonly string[], widths: readonly number[]): string {
+  const cells = line.map((cell, at) => {
+    return cell + ' '.repeat(Math.max(0, (widths[at] ?? 0) - widthOf(cell)));
+  });
+  return cells.join('  ').trimEnd();
 }

@@ -1,12 +1,12 @@
 /**
  * Lists plants page by page, so that any number of them needs little memory.
  */
-import { pipeline } from 'node:stream/promises';
+import { once } from 'node:events';
 import type { Plant, PlantStore } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import { io } from '../output.ts';
-import { Table } from '../table.ts';
+import { createTable } from '../table.ts';
 import { printableJson, shownOn } from '../terminal.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
@@ -32,20 +32,13 @@ export async function listPlants(options: ListOptions): Promise<void> {
 
 /** Writes as fast as the reader reads. Returns early if the output is lost: output.ts reports that. */
 async function print(texts: AsyncIterable<string>): Promise<void> {
-  let lost: unknown;
-  const onError = (error: unknown) => (lost = error);
-  io.stdout.once('error', onError);
-  try {
-    await pipeline(shown(texts), io.stdout, { end: false });
-  } catch (error) {
-    if (error !== lost) throw error;
-  } finally {
-    io.stdout.off('error', onError);
+  let isLost = false;
+  io.stdout.once('error', () => (isLost = true));
+  for await (const text of texts) {
+    const isFull = !io.stdout.write(shownOn(io.stdout, text));
+    if (isFull && !isLost) await once(io.stdout, 'drain').catch(() => {}); // an error ends the wait too
+    if (isLost) return;
   }
-}
-
-async function* shown(texts: AsyncIterable<string>): AsyncGenerator<string, void> {
-  for await (const text of texts) yield shownOn(io.stdout, text);
 }
 
 async function* pagesOf(store: PlantStore, { fields, tag, limit = Infinity }: ListOptions): Pages {
@@ -78,9 +71,9 @@ async function* csvOf(pages: Pages, fields: readonly PlantField[]): AsyncGenerat
 }
 
 async function* tableOf(pages: Pages, fields: readonly PlantField[]): AsyncGenerator<string, void> {
-  const table = new Table(fields.map((field) => field.toUpperCase()));
+  const linesOf = createTable(fields.map((field) => field.toUpperCase()));
   for await (const page of pages) {
     const rows = page.map((plant) => fields.map((field) => plant[field] ?? ''));
-    yield `${table.lines(rows).join('\n')}\n`;
+    yield `${linesOf(rows)}\n`;
   }
 }
