@@ -16,13 +16,10 @@ export function shownOn({ isTTY }: { isTTY?: boolean }, text: string): string {
   return isTTY ? text.replaceAll(/[^\n]+/g, printable) : text;
 }
 
-/** JSON with the same meaning, in which every character is visible. */
+/** JSON with the same meaning, in which every character is visible. Each half of a surrogate pair is one escape. */
 export function printableJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll(hidden, (character) =>
-    Array.from({ length: character.length }, (_, at) => character.charCodeAt(at).toString(16))
-      .map((unit) => `\\u${unit.padStart(4, '0')}`)
-      .join(''),
-  );
+  const escapeUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value).replaceAll(hidden, (text) => text.replaceAll(/[^]/g, escapeUnit));
 }
 
 /** The number of columns that a terminal uses for the text. The library does not know newer emoji. */

@@ -37,7 +37,6 @@ export async function unshare(owner: string, user: string, options: InStoreOptio
   printResult(options, { owner, user }, `${owner} no longer shares with ${user}.`);
 }
 
-/** Lists the shares of a user, or of the whole store. */
 export async function listShares(user: string | undefined, options: InStoreOptions): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
   const shares = await sharesIn(storage, options.store, user);

@@ -1,26 +1,22 @@
 import { stateOf, type Role, type Scope } from '../../access/access.ts';
-import type { CreatedToken, TokenQuery, TokenRecord } from '../../access/identity-storage.ts';
+import type { TokenQuery, TokenRecord } from '../../access/identity-storage.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { confirm, io, printError, printResult } from '../output.ts';
 import { displayName, isFile, openExisting, openStorage } from '../database.ts';
-import type { DatabaseOptions } from '../options.ts';
+import type { DatabaseOptions, InStoreOptions } from '../options.ts';
 import { findStore, allPages } from './names.ts';
 import { printableJson, shownOn } from '../terminal.ts';
 import { program } from '../program.ts';
 import { tableOf } from '../table.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 
-interface NewTokenOptions {
-  store: string;
+interface CreateOptions extends InStoreOptions {
   role?: Role | undefined;
   scope: readonly Scope[];
   /** Lifetime in milliseconds. */
   expires?: number | undefined;
   label: string;
-}
-
-interface CreateOptions extends NewTokenOptions, DatabaseOptions {
   /** Creates whatever is new without a question. */
   yes: boolean;
 }
@@ -43,16 +39,19 @@ export async function createToken(user: string, options: CreateOptions): Promise
   if (isNew && !yes && !(await isEmpty()))
     await confirmUser(user, store, found.store !== undefined);
 
-  const { expiresAtMs, ...created } = await addToken(storage, user, options);
-  const { token, id } = created;
+  const { scope: scopes, label, expires } = options;
+  const createdAtMs = Date.now();
+  const lifetime = { createdAtMs, expiresAtMs: expires && createdAtMs + expires };
+  const about = { store, user, role, scopes, label, ...lifetime };
+  const { token, id } = await storage.identity.createToken(about);
   const owner = `${isNew ? 'new ' : ''}user ${user} in ${found.store === undefined ? 'new ' : ''}store ${store}`;
   printError(`Created token ${id} for ${owner}. Save it now: it is not shown again.`);
   if (!isNew && role !== undefined && role !== found.role) {
     printError(`User ${user} was a ${found.role} and is a ${role} now, with every token.`);
   }
-  const { scope: scopes, label } = options;
-  const value = { token, id, user, store, scopes, label, expiresAt: formatTimestamp(expiresAtMs) };
-  await printToken(storage, created, options.json ? printableJson(value) : token);
+  const expiresAt = formatTimestamp(lifetime.expiresAtMs);
+  const value = { token, id, user, store, scopes, label, expiresAt };
+  await printToken(storage, id, options.json ? printableJson(value) : token);
 }
 
 async function confirmDatabase(database: string): Promise<void> {
@@ -70,29 +69,13 @@ async function confirmUser(user: string, store: string, storeExists: boolean): P
 }
 
 /** Prints `text`, which contains a new token. Revokes the token if the output fails. */
-export async function printToken(
-  storage: Storage,
-  { id }: CreatedToken,
-  text: string,
-): Promise<void> {
+export async function printToken(storage: Storage, id: string, text: string): Promise<void> {
   const failure = await new Promise((resolve) =>
     io.stdout.write(`${shownOn(io.stdout, text)}\n`, resolve),
   );
   if (!(failure instanceof Error)) return;
   await storage.identity.revokeToken(id, Date.now());
   throw new Refusal(`Token ${id} could not be printed, so it was revoked. Create another.`);
-}
-
-/** Stores a new token. */
-export async function addToken(
-  storage: Storage,
-  user: string,
-  { store, role, scope, expires, label }: NewTokenOptions,
-): Promise<CreatedToken & { expiresAtMs: number | undefined }> {
-  const createdAtMs = Date.now();
-  const lifetime = { createdAtMs, expiresAtMs: expires && createdAtMs + expires };
-  const about = { store, user, role, scopes: scope, label, ...lifetime };
-  return { ...(await storage.identity.createToken(about)), ...lifetime };
 }
 
 const header = [

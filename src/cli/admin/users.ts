@@ -16,7 +16,6 @@ export async function listStores(options: DatabaseOptions): Promise<void> {
   printResult(options, stores, tableOf(['STORE', 'USERS', 'LAST ID'], rows));
 }
 
-/** Lists the users of one store, or of all. */
 export async function listUsers(
   options: DatabaseOptions & { store?: string | undefined },
 ): Promise<void> {

@@ -27,14 +27,8 @@ export function addDatabaseCommands(plantStore: Command): void {
   plantStore
     .command('copy')
     .description('copy a database to another, empty one, and compare the two')
-    .addOption(
-      flag('--from <url>', 'database to copy').argParser(parseDatabaseUrl).makeOptionMandatory(),
-    )
-    .addOption(
-      flag('--to <url>', 'empty database to copy it to')
-        .argParser(parseDatabaseUrl)
-        .makeOptionMandatory(),
-    )
+    .addOption(databaseUrl('--from <url>', 'database to copy'))
+    .addOption(databaseUrl('--to <url>', 'empty database to copy it to'))
     .option('--resume', 'resume an interrupted copy', false)
     .option('--json', 'print the result as one line of JSON')
     .addHelpText(
@@ -45,4 +39,8 @@ export function addDatabaseCommands(plantStore: Command): void {
       ]),
     )
     .action(async (options) => (await import('./copy.ts')).copy(options));
+}
+
+function databaseUrl<const Flags extends string>(flags: Flags, description: string) {
+  return flag(flags, description).argParser(parseDatabaseUrl).makeOptionMandatory();
 }

@@ -65,7 +65,6 @@ export function addPlantsCommands(plantStore: Command): void {
     .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
 }
 
-/** Adds a command that uses a service. */
 function plantsCommand(plants: Command, name: string, lines: readonly string[]) {
   return plants
     .command(name)

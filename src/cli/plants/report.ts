@@ -35,7 +35,6 @@ export function createReport(rows: number, format: ImportFile['format'], json: b
       printAboveBar(`Waiting for the service: ${detail}`);
     },
 
-    /** Prints the summary. */
     end(): void {
       bar.stop();
       const summary = summaryOf(counts);

@@ -7,7 +7,7 @@ import type { Storage } from '../../storage.ts';
 import { databaseOption, displayName } from '../database.ts';
 import { io, print } from '../output.ts';
 import { program, shellQuoted } from '../program.ts';
-import { addToken, printToken } from '../admin/token.ts';
+import { printToken } from '../admin/token.ts';
 import type { ServeOptions } from './options.ts';
 
 /** `service` has the address on which it listens. Rejects with a Problem if the database cannot be read yet. */
@@ -35,18 +35,17 @@ async function hasNoToken(storage: Storage): Promise<boolean> {
 
 /** The fragment of a link stays in the browser: no server and no log receives the token. */
 async function printLink(storage: Storage, url: string): Promise<void> {
-  const created = await addToken(storage, 'admin', {
+  const { token, id } = await storage.identity.createToken({
     store: 'main',
+    user: 'admin',
     role: 'manager',
-    scope: defaultScopes,
+    scopes: defaultScopes,
     label: 'first token',
+    createdAtMs: Date.now(),
   });
   const about = 'It contains the first token (user admin, role manager) and is not shown again:';
-  await printToken(
-    storage,
-    created,
-    `Open this link in a browser. ${about}\n  ${url}#token=${created.token}`,
-  );
+  const link = `${url}#token=${token}`;
+  await printToken(storage, id, `Open this link in a browser. ${about}\n  ${link}`);
 }
 
 /** Where a browser finds the page. It cannot open an address that means "all addresses of this machine". */
