@@ -11,14 +11,11 @@ import {
   unexpectedResponse,
   type Failure,
 } from './problem.ts';
-import {
-  isTemporary,
-  mayHaveChanged,
-  pause,
-  pauseMs,
-  unlessAborted,
-  type Effect,
-} from './retry-rules.ts';
+import { isTemporary, maxRequestMs, mayHaveChanged, pauseMs, type Effect } from './retry-rules.ts';
+import { pause, unlessAborted, within } from './waiting.ts';
+
+/** A request that takes longer counts as a failed connection. */
+const lost = { timeoutMs: maxRequestMs, timeout: () => new Error('the response did not arrive') };
 
 const successStatuses = { GET: [200], POST: [201], PUT: [200, 201], DELETE: [204] };
 type Method = keyof typeof successStatuses;
@@ -38,7 +35,7 @@ export class Call {
   readonly #transport: Transport;
   readonly #effect: Effect;
   /** Aborts at the deadline, or with the signal of the caller. */
-  readonly #end = new AbortController();
+  #end = new AbortController().signal;
   #token = '';
   #isSending = false;
 
@@ -53,18 +50,12 @@ export class Call {
     { signal, timeoutMs = this.#transport.timeoutMs }: CallOptions = {},
   ): Promise<T> {
     requireTimeout(timeoutMs);
-    signal?.throwIfAborted();
-    const abort = () => this.#end.abort(signal?.reason);
-    const timeout = () => this.#end.abort(this.error(timeoutFailure(timeoutMs), this.#isSending));
-    const timer = setTimeout(timeout, timeoutMs);
-    // AbortSignal.any() and .timeout() would hold memory after the end of the call.
-    signal?.addEventListener('abort', abort);
-    try {
-      return await this.#repeat(attempt, performance.now() + timeoutMs);
-    } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', abort);
-    }
+    const deadlineMs = performance.now() + timeoutMs;
+    const timeout = () => this.error(timeoutFailure(timeoutMs), this.#isSending);
+    return within({ timeoutMs, timeout, signal }, (end) => {
+      this.#end = end;
+      return this.#repeat(attempt, deadlineMs);
+    });
   }
 
   async #repeat<T>(attempt: (call: Call) => Promise<T>, deadlineMs: number): Promise<T> {
@@ -77,13 +68,13 @@ export class Call {
         this.outcomeUnknown ||= error.outcomeUnknown;
         const { maxRetries, beforeRetry } = this.#transport;
         if (beforeRetry !== undefined) {
-          await unlessAborted(beforeRetry(error), this.#end.signal);
+          await unlessAborted(beforeRetry(error), this.#end);
           continue;
         }
         const waitMs = pauseMs(error, retries);
         const isLate = performance.now() + waitMs >= deadlineMs;
         if (isLate || retries === maxRetries) throw error;
-        await pause(waitMs, this.#end.signal);
+        await pause(waitMs, this.#end);
       }
     }
   }
@@ -104,7 +95,7 @@ export class Call {
   }
 
   #askForToken(refused?: string): Promise<string> {
-    return unlessAborted(this.#transport.token(refused), this.#end.signal);
+    return unlessAborted(this.#transport.token(refused), this.#end);
   }
 
   #canRepeatAfter(error: PlantStoreError): boolean {
@@ -131,19 +122,20 @@ export class Call {
 
   async #exchange(method: string, address: URL, body: object | undefined) {
     const { fetch } = this.#transport;
-    const { signal } = this.#end;
-    const headers = { ...this.#transport.headers, authorization: `Bearer ${this.#token}` };
-    const init: RequestInit = { method, headers, signal, redirect: 'manual' };
+    const headers: Record<string, string> = { authorization: `Bearer ${this.#token}` };
+    const init: RequestInit = { method, headers, redirect: 'manual' };
     if (body !== undefined) {
-      init.headers = { ...headers, 'content-type': 'application/json' };
+      headers['content-type'] = 'application/json';
       init.body = JSON.stringify(body);
     }
     this.#isSending = true;
     try {
-      const response = await fetch(address, init);
-      return { response, text: await textOf(response) };
+      return await within({ ...lost, signal: this.#end }, async (signal) => {
+        const response = await fetch(address, { ...init, signal });
+        return { response, text: await textOf(response) };
+      });
     } catch (cause) {
-      signal.throwIfAborted();
+      this.#end.throwIfAborted();
       throw this.error(networkFailure(address, cause));
     } finally {
       this.#isSending = false;

@@ -12,12 +12,10 @@ export interface PlantStoreOptions {
   timeoutMs?: number | undefined;
   /** Maximum number of retries of a call after temporary problems. By default 4. */
   maxRetries?: number | undefined;
-  /** Waits before each retry instead of the client. There is then no maximum number of retries. */
-  beforeRetry?: BeforeRetry | undefined;
+  /** Waits before each retry instead of the client, or throws. There is then no maximum number of retries. */
+  beforeRetry?: ((problem: PlantStoreError) => Promise<void>) | undefined;
   /** Sends the requests instead of the global `fetch`. */
-  fetch?: Fetch | undefined;
-  /** The header User-Agent. Some browsers ignore it. */
-  userAgent?: string | undefined;
+  fetch?: ((url: URL, init: RequestInit) => Promise<Response>) | undefined;
 }
 
 /**
@@ -25,10 +23,6 @@ export interface PlantStoreOptions {
  * then returns another one, the call continues.
  */
 export type TokenSource = (refused?: string) => string | Promise<string>;
-
-type BeforeRetry = (problem: PlantStoreError) => Promise<void>;
-
-type Fetch = (url: URL, init: RequestInit) => Promise<Response>;
 
 /** The options of every method. */
 export interface CallOptions {
@@ -38,18 +32,11 @@ export interface CallOptions {
   timeoutMs?: number | undefined;
 }
 
-/** What all calls of a client share. */
-export interface Transport {
-  fetch: Fetch;
-  token: (refused?: string) => Promise<string>;
-  headers: Readonly<Record<string, string>>;
-  timeoutMs: number;
-  maxRetries: number;
-  beforeRetry: BeforeRetry | undefined;
-}
-
 /** The longest timeout that a timer supports. */
-const maxTimeoutMs = 2_147_483_647;
+export const maxTimeoutMs = 2_147_483_647;
+
+/** What all calls of a client share. */
+export type Transport = ReturnType<typeof transportOf>;
 
 export function transportOf({
   token,
@@ -57,22 +44,14 @@ export function transportOf({
   maxRetries = 4,
   beforeRetry,
   // Browsers require that `fetch` is called as a function, not as a method.
-  fetch = (url, init) => globalThis.fetch(url, init),
-  userAgent,
-}: PlantStoreOptions): Transport {
+  fetch = (url: URL, init: RequestInit) => globalThis.fetch(url, init),
+}: PlantStoreOptions) {
   const source = typeof token === 'function' ? token : () => token;
   if (source !== token) requireToken(token);
   requireTimeout(timeoutMs);
   requireInteger('maxRetries', maxRetries, 0, 100);
-  const headers = userAgent === undefined ? {} : { 'user-agent': userAgent };
-  return {
-    fetch,
-    token: async (refused) => requireToken(await source(refused)),
-    headers,
-    timeoutMs,
-    maxRetries,
-    beforeRetry,
-  };
+  const checked = async (refused?: string) => requireToken(await source(refused));
+  return { fetch, token: checked, timeoutMs, maxRetries, beforeRetry };
 }
 
 /** The message does not repeat the token, because messages are logged. */

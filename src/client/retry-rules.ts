@@ -11,7 +11,11 @@ import type { Failure, PlantStoreError } from './problem.ts';
  */
 export type Effect = 'read' | 'repeatable' | 'once';
 
+/** The service ends every request within 12 s. After this time, a request and its response are lost. */
+export const maxRequestMs = 15_000;
 const firstPauseMs = 500;
+/** The longest pause that is not asked for by the service, and before its random part. */
+const longestPauseMs = 15_000;
 
 /** Responses of a proxy that does not reach the service. */
 const gatewayStatuses: readonly number[] = [502, 503, 504];
@@ -32,26 +36,6 @@ export function isTemporary({ kind, status, retryAfterSeconds }: PlantStoreError
 
 /** At least as long as the response asks for, twice as long after each attempt, and different for each client. */
 export function pauseMs({ retryAfterSeconds = 0 }: PlantStoreError, retries: number): number {
-  const shortestMs = Math.max(retryAfterSeconds * 1_000, firstPauseMs * 2 ** retries);
-  return shortestMs * (1 + Math.random() / 2);
-}
-
-/** Waits. Throws the reason of the signal if it aborts. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const elapsed = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
-  await unlessAborted(elapsed, signal).finally(() => clearTimeout(timer));
-}
-
-/** The result of the promise. Throws the reason of the signal if it aborts. */
-export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  let abort = () => {};
-  const aborted = new Promise<never>((_, reject) => (abort = () => reject(signal.reason)));
-  signal.addEventListener('abort', abort);
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
+  const backoffMs = Math.min(firstPauseMs * 2 ** retries, longestPauseMs);
+  return Math.max(retryAfterSeconds * 1_000, backoffMs) * (1 + Math.random() / 2);
 }

@@ -7,7 +7,7 @@ import { PlantDialog } from './dialogs/plant-dialog.ts';
 import { SharingDialog } from './dialogs/sharing-dialog.ts';
 import { TokensDialog } from './dialogs/tokens-dialog.ts';
 import { offerExport } from './files/export.ts';
-import { ImportDialog } from './files/import.ts';
+import { ImportDialog } from './files/import-dialog.ts';
 import { serviceUrl } from './session/connection.ts';
 import { Session } from './session/session.ts';
 import { byId, copy, element, hashParameter, onPress, setText, show } from './shared/dom.ts';

@@ -7,7 +7,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
-import { override, startApp } from '../support/app.ts';
+import { limitedTo, override, startApp } from '../support/app.ts';
 import { run, runOk, start } from '../support/command.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -154,6 +154,19 @@ describe('plants import', { concurrency: 2 }, () => {
       );
     }
     assert.equal((await app.call('GET', '/plants', { token })).text, before);
+  });
+
+  it('ends if the service asks it to wait longer than it does', async (t) => {
+    const app = await startApp(t, { limits: limitedTo({ requests: 6, windowSeconds: 36_000 }) });
+    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
+    const file = join(tempFolder(t), 'plants.csv');
+    writeFileSync(file, `name\n${'Ivy\n'.repeat(10)}`);
+    const { status, stdout, stderr } = await run(['plants', 'import', file], { env });
+    assert.deepEqual([status, stdout], [1, 'Added 1 plant.\n']);
+    assert.match(
+      stderr,
+      /^The import is not complete\. Run the same command again to continue\.\nerror: .*limit/,
+    );
   });
 
   it('stops at a signal, and at another import with the same journal', async (t) => {

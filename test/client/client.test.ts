@@ -196,14 +196,6 @@ describe('PlantStore', () => {
     });
   }
 
-  it('sends a User-Agent if it is given', async (t) => {
-    const app = await startApp(t);
-    const gateway = await startGateway(t, app.address);
-    const options = { url: new URL(gateway.address), token: await app.token('alice') };
-    await new PlantStore({ ...options, userAgent: 'garden/1.0' }).token();
-    assert.equal(gateway.requests[0]?.headers['user-agent'], 'garden/1.0');
-  });
-
   it('refuses options that are not valid, and does not repeat secrets', () => {
     const url = 'http://127.0.0.1:8080';
     const token = 'plant_secret';

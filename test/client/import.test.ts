@@ -4,16 +4,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PlantStore, PlantStoreError } from '../../src/client/client.ts';
-import {
-  countsOf,
-  interrupted,
-  memoryJournal,
-  rowsOf,
-  run,
-  start,
-  storeOf,
-  toRow,
-} from './import.ts';
+import { memoryJournal } from '../../src/client/import-journal.ts';
+import { countsOf, interrupted, rowsOf, run, start, storeOf, toRow } from './import.ts';
 
 describe('an import', { concurrency: 2 }, () => {
   it('gives the rows ids in the order of the file, from 1 in an empty store', async (t) => {

@@ -5,13 +5,10 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Role, Scope } from '../../src/access/access.ts';
 import { PlantStore, type NewPlant } from '../../src/client/client.ts';
-import {
-  importPlants,
-  type ImportJournal,
-  type ImportOutcome,
-  type JournalEntry,
-} from '../../src/client/import.ts';
 import type { ImportRow } from '../../src/client/import-file.ts';
+import { memoryJournal } from '../../src/client/import-journal.ts';
+import type { ImportOutcome } from '../../src/client/import-outcome.ts';
+import { importPlants } from '../../src/client/send-rows.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { Proxy } from '../support/proxy.ts';
 import { seededRandom } from '../support/random.ts';
@@ -27,7 +24,9 @@ export async function interrupted(
   const { app, names, store: direct } = await start(t, role);
   if (first !== undefined) await direct.create(first);
   await using proxy = await Proxy.to(app.port);
-  const store = await storeOf(app, 'alice', role, undefined, proxy.port);
+  const url = `http://127.0.0.1:${proxy.port}`;
+  const token = await app.token('alice', { role });
+  const store = new PlantStore({ url, token, beforeRetry: async () => {} });
   const others = [await storeOf(app, 'alice', role), await storeOf(app, 'bob', 'member')];
   const rows = rowsOf(200);
   // A member's row without an id whose outcome is unknown is found by its content, so only a manager adds equal plants.
@@ -51,7 +50,8 @@ export async function interrupted(
     proxy.bytesToLive = () => (rounds < 4 && cuts-- > 0 ? random() * 4_000 : Infinity);
     const stop = new AbortController();
     try {
-      const running = importPlants({ store, rows, journal, concurrency: 8, signal: stop.signal });
+      const { signal } = stop;
+      const running = importPlants({ store, rows, journal, concurrency: 8, signal });
       for await (const outcome of running) {
         outcomes.set(outcome.line, outcome);
         if (left-- === 0) stop.abort();
@@ -87,10 +87,9 @@ export async function storeOf(
   user: string,
   role: Role,
   scopes?: readonly Scope[],
-  port = app.port,
 ): Promise<PlantStore> {
   const token = await app.token(user, { role, ...(scopes && { scopes }) });
-  return new PlantStore({ url: `http://127.0.0.1:${port}`, token });
+  return new PlantStore({ url: app.address, token });
 }
 
 export function run(
@@ -98,12 +97,8 @@ export function run(
   rows: readonly ImportRow[],
   { journal = memoryJournal() } = {},
 ): Promise<ImportOutcome[]> {
-  return Array.fromAsync(importPlants({ store, rows, journal }));
-}
-
-export function memoryJournal(): ImportJournal {
-  const entries = new Map<string, JournalEntry>();
-  return { entries, write: async (key, entry) => void entries.set(key, entry) };
+  const { signal } = new AbortController();
+  return Array.fromAsync(importPlants({ store, rows, journal, concurrency: 32, signal }));
 }
 
 export function toRow(plant: object, at = 0) {

@@ -78,7 +78,7 @@ it('a service that is down and back costs no reload', { skip }, async (t) => {
   await page.keyboard.press('Enter');
   const banner = page.getByRole('region', { name: 'Connection' });
   await banner.getByText('The service does not respond.').waitFor();
-  await banner.getByText(/Trying again in \d+ s\./).waitFor();
+  await banner.getByText(/tries again after \d+ s\./).waitFor();
   const { port } = new URL(service.address);
   await serve(t, ['--database', url, '--port', port]);
   await banner.waitFor({ state: 'hidden' });
@@ -106,7 +106,7 @@ it('an overloaded service gets the plant later', { skip }, async (t) => {
   await page.keyboard.press('Enter');
   await page
     .locator('#add-waiting')
-    .getByText(/The service is busy\. Trying again/)
+    .getByText(/The service is busy\. .*tries again/)
     .waitFor();
   await page.getByText('Added “Patience”').waitFor();
   assert.deepEqual(await namesOf(store), ['Patience']);
@@ -133,7 +133,7 @@ it(
     await page.keyboard.press('Enter');
     await page
       .locator('#add-waiting')
-      .getByText(/You have reached a limit of the service\. Trying again/)
+      .getByText(/You have reached a limit of the service\. .*tries again/)
       .waitFor();
     plan.isLimited = false;
     await page.getByText('Added “Patience”').waitFor();

@@ -1,11 +1,5 @@
 import { resolve } from 'node:path';
-import type { PlantStore } from '../../client/client.ts';
-import {
-  importPlants,
-  memoryJournal,
-  type ImportJournal,
-  type JournalEntry,
-} from '../../client/import.ts';
+import type { PlantStore, PlantStoreError, PlantStoreOptions } from '../../client/client.ts';
 import {
   assertOnlyFields,
   decodeText,
@@ -15,6 +9,13 @@ import {
   rowsOf,
   type ImportRow,
 } from '../../client/import-file.ts';
+import {
+  memoryJournal,
+  type ImportJournal,
+  type JournalEntry,
+} from '../../client/import-journal.ts';
+import { maxTimeoutMs } from '../../client/options.ts';
+import { importPlants } from '../../client/send-rows.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { Journal } from '../../sqlite/import-journal.ts';
 import { failWith, printError, readInput } from '../output.ts';
@@ -41,14 +42,14 @@ export async function importFile(file: string, options: ImportOptions): Promise<
     );
   }
   const read = await readRows(file);
-  await withStore(options, async (store) => {
+  await withStore(options, async (store, storeWith) => {
     const { user, store: storeName } = await store.token();
     using journal = openJournal(
       file,
       options,
       `user ${user} in store ${storeName} at ${options.url}`,
     );
-    await run(store, read, journal, options);
+    await run(storeWith, read, journal, options);
   });
 }
 
@@ -79,7 +80,7 @@ function isEntry(value: unknown): value is JournalEntry {
 }
 
 async function run(
-  store: PlantStore,
+  storeWith: (more: Partial<PlantStoreOptions>) => PlantStore,
   { format, rows }: Rows,
   journal: ImportJournal,
   { concurrency, json }: ImportOptions,
@@ -88,8 +89,11 @@ async function run(
   using _ = onSignal(() => stop.abort());
   const report = createReport(rows.length, format, json === true);
   try {
-    const task = { store, rows, journal, concurrency, signal: stop.signal, onWait: report.onWait };
-    for await (const outcome of importPlants(task)) report.add(outcome);
+    const { signal } = stop;
+    const beforeRetry = (problem: PlantStoreError) => report.waitAfter(problem, signal);
+    const store = storeWith({ timeoutMs: maxTimeoutMs, beforeRetry });
+    const outcomes = importPlants({ store, rows, journal, concurrency, signal });
+    for await (const outcome of outcomes) report.add(outcome);
     report.end();
     if (report.counts.refused > 0) failWith(1);
   } catch (error) {

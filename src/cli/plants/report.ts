@@ -1,9 +1,14 @@
 import type { PlantStoreError } from '../../client/client.ts';
-import { summaryOf, type ImportOutcome } from '../../client/import.ts';
 import type { ImportFile } from '../../client/import-file.ts';
+import { summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
+import { pauseMs } from '../../client/retry-rules.ts';
+import { pause } from '../../client/waiting.ts';
 import { io, print, printError } from '../output.ts';
 import { createBar } from '../progress.ts';
 import { printable, printableJson } from '../terminal.ts';
+
+/** How long an import waits for an outcome while the service is not available. */
+const maxOutageMs = 10 * 60_000;
 
 /**
  * Shows the outcomes of an import: refusals on standard error, a summary on standard output, and a progress bar on a
@@ -13,13 +18,16 @@ export function createReport(rows: number, format: ImportFile['format'], json: b
   const counts = { added: 0, 'already added': 0, refused: 0 };
   const bar = createBar('Importing', 'rows');
   bar.start(rows, 0);
-  let waitingFor: PlantStoreError['kind'] | undefined;
+  let lastOutcomeMs = performance.now();
+  let isWaiting = false;
 
   return {
     counts,
 
     add(outcome: ImportOutcome): void {
       const { row, line, status, reason } = outcome;
+      lastOutcomeMs = performance.now();
+      isWaiting = false;
       counts[status]++;
       bar.increment();
       if (json) print(printableJson(outcome));
@@ -28,11 +36,13 @@ export function createReport(rows: number, format: ImportFile['format'], json: b
       }
     },
 
-    /** Shows a problem once, however often and for how many rows the import waits. */
-    onWait: ({ kind, detail }: PlantStoreError): void => {
-      if (kind === waitingFor) return;
-      waitingFor = kind;
-      printAboveBar(`Waiting for the service: ${detail}`);
+    /** Waits before a call is repeated, and says so once. Throws the problem if it lasts too long. */
+    async waitAfter(problem: PlantStoreError, signal: AbortSignal): Promise<void> {
+      const waitMs = pauseMs(problem, 1);
+      if (performance.now() + waitMs > lastOutcomeMs + maxOutageMs) throw problem;
+      if (!isWaiting) printAboveBar(`Waiting for the service: ${problem.detail}`);
+      isWaiting = true;
+      await pause(waitMs, signal);
     },
 
     end(): void {

@@ -1,4 +1,4 @@
-import { PlantStore, PlantStoreError } from '../../client/client.ts';
+import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../client/client.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { program } from '../program.ts';
 import { causeOf } from '../errors.ts';
@@ -12,16 +12,23 @@ export interface StoreOptions {
   json?: true | undefined;
 }
 
-/** Few, because a person at a terminal waits. The import repeats its calls for longer. */
+/** Few, because a person at a terminal waits. */
 const maxRetries = 2;
 
-/** Runs `work` with the client, and turns its errors into messages for people. */
+/**
+ * Runs `work` with the client, and turns its errors into messages for people. `storeWith` is for calls that are
+ * repeated in another way.
+ */
 export async function withStore<T>(
   { url, token }: StoreOptions,
-  work: (store: PlantStore) => Promise<T>,
+  work: (
+    store: PlantStore,
+    storeWith: (more: Partial<PlantStoreOptions>) => PlantStore,
+  ) => Promise<T>,
 ): Promise<T> {
   try {
-    return await work(new PlantStore({ url, token: await readToken(token), maxRetries }));
+    const options = { url, token: await readToken(token), maxRetries };
+    return await work(new PlantStore(options), (more) => new PlantStore({ ...options, ...more }));
   } catch (error) {
     if (!(error instanceof PlantStoreError)) throw error;
     throw new Refusal(printable(messageOf(error, url)), { cause: error });

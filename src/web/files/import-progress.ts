@@ -2,20 +2,16 @@
  * Shows the progress of an import, and the refused rows.
  */
 import { writeCsv } from '../../client/csv.ts';
-import { summaryOf, type ImportOutcome } from '../../client/import.ts';
+import { summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
 import { countOf, formatCount } from '../shared/format.ts';
 import { save } from './export.ts';
 import { textOf, type ImportSource } from './import-preview.ts';
 
 const maxShownRefusals = 200;
-/** Drawing every row would cost more than adding it. */
-const drawEveryMs = 100;
 
 export class ImportProgress {
   readonly source: ImportSource;
-  /** The number of rows that have an outcome. */
-  done = 0;
   readonly counts = { added: 0, 'already added': 0, refused: 0 };
   readonly #onDraw: () => void;
   readonly #refusals: ImportOutcome[] = [];
@@ -26,18 +22,24 @@ export class ImportProgress {
     this.#onDraw = onDraw;
     setText('import-refused-place', source.place);
     byId('import-bar', HTMLProgressElement).max = Math.max(1, source.rows.length);
-    this.draw();
+    show('import-refused-list', false);
+    this.#draw();
+  }
+
+  /** The number of rows that have an outcome. */
+  get #done(): number {
+    return this.counts.added + this.counts['already added'] + this.counts.refused;
   }
 
   /** The number of rows that have no outcome yet. */
   get left(): number {
-    return this.source.rows.length - this.done;
+    return this.source.rows.length - this.#done;
   }
 
   /** How far the import is. */
   get text(): string {
     const { name, rows } = this.source;
-    return `Importing ${name}: ${formatCount(this.done)} of ${countOf(rows.length, 'row')}`;
+    return `Importing ${name}: ${formatCount(this.#done)} of ${countOf(rows.length, 'row')}`;
   }
 
   /** What the import has done. */
@@ -46,21 +48,25 @@ export class ImportProgress {
   }
 
   add(outcome: ImportOutcome): void {
-    this.done++;
     this.counts[outcome.status]++;
     if (outcome.status === 'refused') this.#refusals.push(outcome);
     if (this.#isDrawPlanned) return;
     this.#isDrawPlanned = true;
-    setTimeout(() => this.draw(), drawEveryMs);
+    requestAnimationFrame(() => this.#draw());
   }
 
-  /** Shows the current state. */
-  draw(): void {
+  #draw(): void {
     this.#isDrawPlanned = false;
-    byId('import-bar', HTMLProgressElement).value = this.done;
+    byId('import-bar', HTMLProgressElement).value = this.#done;
     setText('import-added', formatCount(this.counts.added));
     setText('import-before', formatCount(this.counts['already added']));
     setText('import-refused', formatCount(this.counts.refused));
+    this.#onDraw();
+  }
+
+  /** Shows the result, with the refused rows. */
+  end(): void {
+    this.#draw();
     show('import-refused-list', this.counts.refused > 0);
     const rows = this.#sortedRefusals
       .slice(0, maxShownRefusals)
@@ -72,7 +78,6 @@ export class ImportProgress {
     const more = this.#refusals.length - rows.length;
     const hint = `${formatCount(more)} more. Save the refused rows to see them.`;
     setText('import-refused-more', more > 0 ? hint : '');
-    this.#onDraw();
   }
 
   /** Saves the refused rows with their reasons. */

@@ -8,16 +8,12 @@ import {
   type Token,
   type TokenSource,
 } from '../../client/client.ts';
-import { pauseMs, unlessAborted } from '../../client/retry-rules.ts';
-import { hideBanner, setCountdown, showBanner } from '../shared/banner.ts';
+import { maxTimeoutMs } from '../../client/options.ts';
+import { pauseMs } from '../../client/retry-rules.ts';
+import { hideBanner, showBanner } from '../shared/banner.ts';
 import { byId } from '../shared/dom.ts';
 import { announce } from '../shared/toast.ts';
 import { isOfService } from './token.ts';
-
-/** How long one request can take. */
-const timeoutMs = 15_000;
-/** The longest pause between two attempts, unless the service asks for a longer one. */
-const longestPauseMs = 15_000;
 
 /** The address of the service, with its path prefix: that of this page. */
 export const serviceUrl = new URL('.', location.href);
@@ -56,22 +52,18 @@ export class Connection {
     return new PlantStore({
       url: serviceUrl,
       token,
-      timeoutMs: 2 ** 31 - 1, // the maximum: a call lasts until it succeeds
+      timeoutMs: maxTimeoutMs, // a call lasts until it succeeds
       beforeRetry: (problem) => (this.#waiting ??= this.#wait(problem)),
-      fetch: (url, init) => this.#fetch(url, init),
+      fetch: async (url, init) => {
+        const response = await fetch(url, init);
+        if (response.status < 429) this.#succeeded(); // the others can be temporary problems
+        return response;
+      },
     });
   }
 
-  async #fetch(url: URL, init: RequestInit): Promise<Response> {
-    const call = init.signal ?? new AbortController().signal;
-    if (this.#waiting) await unlessAborted(this.#waiting, call);
-    const signal = AbortSignal.any([call, AbortSignal.timeout(timeoutMs)]);
-    const response = await fetch(url, { ...init, signal });
-    if (response.status < 429) this.#succeeded(); // the others can be temporary problems
-    return response;
-  }
-
   async #tokenAfter(refused: string | undefined): Promise<string> {
+    await this.#waiting; // a new call would fail too
     // Another call may have got a new token meanwhile.
     if (refused !== this.#token) return this.#token;
     this.#renewing ??= this.#renew().finally(() => {
@@ -91,29 +83,20 @@ export class Connection {
     else showTokenBanner();
   }
 
-  /** Waits, and shows for how long. */
+  /** Waits for a service that is not available. */
   async #wait(failure: PlantStoreError): Promise<void> {
-    const longestMs = Math.max(longestPauseMs, (failure.retryAfterSeconds ?? 0) * 1_000);
-    const untilMs = performance.now() + Math.min(pauseMs(failure, this.#failures), longestMs);
-    this.#failures++;
+    const waitMs = pauseMs(failure, this.#failures++);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#endWait = resolve;
     showBanner({
       title: bannerTitle(failure),
-      text: 'The page keeps what it shows, and continues by itself.',
+      text: `The page keeps what it shows, and tries again after ${Math.ceil(waitMs / 1_000)} s.`,
       action: 'Try now',
       onAction: resolve,
     });
-    const countDown = () => {
-      const seconds = Math.ceil((untilMs - performance.now()) / 1_000);
-      if (seconds <= 0) resolve();
-      else setCountdown(`Trying again in ${seconds} s.`);
-    };
-    countDown();
-    const ticking = setInterval(countDown, 200);
+    const timer = setTimeout(resolve, waitMs);
     await promise;
-    clearInterval(ticking);
-    if (this.#failures > 0) setCountdown('Trying again …');
+    clearTimeout(timer);
     this.#waiting = undefined;
   }
 }

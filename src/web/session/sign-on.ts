@@ -2,6 +2,7 @@
  * Signs in through the identity provider: authorization code with PKCE (RFC 7636, RFC 9700). The page is a public
  * client without a secret. The refresh token is in the session storage of this tab, beside the access token.
  */
+import { maxRequestMs } from '../../client/retry-rules.ts';
 import { recall, remember } from '../shared/remember.ts';
 import { serviceUrl } from './connection.ts';
 
@@ -22,9 +23,9 @@ interface Pending {
   hash: string;
 }
 
-const timeoutMs = 15_000;
 /** Clocks of phones and computers can be wrong. */
 const clockSkewSeconds = 300;
+const base64url = { alphabet: 'base64url', omitPadding: true } as const;
 const pendingKey = `plant-store.sign-on ${serviceUrl.pathname}`;
 const refreshKey = `plant-store.refresh ${serviceUrl.pathname}`;
 
@@ -145,7 +146,7 @@ export class SignOn {
   }
 
   async #fetchJson(url: string | URL, init: RequestInit = {}): Promise<Record<string, unknown>> {
-    const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), this.#end.signal]);
+    const signal = AbortSignal.any([AbortSignal.timeout(maxRequestMs), this.#end.signal]);
     const response = await fetch(url, { ...init, signal, credentials: 'omit' }).catch(() => {
       throw new SignOnFailed(`${this.host} does not respond, or does not accept this page.`);
     });
@@ -180,24 +181,19 @@ function takePending(): Pending | undefined {
 function claimsOf(token: unknown): Record<string, unknown> {
   try {
     const [, payload = ''] = String(token).split('.');
-    return JSON.parse(atob(payload.replaceAll('-', '+').replaceAll('_', '/')));
+    return JSON.parse(new TextDecoder().decode(Uint8Array.fromBase64(payload, base64url)));
   } catch {
     return {};
   }
 }
 
 function randomText(): string {
-  return base64url(crypto.getRandomValues(new Uint8Array(32)));
+  return crypto.getRandomValues(new Uint8Array(32)).toBase64(base64url);
 }
 
 async function challengeOf(verifier: string): Promise<string> {
   // Browsers have it only on pages from HTTPS, and from this machine.
   if (!isSecureContext) throw new SignOnFailed('Signing in needs HTTPS.');
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier));
-  return base64url(new Uint8Array(digest));
-}
-
-function base64url(bytes: Uint8Array): string {
-  const text = btoa(String.fromCharCode(...bytes));
-  return text.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+  return new Uint8Array(digest).toBase64(base64url);
 }

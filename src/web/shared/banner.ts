@@ -26,21 +26,18 @@ export function showBanner(notice: Notice): void {
   setText('connection-title', notice.title);
   setText('connection-text', notice.text);
   setText('connection-action', notice.action);
-  setCountdown('');
   show('connection');
+  repeatInDialogs(`${notice.title} ${notice.text}`);
   if (isOther) announce(`${notice.title} ${notice.text}`);
-}
-
-/** Changes the end of the notice, which screen readers do not announce. Dialogs that cover the banner repeat it. */
-export function setCountdown(text: string): void {
-  setText('connection-countdown', text);
-  for (const copy of document.querySelectorAll('[data-connection]')) {
-    copy.textContent = `${current?.title ?? ''} ${text}`.trim();
-  }
 }
 
 export function hideBanner(): void {
   current = undefined;
-  setCountdown('');
   show('connection', false);
+  repeatInDialogs('');
+}
+
+/** Dialogs cover the banner. */
+function repeatInDialogs(text: string): void {
+  for (const copy of document.querySelectorAll('[data-connection]')) copy.textContent = text;
 }

@@ -3,8 +3,9 @@
  * is closed, and ends with the page.
  */
 import { PlantStoreError, type PlantStore } from '../../client/client.ts';
-import { importPlants, memoryJournal } from '../../client/import.ts';
 import { decodeText } from '../../client/import-file.ts';
+import { memoryJournal } from '../../client/import-journal.ts';
+import { importPlants } from '../../client/send-rows.ts';
 import { byId, element, onPress, setText, show } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast, type Toast } from '../shared/toast.ts';
@@ -23,7 +24,7 @@ export class ImportDialog {
   #canImport = false;
   /** What was done for each row, so that an import that was stopped can continue. */
   #journal = memoryJournal();
-  #isUnfinished = false;
+  /** Of the import that runs, or of the last one of this file. */
   #progress: ImportProgress | undefined;
   #stop: AbortController | undefined;
   #message: Toast | undefined;
@@ -53,6 +54,10 @@ export class ImportDialog {
       if (this.#stop !== undefined) event.preventDefault(); // the browser asks
     });
     this.#acceptDrops();
+  }
+
+  get #isUnfinished(): boolean {
+    return this.#progress !== undefined && this.#progress.left > 0;
   }
 
   /** Sets whether the token of the page can import. */
@@ -121,7 +126,7 @@ export class ImportDialog {
       return;
     }
     this.#journal = memoryJournal();
-    this.#isUnfinished = false;
+    this.#progress = undefined;
     this.#showStep('preview');
     this.#preview.focus();
   }
@@ -147,8 +152,7 @@ export class ImportDialog {
   }
 
   #end(progress: ImportProgress, failure: string): void {
-    this.#isUnfinished = progress.left > 0;
-    progress.draw();
+    progress.end();
     this.#message?.close();
     this.#showRunning(progress, false);
     const text = this.#isUnfinished

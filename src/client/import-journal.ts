@@ -1,0 +1,24 @@
+/**
+ * What an import writes down, so that an interrupted one can continue.
+ */
+
+/**
+ * What was done for a row:
+ * - `id`: the request with this id may have been sent; `added` is true after it succeeded
+ * - `after`: a request without an id may have been sent, when this was the largest visible id
+ */
+export type JournalEntry = { id: number; added: boolean } | { after: number };
+
+/** It belongs to one user of one store. */
+export interface ImportJournal {
+  /** All entries by their key. A key has the content of a row. */
+  readonly entries: ReadonlyMap<string, JournalEntry>;
+  /** Adds or replaces an entry. Resolves when it would survive the end of the process. */
+  write(key: string, entry: JournalEntry): Promise<void>;
+}
+
+/** A journal that ends with the process. */
+export function memoryJournal(): ImportJournal {
+  const entries = new Map<string, JournalEntry>();
+  return { entries, write: async (key, entry) => void entries.set(key, entry) };
+}
