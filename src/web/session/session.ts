@@ -190,9 +190,8 @@ function showSignOnFault(place: string, error: unknown): void {
 /** What is wrong with a token. Throws other errors. */
 function faultOf(error: unknown): string {
   if (error instanceof Malformed) return error.message;
-  if (!(error instanceof PlantStoreError)) throw error;
-  if (error.status !== 401) return error.detail;
-  return 'The service does not accept this token: it has expired, was revoked, or is for another service.';
+  if (error instanceof PlantStoreError) return error.detail;
+  throw error;
 }
 
 function showIdentity({ user, store, role, scopes, expiresAt, id }: Token): void {
