@@ -1,9 +1,9 @@
 /**
  * The page: puts its parts together. docs/page.md describes what it does, decision 31 why it is built this way.
  */
-import { PlantStoreError, type Token } from '../client/client.ts';
-import { AddDialog } from './dialogs/add-dialog.ts';
-import { PlantDialog } from './dialogs/plant-dialog.ts';
+import { PlantStoreError, type Plant, type Token } from '../client/client.ts';
+import { addDialog } from './dialogs/add-dialog.ts';
+import { plantDialog } from './dialogs/plant-dialog.ts';
 import { SharingDialog } from './dialogs/sharing-dialog.ts';
 import { TokensDialog } from './dialogs/tokens-dialog.ts';
 import { offerExport } from './files/export.ts';
@@ -14,7 +14,7 @@ import { byId, copy, element, hashParameter, onPress, setText, show } from './sh
 import { countOf, tagText } from './shared/format.ts';
 import { toast } from './shared/toast.ts';
 import { deletePlants } from './table/delete-plants.ts';
-import { pageSize, PlantList, type Plant } from './table/plant-list.ts';
+import { pageSize, PlantList } from './table/plant-list.ts';
 import { Selection } from './table/selection.ts';
 import { Table } from './table/table.ts';
 
@@ -23,7 +23,6 @@ let filter: string | undefined;
 let canWrite = false;
 let canRead = false;
 let list: PlantList | undefined;
-let leaveList = new AbortController();
 /** Tags of the plants that were loaded, to suggest them. */
 const knownTags = new Set<string>();
 const maxKnownTags = 100;
@@ -35,14 +34,14 @@ const selection = new Selection({
   onChange: () => table.refresh(),
   onDelete: () => remove(selection.plants),
 });
-const plantDialog = new PlantDialog(store, (plant) => remove([plant]), removePlant);
+const openPlant = plantDialog(store, (plant) => remove([plant]), removePlant);
 const table = new Table(selection, {
-  open: (plant) => void plantDialog.open(plant, { canDelete: canWrite }),
+  open: (plant) => void openPlant(plant, canWrite),
   filter: toggleFilter,
   delete: (plants) => void remove(plants),
   canDelete: () => canWrite,
 });
-const addDialog = new AddDialog(store, (plant) => {
+const openAdd = addDialog(store, (plant) => {
   suggestTags([plant]);
   const isShown = filter === undefined || plant.tag === filter;
   const row = isShown ? list?.add(plant) : undefined;
@@ -70,11 +69,9 @@ function openStore({ scopes }: Token): void {
 /** Shows the plants of the filter as they are now in the service, from the beginning. */
 function reload(): void {
   if (!canRead) return;
-  leaveList.abort();
-  const { signal } = (leaveList = new AbortController());
   const tag = filter;
   const read = async (after: number | undefined) => {
-    const options = { fields: ['id', 'name', 'tag'], limit: pageSize, tag, after, signal } as const;
+    const options = { fields: ['id', 'name', 'tag'], limit: pageSize, tag, after } as const;
     const { value: plants } = await store.pages(options).next();
     suggestTags(plants ?? []);
     return plants ?? [];
@@ -179,7 +176,7 @@ async function copyCurl(): Promise<void> {
 }
 
 for (const id of ['filter-clear', 'no-match-clear']) onPress(id, () => void (location.hash = ''));
-for (const id of ['add-open', 'empty-add']) onPress(id, () => addDialog.open(filter));
+for (const id of ['add-open', 'empty-add']) onPress(id, () => openAdd(filter));
 onPress('copy-view', copyCurl);
 onPress('failed-retry', reload);
 onPress('sharing-open', () => sharingDialog.open());

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { PlantList, type Plant } from '../../src/web/table/plant-list.ts';
+import type { Plant } from '../../src/client/client.ts';
+import { PlantList } from '../../src/web/table/plant-list.ts';
 import { until } from '../support/until.ts';
 
 const plant = (id: number): Plant => ({ id, name: `Plant ${id}`, tag: '' });

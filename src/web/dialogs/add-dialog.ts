@@ -1,46 +1,40 @@
 /**
  * The dialog that adds plants. It keeps what was typed until the plant is added, whatever happens meanwhile.
  */
-import type { PlantStore } from '../../client/client.ts';
+import type { Plant, PlantStore } from '../../client/client.ts';
 import { byId, onPress } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
-import type { Plant } from '../table/plant-list.ts';
 
-export class AddDialog {
-  readonly #store: PlantStore;
-  readonly #onAdded: (plant: Plant) => void;
-  readonly #dialog = byId('add', HTMLDialogElement);
-  readonly #name = byId('add-name', HTMLInputElement);
-  readonly #tag = byId('add-tag', HTMLInputElement);
-  readonly #id = byId('add-id', HTMLInputElement);
-  readonly #form = new Form('add', () => this.#add());
+/** Returns a function that opens the dialog. A tag that the table shows is filled in. */
+export function addDialog(
+  store: PlantStore,
+  onAdded: (plant: Plant) => void,
+): (tag: string | undefined) => void {
+  const dialog = byId('add', HTMLDialogElement);
+  const name = byId('add-name', HTMLInputElement);
+  const tag = byId('add-tag', HTMLInputElement);
+  const id = byId('add-id', HTMLInputElement);
 
-  constructor(store: PlantStore, onAdded: (plant: Plant) => void) {
-    this.#store = store;
-    this.#onAdded = onAdded;
-    onPress('add-close', () => this.#dialog.close());
-  }
-
-  /** Opens the dialog. A tag that the table shows is filled in. */
-  open(tag: string | undefined): void {
-    if (this.#tag.value === '' && tag !== undefined) this.#tag.value = tag;
-    this.#form.clear();
-    this.#dialog.showModal();
-    this.#name.focus();
-  }
-
-  async #add(): Promise<string> {
-    const id = this.#id.value.trim();
+  const form = new Form('add', async () => {
+    const wantedId = id.value.trim();
     const draft = {
-      name: this.#name.value,
-      tag: this.#tag.value,
-      ...(id !== '' && { id: Number(id) }),
+      name: name.value,
+      tag: tag.value,
+      ...(wantedId !== '' && { id: Number(wantedId) }),
     };
-    const { plant } = await this.#store.create(draft, { fields: ['id', 'name', 'tag'] });
-    this.#name.value = '';
-    this.#id.value = '';
-    this.#name.focus();
-    this.#onAdded(plant);
+    const { plant } = await store.create(draft, { fields: ['id', 'name', 'tag'] });
+    name.value = '';
+    id.value = '';
+    name.focus();
+    onAdded(plant);
     return `Added “${plant.name}” with the id ${plant.id}. Add another, or close.`;
-  }
+  });
+  onPress('add-close', () => dialog.close());
+
+  return (shownTag) => {
+    if (tag.value === '' && shownTag !== undefined) tag.value = shownTag;
+    form.clear();
+    dialog.showModal();
+    name.focus();
+  };
 }

@@ -15,7 +15,6 @@ const scopeTexts: Record<Scope, string> = {
   'shares:write': 'Share plants',
 };
 
-const dayMs = 86_400_000;
 /** How long a new token can be valid, in days, besides as long as the token of the page. */
 const lifetimes = [7, 30, 90, 365];
 
@@ -50,8 +49,9 @@ export class TokensDialog extends MenuDialog {
         .map(([scope, box]) => element('label', { className: 'check' }, box, scopeTexts[scope])),
     );
     const options = lifetimes.map((days) => {
-      const value = new Date(Date.now() + days * dayMs).toISOString();
-      return element('option', { value }, `for ${days} days`);
+      const end = new Date();
+      end.setUTCDate(end.getUTCDate() + days);
+      return element('option', { value: end.toISOString() }, `for ${days} days`);
     });
     this.#expiry.replaceChildren(
       element('option', { value: '' }, untilText(expiresAt)),

@@ -1,12 +1,11 @@
 /**
  * Saves all plants of the current view as CSV or JSON, not only those that are loaded.
  */
-import type { PlantStore } from '../../client/client.ts';
+import type { Plant, PlantStore } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
 import { byId, element, onPress } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
-import type { Plant } from '../table/plant-list.ts';
 
 const fields = ['id', 'name', 'tag'] as const;
 

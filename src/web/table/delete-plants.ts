@@ -1,13 +1,12 @@
 /**
  * Deletes plants after the user has agreed.
  */
-import { PlantStoreError, type PlantStore } from '../../client/client.ts';
+import { PlantStoreError, type Plant, type PlantStore } from '../../client/client.ts';
 import { inParallel } from '../../client/in-parallel.ts';
 import { isProblem } from '../../client/problem.ts';
 import { confirm } from '../shared/confirm.ts';
 import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
-import type { Plant } from './plant-list.ts';
 
 const concurrency = 8;
 

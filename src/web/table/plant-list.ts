@@ -1,12 +1,7 @@
 /**
  * A list of plants, read page by page as far as the user scrolls.
  */
-
-export interface Plant {
-  id: number;
-  name: string;
-  tag: string;
-}
+import type { Plant } from '../../client/client.ts';
 
 export const pageSize = 250;
 /** Browsers limit the height of an element to 18 million pixels, and rows can be 100 pixels high. */

@@ -1,8 +1,8 @@
 /**
  * One row of the table. Its plant can change, because rows above it can be removed.
  */
+import type { Plant } from '../../client/client.ts';
 import { element } from '../shared/dom.ts';
-import type { Plant } from './plant-list.ts';
 
 export class Row {
   /** From 0. */

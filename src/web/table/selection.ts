@@ -1,9 +1,9 @@
 /**
  * The selected plants, and the bar that replaces the toolbar while there are any.
  */
+import type { Plant } from '../../client/client.ts';
 import { onPress, setText, show } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
-import type { Plant } from './plant-list.ts';
 import { toast } from '../shared/toast.ts';
 
 /** No more than this can be deleted by one mistake. */

@@ -2,9 +2,10 @@
  * The table of plants: a grid whose rows exist only while they are visible. The focus stays on the grid itself, and
  * `aria-activedescendant` names the active row, so that no focus is lost when a row scrolls away.
  */
+import type { Plant } from '../../client/client.ts';
 import { byId, setText } from '../shared/dom.ts';
 import { formatCount } from '../shared/format.ts';
-import type { Plant, PlantList } from './plant-list.ts';
+import type { PlantList } from './plant-list.ts';
 import { Row } from './row.ts';
 import type { Selection } from './selection.ts';
 
