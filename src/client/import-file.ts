@@ -7,13 +7,10 @@ import type { NewPlant, PlantField } from './types.ts';
 /** A row of the file: the plant in it, or why there is none. `line` counts from 1. */
 export type ImportRow = { line: number; plant: NewPlant } | { line: number; fault: string };
 
-/** A JSON file has rows. A CSV file has records, whose columns `rowsOf` maps to fields. */
-export type ImportFile =
-  | { format: 'json'; rows: ImportRow[] }
-  | { format: 'csv'; columns: readonly string[]; records: CsvRecord[] };
-
-/** The position of the column of each field. A field without a column is missing. */
-export type Mapping = Partial<Record<PlantField, number>>;
+export interface ImportFile {
+  format: 'csv' | 'json';
+  rows: readonly ImportRow[];
+}
 
 /** The whole file cannot be imported. The message describes why, and how to fix it. */
 export class InvalidFile extends Error {
@@ -42,20 +39,23 @@ export function readFile(content: string): ImportFile {
   if (header === undefined || 'fault' in header) {
     throw new InvalidFile('The quotes in line 1 do not match. The first line names the columns.');
   }
-  return { format: 'csv', columns: header.fields, records: records.filter(isFilled) };
+  const columns = columnsOf(header.fields);
+  const rows = records.filter(isFilled).map((record) => rowOfRecord(record, columns));
+  return { format: 'csv', rows };
 }
 
-/** The columns whose names are fields. Upper and lower case do not matter. */
-export function mappingOf(columns: readonly string[]): Mapping {
-  const names = columns.map(fieldOf);
-  const entries = names.flatMap((name, at) => (name ? [[name, at] as const] : []));
-  return Object.fromEntries(entries.toReversed()); // the first of two columns counts
-}
+const fields: readonly string[] = ['name', 'tag', 'id'];
+/** The page adds these to the refused rows that it saves. */
+const ignoredColumns: readonly string[] = ['line', 'reason'];
 
-/** Throws InvalidFile if the columns are not exactly fields: a misspelled one must not lose data. */
-export function assertOnlyFields(columns: readonly string[]): void {
-  const names = columns.map((column) => fieldOf(column) ?? column);
-  const unknown = names.filter((name) => fieldOf(name) === undefined);
+/** The names of columns in any case. Throws InvalidFile if one is not known: a misspelled one must not lose data. */
+function columnsOf(header: readonly string[]): string[] {
+  const known = [...fields, ...ignoredColumns];
+  const names = header.map((column) => {
+    const name = column.trim().toLowerCase();
+    return known.includes(name) ? name : column;
+  });
+  const unknown = names.filter((name) => !known.includes(name));
   const repeated = names.filter((name, at) => names.indexOf(name) < at);
   const fix = 'Use the columns name, tag and id in the first line; only name is required.';
   const list = (some: string[]) => some.map((name) => `"${name}"`).join(', ');
@@ -64,34 +64,23 @@ export function assertOnlyFields(columns: readonly string[]): void {
   }
   if (unknown.length > 0) throw new InvalidFile(`Unknown column: ${list(unknown)}. ${fix}`);
   if (repeated.length > 0) throw new InvalidFile(`Repeated column: ${list(repeated)}. ${fix}`);
+  return names;
 }
 
-/** The rows of a file of CSV. */
-export function rowsOf(
-  { columns, records }: { columns: readonly string[]; records: readonly CsvRecord[] },
-  mapping: Mapping,
-): ImportRow[] {
-  return records.map((record) => {
-    if ('fault' in record) return record;
-    const { line, fields } = record;
-    if (fields.slice(columns.length).some((field) => field !== '')) {
-      const fault = `The row has ${fields.length} fields, but the first line has ${columns.length}. Put a field that contains a separator in quotes.`;
-      return { line, fault };
-    }
-    const cell = (field: PlantField) => fields[mapping[field] ?? -1] ?? '';
-    const [name, tag] = [unguardFormulas(cell('name')), unguardFormulas(cell('tag'))];
-    const plant = { name, ...(tag !== '' && { tag }) };
-    const id = cell('id');
-    if (id === '') return { line, plant };
-    const isExact = /^[1-9]\d*$/.test(id) && Number.isSafeInteger(Number(id));
-    return isExact ? { line, plant: { ...plant, id: Number(id) } } : { line, fault: invalidId };
-  });
-}
-
-const fieldNames: readonly PlantField[] = ['id', 'name', 'tag'];
-
-function fieldOf(column: string): PlantField | undefined {
-  return fieldNames.find((field) => field === column.trim().toLowerCase());
+function rowOfRecord(record: CsvRecord, columns: readonly string[]): ImportRow {
+  if ('fault' in record) return record;
+  const { line, fields: cells } = record;
+  if (cells.slice(columns.length).some((cell) => cell !== '')) {
+    const fault = `The row has ${cells.length} fields, but the first line has ${columns.length}. Put a field that contains a separator in quotes.`;
+    return { line, fault };
+  }
+  const cellOf = (field: PlantField) => cells[columns.indexOf(field)] ?? '';
+  const [name, tag] = [unguardFormulas(cellOf('name')), unguardFormulas(cellOf('tag'))];
+  const plant = { name, ...(tag !== '' && { tag }) };
+  const id = cellOf('id');
+  if (id === '') return { line, plant };
+  const isExact = /^[1-9]\d*$/.test(id) && Number.isSafeInteger(Number(id));
+  return isExact ? { line, plant: { ...plant, id: Number(id) } } : { line, fault: invalidId };
 }
 
 /** Spreadsheets end a file with empty lines, or with lines of separators. */

@@ -117,12 +117,6 @@ export interface Fault {
   detail: string;
 }
 
-/** The response of a successful health check. */
-export interface Health {
-  /** Always `ok`. */
-  status: 'ok';
-}
-
 /** The kinds of problems that the service responds with. */
 export type ProblemKind =
   | 'invalid-request'

@@ -7,42 +7,21 @@ import { violations } from '../support/accessibility.ts';
 import { withoutBrowser } from '../support/browser.ts';
 import { idOf } from '../support/tokens.ts';
 import { choose, done, importInterrupted, submit, untilAdded } from './import.ts';
-import { browserOfFile, namesOf, openStore, press, pressAtOnce, toast } from './store.ts';
+import { browserOfFile, namesOf, openStore, pressAtOnce, toast } from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
 
-it('columns of other names can be chosen, and rows be added again', { skip }, async (t) => {
+it('a file that is chosen again adds its rows again', { skip }, async (t) => {
   const store = await openStore(t, browser(), { plants: [] });
   const { page } = store;
-  const text = 'Notes,Pflanze,Ort\nx,Monstera,Bad\n';
   for (const expected of ['Added 1 plant.', 'Added 1 plant.']) {
-    await choose(page, 'pflanzen.csv', text);
-    await page.locator('#import-name').selectOption('Pflanze');
-    await page.locator('#import-tag').selectOption('Ort');
+    await choose(page, 'plants.csv', 'Name\nMonstera\n');
     await submit(page).click();
     await done(page, expected);
     await page.getByRole('button', { name: 'Another file' }).click();
   }
   assert.deepEqual(await namesOf(store), ['Monstera', 'Monstera']);
-});
-
-it('imports nothing before the column of the names is chosen', { skip }, async (t) => {
-  const store = await openStore(t, browser(), { plants: [] });
-  const { page } = store;
-  await choose(page, 'pflanzen.csv', 'Id,Pflanze\n10000,Monstera\n10001,Ficus\n');
-  await page.locator('#import-name:focus').waitFor();
-  await page.getByText('Choose the column that has the names.').waitFor();
-  assert.ok(await submit(page).isDisabled());
-  assert.deepEqual(await violations(page), []);
-  await press(page, 'Enter', 'Escape');
-  assert.deepEqual(await namesOf(store), []);
-  await choose(page, 'pflanzen.csv', 'Id,Pflanze\n10000,Monstera\n10001,Ficus\n');
-  await page.locator('#import-name').selectOption('Pflanze');
-  await page.getByText('Choose the column that has the names.').waitFor({ state: 'hidden' });
-  await submit(page).click();
-  await done(page, 'Added 2 plants.');
-  assert.deepEqual(await namesOf(store), ['Monstera', 'Ficus']);
 });
 
 it('works by keyboard alone, on a telephone in the dark', { skip }, async (t) => {

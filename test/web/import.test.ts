@@ -45,11 +45,14 @@ it(
     const saved = readFileSync(await file.path(), 'utf8');
     assert.match(saved, /^name,tag,id,line,reason\n"""Ficus;",,,3,"The quotes /);
 
-    // The fixed rows are a file of their own.
     await page.getByRole('button', { name: 'Another file' }).click();
-    await choose(page, 'plants.csv', 'Name;Tag\nFicus;\nThyme;herbs\n');
+    await choose(page, 'pflanzen.csv', 'Pflanze\nFicus\n');
+    await page.getByRole('alert').getByText('No column is "name"; the first line has').waitFor();
+    // The file of the refused rows is fixed, and imported.
+    const fixed = saved.replace('"""Ficus;"', 'Ficus').replace('\n,herbs,', '\nThyme,herbs,');
+    await choose(page, 'plants-refused.csv', fixed);
     await submit(page).click();
-    await done(page, 'Added 2 plants.');
+    await done(page, 'Added 2 plants; 1 row was refused.');
     await page.locator('#import-hide').click();
     await page.locator('#rows').getByText('Thyme').waitFor();
     assert.deepEqual((await namesOf(store)).toSorted(), ['Aloe', 'Ficus', 'Monstera', 'Thyme']);
@@ -76,7 +79,7 @@ it('rows can be pasted, and a file can be dropped anywhere', { skip }, async (t)
   await done(page, 'Added 1 plant.');
   await page.getByRole('button', { name: 'Another file' }).click();
   const text = page.getByLabel('Or paste rows');
-  await text.fill('nothing');
+  await text.fill('name');
   await page.locator('#import-read').click();
   await page.getByText('pasted rows: 0 rows').waitFor();
   await page.locator('#import-back').click();

@@ -1,14 +1,6 @@
 import { resolve } from 'node:path';
 import type { PlantStore, PlantStoreError, PlantStoreOptions } from '../../client/client.ts';
-import {
-  assertOnlyFields,
-  decodeText,
-  InvalidFile,
-  mappingOf,
-  readFile,
-  rowsOf,
-  type ImportRow,
-} from '../../client/import-file.ts';
+import { decodeText, InvalidFile, readFile, type ImportFile } from '../../client/import-file.ts';
 import {
   memoryJournal,
   type ImportJournal,
@@ -27,11 +19,6 @@ import { withStore, type StoreOptions } from './store.ts';
 interface ImportOptions extends StoreOptions {
   concurrency: number;
   journal?: string | undefined;
-}
-
-interface Rows {
-  format: 'csv' | 'json';
-  rows: readonly ImportRow[];
 }
 
 /** Exit status: 1 if a row was refused, 130 if a signal stopped the import. */
@@ -54,13 +41,10 @@ export async function importFile(file: string, options: ImportOptions): Promise<
 }
 
 /** Rejects with a Refusal if the file cannot be imported. */
-async function readRows(file: string): Promise<Rows> {
+async function readRows(file: string): Promise<ImportFile> {
   const bytes = new Uint8Array(await readInput('plants', file));
   try {
-    const read = readFile(decodeText(bytes));
-    if (read.format === 'json') return read;
-    assertOnlyFields(read.columns);
-    return { format: 'csv', rows: rowsOf(read, mappingOf(read.columns)) };
+    return readFile(decodeText(bytes));
   } catch (error) {
     if (!(error instanceof InvalidFile)) throw error;
     throw new Refusal(printable(`${file}: ${error.message}`), { cause: error });
@@ -81,7 +65,7 @@ function isEntry(value: unknown): value is JournalEntry {
 
 async function run(
   storeWith: (more: Partial<PlantStoreOptions>) => PlantStore,
-  { format, rows }: Rows,
+  { format, rows }: ImportFile,
   journal: ImportJournal,
   { concurrency, json }: ImportOptions,
 ): Promise<void> {

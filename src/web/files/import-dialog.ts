@@ -3,13 +3,13 @@
  * is closed, and ends with the page.
  */
 import { PlantStoreError, type PlantStore } from '../../client/client.ts';
-import { decodeText } from '../../client/import-file.ts';
+import { decodeText, InvalidFile } from '../../client/import-file.ts';
 import { memoryJournal } from '../../client/import-journal.ts';
 import { importPlants } from '../../client/send-rows.ts';
 import { byId, element, onPress, setText, show } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast, type Toast } from '../shared/toast.ts';
-import { ImportPreview } from './import-preview.ts';
+import { showPreview, sourceOf, type ImportSource } from './import-preview.ts';
 import { ImportProgress } from './import-progress.ts';
 
 /** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */
@@ -20,8 +20,8 @@ export class ImportDialog {
   readonly #onAdded: () => void;
   readonly #dialog = byId('import', HTMLDialogElement);
   readonly #pasted = byId('import-text', HTMLTextAreaElement);
-  readonly #preview = new ImportPreview();
   #canImport = false;
+  #source: ImportSource | undefined;
   /** What was done for each row, so that an import that was stopped can continue. */
   #journal = memoryJournal();
   /** Of the import that runs, or of the last one of this file. */
@@ -118,9 +118,9 @@ export class ImportDialog {
   #read(name: string, textOf: () => string): void {
     if (this.#stop !== undefined) return; // an import has started while the file was read
     try {
-      this.#preview.show(name, textOf());
+      this.#source = sourceOf(name, textOf());
     } catch (error) {
-      if (!(error instanceof Error)) throw error;
+      if (!(error instanceof InvalidFile)) throw error;
       this.#showStep('choose');
       setText('import-failure', error.message);
       return;
@@ -128,13 +128,13 @@ export class ImportDialog {
     this.#journal = memoryJournal();
     this.#progress = undefined;
     this.#showStep('preview');
-    this.#preview.focus();
+    showPreview(this.#source);
   }
 
   async #run(): Promise<void> {
-    if (this.#stop !== undefined) return;
+    const source = this.#source;
+    if (source === undefined || this.#stop !== undefined) return;
     const { signal } = (this.#stop = new AbortController());
-    const { source } = this.#preview;
     const progress = new ImportProgress(source, () => this.#message?.update(progress.text));
     this.#progress = progress;
     this.#showStep('run');
