@@ -99,15 +99,9 @@ export class PlantStore {
 
   /** Lists plants in ascending order of id. Each request gets `pageSize` plants, by default 1,000. */
   async *list<const F extends Fields = DefaultFields>(
-    options: ListOptions<F> & { pageSize?: number | undefined } = {},
+    options: ListOptions<F> = {},
   ): AsyncGenerator<PlantWith<F>, void, void> {
-    const { pageSize: limit, ...others } = options;
-    if ('limit' in others && others.limit !== undefined) {
-      throw new TypeError(
-        '`list` has no `limit`: it lists all plants. Leave the loop with `break`, or set `pageSize` or use `pages`.',
-      );
-    }
-    for await (const page of this.pages({ ...others, limit })) {
+    for await (const page of this.pages(options)) {
       for (const plant of page) {
         options.signal?.throwIfAborted();
         yield plant;
@@ -115,11 +109,16 @@ export class PlantStore {
     }
   }
 
-  /** Lists plants like `list`, but in pages of up to `limit` plants, by default 1,000. A page can be shorter. */
+  /** Lists plants like `list`, but in arrays of up to `pageSize` plants. An array can be shorter. */
   async *pages<const F extends Fields = DefaultFields>(
-    options: ListOptions<F> & { limit?: number | undefined } = {},
+    options: ListOptions<F> = {},
   ): AsyncGenerator<PlantWith<F>[], void, void> {
-    const { fields, tag, after, limit = maxPage } = options;
+    if ('limit' in options) {
+      throw new TypeError(
+        'A list has no `limit`: it has all plants. Leave the loop with `break`, or set `pageSize`.',
+      );
+    }
+    const { fields, tag, after, pageSize: limit = maxPage } = options;
     yield* this.#pages(
       this.#address(['plants'], { limit, after, tag, fields }),
       options,
@@ -278,4 +277,6 @@ export interface ListOptions<F extends Fields> extends FieldsOptions<F> {
   tag?: string | undefined;
   /** Only plants with an id above this one. */
   after?: number | undefined;
+  /** Maximum number of plants in a page, at most 1,000. */
+  pageSize?: number | undefined;
 }

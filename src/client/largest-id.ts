@@ -23,6 +23,6 @@ async function nextId(
   signal: AbortSignal,
 ): Promise<number | undefined> {
   const fields = ['id'] as const;
-  for await (const { id } of store.list({ fields, after, pageSize: 1, signal })) return id;
-  return undefined;
+  const { value } = await store.list({ fields, after, pageSize: 1, signal }).next();
+  return value?.id;
 }

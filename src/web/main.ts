@@ -71,7 +71,7 @@ function reload(): void {
   if (!canRead) return;
   const tag = filter;
   const read = async (after: number | undefined) => {
-    const options = { fields: ['id', 'name', 'tag'], limit: pageSize, tag, after } as const;
+    const options = { fields: ['id', 'name', 'tag'], pageSize, tag, after } as const;
     const { value: plants } = await store.pages(options).next();
     suggestTags(plants ?? []);
     return plants ?? [];

@@ -51,7 +51,7 @@ describe('PlantStoreError', () => {
 
   it('names the parameter that is not valid', async (t) => {
     const { store } = await setUp(t);
-    const { errors } = await errorOf(store.pages({ limit: 0 }).next());
+    const { errors } = await errorOf(store.pages({ pageSize: 0 }).next());
     assert.deepEqual(
       errors.map(({ parameter }) => parameter),
       ['limit'],

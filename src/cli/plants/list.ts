@@ -43,7 +43,7 @@ async function print(texts: AsyncIterable<string>): Promise<void> {
 
 async function* pagesOf(store: PlantStore, { fields, tag, limit = Infinity }: ListOptions): Pages {
   let left = limit;
-  const pages = store.pages({ fields, tag, limit: Math.min(left, pagePlants) });
+  const pages = store.pages({ fields, tag, pageSize: Math.min(left, pagePlants) });
   for await (const page of pages) {
     yield page.slice(0, left);
     left -= page.length;
