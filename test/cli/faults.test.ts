@@ -92,14 +92,16 @@ it('is not ready while its file cannot be read, and shows the reason only in the
   const service = await serve(t, database);
   await call(`${service.address}/livez`, 'GET'); // it has looked for tokens by then
   const whole = readFileSync(path);
-  writeFileSync(path, Buffer.alloc(whole.length, 'damaged '));
+  // Without truncating it: the service would notice that first.
+  const write = (content: Buffer) => writeFileSync(path, content, { flag: 'r+' });
+  write(Buffer.alloc(whole.length, 'damaged '));
   const statusOf = async (file: string) =>
     (await call(`${service.address}${file}`, 'GET', { token })).status;
 
   assertHonest(await call(`${service.address}/plants`, 'GET', { token }), 'storage-unavailable');
   assert.deepEqual([await statusOf('/readyz'), await statusOf('/livez')], [503, 200]);
   assert.match(service.log(), /"level":50.*"requestId":.*"err":.*"msg":"request failed"/);
-  writeFileSync(path, whole);
+  write(whole);
   await until('it is opened again', async () => (await statusOf('/readyz')) === 200);
   assert.equal(await statusOf('/plants'), 200);
 });
