@@ -1,5 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
 import { Refusal } from '../refusal.ts';
 import { isLocked } from './errors.ts';
 import { commitAfter, readPragma } from './driver.ts';
@@ -15,16 +16,20 @@ export class Journal<Entry extends object> {
   readonly entries = new Map<string, Entry>();
   readonly #database: DatabaseSync;
   readonly #insert: StatementSync;
-  #pending: { key: string; entry: Entry; resolve: () => void; reject: (error: unknown) => void }[] =
-    [];
+  readonly #unwritten = new Map<string, Entry>();
+  #written: Promise<void> | undefined;
 
   /**
    * Creates the file if needed. Throws Refusal if another process has it open, if it is not for `owner`, or if an entry
    * is not one.
    */
   constructor(path: string, owner: string, isEntry: (value: unknown) => value is Entry) {
-    this.#database = openJournal(path, owner);
     try {
+      closeSync(openSync(path, 'a', 0o600)); // it contains plants, so only its owner can read it
+      using opening = new DisposableStack();
+      this.#database = opening.use(new DatabaseSync(path));
+      createTables(this.#database, path);
+      refuseOtherOwner(this.#database, path, owner);
       this.#insert = this.#database.prepare('INSERT OR REPLACE INTO entries VALUES (?, ?)');
       const rows = this.#database.prepare('SELECT key, entry FROM entries').iterate();
       for (const { key, entry } of rows) {
@@ -32,8 +37,8 @@ export class Journal<Entry extends object> {
         if (!isEntry(value)) throw new SyntaxError('an entry has another form');
         this.entries.set(String(key), value);
       }
+      opening.move();
     } catch (error) {
-      this.#database.close();
       throw refusalFor(error, path);
     }
   }
@@ -41,10 +46,9 @@ export class Journal<Entry extends object> {
   /** Resolves when the entry is on disk. Writes of one event loop iteration share a sync. */
   write(key: string, entry: Entry): Promise<void> {
     this.entries.set(key, entry);
-    return new Promise((resolve, reject) => {
-      this.#pending.push({ key, entry, resolve, reject });
-      if (this.#pending.length === 1) setImmediate(() => this.#flush());
-    });
+    this.#unwritten.set(key, entry);
+    this.#written ??= setImmediate().then(() => this.#flush());
+    return this.#written;
   }
 
   [Symbol.dispose](): void {
@@ -53,51 +57,40 @@ export class Journal<Entry extends object> {
   }
 
   #flush(): void {
-    const writes = this.#pending;
-    this.#pending = [];
-    if (writes.length === 0) return;
-    try {
-      this.#database.exec('BEGIN');
-      commitAfter(this.#database, () => {
-        for (const { key, entry } of writes) this.#insert.run(key, JSON.stringify(entry));
-      });
-      for (const { resolve } of writes) resolve();
-    } catch (error) {
-      for (const { reject } of writes) reject(error);
-    }
+    this.#written = undefined;
+    if (this.#unwritten.size === 0) return;
+    this.#database.exec('BEGIN');
+    commitAfter(this.#database, () => {
+      for (const [key, entry] of this.#unwritten) this.#insert.run(key, JSON.stringify(entry));
+    });
+    this.#unwritten.clear();
   }
 }
 
-function openJournal(path: string, owner: string): DatabaseSync {
-  let database: DatabaseSync | undefined;
-  try {
-    closeSync(openSync(path, 'a', 0o600)); // it contains plants, so only its owner can read it
-    database = new DatabaseSync(path);
-    // The exclusive lock ends with the process, also after kill -9.
-    database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL');
-    const isNew = readPragma(database, 'schema_version') === 0;
-    if (!isNew && readPragma(database, 'application_id') !== applicationId) {
-      throw new Refusal(`${path} is not the journal of an import. Choose another with --journal.`);
-    }
-    database.exec(`
-      PRAGMA journal_mode = WAL;
-      PRAGMA application_id = ${applicationId};
-      BEGIN IMMEDIATE;
-      CREATE TABLE IF NOT EXISTS owner (name TEXT NOT NULL);
-      CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, entry TEXT NOT NULL) WITHOUT ROWID;
-      COMMIT`);
-    const known = database.prepare('SELECT name FROM owner').get()?.['name'];
-    if (known === undefined) database.prepare('INSERT INTO owner VALUES (?)').run(owner);
-    else if (known !== owner) {
-      throw new Refusal(
-        `${path} is the journal of an import to ${String(known)}, not to ${owner}. ` +
-          'For the same store, use the same --url: with another --journal, all rows are added again.',
-      );
-    }
-    return database;
-  } catch (error) {
-    database?.close();
-    throw refusalFor(error, path);
+function createTables(database: DatabaseSync, path: string): void {
+  // The exclusive lock ends with the process, also after kill -9.
+  database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL');
+  const isNew = readPragma(database, 'schema_version') === 0;
+  if (!isNew && readPragma(database, 'application_id') !== applicationId) {
+    throw new Refusal(`${path} is not the journal of an import. Choose another with --journal.`);
+  }
+  database.exec(`
+    PRAGMA journal_mode = WAL;
+    PRAGMA application_id = ${applicationId};
+    BEGIN IMMEDIATE;
+    CREATE TABLE IF NOT EXISTS owner (name TEXT NOT NULL);
+    CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, entry TEXT NOT NULL) WITHOUT ROWID;
+    COMMIT`);
+}
+
+function refuseOtherOwner(database: DatabaseSync, path: string, owner: string): void {
+  database.prepare('INSERT INTO owner SELECT ? WHERE NOT EXISTS (SELECT * FROM owner)').run(owner);
+  const known = database.prepare('SELECT name FROM owner').get()?.['name'];
+  if (known !== owner) {
+    throw new Refusal(
+      `${path} is the journal of an import to ${String(known)}, not to ${owner}. ` +
+        'For the same store, use the same --url: with another --journal, all rows are added again.',
+    );
   }
 }
 

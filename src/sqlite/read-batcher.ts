@@ -2,6 +2,7 @@
  * Batches reads: all requests that arrive in one iteration of the event loop share one transaction, which begins
  * at its end. The transaction first checks for writes of other connections, so no request reads older data.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { Connection, OpenConnection } from './connection.ts';
 
 export class ReadBatcher {
@@ -15,28 +16,21 @@ export class ReadBatcher {
 
   /** Reads at the end of this iteration. Reads by code that awaits it share the transaction. */
   read<T>(work: (open: OpenConnection) => T): Promise<T> {
-    this.#begun ??= new Promise((resolve, reject) => {
-      setImmediate(() => {
-        this.#begun = undefined;
-        try {
-          resolve(this.#begin());
-        } catch (error) {
-          reject(error);
-        }
-      });
-    });
+    this.#begun ??= this.#begin();
     return this.#begun.then(() => this.#connection.read(work));
+  }
+
+  async #begin(): Promise<void> {
+    await setImmediate();
+    this.#begun = undefined;
+    this.#connection.beginReads();
+    // Ticks run after all promise reactions, including those that these reactions queue.
+    process.nextTick(() => this.#connection.endReads());
   }
 
   /** Resolves when no read is pending. */
   async close(): Promise<void> {
     await this.read(() => {}).catch(() => {});
     await new Promise((resolve) => process.nextTick(resolve)); // that ends the transaction
-  }
-
-  #begin(): void {
-    this.#connection.beginReads();
-    // Ticks run after all promise reactions, including those that these reactions queue.
-    queueMicrotask(() => process.nextTick(() => this.#connection.endReads()));
   }
 }
