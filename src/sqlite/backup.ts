@@ -59,13 +59,13 @@ export async function restoreDatabase(
   if (!exists) refuseLeftovers(path);
   using source = openBackup(file);
   try {
-    if (exists) refuseIfInUse(path);
+    using current = exists ? lockDatabase(path) : undefined;
     using partial = new TemporaryFile(path);
     await copy(source, file, partial.path, onProgress);
     refuseForeignContent(partial.path, file); // checks the copy, because the original can change meanwhile
     openDatabase(partial.path, { create: false }).close(); // migrates it
     convertToSingleFile(partial.path);
-    if (exists) return swapFiles(partial.path, path);
+    if (current !== undefined) return swapFiles(current, partial.path, path);
     publishFile(partial.path, path);
     return undefined;
   } catch (error) {
@@ -73,25 +73,32 @@ export async function restoreDatabase(
   }
 }
 
-/** Checks before the copy, which can take minutes. `swapFiles` checks again. */
-function refuseIfInUse(path: string): void {
+/**
+ * Locks the database until the connection is closed. Fails if any other connection is open. A process that opens `path`
+ * meanwhile waits for the lock, and then detects the new file (file/open.ts).
+ */
+function lockDatabase(path: string): DatabaseSync {
   rewriteWal(path);
-  using database = new DatabaseSync(path);
-  database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
+  using opening = new DisposableStack();
+  const database = opening.use(new DatabaseSync(path));
+  database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK'); // the lock remains
+  opening.move();
+  return database;
 }
 
 function openBackup(file: string): DatabaseSync {
   if (!existsSync(file))
     throw new Refusal(`There is no backup at ${file}.`, { kind: 'not-a-backup' });
   if (!statSync(file).isFile()) throw notABackup(file);
-  const source = new DatabaseSync(file, { readOnly: true });
   try {
+    using opening = new DisposableStack();
+    const source = opening.use(new DatabaseSync(file, { readOnly: true }));
     const isOurs = readPragma(source, 'application_id') === applicationId && versionOf(source) > 0;
     if (!isOurs) throw notABackup(file);
     refuseNewerSchema(source, file);
+    opening.move();
     return source;
   } catch (error) {
-    source.close();
     throw sourceRefusal(error, file);
   }
 }
@@ -162,18 +169,10 @@ function convertToSingleFile(file: string): void {
   syncFile(file);
 }
 
-/**
- * Swaps the files under an exclusive lock, which fails if any connection is open. A process that opens `path`
- * meanwhile waits for the lock, and then detects the new file (file/open.ts). Returns the new path of the old
- * file.
- */
-function swapFiles(partial: string, path: string): string {
+/** Swaps the files under the lock of `current`, the database at `path`. Returns the new path of the old file. */
+function swapFiles(current: DatabaseSync, partial: string, path: string): string {
   const oldPath = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
-  rewriteWal(path);
-  using database = new DatabaseSync(path);
-  database.exec('PRAGMA locking_mode = EXCLUSIVE');
-  database.exec('PRAGMA journal_mode = DELETE'); // fails if another connection is open; checkpoints the WAL
-  database.exec('BEGIN EXCLUSIVE');
+  current.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE'); // checkpoints the WAL
   const { uid, gid, mode } = statSync(path);
   chownSync(partial, uid, gid);
   chmodSync(partial, mode);
