@@ -22,7 +22,9 @@ export function prepare<Row extends readonly unknown[] = []>(
   return statement as Pick<StatementSync, 'run'> as Statement<Row>; // the caller asserts the type
 }
 
-/** Prepares statements on a connection. */
+/** Prepares statements on one connection. */
+export type Prepare = ReturnType<typeof preparerOf>;
+
 export function preparerOf(database: DatabaseSync) {
   return <Row extends readonly unknown[] = []>(sql: string) => prepare<Row>(database, sql);
 }

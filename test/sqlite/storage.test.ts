@@ -7,6 +7,7 @@ import { defaultScopes, type Caller } from '../../src/access/access.ts';
 import { plantFields } from '../../src/plants/plant.ts';
 import { noQuotas } from '../../src/plants/quota.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
+import { preparerOf } from '../../src/sqlite/driver.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { listSql } from '../../src/sqlite/tables/plant-lists.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
@@ -295,7 +296,7 @@ it('SQLite: a token that is revoked while its grant is read cannot write', async
     return 1;
   });
   database.exec('CREATE TEMP VIEW tokens AS SELECT * FROM main.tokens WHERE revoke_once()');
-  const grants = openGrants(database);
+  const grants = openGrants(preparerOf(database));
   // Outside a transaction, as after a failed read of the same batch.
   const grant = grants.findCached(credentialOf(token));
   assert.ok(grant !== undefined && isRevoked);

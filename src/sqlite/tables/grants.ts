@@ -1,7 +1,6 @@
 /**
  * Who is calling, on SQLite: what a token or a JWT grants, and whether that has changed since it was read.
  */
-import type { DatabaseSync } from 'node:sqlite';
 import {
   maxOwnersInReach,
   type Caller,
@@ -15,7 +14,7 @@ import { Cache } from '../../shared/cache.ts';
 import { grantOf, hashKey, type TokenTerms, type UserRow } from '../../access/identity-rows.ts';
 import { unrevokedCaller } from '../../access/identity-storage.ts';
 import { Problem } from '../../problem.ts';
-import { preparerOf } from '../driver.ts';
+import type { Prepare } from '../driver.ts';
 
 const maxCachedGrants = 10_000;
 
@@ -30,8 +29,7 @@ const userColumns =
 
 export type Grants = ReturnType<typeof openGrants>;
 
-export function openGrants(database: DatabaseSync) {
-  const prepare = preparerOf(database);
+export function openGrants(prepare: Prepare) {
   const countChanges = prepare<[count: number]>('SELECT count FROM grant_changes');
   const findToken = prepare<readonly [...UserRow, ...TokenTerms]>(`
     SELECT ${userColumns}, tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family
@@ -43,9 +41,8 @@ export function openGrants(database: DatabaseSync) {
 
   /** Nobody sees a stale one: each batch of reads calls `refresh` first, in its transaction. */
   const cache = new Cache<Grant>(maxCachedGrants);
-  let cachedVersion: number | undefined;
-  /** The version in the open transaction of writes. */
-  let writtenVersion: number | undefined;
+  /** Of all grants; undefined if it is not known. */
+  let currentVersion: number | undefined;
 
   function readVersion(): number {
     return countChanges.get()?.[0] ?? 0;
@@ -75,8 +72,8 @@ export function openGrants(database: DatabaseSync) {
     /** Drops cached grants if any token, user or share has changed. Call it after another connection has written. */
     refresh(): void {
       const version = readVersion();
-      if (version !== cachedVersion) cache.clear();
-      cachedVersion = version;
+      if (version !== currentVersion) cache.clear();
+      currentVersion = version;
     },
 
     /** Undefined if there is no such token, or if the user of a JWT does not exist at the time of its issue. */
@@ -91,16 +88,16 @@ export function openGrants(database: DatabaseSync) {
     callerSince(by: Identified | undefined): Caller | undefined {
       if (by === undefined) return undefined;
       const [version, key, claims] = by;
-      writtenVersion ??= readVersion();
-      if (version === writtenVersion) return undefined;
+      currentVersion ??= readVersion();
+      if (version === currentVersion) return undefined;
       const caller = unrevokedCaller(find({ tokenHash: Buffer.from(key, 'latin1'), claims }));
       if (caller instanceof Problem) throw caller;
       return caller;
     },
 
-    /** Call it at the start of a transaction, and after each write in it that can change grants. */
+    /** Call it after each write that can change grants, and after a rollback. */
     clearVersion(): void {
-      writtenVersion = undefined;
+      currentVersion = undefined;
     },
   };
 }

@@ -2,18 +2,16 @@
  * How many plants a user or a store has, for the quotas. Counts are cached in the writer thread, which adds its own
  * changes to them.
  */
-import type { DatabaseSync } from 'node:sqlite';
 import { Cache } from '../../shared/cache.ts';
 import type { Problem } from '../../problem.ts';
 import { quotaProblem, type Quotas } from '../../plants/quota.ts';
-import { preparerOf } from '../driver.ts';
+import type { Prepare } from '../driver.ts';
 
 const maxCachedCounts = 10_000;
 
 export type PlantCounts = ReturnType<typeof openCounts>;
 
-export function openCounts(database: DatabaseSync, quotas: Quotas) {
-  const prepare = preparerOf(database);
+export function openCounts(prepare: Prepare, quotas: Quotas) {
   // Counting stops above the quota. `+ 0`, because of what listSql (plant-lists.ts) says about LIMIT.
   const countOfUser = prepare<[count: number]>(`
     SELECT count(*) FROM (
@@ -33,6 +31,7 @@ export function openCounts(database: DatabaseSync, quotas: Quotas) {
     else cached.count += added;
   }
 
+  /** All plants of the store if `user` is undefined. Stops at `limit`. */
   function countUpTo(store: number, user: number | undefined, limit: number): number {
     const row =
       user === undefined ? countOfStore.get(store, limit) : countOfUser.get(store, user, limit);
@@ -40,6 +39,8 @@ export function openCounts(database: DatabaseSync, quotas: Quotas) {
   }
 
   return {
+    countUpTo,
+
     /** Call it after a rollback, or if something other than `add` has changed plants. */
     clear(): void {
       cache.clear();

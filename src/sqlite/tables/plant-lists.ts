@@ -1,14 +1,13 @@
 /**
  * Lists of plants in SQLite. Each read takes less than 2 ms, however long the list.
  */
-import type { DatabaseSync } from 'node:sqlite';
 import { soleOwner, type Reach, type ReadAccess } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
 import { isDense, maxScannedPlants, minScannedOwners, type PlantRow } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
 import { stepOf, type ScanStep } from '../../plants/list-steps.ts';
-import { preparerOf, type Statement } from '../driver.ts';
+import type { Prepare, Statement } from '../driver.ts';
 
 const plantsByOwner = 'plants INDEXED BY plants_by_owner';
 
@@ -63,8 +62,7 @@ interface Step {
   isDense: boolean;
 }
 
-export function openLists(database: DatabaseSync) {
-  const prepare = preparerOf(database);
+export function openLists(prepare: Prepare) {
   const ofOwner = prepare<PlantRow>(`
     SELECT id, name, tag FROM ${plantsByOwner}
     WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxTaggedPlants}`);

@@ -1,7 +1,6 @@
 /**
  * Single plants in SQLite.
  */
-import type { DatabaseSync } from 'node:sqlite';
 import { reaches, soleOwner, type ReadAccess } from '../../access/access.ts';
 import type { ChangeOf } from '../../plants/changes.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
@@ -9,10 +8,9 @@ import type { Plant } from '../../plants/plant.ts';
 import { idTaken } from '../../problem.ts';
 import type { Grants } from './grants.ts';
 import type { PlantCounts } from './plant-counts.ts';
-import { preparerOf } from '../driver.ts';
+import type { Prepare } from '../driver.ts';
 
-export function openPlants(database: DatabaseSync, grants: Grants, counts: PlantCounts) {
-  const prepare = preparerOf(database);
+export function openPlants(prepare: Prepare, grants: Grants, counts: PlantCounts) {
   const find = prepare<[name: string, tag: string, owner: number]>(
     'SELECT name, tag, owner FROM plants WHERE store = ? AND id = ?',
   );

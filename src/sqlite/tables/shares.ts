@@ -1,7 +1,6 @@
 /**
  * Shares in SQLite.
  */
-import type { DatabaseSync } from 'node:sqlite';
 import type { ShareAccess } from '../../access/access.ts';
 import { tooManyShares, userRemoved } from '../../problem.ts';
 import {
@@ -12,10 +11,9 @@ import {
   type ShareStorage,
 } from '../../access/share-storage.ts';
 import { receivedShares, type Grants } from './grants.ts';
-import { preparerOf, type Sync } from '../driver.ts';
+import type { Prepare, Sync } from '../driver.ts';
 
-export function openShares(database: DatabaseSync, grants: Grants): Sync<ShareStorage> {
-  const prepare = preparerOf(database);
+export function openShares(prepare: Prepare, grants: Grants): Sync<ShareStorage> {
   const findUser = prepare<[user: number, isRemoved: number]>(
     'SELECT user, removed_at IS NOT NULL FROM users WHERE store = ? AND name = ?',
   );

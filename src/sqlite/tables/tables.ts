@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Quotas } from '../../plants/quota.ts';
+import { preparerOf } from '../driver.ts';
 import { openGrants } from './grants.ts';
 import { openCounts } from './plant-counts.ts';
 import { openLists } from './plant-lists.ts';
@@ -12,15 +13,16 @@ import { openUsers } from './users.ts';
 export type Tables = ReturnType<typeof openTables>;
 
 export function openTables(database: DatabaseSync, quotas: Quotas) {
-  const grants = openGrants(database);
-  const counts = openCounts(database, quotas);
+  const prepare = preparerOf(database);
+  const grants = openGrants(prepare);
+  const counts = openCounts(prepare, quotas);
   return {
     grants,
     counts,
-    plants: openPlants(database, grants, counts),
-    lists: openLists(database),
-    tokens: openTokens(database, grants),
-    shares: openShares(database, grants),
-    users: openUsers(database, counts),
+    plants: openPlants(prepare, grants, counts),
+    lists: openLists(prepare),
+    tokens: openTokens(prepare, grants),
+    shares: openShares(prepare, grants),
+    users: openUsers(prepare, counts),
   };
 }

@@ -1,7 +1,6 @@
 /**
  * Tokens in SQLite, and the users and stores that are created with them.
  */
-import type { DatabaseSync } from 'node:sqlite';
 import { formatScopes, type Role } from '../../access/access.ts';
 import { recordOf, type TokenRow } from '../../access/identity-rows.ts';
 import type { IdentityStorage, TokenRecord } from '../../access/identity-storage.ts';
@@ -17,7 +16,7 @@ import {
 import { cannotRevoke, defect, tooManyTokens } from '../../problem.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import type { Grants } from './grants.ts';
-import { preparerOf, type Sync } from '../driver.ts';
+import type { Prepare, Sync } from '../driver.ts';
 
 const selectRecords = `
   SELECT tokens.store, tokens.hash, tokens.scopes, tokens.label, tokens.created_at, tokens.expires_at,
@@ -33,9 +32,6 @@ type RecordRow = readonly [
   line: string | null,
 ];
 
-/** Comes before every hash, and no token has it. */
-const noHash = Buffer.alloc(0);
-
 /** The methods of IdentityStorage that need no more than a connection. */
 export type TokenStorage = Omit<IdentityStorage, 'maxLookups' | 'placeOf' | 'identify'>;
 
@@ -45,8 +41,7 @@ export interface Tokens extends Sync<TokenStorage> {
   createUser(store: string, user: string, issuedAtMs: number): void;
 }
 
-export function openTokens(database: DatabaseSync, grants: Grants): Tokens {
-  const prepare = preparerOf(database);
+export function openTokens(prepare: Prepare, grants: Grants): Tokens {
   const findNames = prepare<[store: number, user: number | null, role: Role | null]>(`
     SELECT stores.store, users.user, users.role
     FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user AND removed_at IS NULL
@@ -70,16 +65,14 @@ export function openTokens(database: DatabaseSync, grants: Grants): Tokens {
     SELECT hash, created_at, expires_at, revoked_at FROM tokens INDEXED BY tokens_by_user
     WHERE store = ? AND user = ? ORDER BY hash LIMIT ${maxCountedTokens}`);
   const deleteToken = prepare('DELETE FROM tokens WHERE hash = ?');
-  const listAll = prepare<RecordRow>(`
-    ${selectRecords} WHERE (tokens.store, tokens.hash) > (:afterStore, :after)
-    ORDER BY tokens.store, tokens.hash LIMIT :limit`);
-  const listStore = prepare<RecordRow>(`
-    ${selectRecords}
-    WHERE tokens.store = (SELECT store FROM stores WHERE name = :store) AND tokens.hash > :after
-    ORDER BY tokens.hash LIMIT :limit`);
-  const listUser = prepare<RecordRow>(`
-    ${selectRecords} WHERE tokens.store = :store AND tokens.user = :user AND tokens.hash > :after
-    ORDER BY tokens.hash LIMIT :limit`);
+  const list = (condition: string) =>
+    prepare<RecordRow>(`
+      ${selectRecords} WHERE ${condition} ORDER BY tokens.store, tokens.hash LIMIT :limit`);
+  const listAll = list('(tokens.store, tokens.hash) > (:afterStore, :after)');
+  const listStore = list(
+    'tokens.store = (SELECT store FROM stores WHERE name = :store) AND tokens.hash > :after',
+  );
+  const listUser = list('tokens.store = :store AND tokens.user = :user AND tokens.hash > :after');
   // `:user` is null if the token can be anybody's.
   const findById = prepare<RecordRow>(`
     ${selectRecords}
@@ -131,7 +124,7 @@ export function openTokens(database: DatabaseSync, grants: Grants): Tokens {
     },
 
     listTokens({ store, owner, after, limit }) {
-      const { store: afterStore, hash = noHash } = after ?? { store: 0 };
+      const { store: afterStore, hash } = after ?? { store: 0, hash: Buffer.alloc(0) };
       const range = { after: hash, limit };
       if (owner !== undefined) {
         const { store: number, user } = owner;

@@ -1,14 +1,12 @@
 /**
  * Users and stores in SQLite, for operators.
  */
-import type { DatabaseSync } from 'node:sqlite';
 import type { Role } from '../../access/access.ts';
 import type { UserStorage } from '../../access/user-storage.ts';
 import type { PlantCounts } from './plant-counts.ts';
-import { preparerOf, type Sync } from '../driver.ts';
+import type { Prepare, Sync } from '../driver.ts';
 
-export function openUsers(database: DatabaseSync, counts: PlantCounts): Sync<UserStorage> {
-  const prepare = preparerOf(database);
+export function openUsers(prepare: Prepare, counts: PlantCounts): Sync<UserStorage> {
   const listStores = prepare<[store: string, lastId: number, users: number]>(`
     SELECT name, last_id,
            (SELECT count(*) FROM users WHERE users.store = stores.store AND removed_at IS NULL)
@@ -25,9 +23,6 @@ export function openUsers(database: DatabaseSync, counts: PlantCounts): Sync<Use
     SELECT users.store, users.user, users.removed_at IS NOT NULL
     FROM stores JOIN users ON users.store = stores.store
     WHERE stores.name = ? AND users.name = ?`);
-  const countPlants = prepare<[count: number]>(`
-    SELECT count(*) FROM (
-      SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ? AND owner = ? LIMIT ?)`);
   const revokeTokens = prepare(`
     UPDATE tokens INDEXED BY tokens_by_user SET revoked_at = ?3
     WHERE store = ?1 AND user = ?2 AND revoked_at IS NULL`);
@@ -66,9 +61,7 @@ export function openUsers(database: DatabaseSync, counts: PlantCounts): Sync<Use
       return { store, user, isRemoved: isRemoved === 1 };
     },
 
-    countPlants({ store, user }, limit) {
-      return countPlants.get(store, user, limit)?.[0] ?? 0;
-    },
+    countPlants: ({ store, user }, limit) => counts.countUpTo(store, user, limit),
 
     endAccess({ store, user }, revokedAtMs, limit) {
       revokeTokens.run(store, user, revokedAtMs);
