@@ -2,7 +2,7 @@
  * Changes to plants, in one form for every storage. They are tuples, because they are copied to the writer thread
  * of SQLite: with objects, most of the cost would be copying their keys.
  *
- * Each engine decides all changes in one place, in their transaction: `apply` in sqlite/writer/apply.ts and in
+ * Each engine decides all changes in one place, in their transaction: `apply` in sqlite/writer/thread.ts and in
  * postgres/writer/decisions.ts, whose decisions `write` in postgres/writer/store-changes.ts sends. Only `copy` bypasses this.
  */
 import type { Caller, Identified, Reach } from '../access/access.ts';

@@ -25,14 +25,11 @@ export class SqliteArchive implements Archive {
 
   /** Throws Refusal if the file cannot be used or its schema is newer, because a copy would omit new columns. */
   constructor(path: string, options: OpenOptions) {
-    this.#database = openDatabase(path, options);
-    try {
-      refuseNewerSchema(this.#database, path);
-      this.#checkpoint = openCheckpoint(this.#database);
-    } catch (error) {
-      this.#database.close();
-      throw error;
-    }
+    using opening = new DisposableStack();
+    this.#database = opening.use(openDatabase(path, options));
+    refuseNewerSchema(this.#database, path);
+    this.#checkpoint = openCheckpoint(this.#database);
+    opening.move();
   }
 
   async count(table: Table): Promise<number> {

@@ -30,8 +30,6 @@ export interface OpenConnection extends Tables {
 
 /** Reads block the event loop while they wait for a lock. In WAL mode, they rarely have to. */
 const readLockTimeoutMs = 20;
-/** Delay before a failed open is retried, because each attempt blocks for a few milliseconds. */
-const openBackoffMs = 250;
 
 interface Settings {
   path: string;
@@ -43,24 +41,49 @@ interface Settings {
 }
 
 export class Connection {
+  /** Why all reads are refused; undefined if the file was usable when `checkFile` was last called. */
+  fileFault: Refusal | undefined;
   /** The failed sync after which all writes are refused. */
   diskFailure: unknown;
   readonly #settings: Settings;
   #open: OpenConnection | undefined;
-  #openFailure: { problem: unknown; untilMs: number } | undefined;
 
   constructor(settings: Settings) {
     this.#settings = { ...settings };
   }
 
-  /** Opens the file before the first use. Throws Refusal if it cannot be used. */
-  open(options: OpenOptions): FileId {
-    this.#open = this.#openWith(options);
-    return this.#open.file.id;
+  /** Opens the file, which the first use does otherwise. Throws Refusal if it cannot be used. */
+  open(options: OpenOptions): OpenConnection {
+    const { path, cacheKiB, fileId, quotas = noQuotas } = this.#settings;
+    if (fileId !== undefined) refuseOtherFile(path, fileId);
+    using opening = new DisposableStack();
+    const database = opening.use(openDatabase(path, options));
+    database.exec(`PRAGMA cache_size = -${cacheKiB}; PRAGMA busy_timeout = ${readLockTimeoutMs}`);
+    const file = new OpenFile(database, path, fileId);
+    this.#settings.fileId = file.id;
+    this.#open = {
+      ...openTables(database, quotas),
+      database,
+      file,
+      checkSchema: openSchemaCheck(database, path),
+      checkpoint: openCheckpoint(database),
+      readDataVersion: prepare(database, 'PRAGMA data_version'),
+      dataVersion: undefined,
+      beginReads: database.prepare('BEGIN'),
+      endReads: database.prepare('COMMIT'),
+    };
+    opening.move();
+    return this.#open;
+  }
+
+  /** Call it regularly: reads do not check whether the file is still the same. */
+  checkFile(): Refusal | undefined {
+    this.fileFault = this.#findFault();
+    return this.fileFault;
   }
 
   /** Why the file cannot be read or written; undefined if it can. */
-  findFault(): Refusal | undefined {
+  #findFault(): Refusal | undefined {
     const { path, fileId } = this.#settings;
     try {
       this.#open?.file.check();
@@ -81,19 +104,21 @@ export class Connection {
   }
 
   endReads(): void {
-    // An error ends the transaction.
-    if (this.#open?.database.isTransaction !== true) return;
+    if (this.#open?.database.isTransaction !== true) return; // an error has ended it
     try {
-      this.read(({ endReads }) => endReads.run());
-    } catch {
-      // The transaction has ended anyway: the connection is closed, and the next read opens another.
+      this.#open.endReads.run();
+    } catch (error) {
+      this.#recoverFrom(error, 'before-commit'); // which ends it too
     }
   }
 
   /** Runs reads in the transaction of `beginReads`, or each statement in its own. */
   read<T>(work: (open: OpenConnection) => T): T {
+    if (this.fileFault !== undefined) throw storageUnavailable(this.fileFault);
     try {
-      return work(this.#getOrOpen(readLockTimeoutMs));
+      const open =
+        this.#open ?? this.open({ create: false, deadlineMs: nowMs() + readLockTimeoutMs });
+      return work(open);
     } catch (error) {
       throw this.#recoverFrom(error, 'before-commit');
     }
@@ -107,11 +132,10 @@ export class Connection {
     if (this.diskFailure !== undefined) throw storageUnavailable(this.diskFailure);
     let stage: Stage = 'before-commit';
     try {
-      const open = this.#getOrOpen(Math.max(0, Math.ceil(deadlineMs - nowMs())));
+      const open = this.#open ?? this.open({ create: false, deadlineMs });
       beginImmediate(open.database, deadlineMs);
       this.#refresh(open); // under the lock, so that nobody can change anything afterwards
       open.plants.begin();
-      open.grants.clearVersion();
       const result = work(open);
       open.plants.flush();
       open.file.check();
@@ -121,6 +145,7 @@ export class Connection {
       return result;
     } catch (error) {
       this.#open?.counts.clear();
+      this.#open?.grants.clearVersion();
       if (isFailedSync(error, stage)) this.diskFailure = error;
       throw this.#recoverFrom(error, stage);
     }
@@ -142,52 +167,10 @@ export class Connection {
     this.#open = undefined;
   }
 
-  #getOrOpen(maxLockWaitMs: number): OpenConnection {
-    if (this.#open !== undefined) return this.#open;
-    if (this.#openFailure !== undefined && nowMs() < this.#openFailure.untilMs) {
-      throw this.#openFailure.problem;
-    }
-    try {
-      this.#open = this.#openWith({ create: false, maxLockWaitMs });
-      return this.#open;
-    } catch (error) {
-      const problem = problemOf(error, 'before-commit');
-      this.#openFailure = { problem, untilMs: nowMs() + openBackoffMs };
-      throw problem;
-    }
-  }
-
-  #openWith(options: OpenOptions): OpenConnection {
-    const { path, cacheKiB, fileId, quotas = noQuotas } = this.#settings;
-    if (fileId !== undefined) refuseOtherFile(path, fileId);
-    const database = openDatabase(path, options);
-    try {
-      database.exec(`PRAGMA cache_size = -${cacheKiB}`);
-      database.exec(`PRAGMA busy_timeout = ${readLockTimeoutMs}`);
-      const file = new OpenFile(database, path);
-      this.#settings.fileId ??= file.id;
-      refuseOtherFile(path, this.#settings.fileId);
-      return {
-        ...openTables(database, quotas),
-        database,
-        file,
-        checkSchema: openSchemaCheck(database, path),
-        checkpoint: openCheckpoint(database),
-        readDataVersion: prepare(database, 'PRAGMA data_version'),
-        dataVersion: undefined,
-        beginReads: database.prepare('BEGIN'),
-        endReads: database.prepare('COMMIT'),
-      };
-    } catch (error) {
-      database.close();
-      throw error;
-    }
-  }
-
   /** Rolls back, and closes the connection if it can be unusable. Returns what to throw for `error`. */
   #recoverFrom(error: unknown, stage: Stage): unknown {
     // If the file was moved or truncated, that explains more than SQLite's error.
-    const cause = stage === 'commit' ? error : (this.findFault() ?? error);
+    const cause = stage === 'commit' ? error : (this.#findFault() ?? error);
     const problem = problemOf(cause, stage);
     const { database } = this.#open ?? {};
     try {

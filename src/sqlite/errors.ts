@@ -6,7 +6,6 @@ import { Refusal, type RefusalKind } from '../refusal.ts';
 
 export const resultCode = {
   busy: 5, // SQLITE_BUSY
-  locked: 6, // SQLITE_LOCKED
   readOnly: 8, // SQLITE_READONLY
   ioError: 10, // SQLITE_IOERR
   corrupt: 11, // SQLITE_CORRUPT
@@ -33,10 +32,9 @@ export function systemCode(error: unknown): string | undefined {
   return isOfSystem ? String(error.code) : undefined;
 }
 
-/** Whether another connection holds a lock that this one needs. */
+/** Whether another connection holds a lock that this one needs, also as the cause of a Refusal. */
 export function isLocked(error: unknown): boolean {
-  const code = primaryCode(error);
-  return code === resultCode.busy || code === resultCode.locked;
+  return primaryCode(error instanceof Refusal ? error.cause : error) === resultCode.busy;
 }
 
 /** The disk is full: nothing has changed, also at COMMIT. The connection stays open, and reads continue. */
@@ -92,10 +90,10 @@ export function refusalFor(error: unknown, path: string): unknown {
 }
 
 /** The Refusal for an error while a file is written. Returns other errors unchanged. */
-export function writingRefusal(error: unknown, path: string): unknown {
+export function writingRefusal(error: unknown, path: string, otherKind?: RefusalKind): unknown {
   const reason = systemReason(error);
   if (reason === undefined) return refusalFor(error, path);
-  const kind = systemCode(error) === 'EEXIST' ? 'file-exists' : undefined;
+  const kind = systemCode(error) === 'EEXIST' ? 'file-exists' : otherKind;
   return new Refusal(`${path} cannot be created: ${reason}.`, { kind, cause: error });
 }
 

@@ -19,16 +19,15 @@ import { Connection, type OpenConnection } from './connection.ts';
 import type { OpenOptions } from './file/open.ts';
 import { isUnfinished } from './file/schema.ts';
 import { ReadBatcher } from './read-batcher.ts';
+import { call, type Call } from './tables/tables.ts';
 import type { TokenStorage } from './tables/tokens.ts';
 import { Writer } from './writer/writer.ts';
-import { call } from './writer/apply.ts';
-import type { Call, ResultOf, Write } from './writer/messages.ts';
 
 /** SQLite's page cache. A long list fills it, so it counts as memory of a list. */
 const cacheKiB = 5_120;
 
-/** How often to check that the file is still in place. A missing file must be detected within a second. */
-const filePollMs = 500;
+/** How often to check the file and the writes. A missing file must be detected within a second. */
+const pollMs = 500;
 
 /** Parts of the storage, except for what each of them needs besides a table. */
 interface Parts {
@@ -53,35 +52,36 @@ export class SqliteStorage implements Storage {
   readonly #batcher: ReadBatcher;
   readonly #writer: Writer;
   readonly #onFileFault: SqliteOptions['onFileFault'];
-  readonly #filePoll: NodeJS.Timeout;
-  /** Why all requests fail; undefined if the file is usable. */
-  #fileFault: Refusal | undefined;
+  readonly #poll: NodeJS.Timeout;
 
   /** Opens the file. Throws Refusal if it cannot be used. */
   constructor(
     path: string,
-    { quotas = noQuotas, onFileFault, onDiskFailure, ...options }: SqliteOptions,
+    { quotas = noQuotas, onFileFault, onDiskFailure = () => {}, ...options }: SqliteOptions,
   ) {
     this.#onFileFault = onFileFault;
     this.#connection = new Connection({ path, cacheKiB });
     this.#batcher = new ReadBatcher(this.#connection);
-    const fileId = this.#connection.open(options);
-    if (this.#read(isUnfinishedCopy)) {
+    const { file } = this.#connection.open(options);
+    if (this.#connection.read(isUnfinishedCopy)) {
       this.#connection.close();
       throw unfinishedCopy();
     }
-    this.#writer = new Writer({ path, fileId, quotas }, onDiskFailure ?? (() => {}));
-    this.#filePoll = setInterval(() => this.#checkFile(), filePollMs).unref();
+    this.#writer = new Writer({ path, fileId: file.id, quotas }, onDiskFailure);
+    this.#poll = setInterval(() => {
+      this.#checkFile();
+      this.#writer.rejectOverdue();
+    }, pollMs).unref();
   }
 
   readonly plants: PlantStorage = {
     ...this.#part('plants', { find: 'read', findOwner: 'read' }),
     create: async (caller, plant) => {
       const creation = creationOf(caller, plant);
-      return createdPlant(creation, await this.#write(creation));
+      return createdPlant(creation, await this.#writer.write(creation));
     },
     delete: ({ store, write, identified }, id) =>
-      this.#write(['delete', store, write, id, identified]),
+      this.#writer.write(['delete', store, write, id, identified]),
     list: (caller, query) => this.#list(caller, query),
   };
 
@@ -122,8 +122,8 @@ export class SqliteStorage implements Storage {
       async (...args: readonly unknown[]) => {
         const callOfMethod = [table, method, ...args] as unknown as Call; // the caller has checked the arguments
         return kind === 'read'
-          ? this.#read((tables) => call(tables, callOfMethod))
-          : this.#write(callOfMethod);
+          ? this.#connection.read((tables) => call(tables, callOfMethod))
+          : this.#writer.write(callOfMethod);
       },
     ]);
     return Object.fromEntries(methods) as Parts[Name]; // the methods of the table return what the part promises
@@ -135,62 +135,46 @@ export class SqliteStorage implements Storage {
       let isDense = true;
       return scan(query, (range) =>
         runInSlice(caller, async () => {
-          const rangeQuery = { ...query, ...range };
-          const step = this.#read(({ lists }) => lists.scanStep(caller, rangeQuery, isDense));
+          const step = this.#connection.read(({ lists }) =>
+            lists.scanStep(caller, { ...query, ...range }, isDense),
+          );
           ({ isDense } = step);
           return step;
         }),
       );
     }
-    const read = () => this.#read(({ lists }) => lists.page(kind, caller, query));
+    const read = () => this.#connection.read(({ lists }) => lists.page(kind, caller, query));
     return isShort(caller.read, query) ? read() : runInSlice(caller, async () => read());
   }
 
   /** The batch refreshes the cache first. So reads for this caller include every write before this call. */
   async #identify(credential: Credential): Promise<Grant | undefined> {
-    this.#refuseFault();
     const find = () => this.#batcher.read(({ grants }) => grants.findCached(credential));
     const grant = await find();
     if (grant !== undefined || credential.claims === undefined) return grant;
     const { storeName, userName, issuedAtMs } = credential.claims;
-    await this.#write(['tokens', 'createUser', storeName, userName, issuedAtMs]);
+    await this.#writer.write(['tokens', 'createUser', storeName, userName, issuedAtMs]);
     return find();
   }
 
   async check(): Promise<void> {
     this.#checkFile();
-    if (this.#read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
+    if (this.#connection.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#filePoll);
     try {
       await this.#writer.close();
       await this.#batcher.close();
     } finally {
+      clearInterval(this.#poll);
       this.#connection.close();
     }
   }
 
-  #read<T>(work: (open: OpenConnection) => T): T {
-    this.#refuseFault();
-    return this.#connection.read(work);
-  }
-
-  async #write<W extends Write>(write: W): Promise<ResultOf<W>> {
-    this.#refuseFault(); // the thread also checks the file, at each commit
-    return this.#writer.write(write);
-  }
-
-  #refuseFault(): void {
-    if (this.#fileFault !== undefined) throw storageUnavailable(this.#fileFault);
-  }
-
   #checkFile(): void {
-    const before = this.#fileFault;
-    this.#fileFault = this.#connection.findFault();
-    if ((before === undefined) !== (this.#fileFault === undefined)) {
-      this.#onFileFault?.(this.#fileFault);
-    }
+    const before = this.#connection.fileFault;
+    const fault = this.#connection.checkFile();
+    if ((before === undefined) !== (fault === undefined)) this.#onFileFault?.(fault);
   }
 }

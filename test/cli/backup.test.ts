@@ -132,7 +132,7 @@ describe('backup', { concurrency: 2 }, () => {
         return closed;
       };
       let ended = await interrupted();
-      // It gives up within half a second, in which a busy machine may not get to the signal.
+      // It gives up after 5 seconds, in which a busy machine may not get to the signal.
       for (let tries = 1; ended[0] === 1 && tries < 5; tries++) ended = await interrupted();
       assert.deepEqual(ended, [130, null]);
       assert.deepEqual(readdirSync(folder), []);

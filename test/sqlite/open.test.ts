@@ -236,7 +236,7 @@ describe('an inaccessible database is refused', { concurrency: true, skip }, () 
     if (stderr !== undefined) {
       assert.match(
         stderr,
-        /^error: Cannot create a database at .*: permission denied\. Choose another/,
+        /^error: .*plants\.db cannot be created: permission denied\. Choose another path/,
       );
     }
   });

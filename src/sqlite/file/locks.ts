@@ -4,27 +4,21 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { isLocked } from '../errors.ts';
 
-/** How often to retry while another process holds the write lock. Polling takes a tenth of a core. */
-const writePollMs = 0.25;
-/** For long waits: it takes hardly any CPU time. */
-export const slowPollMs = 10;
+/** How often to retry while another process holds a lock. Polling takes a tenth of a core. */
+const pollMs = 0.25;
 
 /**
- * Begins a write transaction. Waits for the write lock until `deadlineMs`, by nowMs(). SQLite's own wait sleeps up to
- * 100 ms between attempts: with several workers under full load, one of them would starve.
+ * Begins a write transaction. Waits for the write lock until `deadlineMs`. SQLite's own wait sleeps up to 100 ms between
+ * attempts: with several workers under full load, one of them would starve.
  */
-export function beginImmediate(
-  database: DatabaseSync,
-  deadlineMs: number,
-  pollMs = writePollMs,
-): void {
+export function beginImmediate(database: DatabaseSync, deadlineMs: number): void {
   database.exec('PRAGMA busy_timeout = 0');
   // Not BEGIN: upgrading a read transaction to a write transaction can fail at once, despite a timeout.
-  retryWhileLocked(() => database.exec('BEGIN IMMEDIATE'), deadlineMs, pollMs);
+  retryWhileLocked(() => database.exec('BEGIN IMMEDIATE'), deadlineMs);
 }
 
-/** Repeats `work` until no other process has a lock that it needs, or until `deadlineMs`, by nowMs(). */
-export function retryWhileLocked<T>(work: () => T, deadlineMs: number, pollMs: number): T {
+/** Repeats `work` until no other process has a lock that it needs, or until `deadlineMs`. */
+export function retryWhileLocked<T>(work: () => T, deadlineMs: number): T {
   for (;;) {
     try {
       return work();
@@ -35,10 +29,9 @@ export function retryWhileLocked<T>(work: () => T, deadlineMs: number, pollMs: n
   }
 }
 
-/** Milliseconds of a monotonic clock that all threads share: performance.now() starts at 0 in each. */
+/** The clock of all deadlines here. All threads share it: performance.now() starts at 0 in each. */
 export function nowMs(): number {
-  const [seconds, nanoseconds] = process.hrtime();
-  return seconds * 1_000 + nanoseconds / 1_000_000;
+  return Number(process.hrtime.bigint()) / 1_000_000;
 }
 
 const sleepCell = new Int32Array(new SharedArrayBuffer(4)); // never notified

@@ -15,7 +15,7 @@ import {
 } from '../../shared/migrations.ts';
 import { commitAfter, prepare, readPragma } from '../driver.ts';
 import { isLocked } from '../errors.ts';
-import { beginImmediate, nowMs, slowPollMs } from './locks.ts';
+import { beginImmediate } from './locks.ts';
 
 /** "Plnt", which identifies a file as a Plant Store database (PRAGMA application_id). */
 export const applicationId = 0x506c6e74;
@@ -26,8 +26,8 @@ const migrations = readMigrations(new URL('../migrations/', import.meta.url));
 export const newestVersion = migrations.length;
 
 export interface LockWait {
-  /** How long to wait for locks of other processes. */
-  maxLockWaitMs: number;
+  /** Until when to wait for locks of other processes, by nowMs(). */
+  deadlineMs: number;
   /**
    * Called if a migration has to wait longer. The wait then has no deadline, because another process can be migrating a
    * large table. Without it, opening fails.
@@ -55,14 +55,14 @@ function applyMigration(
   database: DatabaseSync,
   version: number,
   migration: Migration,
-  { maxLockWaitMs, onLongWait }: LockWait,
+  { deadlineMs, onLongWait }: LockWait,
 ): void {
   try {
-    beginImmediate(database, nowMs() + maxLockWaitMs);
+    beginImmediate(database, deadlineMs);
   } catch (error) {
     if (!isLocked(error) || onLongWait === undefined) throw error;
     onLongWait();
-    beginImmediate(database, Infinity, slowPollMs);
+    beginImmediate(database, Infinity);
   }
   commitAfter(database, () => {
     const schema = readSchema(database);

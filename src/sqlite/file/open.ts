@@ -6,9 +6,9 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../../refusal.ts';
 import { readPragma } from '../driver.ts';
-import { refusalFor, systemCode, systemReason } from '../errors.ts';
+import { refusalFor, systemCode, systemReason, writingRefusal } from '../errors.ts';
 import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
-import { nowMs, retryWhileLocked, slowPollMs } from './locks.ts';
+import { nowMs, retryWhileLocked } from './locks.ts';
 import { applicationId, migrate, openSchemaCheck, type LockWait } from './migrate.ts';
 import { rewriteWal } from './rewrite-wal.ts';
 
@@ -25,17 +25,12 @@ export interface OpenOptions extends Partial<LockWait> {
   migrates?: boolean;
 }
 
-/** Throws Refusal if the path or the file cannot be used. */
+/** Waits for locks of other processes, by default for 5 seconds. Throws Refusal if the path or the file cannot be used. */
 export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
-  const { maxLockWaitMs = lockTimeoutMs } = options;
-  const deadlineMs = nowMs() + maxLockWaitMs;
-  const open = () => {
-    const leftMs = Math.max(0, Math.ceil(deadlineMs - nowMs()));
-    return openOnce(path, { ...options, maxLockWaitMs: leftMs });
-  };
+  const { deadlineMs = nowMs() + lockTimeoutMs } = options;
   try {
     // SQLite does not wait while another process switches the file to WAL mode.
-    return retryWhileLocked(open, deadlineMs, slowPollMs);
+    return retryWhileLocked(() => openOnce(path, { ...options, deadlineMs }), deadlineMs);
   } catch (error) {
     throw refusalFor(error, path);
   }
@@ -44,7 +39,7 @@ export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
 /** Throws Refusal, or SQLite's error. */
 function openOnce(
   path: string,
-  { create, migrates = true, maxLockWaitMs, onLongWait }: OpenOptions & { maxLockWaitMs: number },
+  { create, migrates = true, ...wait }: OpenOptions & LockWait,
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
   if (!existsSync(path)) {
@@ -54,23 +49,21 @@ function openOnce(
   refuseUnusablePath(path);
 
   const { ino: inodeBefore } = statSync(path);
-  const database = new DatabaseSync(path, { timeout: maxLockWaitMs });
-  try {
-    rewriteWal(path);
-    refuseForeignFile(database, path);
-    if (statSync(path).ino !== inodeBefore) {
-      // A restore held the lock until now, so this connection has the old file open.
-      throw new Refusal(`${path} was replaced by a restore just now. Try again.`);
-    }
-    configure(database);
-    if (migrates) migrate(database, path, { maxLockWaitMs, onLongWait });
-    else openSchemaCheck(database, path)();
-    database.exec(`PRAGMA busy_timeout = ${maxLockWaitMs}`); // migrations change it
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
+  using opening = new DisposableStack();
+  const timeout = Math.max(0, Math.ceil(wait.deadlineMs - nowMs()));
+  const database = opening.use(new DatabaseSync(path, { timeout }));
+  rewriteWal(path);
+  refuseForeignFile(database, path);
+  if (statSync(path).ino !== inodeBefore) {
+    // A restore held the lock until now, so this connection has the old file open.
+    throw new Refusal(`${path} was replaced by a restore just now. Try again.`);
   }
+  configure(database);
+  if (migrates) migrate(database, path, wait);
+  else openSchemaCheck(database, path)();
+  database.exec(`PRAGMA busy_timeout = ${lockTimeoutMs}`); // migrations change it
+  opening.move();
+  return database;
 }
 
 /**
@@ -104,19 +97,14 @@ function createDatabase(path: string): void {
     {
       using database = new DatabaseSync(partial.path);
       database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced once, below
-      migrate(database, path, { maxLockWaitMs: lockTimeoutMs });
+      migrate(database, path, { deadlineMs: 0 }); // nobody else has it open
     }
     syncFile(partial.path);
     publishFile(partial.path, path);
   } catch (error) {
     // Another process has just created it, or the files that seemed to be left.
     if (systemCode(error) === 'EEXIST' || (error instanceof Refusal && existsSync(path))) return;
-    const reason = systemReason(error);
-    if (reason === undefined) throw error;
-    throw new Refusal(`Cannot create a database at ${path}: ${reason}.`, {
-      kind: 'cannot-create',
-      cause: error,
-    });
+    throw writingRefusal(error, path, 'cannot-create');
   }
 }
 

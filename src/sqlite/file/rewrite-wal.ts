@@ -19,9 +19,8 @@ import { sleepSync } from './locks.ts';
 import { isLocked, systemCode } from '../errors.ts';
 
 const chunkBytes = 1024 * 1024;
-/** Another process can hold the lock, for microseconds during its check or for longer during its rewrite. */
-const maxAttemptsWithShm = 4;
-const maxAttemptsWithoutShm = 200;
+/** Another process can hold the lock for microseconds, while it does the same. */
+const maxAttempts = 4;
 const maxPauseMs = 2;
 
 /**
@@ -33,15 +32,17 @@ export function rewriteWal(path: string): void {
   const file = realpathSync(path); // the WAL is next to the file, not next to a symbolic link to it
   const [wal, shm] = [`${file}-wal`, `${file}-shm`];
   const isShmMissing = () => existsSync(wal) && !existsSync(shm);
-  const maxAttempts = isShmMissing() ? maxAttemptsWithoutShm : maxAttemptsWithShm;
+  let lock: unknown;
   for (let attempt = 0; (hasContent(wal) || isShmMissing()) && attempt < maxAttempts; attempt++) {
     if (attempt > 0) sleepSync(Math.random() * maxPauseMs);
-    if (rewriteIfUnused(path, wal)) return;
+    lock = rewriteIfUnused(path, wal);
+    if (lock === undefined) return;
   }
   if (isShmMissing()) {
     throw new Refusal(
       `${path} is locked by another process, and ${shm} is missing. Try again. If no restore is ` +
         'running, put that file back or stop every process that uses the database.',
+      { cause: lock },
     );
   }
 }
@@ -50,23 +51,21 @@ function hasContent(file: string): boolean {
   return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
-/** Returns false if another connection has the database open. */
-function rewriteIfUnused(path: string, wal: string): boolean {
+/** Returns SQLite's error if another connection has the database open. */
+function rewriteIfUnused(path: string, wal: string): unknown {
   // No timeout: if this process has the database open, it would wait for itself.
-  const database = new DatabaseSync(path);
+  using database = new DatabaseSync(path);
   try {
     // The read takes an exclusive lock, which fails if any other connection is open.
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
     database.prepare('SELECT count(*) FROM sqlite_schema').get();
-    if (hasContent(wal)) rewriteAndSync(wal); // SQLite deletes the WAL of an empty database
-    return true;
   } catch (error) {
-    if (isLocked(error)) return false;
+    if (isLocked(error)) return error;
     throw error;
-  } finally {
-    // This checkpoints the WAL, except after a failed sync: SQLite syncs first and gets the error too.
-    database.close();
   }
+  if (hasContent(wal)) rewriteAndSync(wal); // SQLite deletes the WAL of an empty database
+  // Closing checkpoints the WAL, except after a failed sync: SQLite syncs first and gets the error too.
+  return undefined;
 }
 
 /** Writes the same bytes to the same offsets, so an interruption is harmless. */

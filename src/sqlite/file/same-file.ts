@@ -24,10 +24,13 @@ export class OpenFile {
   /** The size of the file at the last check. */
   #lastBytes = 0n;
 
-  /** `database` was opened from `path` and has read from it, so its WAL exists. */
-  constructor(database: DatabaseSync, path: string) {
+  /**
+   * `database` was opened from `path` and has read from it, so its WAL exists. Throws Refusal if it is not the file with
+   * this id.
+   */
+  constructor(database: DatabaseSync, path: string, id = idOf(path)) {
     this.#path = path;
-    this.id = idOf(path);
+    this.id = id;
     const companions = ['-wal', '-shm'].map((suffix) => realpathSync(path) + suffix);
     this.#companions = companions.map((companion) => [companion, idOf(companion)]);
     const sql = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';

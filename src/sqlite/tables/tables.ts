@@ -26,3 +26,18 @@ export function openTables(database: DatabaseSync, quotas: Quotas) {
     users: openUsers(prepare, counts),
   };
 }
+
+/** A call of a method of a table, as plain data. */
+export type Call = { [Name in keyof Called]: CallOf<Name, Called[Name]> }[keyof Called];
+type Called = Pick<Tables, 'plants' | 'tokens' | 'shares' | 'users'>;
+type CallOf<Name, Table> = {
+  [Method in keyof Table]: Table[Method] extends (...args: infer Args) => unknown
+    ? readonly [table: Name, method: Method, ...args: Args]
+    : never;
+}[keyof Table];
+
+export function call(tables: Tables, [name, method, ...args]: Call): unknown {
+  // The type of the call has checked this combination, which the compiler cannot follow here.
+  const table = tables[name] as unknown as Record<typeof method, (...args: unknown[]) => unknown>;
+  return table[method](...args);
+}

@@ -6,19 +6,10 @@ import type { Change, ChangeResults } from '../../plants/changes.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { Quotas } from '../../plants/quota.ts';
 import type { FileId } from '../file/same-file.ts';
-import type { Tables } from '../tables/tables.ts';
+import type { Call } from '../tables/tables.ts';
 
 export type Write = Change | Call;
 export type ResultOf<W extends Write> = W extends Change ? ChangeResults[W[0]] : unknown;
-
-/** A call of a method of a table. */
-export type Call = { [Name in keyof Called]: CallOf<Name, Called[Name]> }[keyof Called];
-type Called = Pick<Tables, 'plants' | 'tokens' | 'shares' | 'users'>;
-type CallOf<Name, Table> = {
-  [Method in keyof Table]: Table[Method] extends (...args: infer Args) => unknown
-    ? readonly [table: Name, method: Method, ...args: Args]
-    : never;
-}[keyof Table];
 
 /** Writes by sequence number. `sentMs` is when they were sent, by nowMs(). */
 export interface Batch {
@@ -32,8 +23,6 @@ export interface ThreadData {
   /** The file that the connection for reads has open. */
   fileId: FileId;
   quotas: Quotas;
-  /** One BigInt64, which outlives the thread: the sequence number of the last write that it has started. */
-  lastStarted: SharedArrayBuffer;
 }
 
 /** By the sequence number of the write: its result, or a Failure. */

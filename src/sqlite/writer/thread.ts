@@ -10,8 +10,7 @@ import {
 import { defect, Problem } from '../../problem.ts';
 import { Connection } from '../connection.ts';
 import { lockTimeoutMs } from '../file/open.ts';
-import type { Tables } from '../tables/tables.ts';
-import { apply } from './apply.ts';
+import { call, type Tables } from '../tables/tables.ts';
 import type { Failure, Outcomes, Batch, ThreadData, Write } from './messages.ts';
 
 /** A transaction with this many writes gets no further batch. Its commit takes a few milliseconds. */
@@ -19,14 +18,12 @@ const maxCommitWrites = 512;
 /** SQLite's page cache. Writes change every B-tree of the schema, two of them in random places. */
 const cacheKiB = 16_384;
 
-const { lastStarted, ...file }: ThreadData = workerData;
-const lastStartedNumber = new BigInt64Array(lastStarted);
+const file: ThreadData = workerData;
 const connection = new Connection({ ...file, cacheKiB });
 
 if (parentPort !== null) run(parentPort);
 
 function run(port: MessagePort): void {
-  let lastNumber = 0;
   port.on('message', (first: Message) => {
     for (let next: Message | undefined = first; next !== undefined;) {
       const batches: Batch[] = [];
@@ -34,10 +31,8 @@ function run(port: MessagePort): void {
       while (next !== undefined && next !== 'close' && writes < maxCommitWrites) {
         batches.push(next);
         writes += next.writes.size;
-        for (const number of next.writes.keys()) lastNumber = number;
         next = receive(port);
       }
-      Atomics.store(lastStartedNumber, 0, BigInt(lastNumber));
       commitBatches(port, batches);
       connection.checkpoint();
       const { diskFailure } = connection;
@@ -75,13 +70,27 @@ function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
   port.postMessage(outcomes);
 }
 
-/** A Problem is the outcome of its own write. Any other error fails the transaction. */
+/** A Problem is the outcome of its own write, which has changed nothing. Any other error fails the transaction. */
 function outcomeOf(tables: Tables, write: Write): unknown {
   try {
     return apply(tables, write);
   } catch (error) {
     if (error instanceof Problem) return toFailure(error);
     throw error;
+  }
+}
+
+function apply(tables: Tables, write: Write): unknown {
+  switch (write[0]) {
+    case 'create':
+      return tables.plants.create(write);
+    case 'delete':
+      return tables.plants.delete(write);
+    default: {
+      const result = call(tables, write);
+      tables.grants.clearVersion();
+      return result;
+    }
   }
 }
 

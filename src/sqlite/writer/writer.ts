@@ -22,24 +22,21 @@ import {
 const maxBatchWrites = 8;
 /** A write without an outcome after this time fails with `outcome-unknown`. Includes waiting for a lock. */
 const outcomeTimeoutMs = 20_000;
-const overdueCheckMs = 1_000;
 
 // TypeScript in a checkout, JavaScript in the published package.
 const threadFile = new URL(`./thread${extname(import.meta.filename)}`, import.meta.url);
 
 export class Writer {
-  readonly #data: Omit<ThreadData, 'lastStarted'>;
+  readonly #data: ThreadData;
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
   #thread: Worker | undefined;
   readonly #pending = new Pending<unknown>();
   /** Writes of this event loop iteration. */
   #unsent = new Map<number, Write>();
-  /** The sequence number of the last write that was sent to a thread. */
-  #lastSent = 0;
 
   /** `onDiskFailure` is called once, if a sync fails: all later writes are refused. */
-  constructor(data: Omit<ThreadData, 'lastStarted'>, onDiskFailure: (cause: unknown) => void) {
+  constructor(data: ThreadData, onDiskFailure: (cause: unknown) => void) {
     this.#data = data;
     this.#onDiskFailure = onDiskFailure;
   }
@@ -72,7 +69,6 @@ export class Writer {
       this.#thread ??= this.#start();
       const batch: Batch = { sentMs: nowMs(), writes };
       this.#thread.postMessage(batch);
-      for (const number of writes.keys()) this.#lastSent = number;
     } catch (error) {
       // The thread could not be started, so nothing was sent.
       const problem = storageUnavailable(error);
@@ -81,15 +77,11 @@ export class Writer {
   }
 
   #start(): Worker {
-    const lastStarted = new SharedArrayBuffer(8);
-    const workerData: ThreadData = { ...this.#data, lastStarted };
-    const thread = new Worker(threadFile, { workerData });
-    const overdueCheck = setInterval(() => this.#rejectOverdue(), overdueCheckMs).unref();
+    const thread = new Worker(threadFile, { workerData: this.#data });
     const onLost = (cause: unknown) => {
-      clearInterval(overdueCheck);
       if (this.#thread !== thread) return;
       this.#thread = undefined;
-      this.#rejectLost(Number(Atomics.load(new BigInt64Array(lastStarted), 0)), cause);
+      this.#rejectSent(cause);
     };
     thread.on('message', (message: Outcomes | DiskFailed) => {
       if ('diskFailure' in message) this.#stopWriting(message.diskFailure);
@@ -100,12 +92,13 @@ export class Writer {
     return thread;
   }
 
-  /** Writes that a lost thread had started have an unknown outcome. The others have changed nothing. */
-  #rejectLost(lastStarted: number, cause: unknown): void {
+  /** Nobody knows which writes a lost thread has committed, unless it could not start. */
+  #rejectSent(cause: unknown): void {
+    const couldNotStart =
+      cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_INIT_FAILED';
+    const problem = couldNotStart ? storageUnavailable(cause) : outcomeUnknown(cause);
     for (const number of this.#pending.numbers()) {
-      if (number > this.#lastSent) return;
-      const problem = number <= lastStarted ? outcomeUnknown(cause) : storageUnavailable(cause);
-      this.#pending.reject(number, problem);
+      if (!this.#unsent.has(number)) this.#pending.reject(number, problem);
     }
   }
 
@@ -131,8 +124,8 @@ export class Writer {
     }
   }
 
-  /** A disk that hangs must not block requests forever. */
-  #rejectOverdue(): void {
+  /** Call it regularly: a disk that hangs must not block requests forever. */
+  rejectOverdue(): void {
     const problem = outcomeUnknown(new Error(`the write took more than ${outcomeTimeoutMs} ms`));
     this.#pending.rejectBefore(performance.now() - outcomeTimeoutMs, problem);
   }
