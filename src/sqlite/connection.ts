@@ -11,7 +11,7 @@ import { openDatabase, type OpenOptions } from './file/open.ts';
 import { prepare, type Statement } from './driver.ts';
 import { isFailedSync, leavesConnectionUsable, problemOf, type Stage } from './errors.ts';
 import { beginImmediate, nowMs } from './file/locks.ts';
-import { openSchemaCheck } from './file/migrate.ts';
+import { refuseUnusableSchema } from './file/migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './file/same-file.ts';
 import { openTables, type Tables } from './tables/tables.ts';
 
@@ -19,7 +19,6 @@ import { openTables, type Tables } from './tables/tables.ts';
 export interface OpenConnection extends Tables {
   database: DatabaseSync;
   file: OpenFile;
-  checkSchema: () => void;
   checkpoint: () => void;
   /** Differs after each commit of another connection, in any process (sqlite.org/pragma.html#pragma_data_version). */
   readDataVersion: Statement<[version: number]>;
@@ -31,24 +30,26 @@ export interface OpenConnection extends Tables {
 /** Reads block the event loop while they wait for a lock. In WAL mode, they rarely have to. */
 const readLockTimeoutMs = 20;
 
-interface Settings {
+export interface ConnectionSettings {
   path: string;
   /** Maximum size of SQLite's page cache, which fills as pages are read. */
   cacheKiB: number;
   /** The only file that it opens. By default, it is the first that it opened. */
   fileId?: FileId;
-  quotas?: Quotas;
+  quotas?: Quotas | undefined;
+  /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
+  onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
 }
 
 export class Connection {
-  /** Why all reads are refused; undefined if the file was usable when `checkFile` was last called. */
-  fileFault: Refusal | undefined;
   /** The failed sync after which all writes are refused. */
   diskFailure: unknown;
-  readonly #settings: Settings;
+  readonly #settings: ConnectionSettings;
   #open: OpenConnection | undefined;
+  /** Why all reads are refused; undefined if the file was usable at the last check. */
+  #fileFault: Refusal | undefined;
 
-  constructor(settings: Settings) {
+  constructor(settings: ConnectionSettings) {
     this.#settings = { ...settings };
   }
 
@@ -65,7 +66,6 @@ export class Connection {
       ...openTables(database, quotas),
       database,
       file,
-      checkSchema: openSchemaCheck(database, path),
       checkpoint: openCheckpoint(database),
       readDataVersion: prepare(database, 'PRAGMA data_version'),
       dataVersion: undefined,
@@ -76,19 +76,22 @@ export class Connection {
     return this.#open;
   }
 
-  /** Call it regularly: reads do not check whether the file is still the same. */
+  /** Returns why the file cannot be used. Call it regularly, because reads rely on the last check. */
   checkFile(): Refusal | undefined {
-    this.fileFault = this.#findFault();
-    return this.fileFault;
+    const before = this.#fileFault;
+    this.#fileFault = this.#findFault();
+    const isNews = (before === undefined) !== (this.#fileFault === undefined);
+    if (isNews) this.#settings.onFileFault?.(this.#fileFault);
+    return this.#fileFault;
   }
 
-  /** Why the file cannot be read or written; undefined if it can. */
   #findFault(): Refusal | undefined {
     const { path, fileId } = this.#settings;
     try {
-      this.#open?.file.check();
-      this.#open?.checkSchema();
-      if (this.#open === undefined && fileId !== undefined) refuseOtherFile(path, fileId);
+      if (this.#open !== undefined) {
+        this.#open.file.check();
+        refuseUnusableSchema(this.#open.database, path);
+      } else if (fileId !== undefined) refuseOtherFile(path, fileId);
       return undefined;
     } catch (error) {
       return error instanceof Refusal ? error : undefined; // the next read or write gets other errors too
@@ -114,7 +117,7 @@ export class Connection {
 
   /** Runs reads in the transaction of `beginReads`, or each statement in its own. */
   read<T>(work: (open: OpenConnection) => T): T {
-    if (this.fileFault !== undefined) throw storageUnavailable(this.fileFault);
+    if (this.#fileFault !== undefined) throw storageUnavailable(this.#fileFault);
     try {
       const open =
         this.#open ?? this.open({ create: false, deadlineMs: nowMs() + readLockTimeoutMs });
@@ -170,7 +173,7 @@ export class Connection {
   /** Rolls back, and closes the connection if it can be unusable. Returns what to throw for `error`. */
   #recoverFrom(error: unknown, stage: Stage): unknown {
     // If the file was moved or truncated, that explains more than SQLite's error.
-    const cause = stage === 'commit' ? error : (this.#findFault() ?? error);
+    const cause = stage === 'commit' ? error : (this.checkFile() ?? error);
     const problem = problemOf(cause, stage);
     const { database } = this.#open ?? {};
     try {
@@ -192,7 +195,7 @@ export class Connection {
   #refresh(open: OpenConnection): void {
     const dataVersion = open.readDataVersion.get()?.[0];
     if (dataVersion === open.dataVersion) return;
-    open.checkSchema();
+    refuseUnusableSchema(open.database, this.#settings.path);
     open.grants.refresh();
     open.counts.clear();
     open.dataVersion = dataVersion; // last, so that the next call checks again if a read fails

@@ -8,14 +8,14 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import { isShort, listKind } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
-import { noQuotas, type Quotas } from '../plants/quota.ts';
-import { unfinishedCopy, type Refusal } from '../refusal.ts';
+import { noQuotas } from '../plants/quota.ts';
+import { unfinishedCopy } from '../refusal.ts';
 import { scan } from '../plants/list-steps.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage } from '../storage.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import type { UserStorage } from '../access/user-storage.ts';
-import { Connection, type OpenConnection } from './connection.ts';
+import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
 import type { OpenOptions } from './file/open.ts';
 import { isUnfinished } from './file/schema.ts';
 import { ReadBatcher } from './read-batcher.ts';
@@ -37,10 +37,7 @@ interface Parts {
   users: UserStorage;
 }
 
-interface SqliteOptions extends OpenOptions {
-  quotas?: Quotas | undefined;
-  /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
-  onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
+interface SqliteOptions extends OpenOptions, Pick<ConnectionSettings, 'quotas' | 'onFileFault'> {
   /** Called once, if a sync fails: all later writes are refused. */
   onDiskFailure?: ((cause: unknown) => void) | undefined;
 }
@@ -51,7 +48,6 @@ export class SqliteStorage implements Storage {
   readonly #connection: Connection;
   readonly #batcher: ReadBatcher;
   readonly #writer: Writer;
-  readonly #onFileFault: SqliteOptions['onFileFault'];
   readonly #poll: NodeJS.Timeout;
 
   /** Opens the file. Throws Refusal if it cannot be used. */
@@ -59,8 +55,7 @@ export class SqliteStorage implements Storage {
     path: string,
     { quotas = noQuotas, onFileFault, onDiskFailure = () => {}, ...options }: SqliteOptions,
   ) {
-    this.#onFileFault = onFileFault;
-    this.#connection = new Connection({ path, cacheKiB });
+    this.#connection = new Connection({ path, cacheKiB, onFileFault });
     this.#batcher = new ReadBatcher(this.#connection);
     const { file } = this.#connection.open(options);
     if (this.#connection.read(isUnfinishedCopy)) {
@@ -69,7 +64,7 @@ export class SqliteStorage implements Storage {
     }
     this.#writer = new Writer({ path, fileId: file.id, quotas }, onDiskFailure);
     this.#poll = setInterval(() => {
-      this.#checkFile();
+      this.#connection.checkFile();
       this.#writer.rejectOverdue();
     }, pollMs).unref();
   }
@@ -158,7 +153,7 @@ export class SqliteStorage implements Storage {
   }
 
   async check(): Promise<void> {
-    this.#checkFile();
+    this.#connection.checkFile();
     if (this.#connection.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
   }
 
@@ -170,11 +165,5 @@ export class SqliteStorage implements Storage {
       clearInterval(this.#poll);
       this.#connection.close();
     }
-  }
-
-  #checkFile(): void {
-    const before = this.#connection.fileFault;
-    const fault = this.#connection.checkFile();
-    if ((before === undefined) !== (fault === undefined)) this.#onFileFault?.(fault);
   }
 }

@@ -10,10 +10,9 @@ import {
   refuseUnusable,
   schemaAfter,
   decodeSchema,
-  type Migration,
   type Schema,
 } from '../../shared/migrations.ts';
-import { commitAfter, prepare, readPragma } from '../driver.ts';
+import { commitAfter, readPragma } from '../driver.ts';
 import { isLocked } from '../errors.ts';
 import { beginImmediate } from './locks.ts';
 
@@ -41,22 +40,20 @@ export interface LockWait {
  */
 export function migrate(database: DatabaseSync, path: string, wait: LockWait): void {
   for (const [version, migration] of migrations.entries()) {
-    if (versionOf(database) <= version) applyMigration(database, version, migration, wait);
+    if (versionOf(database) > version) continue;
+    begin(database, wait);
+    commitAfter(database, () => {
+      const schema = readSchema(database);
+      if (schema.version !== version) return;
+      database.exec(migration.sql);
+      database.exec(`PRAGMA application_id = ${applicationId}`);
+      database.exec(`PRAGMA user_version = ${encodeSchema(schemaAfter(schema, migration))}`);
+    });
   }
-  openSchemaCheck(database, path)();
+  refuseUnusableSchema(database, path);
 }
 
-/** Creates the schema of a version in an empty database. Sets neither application_id nor user_version. */
-export function createSchema(database: DatabaseSync, version: number): void {
-  for (const { sql } of migrations.slice(0, version)) database.exec(sql);
-}
-
-function applyMigration(
-  database: DatabaseSync,
-  version: number,
-  migration: Migration,
-  { deadlineMs, onLongWait }: LockWait,
-): void {
+function begin(database: DatabaseSync, { deadlineMs, onLongWait }: LockWait): void {
   try {
     beginImmediate(database, deadlineMs);
   } catch (error) {
@@ -64,23 +61,20 @@ function applyMigration(
     onLongWait();
     beginImmediate(database, Infinity);
   }
-  commitAfter(database, () => {
-    const schema = readSchema(database);
-    if (schema.version !== version) return;
-    database.exec(migration.sql);
-    database.exec(`PRAGMA application_id = ${applicationId}`);
-    database.exec(`PRAGMA user_version = ${encodeSchema(schemaAfter(schema, migration))}`);
-  });
+}
+
+/** Creates the schema of a version in an empty database. Sets neither application_id nor user_version. */
+export function createSchema(database: DatabaseSync, version: number): void {
+  for (const { sql } of migrations.slice(0, version)) database.exec(sql);
 }
 
 export function versionOf(database: DatabaseSync): number {
   return readSchema(database).version;
 }
 
-/** Returns a check that throws Refusal if this program must not use the schema: a newer one can migrate an open file. */
-export function openSchemaCheck(database: DatabaseSync, path: string): () => void {
-  const readNumber = prepare<[number: number]>(database, 'PRAGMA user_version');
-  return () => refuseUnusable(decodeSchema(readNumber.get()?.[0] ?? 0), newestVersion, path);
+/** Throws Refusal if this program must not use the schema. A newer program can migrate an open file. */
+export function refuseUnusableSchema(database: DatabaseSync, path: string): void {
+  refuseUnusable(readSchema(database), newestVersion, path);
 }
 
 /** Throws Refusal if the schema is newer, even if this program can use it. */

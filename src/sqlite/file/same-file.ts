@@ -7,7 +7,7 @@
 import { realpathSync, statSync, type BigIntStats } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../../refusal.ts';
-import { prepare, type Statement } from '../driver.ts';
+import { readPragma } from '../driver.ts';
 
 /** Device and inode, which identify a file. Both numbers can exceed 2^53. */
 export interface FileId {
@@ -20,7 +20,7 @@ export class OpenFile {
   readonly #path: string;
   /** The -wal and -shm files. */
   readonly #companions: readonly (readonly [path: string, id: FileId])[];
-  readonly #readDatabaseBytes: Statement<[bytes: number]>;
+  readonly #database: DatabaseSync;
   /** The size of the file at the last check. */
   #lastBytes = 0n;
 
@@ -33,8 +33,7 @@ export class OpenFile {
     this.id = id;
     const companions = ['-wal', '-shm'].map((suffix) => realpathSync(path) + suffix);
     this.#companions = companions.map((companion) => [companion, idOf(companion)]);
-    const sql = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
-    this.#readDatabaseBytes = prepare(database, sql);
+    this.#database = database;
     this.check();
   }
 
@@ -55,7 +54,8 @@ export class OpenFile {
 
   #isComplete(bytes: bigint): boolean {
     try {
-      return Number(bytes) >= (this.#readDatabaseBytes.get()?.[0] ?? 0);
+      const pages = Number(readPragma(this.#database, 'page_count'));
+      return Number(bytes) >= pages * Number(readPragma(this.#database, 'page_size'));
     } catch {
       return false; // SQLite has detected the damage
     }
