@@ -15,6 +15,8 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
+import { restoreDatabase } from '../../src/sqlite/backup.ts';
+import { resultCode } from '../../src/sqlite/errors.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
 import { encodeSchema } from '../../src/shared/migrations.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
@@ -93,6 +95,20 @@ describe('restore', { concurrency: 2 }, () => {
     assert.deepEqual(soundIds(kept), [1, 2]);
     assert.deepEqual(soundIds(path), [1, 2, 3, 4, 5]);
     assert.deepEqual(readdirSync(folder).length, 2);
+  });
+
+  it('locks the database from before the copy until it is replaced', async (t) => {
+    const backup = await backupOf(t, 5);
+    const { path } = await existing(t, 2);
+    let attempts = 0;
+    const kept = await restoreDatabase(backup, path, () => {
+      using other = new DatabaseSync(path);
+      assert.throws(() => other.exec('BEGIN IMMEDIATE'), { errcode: resultCode.busy });
+      attempts++;
+    });
+    assert.ok(attempts > 0);
+    assert.deepEqual(soundIds(kept ?? ''), [1, 2]);
+    assert.deepEqual(soundIds(path), [1, 2, 3, 4, 5]);
   });
 
   it('also keeps the WAL of a killed server', async (t) => {

@@ -8,6 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import { reasonOf } from '../../src/cli/errors.ts';
 import { openDatabase, refuseUnsafeSqlite } from '../../src/sqlite/file/open.ts';
+import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
 import { encodeSchema } from '../../src/shared/migrations.ts';
 import { Refusal } from '../../src/refusal.ts';
@@ -180,6 +181,20 @@ describe('a database is refused', () => {
     const bytes = readFileSync(path);
     writeFileSync(path, bytes.fill(0xaa, 100, 4096));
     assertRefused(path, /is damaged\. Keep this file, and restore a backup to another path\.$/);
+  });
+
+  it('if another process keeps it locked until the deadline, also without a -shm file', async (t) => {
+    const { path } = databaseFile(t);
+    await fill(path, 0);
+    using holder = new DatabaseSync(path);
+    holder.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+    const deadlineMs = nowMs() + 1_000;
+    const open = () => openDatabase(path, { ...dontCreate, deadlineMs });
+    assert.throws(open, {
+      name: 'Refusal',
+      message: /is locked by another process, and .*-shm is/,
+    });
+    assert.ok(nowMs() > deadlineMs);
   });
 
   it('if this version of SQLite can corrupt a database that several processes use', () => {
