@@ -2,7 +2,6 @@
  * Batches reads: all requests that arrive in one iteration of the event loop share one transaction, which begins
  * at its end. The transaction first checks for writes of other connections, so no request reads older data.
  */
-import { setImmediate } from 'node:timers/promises';
 import type { Connection, OpenConnection } from './connection.ts';
 
 export class ReadBatcher {
@@ -21,7 +20,7 @@ export class ReadBatcher {
   }
 
   async #begin(): Promise<void> {
-    await setImmediate();
+    await new Promise((resolve) => setImmediate(resolve)); // cheaper than that of node:timers/promises
     this.#begun = undefined;
     this.#connection.beginReads();
     // Ticks run after all promise reactions, including those that these reactions queue.
