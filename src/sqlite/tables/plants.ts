@@ -14,7 +14,6 @@ export function openPlants(prepare: Prepare, grants: Grants, counts: PlantCounts
   const find = prepare<[name: string, tag: string, owner: number]>(
     'SELECT name, tag, owner FROM plants WHERE store = ? AND id = ?',
   );
-  const findOwner = prepare<[owner: number]>('SELECT owner FROM plants WHERE store = ? AND id = ?');
   const findOwnerName = prepare<[name: string]>(`
     SELECT users.name FROM plants JOIN users ON users.store = plants.store AND users.user = plants.owner
     WHERE plants.store = ? AND plants.id = ?`);
@@ -61,8 +60,7 @@ export function openPlants(prepare: Prepare, grants: Grants, counts: PlantCounts
       const problem = counts.problemOf(store, owner);
       if (problem !== undefined) {
         // An id that is taken is the reason that is reported, even if there is no room.
-        const isTaken =
-          requestedId !== undefined && findOwner.get(store, requestedId) !== undefined;
+        const isTaken = requestedId !== undefined && find.get(store, requestedId) !== undefined;
         throw isTaken ? idTaken(requestedId) : problem;
       }
       let id = requestedId ?? nextId ?? randomId();
@@ -79,7 +77,7 @@ export function openPlants(prepare: Prepare, grants: Grants, counts: PlantCounts
     delete([, store, reachBefore, id, by]: ChangeOf<'delete'>): boolean {
       const reach = grants.callerSince(by)?.write ?? reachBefore;
       // Not RETURNING: it would slow down every delete, and this lookup only those with several owners in reach.
-      const owner = soleOwner(reach) ?? findOwner.get(store, id)?.[0];
+      const owner = soleOwner(reach) ?? find.get(store, id)?.[2];
       if (owner === undefined || !reaches(reach, owner)) return false;
       if (deleteOne.run(store, id, owner).changes === 0) return false;
       counts.add(store, owner, -1);

@@ -4,8 +4,7 @@
  */
 import type { Change, ChangeResults } from '../../plants/changes.ts';
 import type { ProblemKind } from '../../problem.ts';
-import type { Quotas } from '../../plants/quota.ts';
-import type { FileId } from '../file/same-file.ts';
+import type { ConnectionSettings } from '../connection.ts';
 import type { Call } from '../tables/tables.ts';
 
 export type Write = Change | Call;
@@ -18,12 +17,7 @@ export interface Batch {
 }
 
 /** The start data of the thread (`workerData`). */
-export interface ThreadData {
-  path: string;
-  /** The file that the connection for reads has open. */
-  fileId: FileId;
-  quotas: Quotas;
-}
+export type ThreadData = Pick<ConnectionSettings, 'path' | 'fileId' | 'quotas'>;
 
 /** By the sequence number of the write: its result, or a Failure. */
 export type Outcomes = ReadonlyMap<number, unknown>;

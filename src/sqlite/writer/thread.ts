@@ -31,7 +31,7 @@ function run(port: MessagePort): void {
       while (next !== undefined && next !== 'close' && writes < maxCommitWrites) {
         batches.push(next);
         writes += next.writes.size;
-        next = receive(port);
+        next = receiveMessageOnPort(port)?.message;
       }
       commitBatches(port, batches);
       connection.checkpoint();
@@ -47,10 +47,6 @@ function run(port: MessagePort): void {
 }
 
 type Message = Batch | 'close';
-
-function receive(port: MessagePort): Message | undefined {
-  return receiveMessageOnPort(port)?.message as Message | undefined; // the Writer sends nothing else
-}
 
 /** Commits the batches together and posts their outcomes. They wait for a lock until the deadline of the oldest. */
 function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
