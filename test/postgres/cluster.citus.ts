@@ -42,8 +42,8 @@ const spread = [
   { name: 'plant_store.named_stores', by: 'key' },
   { name: 'plant_store.plants', by: 'store' },
   { name: 'plant_store.shares', by: 'store' },
-  { name: 'plant_store.tokens', by: 'store' },
   { name: 'plant_store.stores', by: 'store' },
+  { name: 'plant_store.tokens', by: 'store' },
   { name: 'plant_store.users', by: 'store' },
 ];
 
