@@ -9,7 +9,7 @@ import {
   type BucketState,
   type Rate,
   type RateLimiter,
-} from '../shared/rate-limit.ts';
+} from '../shared/token-buckets.ts';
 
 /** How long a request can wait for Redis, and the start of the service too. */
 const timeoutMs = 250;

@@ -18,6 +18,15 @@ export interface FairSemaphoreOptions {
   onChange?: (running: number, waiting: number) => void;
 }
 
+const defaults: Required<FairSemaphoreOptions> = {
+  max: Infinity,
+  maxOfKey: Infinity,
+  maxWaiting: Infinity,
+  maxWaitMs: Infinity,
+  refusal: () => new Error('too many wait'),
+  onChange: () => {},
+};
+
 interface Waiting {
   key: string;
   start: () => void;
@@ -30,15 +39,8 @@ export class FairSemaphore {
   #running = 0;
   readonly #waiting = new RoundRobin<Waiting>();
 
-  constructor({
-    max = Infinity,
-    maxOfKey = Infinity,
-    maxWaiting = Infinity,
-    maxWaitMs = Infinity,
-    refusal = () => new Error('too many wait'),
-    onChange = () => {},
-  }: FairSemaphoreOptions) {
-    this.#options = { max, maxOfKey, maxWaiting, maxWaitMs, refusal, onChange };
+  constructor(options: FairSemaphoreOptions) {
+    this.#options = { ...defaults, ...options };
   }
 
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
@@ -85,7 +87,7 @@ export class FairSemaphore {
     if (this.#waiting.size >= maxWaiting) {
       const longest = this.#waiting.oldestOfMoreThan(key);
       if (longest === undefined) throw refusal();
-      longest.item.refuse();
+      longest.refuse();
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const refuse = () => {

@@ -34,15 +34,11 @@ export class RoundRobin<Item> {
   }
 
   /** The oldest item of the key with the most items, if it has more than `key`. */
-  oldestOfMoreThan(key: string): { key: string; item: Item } | undefined {
-    let most = this.#items.get(key)?.size ?? 0;
-    let found: { key: string; item: Item } | undefined;
-    for (const [other, items] of this.#items) {
-      const [item] = items;
-      if (items.size <= most || item === undefined) continue;
-      most = items.size;
-      found = { key: other, item };
-    }
-    return found;
+  oldestOfMoreThan(key: string): Item | undefined {
+    const own = this.#items.get(key) ?? new Set();
+    let most = own;
+    for (const items of this.#items.values()) if (items.size > most.size) most = items;
+    const [oldest] = most;
+    return most === own ? undefined : oldest;
   }
 }

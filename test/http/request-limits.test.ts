@@ -6,7 +6,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { pino } from 'pino';
 import { text } from 'node:stream/consumers';
 import { parseList, type BareItem } from 'structured-headers';
-import { maxBuckets, parseRate, TokenBuckets, type Rate } from '../../src/shared/rate-limit.ts';
+import { maxBuckets, parseRate, TokenBuckets, type Rate } from '../../src/shared/token-buckets.ts';
 import { makeToken } from '../../src/access/token.ts';
 import { limitedTo, override, startApp, type Answer, type TestApp } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';

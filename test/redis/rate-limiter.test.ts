@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
-import { TokenBuckets, type Rate, type RateLimiter } from '../../src/shared/rate-limit.ts';
+import { TokenBuckets, type Rate, type RateLimiter } from '../../src/shared/token-buckets.ts';
 import { startRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { without } from '../support/programs.ts';

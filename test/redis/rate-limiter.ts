@@ -3,7 +3,7 @@
  */
 import type { TestContext } from 'node:test';
 import { pino } from 'pino';
-import type { Rate } from '../../src/shared/rate-limit.ts';
+import type { Rate } from '../../src/shared/token-buckets.ts';
 import { RedisRateLimiter } from '../../src/redis/rate-limiter.ts';
 import { call } from '../support/app.ts';
 import { runOk, serve, type Service } from '../support/command.ts';

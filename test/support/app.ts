@@ -9,7 +9,7 @@ import { defaultScopes, type Role, type Scope } from '../../src/access/access.ts
 import { buildApp } from '../../src/http/app.ts';
 import type { Limits } from '../../src/http/auth/request-limits.ts';
 import type { Quotas } from '../../src/plants/quota.ts';
-import { TokenBuckets, type Rate } from '../../src/shared/rate-limit.ts';
+import { TokenBuckets, type Rate } from '../../src/shared/token-buckets.ts';
 import type { PageSignOn } from '../../src/oidc/options.ts';
 import type { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';

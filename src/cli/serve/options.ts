@@ -5,7 +5,7 @@ import { isProtected } from '../../oidc/fetch.ts';
 import { tokenTypes } from '../../oidc/options.ts';
 import { maxId } from '../../plants/ids.ts';
 import { Name } from '../../plants/plant.ts';
-import { maxRequests, parseRate, type Rate } from '../../shared/rate-limit.ts';
+import { maxRequests, parseRate, type Rate } from '../../shared/token-buckets.ts';
 import { UsageError } from '../../refusal.ts';
 import { databaseFlag, flag, integer, parseBaseUrl, parserOf } from '../options.ts';
 

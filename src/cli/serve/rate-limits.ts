@@ -3,7 +3,7 @@
  */
 import type { Logger } from 'pino';
 import type { Limits } from '../../http/auth/request-limits.ts';
-import { TokenBuckets } from '../../shared/rate-limit.ts';
+import { TokenBuckets } from '../../shared/token-buckets.ts';
 import { UsageError } from '../../refusal.ts';
 import { refuseMissing } from '../errors.ts';
 import type { ServeOptions } from './options.ts';

@@ -14,7 +14,7 @@ import {
   type BucketState,
   type Rate,
   type RateLimiter,
-} from '../../shared/rate-limit.ts';
+} from '../../shared/token-buckets.ts';
 import { clientAt, TrustedProxies } from './client-address.ts';
 
 export interface Limits {

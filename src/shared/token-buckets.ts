@@ -17,11 +17,9 @@ const windows: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600 };
 
 /** A rate such as 200/s. Undefined if it is not valid. */
 export function parseRate(text: string): Rate | undefined {
-  const [, count, unit = ''] = /^([1-9]\d*)\/([smh])$/.exec(text) ?? [];
-  const requests = Number(count);
-  const windowSeconds = windows[unit];
-  if (windowSeconds === undefined || requests > maxRequests) return undefined;
-  return { requests, windowSeconds };
+  const [, count = '0', unit = ''] = /^([1-9]\d*)\/([smh])$/.exec(text) ?? [];
+  const rate = { requests: Number(count), windowSeconds: windows[unit] ?? 0 };
+  return rate.requests >= 1 && rate.requests <= maxRequests ? rate : undefined;
 }
 
 export function formatRate({ requests, windowSeconds }: Rate): string {
