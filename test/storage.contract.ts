@@ -7,7 +7,7 @@ import type { Caller, Grant, Role } from '../src/access/access.ts';
 import { scopes, stateOf } from '../src/access/access.ts';
 import { maxId } from '../src/plants/ids.ts';
 import type { Plant, PlantField } from '../src/plants/plant.ts';
-import { defaultFields, plantJson } from '../src/plants/plant-json.ts';
+import { defaultFields, plantJson } from '../src/plants/lists.ts';
 import type { PlantQuery } from '../src/plants/plant-storage.ts';
 import type { TokenPosition } from '../src/access/identity-storage.ts';
 import type { Storage } from '../src/storage.ts';

@@ -104,9 +104,9 @@ export interface Grant {
   readonly revokedAtMs: number | undefined;
 }
 
-/** The family of all JWTs of a user. Unlike the id of a token, it has a space. */
-export function familyOfUser({ store, user }: Identity): string {
-  return `${store} ${user}`;
+/** A user as text, as a key of what is counted or takes turns by user. */
+export function userKey({ store, user }: Identity): string {
+  return `${store} ${user}`; // unlike the id of a token, it has a space
 }
 
 export type GrantState = 'active' | 'expired' | 'revoked';
@@ -163,14 +163,7 @@ export function soleOwner(reach: Reach): number | undefined {
 export const operations = ['read', 'write'] as const;
 export type Operation = (typeof operations)[number];
 
-/**
- * - `owner`, `manager`, `share`: what allows it
- * - `share-for-reading`: the owner shares, but only for reading
- * - `share-not-in-effect`: the owner shares, but the user has received too many shares before
- * - `no-access`: none of these applies
- * - `no-plant`: the store has no such plant
- * - `scope`, `ended`: the token does not allow it, though its user can
- */
+/** What allows it (`owner`, `manager` or `share`), or why not. With `scope` and `ended`, the user can, but not the token. */
 export type Rule =
   | 'owner'
   | 'manager'

@@ -3,8 +3,9 @@
  */
 import {
   callerOf,
-  familyOfUser,
   parseScopes,
+  userKey,
+  type Caller,
   type Credential,
   type Grant,
   type ReceivedShare,
@@ -13,6 +14,7 @@ import {
 import type { TokenRecord } from './identity-storage.ts';
 import { familyOf } from './own-tokens.ts';
 import { tokenId } from './token.ts';
+import { tokenEnded, type Problem } from '../problem.ts';
 
 /** Like all rows here, with null for a time that does not apply. */
 export type UserRow = readonly [
@@ -52,13 +54,19 @@ export function grantOf(
     tokenId: id,
     tokenHash,
     isStored: claims === undefined,
-    family: claims === undefined ? familyOf(line, id) : familyOfUser({ store, user }),
+    family: claims === undefined ? familyOf(line, id) : userKey({ store, user }),
     storeName,
     userName,
     role,
     expiresAtMs: claims?.expiresAtMs ?? expiresAt ?? undefined,
     revokedAtMs: revokedAt ?? removedAt ?? undefined,
   };
+}
+
+/** The caller of a grant, or `invalid-token` if its token was revoked. A revoked token can have been deleted. */
+export function unrevokedCaller(grant: Grant | undefined): Caller | Problem {
+  const isRevoked = grant === undefined || grant.revokedAtMs !== undefined;
+  return isRevoked ? tokenEnded('revoked') : grant.caller;
 }
 
 /** A hash as latin1 text, which is a key of a Map and of `Identified`. */

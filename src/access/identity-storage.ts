@@ -1,6 +1,5 @@
-import type { Caller, Credential, Grant, Identity, Role, Scope } from './access.ts';
+import type { Credential, Grant, Identity, Role, Scope } from './access.ts';
 import type { OwnToken } from './own-tokens.ts';
-import { tokenEnded, type Problem } from '../problem.ts';
 
 /** The users of a storage (storage.ts), and the tokens that identify them. */
 export interface IdentityStorage {
@@ -41,7 +40,7 @@ export interface IdentityStorage {
   /**
    * Revokes a token: every process refuses it from the next request on (`refresh` of each engine). Resolves to the
    * revoked token, or to undefined if there is none. A second call does not change `revokedAtMs`. If `by` is given,
-   * only a token of the same user is revoked, and the method rejects with `insufficient-scope` unless it `canRevoke` (own-tokens.ts).
+   * only a token of the same user is revoked, and the method rejects with `insufficient-scope` if it cannot revoke that one (own-tokens.ts).
    */
   revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined>;
 
@@ -110,11 +109,4 @@ export interface TokenUse {
   hash: Uint8Array;
   store: number;
   usedAtMs: number;
-}
-
-/** The caller of a grant, or `invalid-token` if its token was revoked. A revoked token can have been deleted. */
-export function unrevokedCaller(grant: Grant | undefined): Caller | Problem {
-  return grant?.revokedAtMs === undefined && grant !== undefined
-    ? grant.caller
-    : tokenEnded('revoked');
 }

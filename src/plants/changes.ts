@@ -22,9 +22,7 @@ export type Change =
   | readonly ['delete', store: number, reach: Reach, id: number, by: Identified];
 
 export type ChangeKind = Change[0];
-export type ChangeOf<Kind extends ChangeKind> = {
-  [Each in ChangeKind]: Extract<Change, readonly [Each, ...unknown[]]>;
-}[Kind];
+export type ChangeOf<Kind extends ChangeKind> = Extract<Change, readonly [Kind, ...unknown[]]>;
 
 /** What a change of each kind resolves to. Its conditions are checked in its transaction. */
 export interface ChangeResults {

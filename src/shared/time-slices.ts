@@ -2,13 +2,11 @@
  * Shares the event loop between long reads and other requests. In each iteration of the loop, long reads run for one
  * slice, and their users take turns. The rest of the iteration is for other requests.
  */
-import type { Identity } from '../access/access.ts';
+import { userKey, type Identity } from '../access/access.ts';
 import { RoundRobin } from './round-robin.ts';
 
-/** Approximate: the last read of a slice can exceed it. */
-const sliceMs = 2;
-/** A read that takes longer ends its slice, because another one would not fit. */
-const maxShortReadMs = sliceMs / 2;
+/** After this time, a slice begins no other read. A read takes up to 2 ms. */
+const sliceMs = 1;
 
 let leftMs = sliceMs;
 let isScheduled = false;
@@ -18,29 +16,18 @@ const waiting = new RoundRobin<() => void>();
 /** Runs `work` now, or in a later iteration of the event loop if the slice of this one is used up. */
 export function runInSlice<T>(user: Identity, work: () => Promise<T>): Promise<T> {
   if (waiting.size === 0 && leftMs > 0) return timed(work);
-  const { promise, resolve, reject } = Promise.withResolvers<T>();
-  waiting.add(turnOf(user), () => void timed(work).then(resolve, reject));
+  const { promise, resolve } = Promise.withResolvers<T>();
+  waiting.add(userKey(user), () => resolve(timed(work)));
   return promise;
-}
-
-/** The key with which a user takes turns with others. */
-export function turnOf({ store, user }: Identity): string {
-  return `${store} ${user}`;
 }
 
 function timed<T>(work: () => Promise<T>): Promise<T> {
   const startedMs = performance.now();
   const result = Promise.try(work);
-  const tookMs = performance.now() - startedMs;
-  leftMs = tookMs > maxShortReadMs ? 0 : leftMs - tookMs;
-  schedule();
-  return result;
-}
-
-function schedule(): void {
-  if (isScheduled) return;
+  leftMs -= performance.now() - startedMs;
+  if (!isScheduled) setImmediate(beginSlice);
   isScheduled = true;
-  setImmediate(beginSlice);
+  return result;
 }
 
 function beginSlice(): void {

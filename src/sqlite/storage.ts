@@ -5,12 +5,11 @@
 import type { Credential, Grant, ReadAccess } from '../access/access.ts';
 import { createdPlant, creationOf } from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
-import { isShort, listKind } from '../plants/lists.ts';
+import { isShort, listKind, scan } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { noQuotas } from '../plants/quota.ts';
 import { unfinishedCopy } from '../refusal.ts';
-import { scan } from '../plants/list-steps.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage } from '../storage.ts';
 import { runInSlice } from '../shared/time-slices.ts';
@@ -128,11 +127,9 @@ export class SqliteStorage implements Storage {
     const kind = listKind(caller.read, query);
     if (kind === 'scan' || kind === 'owners') {
       let isDense = true;
-      return scan(query, (range) =>
+      return scan(query, (left) =>
         runInSlice(caller, async () => {
-          const step = this.#connection.read(({ lists }) =>
-            lists.scanStep(caller, { ...query, ...range }, isDense),
-          );
+          const step = this.#connection.read(({ lists }) => lists.scanStep(caller, left, isDense));
           ({ isDense } = step);
           return step;
         }),

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Reach } from '../../access/access.ts';
 import { isShort } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
-import { defaultFields, plantJson } from '../../plants/plant-json.ts';
+import { defaultFields, plantJson } from '../../plants/lists.ts';
 import type { PlantQuery } from '../../plants/plant-storage.ts';
 import { plantNotFound } from '../../problem.ts';
 import { assertConnected, sendList, type RouteOptions, type Range } from './send-list.ts';
@@ -43,7 +43,8 @@ export function plantRoutes(
     '/plants',
     {
       onRequest: authentication.requireScope(['plants:read'], (request, caller) => {
-        if (validateQuery(operations.listPlants.querystring, request).count > 0) return undefined;
+        if (validateQuery(operations.listPlants.querystring, request).listed.length > 0)
+          return undefined;
         const page = shortPageOf(caller.read, request.query as ListQuery); // its schema
         return page && storage.plants.list(caller, page);
       }),

@@ -14,8 +14,7 @@ import {
   type ReceivedShare,
   type Role,
 } from '../../access/access.ts';
-import { grantOf, hashKey, type TokenTerms } from '../../access/identity-rows.ts';
-import { unrevokedCaller } from '../../access/identity-storage.ts';
+import { grantOf, hashKey, unrevokedCaller, type TokenTerms } from '../../access/identity-rows.ts';
 import { Problem } from '../../problem.ts';
 import { prepared, type Row } from '../pool/connection.ts';
 import { problemOf } from '../errors.ts';

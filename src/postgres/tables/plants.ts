@@ -1,7 +1,7 @@
 /**
  * The plants of PostgreSQL: finds and lists them here, and passes changes to the writer of their server.
  */
-import { reaches, type Caller, type ReadAccess } from '../../access/access.ts';
+import { reaches, userKey, type Caller, type ReadAccess } from '../../access/access.ts';
 import { createdPlant, creationOf } from '../../plants/changes.ts';
 import { maxId } from '../../plants/ids.ts';
 import {
@@ -10,12 +10,12 @@ import {
   maxScannedPlants,
   minScannedOwners,
   pageOf,
+  scan,
+  type ScanStep,
 } from '../../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../../plants/plant-storage.ts';
 import type { NewPlant, Plant } from '../../plants/plant.ts';
 import type { Quotas } from '../../plants/quota.ts';
-import { scan, stepOf, type ScanStep } from '../../plants/list-steps.ts';
-import { turnOf } from '../../shared/time-slices.ts';
 import {
   findOwnerSql,
   findSql,
@@ -66,8 +66,7 @@ export class Plants implements PlantStorage {
 
   async list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const kind = listKind(caller.read, query);
-    if (kind === 'scan')
-      return scan(query, (range) => this.#scanStep(caller, { ...query, ...range }));
+    if (kind === 'scan') return scan(query, (left) => this.#scanStep(caller, left));
     if (kind === 'owners') return this.#listOwners(caller, query);
     const values = listValues(kind, caller, query);
     return pageOf(await this.#query(caller, listSql[kind], values), query);
@@ -97,7 +96,7 @@ export class Plants implements PlantStorage {
     statement: Statement<R>,
     values: readonly unknown[],
   ): Promise<R[]> {
-    return this.#cluster.read(caller.store, statement, values, turnOf(caller));
+    return this.#cluster.read(caller.store, statement, values, userKey(caller));
   }
 
   /** Each step searches the next plants of the store for those in reach. Where they are few, it merges those of each owner. */
@@ -106,37 +105,42 @@ export class Plants implements PlantStorage {
     // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
     let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
     return scan(query, async ({ after, limit }) => {
-      const step = { ...query, limit };
       const wanted = limit + 1;
       if (isSearching) {
-        const { rows, searchedTo } = await this.#search(caller, after, wanted);
-        isSearching = isDense(rows.length, maxScannedPlants);
-        return stepOf(rows, step, searchedTo);
+        const step = await this.#search(caller, after, wanted);
+        isSearching = isDense(step.rows.length, maxScannedPlants);
+        return step;
       }
-      const { rows, mergedTo } = await this.#merge(caller, after, wanted, plantsEach);
+      const step = await this.#merge(caller, after, wanted, plantsEach);
+      const { rows, scannedTo = maxId } = step;
       if (rows.length < wanted / 2) plantsEach *= 2;
-      isSearching = isDense(rows.length, (mergedTo ?? maxId) - after); // a plant for each id, at most
-      return stepOf(rows, step, mergedTo);
+      isSearching = isDense(rows.length, scannedTo - after); // a plant for each id, at most
+      return step;
     });
   }
 
-  async #search(caller: ReadAccess, after: number, wanted: number) {
+  async #search(caller: ReadAccess, after: number, wanted: number): Promise<ScanStep> {
     const rows = await this.#query(caller, inReachSql, [caller.store, after, wanted, caller.read]);
     const [last, , , , nth] = rows.at(-1) ?? [];
     return {
       rows: rows.filter(([, , , isInReach]) => isInReach),
-      searchedTo: nth === maxScannedPlants ? last : undefined,
+      scannedTo: nth === maxScannedPlants ? last : undefined,
     };
   }
 
-  async #merge(caller: ReadAccess, after: number, wanted: number, plantsEach: number) {
+  async #merge(
+    caller: ReadAccess,
+    after: number,
+    wanted: number,
+    plantsEach: number,
+  ): Promise<ScanStep> {
     const { store, read } = caller;
     const values = [store, after, maxId, wanted, read, Math.min(plantsEach, wanted)];
     const merged = await this.#query(caller, mergeSql, values);
     const completeTo = merged[0]?.[3] ?? maxId;
     const rows = merged.filter(([id]) => id <= completeTo);
     const isEnd = rows.length < wanted && completeTo === maxId;
-    return { rows, mergedTo: isEnd ? undefined : rows.at(-1)?.[0] };
+    return { rows, scannedTo: isEnd ? undefined : rows.at(-1)?.[0] };
   }
 
   async #scanStep(caller: ReadAccess, query: PlantQuery): Promise<ScanStep> {
@@ -145,6 +149,6 @@ export class Plants implements PlantStorage {
     const [end] = await this.#query(caller, scanStepEndSql, [store, read, after, maxId]);
     const scannedTo = end?.[0] ?? undefined;
     const range = [store, after, scannedTo ?? maxId, limit, read, tag];
-    return stepOf(await this.#query(caller, scanStepSql, range), query, scannedTo);
+    return { rows: await this.#query(caller, scanStepSql, range), scannedTo };
   }
 }

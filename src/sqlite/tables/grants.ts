@@ -11,8 +11,13 @@ import {
   type ReceivedShare,
 } from '../../access/access.ts';
 import { Cache } from '../../shared/cache.ts';
-import { grantOf, hashKey, type TokenTerms, type UserRow } from '../../access/identity-rows.ts';
-import { unrevokedCaller } from '../../access/identity-storage.ts';
+import {
+  grantOf,
+  hashKey,
+  unrevokedCaller,
+  type TokenTerms,
+  type UserRow,
+} from '../../access/identity-rows.ts';
 import { Problem } from '../../problem.ts';
 import type { Prepare } from '../driver.ts';
 
@@ -39,7 +44,7 @@ export function openGrants(prepare: Prepare) {
     WHERE stores.name = ? AND users.name = ?`);
   const findReceived = prepare<ReceivedShare>(`SELECT owner, access ${receivedShares}`);
 
-  /** Nobody sees a stale one: each batch of reads calls `refresh` first, in its transaction. */
+  /** Stale for nobody: each batch of reads calls `refresh` first, in its transaction. */
   const cache = new Cache<Grant>(maxCachedGrants);
   /** Of all grants; undefined if it is not known. */
   let currentVersion: number | undefined;

@@ -3,10 +3,15 @@
  */
 import { soleOwner, type Reach, type ReadAccess } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
-import { isDense, maxScannedPlants, minScannedOwners, type PlantRow } from '../../plants/lists.ts';
+import {
+  isDense,
+  maxScannedPlants,
+  minScannedOwners,
+  type PlantRow,
+  type ScanStep,
+} from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
-import { stepOf, type ScanStep } from '../../plants/list-steps.ts';
 import type { Prepare, Statement } from '../driver.ts';
 
 const plantsByOwner = 'plants INDEXED BY plants_by_owner';
@@ -53,11 +58,8 @@ export function listSql(kind: RangeKind, fields: readonly PlantField[]): string 
 
 type PageRow = [array: string, last: number | null, hasMore: number];
 
-/** A step returns more plants than the page takes, or all up to `scannedTo`, after which the next step begins. */
-interface Step {
-  rows: readonly PlantRow[];
-  /** Undefined at the end. */
-  scannedTo: number | undefined;
+/** A step has more plants than the page takes, or all up to `scannedTo`. */
+interface Step extends ScanStep {
   /** How the next step reads. */
   isDense: boolean;
 }
@@ -127,11 +129,7 @@ export function openLists(prepare: Prepare) {
      * One step of a list by tag, or of several owners: the matches among the next plants in reach. `wasDense` is the
      * `isDense` of the step before, and true in the first one.
      */
-    scanStep(
-      { store, read }: ReadAccess,
-      query: PlantQuery,
-      wasDense: boolean,
-    ): ScanStep & { isDense: boolean } {
+    scanStep({ store, read }: ReadAccess, query: PlantQuery, wasDense: boolean): Step {
       const { after, tag } = query;
       const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
       const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
@@ -143,9 +141,8 @@ export function openLists(prepare: Prepare) {
           : canScan
             ? scanStore(store, read, after, limit)
             : mergeOwners(store, read, after, limit);
-      const { rows, scannedTo } = step;
-      const matches = tag === undefined ? rows : rows.filter(([, , plantTag]) => plantTag === tag);
-      return { ...stepOf(matches, query, scannedTo), isDense: step.isDense };
+      if (tag === undefined) return step;
+      return { ...step, rows: step.rows.filter(([, , plantTag]) => plantTag === tag) };
     },
   };
 }
