@@ -2,8 +2,6 @@
  * The one error type that the service returns. `detail` and `faults` are for the client and `cause` is for the
  * log: nothing of a cause ever reaches a client.
  */
-import { maxActiveTokens } from './access/own-tokens.ts';
-import { maxGivenShares } from './access/share-storage.ts';
 
 export type ProblemKind =
   | 'invalid-request'
@@ -68,13 +66,9 @@ const maxListedFaults = 20;
 /** The faults of a request: at most one for each place, and only the first ones with a detail. */
 export class Faults {
   readonly listed: Fault[] = [];
-  readonly #places = new Set<string>();
-  /** Faults that were not added, because the list was full. */
+  /** Faults that are not listed. */
   more = 0;
-
-  get count(): number {
-    return this.#places.size + this.more;
-  }
+  readonly #places = new Set<string>();
 
   get isFull(): boolean {
     return this.listed.length === maxListedFaults;
@@ -84,136 +78,72 @@ export class Faults {
     const key = 'pointer' in place ? place.pointer : `?${place.parameter}`; // pointers begin with a slash
     if (this.#places.has(key)) return;
     this.#places.add(key);
-    if (!this.isFull) this.listed.push({ ...place, detail: describe() });
+    if (this.isFull) this.more++;
+    else this.listed.push({ ...place, detail: describe() });
   }
 }
 
-/** `count` is at least 1. Faults that are not listed are only counted. */
-export function invalidRequest({ listed, count }: Pick<Faults, 'listed' | 'count'>): Problem {
-  const more = count - listed.length;
-  const rest = more === 0 ? 'each' : `${listed.length} of them, and there are ${more} more`;
-  const detail =
-    count === 1 && listed[0] !== undefined
-      ? listed[0].detail
-      : `The request has ${count} errors; "errors" lists ${rest}.`;
-  return new Problem('invalid-request', detail, { faults: listed });
+/** `faults` has at least one. `more` are not listed. */
+export function invalidRequest(faults: readonly Fault[], more = 0): Problem {
+  const count = faults.length + more;
+  const rest = more === 0 ? 'each' : `${faults.length} of them, and there are ${more} more`;
+  const all = `The request has ${count} errors; "errors" lists ${rest}.`;
+  const detail = count === 1 ? faults[0]?.detail : undefined;
+  return new Problem('invalid-request', detail ?? all, { faults });
 }
 
-/** The same for one fault. */
-export function invalidInput(place: FaultPlace, detail: string): Problem {
-  return invalidRequest({ listed: [{ ...place, detail }], count: 1 });
+/** Returns a function that makes the problem of a failure. The cause is for the log. */
+function failure(kind: ProblemKind, detail: string): (cause: unknown) => Problem {
+  return (cause) => new Problem(kind, detail, { cause });
 }
 
 /** An unexpected error, which the client did not cause. */
-export function defect(cause: unknown): Problem {
-  return new Problem('internal-error', 'The service failed; the request is not the cause.', {
-    cause,
-  });
-}
+export const defect = failure(
+  'internal-error',
+  'The service failed; the request is not the cause.',
+);
 
-export function outcomeUnknown(cause: unknown): Problem {
-  return new Problem(
-    'outcome-unknown',
-    'The change may or may not have been stored. Check before you send it again.',
-    { cause },
-  );
-}
+export const outcomeUnknown = failure(
+  'outcome-unknown',
+  'The change may or may not have been stored. Check before you send it again.',
+);
 
-export function storageUnavailable(cause: unknown): Problem {
-  return new Problem(
-    'storage-unavailable',
-    'The storage is unavailable now. Nothing was changed; try again later.',
-    {
-      cause,
-    },
-  );
-}
+export const storageUnavailable = failure(
+  'storage-unavailable',
+  'The storage is unavailable now. Nothing was changed; try again later.',
+);
 
-export function storageFull(cause: unknown): Problem {
-  return new Problem('storage-full', 'There is no space left to store this. Nothing was changed.', {
-    cause,
-  });
-}
+export const storageFull = failure(
+  'storage-full',
+  'There is no space left to store this. Nothing was changed.',
+);
 
-export function tooManyWrites(): Problem {
-  return new Problem(
-    'overloaded',
-    'Too many writes are pending. Nothing was changed; try again later.',
-  );
-}
+export const tooManyWrites = () =>
+  new Problem('overloaded', 'Too many writes are pending. Nothing was changed; try again later.');
 
 /** The same for a plant that does not exist and for one that the caller cannot access. */
-export function plantNotFound(): Problem {
-  return new Problem(
+export const plantNotFound = () =>
+  new Problem(
     'plant-not-found',
     'There is no plant with this id, or you do not have access to it.',
   );
-}
-
-function plants(count: number): string {
-  return count === 1 ? '1 plant' : `${count} plants`;
-}
 
 /** The same whether or not there is such a user. */
-export function shareNotFound(): Problem {
-  return new Problem('share-not-found', 'There is no share between you and a user of this name.');
-}
+export const shareNotFound = () =>
+  new Problem('share-not-found', 'There is no share between you and a user of this name.');
 
-export function tooManyShares(): Problem {
-  return new Problem(
-    'too-many-shares',
-    `You share with ${maxGivenShares} users, which is the maximum. End a share first.`,
-  );
-}
-
-export function tokenEnded(state: string): Problem {
-  return new Problem('invalid-token', `The token is ${state}; get a new one.`);
-}
-
-/** A removed user cannot share: a later user of that name must not share anything. */
-export function userRemoved(): Problem {
-  return new Problem('invalid-token', 'The user of this token was removed. Get a new token.');
-}
-
-export function cannotRevoke(): Problem {
-  return new Problem(
-    'insufficient-scope',
-    'Your token cannot revoke this one. A token that was created with another one can revoke itself and those that descend from it; any other token can revoke those with at most its scopes.',
-  );
-}
+export const tokenEnded = (state: string) =>
+  new Problem('invalid-token', `The token is ${state}; get a new one.`);
 
 /** The same for a token of another user and for one that does not exist. */
-export function tokenNotFound(): Problem {
-  return new Problem(
+export const tokenNotFound = () =>
+  new Problem(
     'token-not-found',
     'You have no token with this id. "GET /tokens" lists your tokens.',
   );
-}
 
-export function tooManyTokens(): Problem {
-  return new Problem(
-    'too-many-tokens',
-    `You have ${maxActiveTokens} active tokens or more, which is the maximum. Revoke one that you do not need.`,
-  );
-}
-
-export function idTaken(id: number): Problem {
-  return new Problem(
+export const idTaken = (id: number) =>
+  new Problem(
     'id-taken',
     `The store already has a plant with the id ${id}. Send another id, or none to have one assigned.`,
   );
-}
-
-export function userQuotaExceeded(quota: number): Problem {
-  return new Problem(
-    'quota-exceeded',
-    `A user of this service can own at most ${plants(quota)}. Delete plants that you own, or ask the operator for a higher limit.`,
-  );
-}
-
-export function storeQuotaExceeded(quota: number): Problem {
-  return new Problem(
-    'quota-exceeded',
-    `A store of this service can have at most ${plants(quota)}. Delete plants of the store, or ask the operator for a higher limit.`,
-  );
-}

@@ -1,7 +1,8 @@
 /**
  * Tokens that users create for themselves, without an operator: how many they can have, on every storage alike.
  */
-import type { Caller, Grant, Scope } from './access.ts';
+import { stateOf, type Grant, type Scope } from './access.ts';
+import { Problem } from '../problem.ts';
 
 /** Maximum number of active tokens of a user, counted when the user creates another. */
 export const maxActiveTokens = 100;
@@ -27,25 +28,24 @@ export type CountedToken = readonly [
   revokedAt: number | null,
 ];
 
-/** Whether a token has neither expired nor been revoked, as `stateOf` (access.ts) defines it. */
-export function isActive(
-  expiresAt: number | null,
-  revokedAt: number | null,
-  nowMs: number,
-): boolean {
-  return revokedAt === null && (expiresAt === null || expiresAt > nowMs);
-}
-
 /**
  * Which tokens of a user to delete before another is added, so that creating and revoking tokens does not fill the
- * disk. Undefined if the user already has as many active tokens as possible.
+ * disk. A Problem if the user already has as many active tokens as possible.
  */
 export function tokensToDelete(
   tokens: readonly CountedToken[],
   nowMs: number,
-): Uint8Array[] | undefined {
-  const ended = tokens.filter(([, , expires, revoked]) => !isActive(expires, revoked, nowMs));
-  if (tokens.length - ended.length >= maxActiveTokens) return undefined;
+): Uint8Array[] | Problem {
+  const ended = tokens.filter(([, , expiresAt, revokedAt]) => {
+    const times = { expiresAtMs: expiresAt ?? undefined, revokedAtMs: revokedAt ?? undefined };
+    return stateOf(times, nowMs) !== 'active';
+  });
+  if (tokens.length - ended.length >= maxActiveTokens) {
+    return new Problem(
+      'too-many-tokens',
+      `You have ${maxActiveTokens} active tokens or more, which is the maximum. Revoke one that you do not need.`,
+    );
+  }
   const newestFirst = ended.toSorted(([, a], [, b]) => b - a);
   return newestFirst.slice(maxEndedTokens).map(([hash]) => hash);
 }
@@ -67,29 +67,22 @@ export function familyOf(line: string | null, id: string): string {
   return line?.split(' ', 1)[0] ?? id;
 }
 
-/** What of a grant decides which tokens it can revoke. */
-export interface Revoker extends Pick<Caller, 'store' | 'user' | 'identified'> {
-  id: string;
-  /** Whether it was created with another token. */
-  isDescendant: boolean;
-  scopes: readonly Scope[];
-}
-
-export function revokerOf({ caller, tokenId, family, isStored }: Grant): Revoker {
-  const { store, user, identified, scopes } = caller;
-  const isDescendant = isStored && family !== tokenId;
-  return { store, user, identified, id: tokenId, isDescendant, scopes: [...scopes] };
-}
-
 /**
- * Whether a token can revoke another one of its user. A user creates a token with another one for what they trust less:
- * it can revoke itself and what descends from it. A token of an operator or an identity provider can revoke all that
- * have at most its scopes.
+ * Throws `insufficient-scope` if a token cannot revoke another one of its user. A user creates a token with another one
+ * for what they trust less: it can revoke itself and what descends from it. A token of an operator or an identity
+ * provider can revoke all that have at most its scopes.
  */
-export function canRevoke(
-  by: Revoker,
+export function assertCanRevoke(
+  { caller, tokenId, family, isStored }: Grant,
   token: { id: string; line: string | null; scopes: readonly Scope[] },
-): boolean {
-  if (by.isDescendant) return token.id === by.id || token.line?.split(' ').includes(by.id) === true;
-  return token.scopes.every((scope) => by.scopes.includes(scope));
+): void {
+  const isDescendant = isStored && family !== tokenId;
+  const canRevoke = isDescendant
+    ? token.id === tokenId || token.line?.split(' ').includes(tokenId) === true
+    : token.scopes.every((scope) => caller.scopes.has(scope));
+  if (canRevoke) return;
+  throw new Problem(
+    'insufficient-scope',
+    'Your token cannot revoke this one. A token that was created with another one can revoke itself and those that descend from it; any other token can revoke those with at most its scopes.',
+  );
 }

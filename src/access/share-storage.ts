@@ -1,4 +1,5 @@
 import { maxOwnersInReach, type Caller, type ShareAccess } from './access.ts';
+import { Problem } from '../problem.ts';
 
 /** Maximum number of users with whom one owner can share. */
 export const maxGivenShares = 1_000;
@@ -52,6 +53,16 @@ export function sharesPageOf(user: string, rows: readonly ShareRow[], limit: num
   }
   return page;
 }
+
+export const tooManyShares = () =>
+  new Problem(
+    'too-many-shares',
+    `You share with ${maxGivenShares} users, which is the maximum. End a share first.`,
+  );
+
+/** A removed user cannot share: a later user of that name must not share anything. */
+export const userRemoved = () =>
+  new Problem('invalid-token', 'The user of this token was removed. Get a new token.');
 
 /**
  * The shares of a storage (storage.ts). Every process applies a change from the next request on.

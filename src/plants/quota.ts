@@ -1,4 +1,4 @@
-import { storeQuotaExceeded, userQuotaExceeded, type Problem } from '../problem.ts';
+import { Problem } from '../problem.ts';
 
 /**
  * How many plants a user can own and a store can have; undefined for no limit. They limit only creates: if more plants
@@ -17,8 +17,17 @@ export function quotaProblem(
   { perUser, perStore }: Quotas,
   count: (scope: 'user' | 'store', quota: number) => number,
 ): Problem | undefined {
-  if (perUser !== undefined && count('user', perUser) >= perUser) return userQuotaExceeded(perUser);
-  if (perStore !== undefined && count('store', perStore) >= perStore)
-    return storeQuotaExceeded(perStore);
+  if (perUser !== undefined && count('user', perUser) >= perUser) {
+    return quotaExceeded('A user of this service can own', perUser, 'that you own');
+  }
+  if (perStore !== undefined && count('store', perStore) >= perStore) {
+    return quotaExceeded('A store of this service can have', perStore, 'of the store');
+  }
   return undefined;
+}
+
+function quotaExceeded(who: string, quota: number, which: string): Problem {
+  const plants = quota === 1 ? '1 plant' : `${quota} plants`;
+  const advice = `Delete plants ${which}, or ask the operator for a higher limit.`;
+  return new Problem('quota-exceeded', `${who} at most ${plants}. ${advice}`);
 }

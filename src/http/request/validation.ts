@@ -55,7 +55,7 @@ export function validateRequests(app: FastifyInstance): void {
         request.body = readBody(body, request.body, faults);
         addFaults(faults, body, request.body, toMember);
       }
-      done(faults.count > 0 ? invalidRequest(faults) : undefined);
+      done(faults.listed.length > 0 ? invalidRequest(faults.listed, faults.more) : undefined);
     };
   });
 }

@@ -3,7 +3,7 @@
  * a user.
  */
 import type { FastifyInstance } from 'fastify';
-import { invalidInput, shareNotFound } from '../../problem.ts';
+import { invalidRequest, shareNotFound } from '../../problem.ts';
 import type { Share } from '../../access/share-storage.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
 import { sendList, type RouteOptions, type Range } from './send-list.ts';
@@ -74,5 +74,5 @@ export function shareRoutes(
 }
 
 function refuseOwnName() {
-  return invalidInput({ parameter: 'user' }, 'You cannot share with yourself.');
+  return invalidRequest([{ parameter: 'user', detail: 'You cannot share with yourself.' }]);
 }

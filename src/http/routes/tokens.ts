@@ -7,7 +7,7 @@ import type { Static } from '@sinclair/typebox';
 import { scopes as allScopes, stateOf, type Grant, type Scope } from '../../access/access.ts';
 import type { TokenPosition, TokenRecord } from '../../access/identity-storage.ts';
 import type { OwnToken } from '../../access/own-tokens.ts';
-import { invalidInput, Problem, tokenNotFound } from '../../problem.ts';
+import { invalidRequest, Problem, tokenNotFound } from '../../problem.ts';
 import { formatTimestamp, parseTimestamp } from '../../shared/timestamp.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import { insufficientScope } from '../auth/auth.ts';
@@ -144,7 +144,7 @@ function ownTokenOf(
 }
 
 function refuseExpiry(detail: string) {
-  return invalidInput({ pointer: '/expiresAt' }, detail);
+  return invalidRequest([{ pointer: '/expiresAt', detail }]);
 }
 
 /** A token as responses show it. Times that do not apply are absent. */

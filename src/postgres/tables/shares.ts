@@ -3,11 +3,12 @@
  * cluster, so both become visible together.
  */
 import { maxOwnersInReach, type Caller, type ShareAccess } from '../../access/access.ts';
-import { tooManyShares, userRemoved } from '../../problem.ts';
 import {
   maxGivenShares,
   rangeOfShares,
   sharesPageOf,
+  tooManyShares,
+  userRemoved,
   type Share,
   type ShareEnds,
   type ShareRow,

@@ -13,15 +13,14 @@ import type {
   TokenUse,
 } from '../../access/identity-storage.ts';
 import {
-  canRevoke,
+  assertCanRevoke,
   lineBelow,
   maxCountedTokens,
-  revokerOf,
   tokensToDelete,
   type CountedToken,
   type OwnToken,
 } from '../../access/own-tokens.ts';
-import { cannotRevoke, tooManyTokens } from '../../problem.ts';
+import { Problem } from '../../problem.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import { prepared } from '../pool/connection.ts';
 import {
@@ -140,7 +139,7 @@ export class Tokens extends Grants implements IdentityStorage {
       const refusal = refusalOf(caller, found);
       if (refusal !== undefined) return refusal;
       const ended = tokensToDelete(tokens, createdAtMs);
-      if (ended === undefined) return tooManyTokens();
+      if (ended instanceof Problem) return ended;
       const values = [store, hash, user, lineBelow(lineOf(found), by), ...columns];
       const add: BoundStatement = [tokenSql.addToken, values];
       return ended.length === 0 ? [add] : [[tokenSql.deleteOwn, [store, ended]], add];
@@ -177,13 +176,9 @@ export class Tokens extends Grants implements IdentityStorage {
     return this.cluster.read(store, tokenSql.listStore, [store, hash, limit]);
   }
 
-  async revokeToken(
-    id: string,
-    revokedAtMs: number,
-    grant?: Grant,
-  ): Promise<TokenRecord | undefined> {
-    const by = grant && revokerOf(grant);
-    if (by !== undefined) await checkAgain(this.cluster, by);
+  async revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined> {
+    const caller = by?.caller;
+    if (caller !== undefined) await checkAgain(this.cluster, caller);
     const range = rangeOf(id);
     if (range === undefined) return undefined;
     const { store, first, last } = range;
@@ -192,17 +187,17 @@ export class Tokens extends Grants implements IdentityStorage {
     const [before] = await server.read(tokenSql.findById, values);
     if (before === undefined) return undefined;
     const { 8: user, 9: line } = before;
-    if (by !== undefined && (by.store !== store || by.user !== user)) return undefined;
+    if (caller !== undefined && (caller.store !== store || caller.user !== user)) return undefined;
     // Before the change, so that nothing fails after it.
     const record = toRecord(before, await this.names.describe({ store, user }));
-    if (by !== undefined && !canRevoke(by, { ...record, line })) throw cannotRevoke();
+    if (by !== undefined) assertCanRevoke(by, { ...record, line });
     const revoke: BoundStatement = [tokenSql.revoke, [...values, revokedAtMs]];
     let attempts = 0;
     const [[row] = []] = await server.transactInTwo(
-      [changeGrantsVersion(store), ...identifyAgain(by)],
+      [changeGrantsVersion(store), ...identifyAgain(caller)],
       ([, identified]) => {
-        const canBeDone = by?.id === record.id && attempts++ > 0; // by an earlier attempt
-        return (canBeDone ? undefined : refusalOf(by, identified)) ?? [revoke];
+        const canBeDone = by?.tokenId === record.id && attempts++ > 0; // by an earlier attempt
+        return (canBeDone ? undefined : refusalOf(caller, identified)) ?? [revoke];
       },
     );
     if (row === undefined) return undefined; // it had expired, and its user has created another

@@ -2,11 +2,12 @@
  * Shares in SQLite.
  */
 import type { ShareAccess } from '../../access/access.ts';
-import { tooManyShares, userRemoved } from '../../problem.ts';
 import {
   maxGivenShares,
   rangeOfShares,
   sharesPageOf,
+  tooManyShares,
+  userRemoved,
   type ShareRow,
   type ShareStorage,
 } from '../../access/share-storage.ts';

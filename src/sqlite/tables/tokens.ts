@@ -5,15 +5,14 @@ import { formatScopes, type Role } from '../../access/access.ts';
 import { recordOf, type TokenRow } from '../../access/identity-rows.ts';
 import type { IdentityStorage, TokenRecord } from '../../access/identity-storage.ts';
 import {
-  canRevoke,
+  assertCanRevoke,
   lineBelow,
   maxCountedTokens,
-  revokerOf,
   tokensToDelete,
   type CountedToken,
   type OwnToken,
 } from '../../access/own-tokens.ts';
-import { cannotRevoke, defect, tooManyTokens } from '../../problem.ts';
+import { defect, Problem } from '../../problem.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import type { Grants } from './grants.ts';
 import type { Prepare, Sync } from '../driver.ts';
@@ -118,7 +117,7 @@ export function openTokens(prepare: Prepare, grants: Grants): Tokens {
       grants.callerSince(identified);
       const [line = null] = findLine.get(tokenHash) ?? [];
       const ended = tokensToDelete(countOf.all(store, user), token.createdAtMs);
-      if (ended === undefined) throw tooManyTokens();
+      if (ended instanceof Problem) throw ended;
       for (const each of ended) deleteToken.run(each);
       insert(store, user, lineBelow(line, id), token);
     },
@@ -135,16 +134,15 @@ export function openTokens(prepare: Prepare, grants: Grants): Tokens {
     },
 
     revokeToken(id, revokedAtMs, by) {
-      const revoker = by && revokerOf(by);
-      grants.callerSince(revoker?.identified);
+      const caller = by?.caller;
+      grants.callerSince(caller?.identified);
       const range = rangeOf(id);
-      if (range === undefined || range.store !== (revoker?.store ?? range.store)) return undefined;
-      const row = findById.get({ ...range, user: revoker?.user ?? null });
+      if (range === undefined || range.store !== (caller?.store ?? range.store)) return undefined;
+      const row = findById.get({ ...range, user: caller?.user ?? null });
       if (row === undefined) return undefined;
       const record = toRecord(row);
       const { hash } = record.position;
-      if (revoker !== undefined && !canRevoke(revoker, { ...record, line: row[11] }))
-        throw cannotRevoke();
+      if (by !== undefined) assertCanRevoke(by, { ...record, line: row[11] });
       revoke.run(hash, revokedAtMs);
       return { ...record, revokedAtMs: record.revokedAtMs ?? revokedAtMs };
     },
