@@ -32,6 +32,7 @@ export type OnFetch = (failure: unknown, unusable: readonly string[]) => void;
 export class ProviderKeys {
   readonly #issuer: string;
   readonly #onFetch: OnFetch;
+  /** Stale for 5 minutes: an operator who withdraws a key notices that its tokens are still accepted. */
   #keys: ReadonlyMap<string, ProviderKey> = new Map();
   #version = 0;
   #fetching: Promise<void> | undefined;

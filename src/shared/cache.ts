@@ -2,13 +2,10 @@
  * A cache bounded by the total weight of its values. The oldest value is evicted first, whether or not it
  * was used since.
  *
- * The service caches
- * - grants: sqlite/tables/grants.ts and postgres/tables/grant-cache.ts, which also detect that they are stale
- * - counts of plants: sqlite/tables/plant-counts.ts, dropped after each commit of another process
- * - hashes of tokens by Authorization header: http/auth/auth.ts
- * - verified tokens of an identity provider: http/auth/sign-on.ts, and its keys: oidc/keys.ts
- * - documents, such as openapi.json: http/response/documents.ts, without this class
- * - PostgreSQL's schema version for 1 s (postgres/schema/readiness.ts)
+ * The service caches grants (sqlite/tables/grants.ts, postgres/tables/grant-cache.ts), counts of plants
+ * (sqlite/tables/plant-counts.ts) and tokens by header (http/auth/auth.ts). Without this class, it caches the keys of an
+ * identity provider (oidc/keys.ts), and that a schema can be used (postgres/schema/readiness.ts). Each has a comment that
+ * begins with "Stale".
  */
 export class Cache<Value extends object> {
   readonly #maxWeight: number;
@@ -35,26 +32,24 @@ export class Cache<Value extends object> {
   }
 
   set(key: string, value: Value): void {
-    const replaced = this.#values.get(key);
-    if (replaced !== undefined) this.#weight -= this.#weightOf(replaced);
+    this.delete(key);
     this.#values.set(key, value);
     this.#weight += this.#weightOf(value);
-    for (const [oldest, evicted] of this.#values) {
+    for (const oldest of this.#values.keys()) {
       if (this.#weight <= this.#maxWeight) return;
-      this.#values.delete(oldest);
-      this.#weight -= this.#weightOf(evicted);
+      this.delete(oldest);
     }
   }
 
-  /** Returns whether there was a value. */
-  delete(key: string): boolean {
+  delete(key: string): void {
     const value = this.#values.get(key);
-    if (value !== undefined) this.#weight -= this.#weightOf(value);
-    return this.#values.delete(key);
+    if (value === undefined) return;
+    this.#values.delete(key);
+    this.#weight -= this.#weightOf(value);
   }
 
-  deleteWhere(isDeleted: (value: Value, key: string) => boolean): void {
-    for (const [key, value] of this.#values) if (isDeleted(value, key)) this.delete(key);
+  deleteWhere(isDeleted: (value: Value) => boolean): void {
+    for (const [key, value] of this.#values) if (isDeleted(value)) this.delete(key);
   }
 
   clear(): void {

@@ -21,7 +21,6 @@ import { credentialOf, isToken } from '../../access/token.ts';
 import { headerCount } from '../response/headers.ts';
 import { limitLookups } from './lookup-limit.ts';
 import type { RequestLimits } from './request-limits.ts';
-import { isJwt, SignOn } from './sign-on.ts';
 import type { TokenUses } from './token-uses.ts';
 
 declare module 'fastify' {
@@ -33,27 +32,35 @@ declare module 'fastify' {
   }
 }
 
-/** Maximum number of cached Authorization headers. */
-const maxKnownTokens = 10_000;
-/** A longer header is not cached: each request with one needs its own lookup. */
-const maxCachedHeaderChars = 100;
+/** Maximum characters of the cached Authorization headers. */
+const maxKnownChars = 16 * 1024 * 1024;
+/** The overhead of a cached header, in characters. */
+const entryOverheadChars = 500;
+/** Verifications of JWTs in progress. They run in the four threads of Node, which must have room for other work. */
+const maxVerifications = 4;
+
+/** What a header that was accepted stands for. */
+interface Known {
+  credential: Credential;
+  chars: number;
+  /** That of the keys by which a JWT was verified. */
+  keysVersion: number | undefined;
+}
 
 /** Starts to read the page that a request needs; undefined if its query is not valid, or it needs more than one page. */
 type PageReader = (request: FastifyRequest, caller: Caller) => Promise<PlantPage> | undefined;
 
 export class Authentication {
   readonly #storage: IdentityStorage;
-  /**
-   * Hashes of known tokens, because hashing takes a tenth of the time of a short request. None is ever stale: a hash
-   * depends only on its token.
-   */
-  readonly #knownTokens = new Cache<Credential>(maxKnownTokens);
+  /** Stale never: it depends only on its header, and on the keys, whose version each request compares. */
+  readonly #known = new Cache<Known>(maxKnownChars, ({ chars }) => chars);
   /** By the place that the storage names. */
   readonly #lookups = new WeakMap<object, FairSemaphore>();
+  readonly #verifications = limitLookups(maxVerifications);
   readonly #limits: RequestLimits;
   readonly #uses: TokenUses;
   /** Undefined if only our own tokens are accepted. */
-  readonly #signOn: SignOn | undefined;
+  readonly #verifier: Verifier | undefined;
 
   constructor(
     storage: IdentityStorage,
@@ -64,7 +71,7 @@ export class Authentication {
     this.#storage = storage;
     this.#limits = limits;
     this.#uses = uses;
-    this.#signOn = verifier && new SignOn(verifier);
+    this.#verifier = verifier;
   }
 
   /**
@@ -115,7 +122,7 @@ export class Authentication {
       if (headerCount(request.raw, 'authorization') > 1) {
         throw refused('There are two Authorization headers; send one.');
       }
-      const known = this.#knownTokens.get(authorization) ?? this.#signOn?.get(authorization);
+      const known = this.#knownCredential(authorization);
       const grant = await (known === undefined
         ? this.#lookUp(authorization, request, reply)
         : this.#storage.identify(known, onCheck));
@@ -135,6 +142,13 @@ export class Authentication {
     }
   }
 
+  /** Undefined if the header is new, or the keys have changed since its JWT was verified. */
+  #knownCredential(authorization: string): Credential | undefined {
+    const { credential, keysVersion } = this.#known.get(authorization) ?? {};
+    const isCurrent = keysVersion === undefined || keysVersion === this.#verifier?.keysVersion;
+    return isCurrent ? credential : undefined;
+  }
+
   async #lookUp(
     authorization: string,
     request: FastifyRequest,
@@ -142,28 +156,36 @@ export class Authentication {
   ): Promise<Grant | undefined> {
     const client = this.#limits.clientOf(request);
     const token = tokenIn(authorization);
-    if (this.#signOn !== undefined && isJwt(token)) {
+    let credential: Credential;
+    let keysVersion: number | undefined;
+    if (this.#verifier !== undefined && isJwt(token)) {
       this.#limits.checkFailures(request, reply, false); // verifying it would cost much more than a lookup
-      const verified = await this.#signOn.verify(authorization, token, client);
-      return this.#identifyUnknown(verified, client);
-    }
-    if (!isToken(token)) {
+      ({ keysVersion } = this.#verifier); // before the key is found, so that it is at most as new
+      credential = await this.#verify(this.#verifier, token, client);
+    } else if (isToken(token)) {
+      credential = credentialOf(token);
+    } else {
       throw refused('This is not a Plant Store token. Check that you copied all of it.');
     }
-    const credential = credentialOf(token);
-    const grant = await this.#identifyUnknown(credential, client);
-    if (grant !== undefined && authorization.length <= maxCachedHeaderChars) {
-      this.#knownTokens.set(authorization, credential);
-    }
-    return grant;
-  }
-
-  #identifyUnknown(credential: Credential, client: string): Promise<Grant | undefined> {
     const place = this.#storage.placeOf(credential);
     const lookups = this.#lookups.get(place) ?? limitLookups(this.#storage.maxLookups);
     this.#lookups.set(place, lookups);
-    return lookups.run(client, () => this.#storage.identify(credential));
+    const grant = await lookups.run(client, () => this.#storage.identify(credential));
+    const chars = authorization.length + entryOverheadChars;
+    if (grant !== undefined) this.#known.set(authorization, { credential, chars, keysVersion });
+    return grant;
   }
+
+  /** Anybody can make up tokens that need a verification, so each client has a limited number of them in progress. */
+  async #verify(verifier: Verifier, token: string, client: string): Promise<Credential> {
+    const key = await verifier.findKey(token); // outside of the limit, because it can wait for the provider
+    return this.#verifications.run(client, () => verifier.verify(token, key));
+  }
+}
+
+/** Whether the text has the form of a JWT. Our own tokens have no dots. */
+function isJwt(text: string): boolean {
+  return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(text);
 }
 
 function grantsAny({ caller }: Grant, scopes: readonly Scope[]): boolean {

@@ -1,6 +1,6 @@
 /**
- * Documents: responses that are the same for every client. Each is loaded, compressed and cached at its first
- * request, so responses share one buffer and need no open file.
+ * Documents: responses that are the same for every client. Each is loaded and compressed at its first request, so
+ * responses share one buffer and need no open file.
  */
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -45,7 +45,7 @@ export function lazily<T>(load: () => Promise<T>): () => Promise<T> {
     }));
 }
 
-/** What it caches changes only with the files of the program. */
+/** It reads the document once, because the files of the program do not change while it runs. */
 export function responderFor({ read, headers }: Document): Responder {
   const load = lazily(() => encode(read));
   return async (request, reply, cacheControl = 'no-cache') => {

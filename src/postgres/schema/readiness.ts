@@ -60,6 +60,7 @@ export class Readiness {
   readonly #options: ReadinessOptions;
   readonly #stop = new AbortController();
   #opening: Opening | undefined;
+  /** Stale for 1 s: nobody notices, because a newer program waits longer before it changes the schema. */
   readonly #checks = new WeakMap<Pool, ServerCheck>();
 
   constructor(cluster: Cluster, options: ReadinessOptions) {

@@ -7,7 +7,7 @@ import { Cache } from '../../shared/cache.ts';
 import { prepared } from '../pool/connection.ts';
 import type { Cluster } from '../citus/cluster.ts';
 
-/** Maximum age of a cached grant: another program can change what is in it without changing the version. */
+/** Maximum age of a cached grant. */
 const maxAgeMs = 10_000;
 const maxGrants = 10_000;
 
@@ -21,6 +21,7 @@ export class Freshness {
   /** By store: the queries in flight for its version, and those that follow them. */
   readonly #inFlight = new Map<number, Promise<number | undefined>>();
   readonly #next = new Map<number, Promise<number | undefined>>();
+  /** Stale for 10 s if somebody changes rows by hand, without the version: they notice. */
   readonly #grants = new Cache<{ grant: Grant; untilMs: number }>(maxGrants);
 
   constructor(cluster: Cluster) {

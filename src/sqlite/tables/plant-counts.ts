@@ -20,7 +20,8 @@ export function openCounts(prepare: Prepare, quotas: Quotas) {
   const countOfStore = prepare<[count: number]>(`
     SELECT count(*) FROM (
       SELECT 1 FROM plants INDEXED BY plants_by_tag WHERE store = ?1 LIMIT ?2 + 0)`);
-  /** One more than the quota if there are more plants. None is stale: whatever this thread did not do clears them. */
+  // One more than the quota if there are more plants.
+  /** Stale never: whatever this thread did not do clears them. */
   const cache = new Cache<{ count: number }>(maxCachedCounts);
 
   function addTo(key: string, added: 1 | -1, quota = 0): void {
