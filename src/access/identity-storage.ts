@@ -40,7 +40,7 @@ export interface IdentityStorage {
   /**
    * Revokes a token: every process refuses it from the next request on (`refresh` of each engine). Resolves to the
    * revoked token, or to undefined if there is none. A second call does not change `revokedAtMs`. If `by` is given,
-   * only a token of the same user is revoked, and the method rejects with `insufficient-scope` if it cannot revoke that one (own-tokens.ts).
+   * only a token of the same user is revoked, and only one that it can revoke (`assertCanRevoke` in own-tokens.ts).
    */
   revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined>;
 

@@ -12,7 +12,7 @@ export interface Share {
 }
 
 /** Maximum number of other users in the shares of a user. */
-const maxOtherUsers = maxGivenShares + maxOwnersInReach;
+export const maxOtherUsers = maxGivenShares + maxOwnersInReach;
 
 /** All shares, unless one of these is given. */
 export interface SharesQuery {
@@ -33,10 +33,6 @@ export interface SharesPage {
 
 /** The other user, and who shares. */
 export type ShareRow = readonly [name: string, access: ShareAccess, isReceived: boolean | number];
-
-export function rangeOfShares({ after = '', limit = maxOtherUsers }: SharesQuery = {}) {
-  return { after, limit };
-}
 
 /** `rows` are in order of their names, and have the given and the received share of `limit` + 1 names if more follow. */
 export function sharesPageOf(user: string, rows: readonly ShareRow[], limit: number): SharesPage {

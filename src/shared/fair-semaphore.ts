@@ -18,15 +18,6 @@ export interface FairSemaphoreOptions {
   onChange?: (running: number, waiting: number) => void;
 }
 
-const defaults: Required<FairSemaphoreOptions> = {
-  max: Infinity,
-  maxOfKey: Infinity,
-  maxWaiting: Infinity,
-  maxWaitMs: Infinity,
-  refusal: () => new Error('too many wait'),
-  onChange: () => {},
-};
-
 interface Waiting {
   key: string;
   start: () => void;
@@ -34,19 +25,19 @@ interface Waiting {
 }
 
 export class FairSemaphore {
-  readonly #options: Required<FairSemaphoreOptions>;
+  readonly #options: FairSemaphoreOptions;
   readonly #runningOfKey = new Map<string, number>();
   #running = 0;
   readonly #waiting = new RoundRobin<Waiting>();
 
   constructor(options: FairSemaphoreOptions) {
-    this.#options = { ...defaults, ...options };
+    this.#options = options;
   }
 
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     if (this.#canStart(key))
       this.#start(key); // without a wait
-    else await this.#wait(key, this.#options.maxWaitMs);
+    else await this.#wait(key);
     try {
       return await work();
     } finally {
@@ -55,7 +46,7 @@ export class FairSemaphore {
   }
 
   /** Rejects with the refusal after `maxWaitMs`. Otherwise, call `release` once. */
-  async acquire(key: string, maxWaitMs = this.#options.maxWaitMs): Promise<void> {
+  async acquire(key: string, maxWaitMs?: number): Promise<void> {
     if (this.#canStart(key)) this.#start(key);
     else await this.#wait(key, maxWaitMs);
   }
@@ -72,7 +63,7 @@ export class FairSemaphore {
   }
 
   #canStart(key: string): boolean {
-    const { max, maxOfKey } = this.#options;
+    const { max = Infinity, maxOfKey = Infinity } = this.#options;
     return this.#running < max && (this.#runningOfKey.get(key) ?? 0) < maxOfKey;
   }
 
@@ -82,8 +73,8 @@ export class FairSemaphore {
     this.#reportChange();
   }
 
-  async #wait(key: string, maxWaitMs: number): Promise<void> {
-    const { maxWaiting, refusal } = this.#options;
+  async #wait(key: string, maxWaitMs = this.#options.maxWaitMs): Promise<void> {
+    const { maxWaiting = Infinity, refusal = () => new Error('too many wait') } = this.#options;
     if (this.#waiting.size >= maxWaiting) {
       const longest = this.#waiting.oldestOfMoreThan(key);
       if (longest === undefined) throw refusal();
@@ -98,11 +89,11 @@ export class FairSemaphore {
     const waiting = { key, start: resolve, refuse };
     this.#waiting.add(key, waiting);
     this.#reportChange();
-    const timer = maxWaitMs === Infinity ? undefined : setTimeout(refuse, maxWaitMs);
+    const timer = maxWaitMs === undefined ? undefined : setTimeout(refuse, maxWaitMs);
     await promise.finally(() => clearTimeout(timer));
   }
 
   #reportChange(): void {
-    this.#options.onChange(this.#running, this.#waiting.size);
+    this.#options.onChange?.(this.#running, this.#waiting.size);
   }
 }

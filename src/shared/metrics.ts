@@ -11,10 +11,7 @@ interface Publisher<Message> {
 }
 
 /** Published for each problem response, even if the request was not valid HTTP. */
-export interface ErrorMessage {
-  kind: ProblemKind;
-}
-export const errorChannel: Publisher<ErrorMessage> = channel('plant-store:error');
+export const errorChannel: Publisher<{ kind: ProblemKind }> = channel('plant-store:error');
 
 /** Published after each commit of writes, by the process that requested them. */
 export interface CommitMessage {
@@ -26,7 +23,7 @@ export interface CommitMessage {
 export const commitChannel: Publisher<CommitMessage> = channel('plant-store:commit');
 
 /** Published on PostgreSQL after each change of these numbers. */
-export interface PoolMessage {
+interface PoolMessage {
   /** Such as `db1:5432`. Each server has lanes of its own. */
   server: string;
   lane: PoolLane;

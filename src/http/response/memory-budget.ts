@@ -3,7 +3,7 @@
  * are not counted, because they fit in the socket buffers of the operating system.
  */
 import type { ServerResponse } from 'node:http';
-import type { Identity } from '../../access/access.ts';
+import { userKey, type Identity } from '../../access/access.ts';
 import { Problem } from '../../problem.ts';
 import { maxUnreadBytes, maxUnreadBytesOfUser } from '../limits.ts';
 
@@ -22,11 +22,11 @@ export class ResponseBudget {
   #total = 0;
   readonly #byUser = new Map<string, number>();
 
-  reservationFor({ store, user }: Identity, response: ServerResponse): Reservation {
+  reservationFor(user: Identity, response: ServerResponse): Reservation {
     let reserved: number | undefined; // undefined until the first one: short responses need none
     const reserve = (bytes: number) => {
       if (response.destroyed) return; // the client has disconnected, so no `close` would release them
-      const key = `${store} ${user}`;
+      const key = userKey(user);
       this.#change(key, bytes - (reserved ?? 0));
       if (reserved === undefined) response.once('close', () => this.#change(key, -(reserved ?? 0)));
       reserved = bytes;

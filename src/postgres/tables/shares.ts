@@ -5,7 +5,7 @@
 import { maxOwnersInReach, type Caller, type ShareAccess } from '../../access/access.ts';
 import {
   maxGivenShares,
-  rangeOfShares,
+  maxOtherUsers,
   sharesPageOf,
   tooManyShares,
   userRemoved,
@@ -132,8 +132,11 @@ export class Shares implements ShareStorage {
     return ended.some((rows) => rows.length > 0);
   }
 
-  async of(store: number, user: string, query?: SharesQuery): Promise<SharesPage> {
-    const { after, limit } = rangeOfShares(query);
+  async of(
+    store: number,
+    user: string,
+    { after = '', limit = maxOtherUsers }: SharesQuery = {},
+  ): Promise<SharesPage> {
     const owner = (await this.#names.findUser(store, user))?.user ?? 0;
     const values = [store, owner, user, after, limit];
     return sharesPageOf(user, await this.#cluster.read(store, shareSql.ofUser, values), limit);

@@ -4,7 +4,7 @@
 import type { ShareAccess } from '../../access/access.ts';
 import {
   maxGivenShares,
-  rangeOfShares,
+  maxOtherUsers,
   sharesPageOf,
   tooManyShares,
   userRemoved,
@@ -64,8 +64,7 @@ export function openShares(prepare: Prepare, grants: Grants): Sync<ShareStorage>
       return ended.includes(true);
     },
 
-    of(store, user, query) {
-      const { after, limit } = rangeOfShares(query);
+    of(store, user, { after = '', limit = maxOtherUsers } = {}) {
       const owner = numberOf(store, user) ?? 0;
       return sharesPageOf(user, ofUser.all({ store, user, owner, after, limit }), limit);
     },
