@@ -2,59 +2,104 @@
  * The responses of the operations, as openapi.json describes them. Each header, schema and problem is defined once,
  * under its name in `components`. The table of problems.ts and docs/errors.md describe problems.
  */
-import type { Operation, Success } from '../src/http/routes/operation.ts';
+import type { TSchema } from '@sinclair/typebox';
+import type { Operation } from '../src/http/routes/operation.ts';
 import type { ProblemKind } from '../src/problem.ts';
 import { Type } from '../src/shared/typebox.ts';
 import { problemMediaType, problemResponses } from '../src/http/response/problems.ts';
+import { Health, OwnToken, Plant, Problem, Share, Shares, Token } from './openapi-schemas.ts';
 
-export const Fault = Type.Object(
-  {
-    pointer: Type.Optional(
-      Type.String({
-        description:
-          'The place in the body, as a JSON Pointer (RFC 6901); empty for the whole body.',
-        examples: ['/name'],
-      }),
-    ),
-    parameter: Type.Optional(
-      Type.String({
-        description: 'The name of the query or path parameter.',
-        examples: ['limit'],
-      }),
-    ),
-    detail: Type.String({ description: 'What is wrong there and how to fix it.' }),
-  },
-  {
-    description: 'One thing that is wrong with the input: in the body or in a parameter.',
-    examples: [{ pointer: '/name', detail: '"name" is missing.' }],
-  },
-);
+/** The responses of an operation, besides those that every operation can have, or every one with a token or a body. */
+interface Responses {
+  /** By status. */
+  successes: Record<number, Success>;
+  problems: readonly ProblemKind[];
+}
 
-export const Problem = Type.Object(
-  {
-    type: Type.String({
-      format: 'uri-reference',
-      description:
-        'The address of a page about this kind of problem. Its last segment is a stable name: write code against it.',
-      examples: ['/problems/invalid-request'],
-    }),
-    title: Type.String({ description: 'The kind of problem in a few words, for people.' }),
-    status: Type.Integer({
-      minimum: 400,
-      maximum: 599,
-      description: 'The status code of the response.',
-    }),
-    detail: Type.String({
-      description: 'What went wrong this time and how to fix it, for people.',
-    }),
-    errors: Type.Optional(
-      Type.Array(Fault, {
-        description: 'The faults of invalid input, up to 20; `detail` counts them all.',
-      }),
-    ),
+interface Success {
+  description: string;
+  /** Undefined if there is no content. */
+  schema?: TSchema;
+  /** What was created, and an example of its address. */
+  created?: readonly [what: string, location: string];
+  /** Whether a response can have the address of the next page. */
+  isPage?: boolean;
+}
+
+/** By `operationId`. */
+const operations: Record<string, Responses> = {
+  createPlant: {
+    successes: {
+      201: {
+        description: 'The plant is created.',
+        schema: Plant,
+        created: ['plant', '/plants/42'],
+      },
+    },
+    problems: ['insufficient-scope', 'quota-exceeded', 'id-taken'],
   },
-  { description: 'Why a request failed (RFC 9457).' },
-);
+  listPlants: {
+    successes: { 200: { description: 'The plants.', schema: Type.Array(Plant), isPage: true } },
+    problems: ['insufficient-scope'],
+  },
+  getPlant: {
+    successes: { 200: { description: 'The plant.', schema: Plant } },
+    problems: ['insufficient-scope', 'plant-not-found'],
+  },
+  deletePlant: {
+    successes: { 204: { description: 'The plant is deleted.' } },
+    problems: ['insufficient-scope', 'plant-not-found'],
+  },
+  listShares: {
+    successes: { 200: { description: 'The shares.', schema: Shares, isPage: true } },
+    problems: ['insufficient-scope'],
+  },
+  sharePlants: {
+    successes: {
+      200: { description: 'The share existed, and has this access now.', schema: Share },
+      201: { description: 'The share is new.', schema: Share },
+    },
+    problems: ['insufficient-scope', 'too-many-shares'],
+  },
+  endShare: {
+    successes: { 204: { description: 'The share is ended.' } },
+    problems: ['insufficient-scope', 'share-not-found'],
+  },
+  getToken: {
+    successes: { 200: { description: 'What the token grants.', schema: Token } },
+    problems: [],
+  },
+  revokeOwnToken: {
+    successes: { 204: { description: 'The token of the request is revoked.' } },
+    problems: ['insufficient-scope'],
+  },
+  createToken: {
+    successes: {
+      201: {
+        description: 'The token is created.',
+        schema: OwnToken,
+        created: ['token', '/tokens/000000001-22894e9580395e64'],
+      },
+    },
+    problems: ['insufficient-scope', 'too-many-tokens'],
+  },
+  listTokens: {
+    successes: { 200: { description: 'The tokens.', schema: Type.Array(OwnToken), isPage: true } },
+    problems: [],
+  },
+  revokeToken: {
+    successes: { 204: { description: 'The token is revoked.' } },
+    problems: ['insufficient-scope', 'token-not-found'],
+  },
+  livez: {
+    successes: { 200: { description: 'The process is alive.', schema: Health } },
+    problems: [],
+  },
+  readyz: {
+    successes: { 200: { description: 'The service is ready.', schema: Health } },
+    problems: ['storage-unavailable', 'overloaded'],
+  },
+};
 
 function header(description: string, example: unknown, schema: object = { type: 'string' }) {
   return { description, required: true, schema, example };
@@ -106,7 +151,10 @@ export const headers = {
 };
 
 /** The responses of an operation, by status. */
-export function responsesOf({ successes, problems, security, body }: Operation): object {
+export function responsesOf({ operationId, security, body }: Operation): object {
+  const responses = operations[operationId];
+  if (responses === undefined) throw new Error(`${operationId} has no responses; add them here`);
+  const { successes, problems } = responses;
   const all = [...problems, ...problemsOfAll];
   if (security === undefined) all.push(...problemsWithToken);
   if (body !== undefined) all.push('body-too-large', 'unsupported-media-type');

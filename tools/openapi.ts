@@ -8,24 +8,24 @@ import type { TObject, TSchema } from '@sinclair/typebox';
 import { fastify } from 'fastify';
 import { pino } from 'pino';
 import { addRoutes } from '../src/http/app.ts';
-import { Health } from '../src/http/routes/health.ts';
-import { Plant } from '../src/http/routes/plant-schemas.ts';
 import type { Operation } from '../src/http/routes/operation.ts';
-import { Share, Shares } from '../src/http/routes/share-schemas.ts';
-import { NewToken, OwnToken, Scope, Token } from '../src/http/routes/token-schemas.ts';
+import { NewToken, Scope } from '../src/http/routes/token-schemas.ts';
 import { NewPlant, PlantField } from '../src/plants/plant.ts';
 import { ShareAccess } from '../src/access/share.ts';
 import type { Storage } from '../src/storage.ts';
-import { OptionalKind, publishedOf } from '../src/shared/typebox.ts';
+import { OptionalKind } from '../src/shared/typebox.ts';
 import { blocksOf, Page } from './markdown.ts';
+import { exampleRequestId, headers, problemComponents, responsesOf } from './openapi-responses.ts';
 import {
-  exampleRequestId,
   Fault,
-  headers,
+  Health,
+  OwnToken,
+  Plant,
   Problem,
-  problemComponents,
-  responsesOf,
-} from './openapi-responses.ts';
+  Share,
+  Shares,
+  Token,
+} from './openapi-schemas.ts';
 
 const schemas = {
   NewPlant,
@@ -107,7 +107,7 @@ function operationsOfRoutes() {
     if (schema === undefined) return; // routes of documents, which are not operations
     // Fastify does not type schemas. Those of our routes have this type.
     const operation = schema as Operation;
-    const { params, querystring, body, successes: _s, problems: _p, ...described } = operation;
+    const { params, querystring, body, ...described } = operation;
     const atPath = (paths[url.replaceAll(/:(\w+)/g, '{$1}')] ??= {});
     atPath[String(method).toLowerCase()] = {
       ...described,
@@ -140,10 +140,11 @@ function parameterOf(name: string, place: string, required: boolean, schema: TSc
 
 /** A schema with the descriptions, patterns and formats that clients need. */
 function asPublished(schema: object): Record<string, unknown> {
-  const copy: Record<string, unknown> = Object.fromEntries(Object.entries(schema));
-  const { meaning, pattern } = publishedOf(schema) ?? {};
-  if (meaning !== undefined) copy['description'] = `${meaning} ${sentence(copy['description'])}`;
-  if (pattern !== undefined) copy['pattern'] = pattern;
+  const { meaning, portablePattern, ...copy }: Record<string, unknown> = { ...schema };
+  if (typeof meaning === 'string') {
+    copy['description'] = `${meaning} ${sentence(copy['description'])}`;
+  }
+  if (portablePattern !== undefined) copy['pattern'] = portablePattern;
   if (copy['type'] === 'integer') {
     copy['format'] = Number(copy['maximum']) <= maxInt32 ? 'int32' : 'int64';
   }

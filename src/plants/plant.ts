@@ -1,6 +1,6 @@
 import type { Static, TString } from '@sinclair/typebox';
 import { maxId } from './ids.ts';
-import { publish, Type } from '../shared/typebox.ts';
+import { Type } from '../shared/typebox.ts';
 
 const maxNameCodePoints = 200;
 const maxTagCodePoints = 100;
@@ -30,58 +30,47 @@ export function conforms(
 }
 
 /** The name of a plant, user or store. */
-export const Name = publish(
-  Type.String({
-    minLength: 1,
-    maxLength: maxNameCodePoints,
-    pattern: notBlankWithout(refused),
-    description: `a string of 1 to ${maxNameCodePoints} Unicode code points, at least one of them not white space, without control characters and lone surrogates`,
-    examples: ['Monstera deliciosa'],
-  }),
-  { meaning: 'What the plant is called.', pattern: notBlankWithout(refusedEverywhere) },
-);
+export const Name = Type.String({
+  minLength: 1,
+  maxLength: maxNameCodePoints,
+  pattern: notBlankWithout(refused),
+  portablePattern: notBlankWithout(refusedEverywhere),
+  description: `a string of 1 to ${maxNameCodePoints} Unicode code points, at least one of them not white space, without control characters and lone surrogates`,
+  meaning: 'What the plant is called.',
+  examples: ['Monstera deliciosa'],
+});
 
-export const Tag = publish(
-  Type.String({
-    maxLength: maxTagCodePoints,
-    pattern: without(refused),
-    description: `a string of at most ${maxTagCodePoints} Unicode code points, without control characters and lone surrogates`,
-    examples: ['indoor'],
-  }),
-  {
-    meaning: 'A word of your own to find the plant by. Without it, the tag is empty.',
-    pattern: without(refusedEverywhere),
-  },
-);
+export const Tag = Type.String({
+  maxLength: maxTagCodePoints,
+  pattern: without(refused),
+  portablePattern: without(refusedEverywhere),
+  description: `a string of at most ${maxTagCodePoints} Unicode code points, without control characters and lone surrogates`,
+  meaning: 'A word of your own to find the plant by. Without it, the tag is empty.',
+  examples: ['indoor'],
+});
 
-export const PlantId = publish(
-  Type.Integer({
-    minimum: 1,
-    maximum: maxId,
-    description: `an integer from 1 to ${maxId}`,
-    examples: [42],
-  }),
-  {
-    meaning:
-      'The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held, or a random free one if none is left.',
-  },
-);
+export const PlantId = Type.Integer({
+  minimum: 1,
+  maximum: maxId,
+  description: `an integer from 1 to ${maxId}`,
+  meaning:
+    'The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held, or a random free one if none is left.',
+  examples: [42],
+});
 
 /** A plant as it is stored. */
 export const Plant = Type.Object({ id: PlantId, name: Name, tag: Tag });
 export type Plant = Static<typeof Plant>;
 
 /** A plant as a client sends it. `tag` defaults to `""`, and `id` to the next one. */
-export const NewPlant = publish(
-  Type.Object(
-    { name: Name, id: Type.Optional(PlantId), tag: Type.Optional(Tag) },
-    {
-      additionalProperties: false,
-      description: 'a JSON object with the fields name, id and tag',
-      examples: [{ name: 'Monstera deliciosa', tag: 'indoor' }],
-    },
-  ),
-  { meaning: 'A plant to create.' },
+export const NewPlant = Type.Object(
+  { name: Name, id: Type.Optional(PlantId), tag: Type.Optional(Tag) },
+  {
+    additionalProperties: false,
+    description: 'a JSON object with the fields name, id and tag',
+    meaning: 'A plant to create.',
+    examples: [{ name: 'Monstera deliciosa', tag: 'indoor' }],
+  },
 );
 export type NewPlant = Static<typeof NewPlant>;
 

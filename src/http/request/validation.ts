@@ -9,7 +9,7 @@ import { Ajv } from 'ajv';
 import type { FastifyInstance, FastifyRequest, FastifyTypeProvider } from 'fastify';
 import { parseTimestamp } from '../../shared/timestamp.ts';
 import { rangeOf } from '../../access/token.ts';
-import { OptionalKind } from '../../shared/typebox.ts';
+import { documentation, OptionalKind } from '../../shared/typebox.ts';
 import { Faults, invalidRequest, type FaultPlace } from '../../problem.ts';
 import { pointerTo, readJson } from './json.ts';
 import { allowed, readQuery, parseParameter } from './query.ts';
@@ -32,6 +32,7 @@ const toMember = (name: string): FaultPlace => ({ pointer: pointerTo(name) });
 
 const ajv = new Ajv({
   strict: true,
+  keywords: documentation,
   formats: {
     'date-time': (text) => parseTimestamp(text) !== undefined,
     'token-id': (text) => rangeOf(text) !== undefined,

@@ -4,17 +4,8 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Problem } from '../../problem.ts';
 import type { Storage } from '../../storage.ts';
-import { Type } from '../../shared/typebox.ts';
 import type { Operation } from './operation.ts';
 import { sendJson } from '../response/send.ts';
-
-export const Health = Type.Object(
-  { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
-  {
-    description: 'The response of a successful health check.',
-    examples: [{ status: 'ok' }],
-  },
-);
 
 const livez = {
   operationId: 'livez',
@@ -22,8 +13,6 @@ const livez = {
   description: 'Returns 200 as long as the process can respond. Needs no token.',
   tags: ['health'],
   security: [],
-  successes: { 200: { description: 'The process is alive.', schema: Health } },
-  problems: [],
 } satisfies Operation;
 
 const readyz = {
@@ -33,8 +22,6 @@ const readyz = {
     'Returns 200 if the storage responds and the service is not stopping. Needs no token.',
   tags: ['health'],
   security: [],
-  successes: { 200: { description: 'The service is ready.', schema: Health } },
-  problems: ['storage-unavailable', 'overloaded'],
 } satisfies Operation;
 
 export function healthRoutes(app: FastifyInstance, storage: Storage, stopping: AbortSignal): void {

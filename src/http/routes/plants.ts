@@ -1,10 +1,10 @@
 /**
  * The routes of the operations on plants. They pass a validated request to the storage and send its result as JSON.
  */
+import type { Static } from '@sinclair/typebox';
 import type { FastifyInstance } from 'fastify';
 import type { Reach } from '../../access/access.ts';
 import { isShort } from '../../plants/lists.ts';
-import type { PlantField } from '../../plants/plant.ts';
 import { defaultFields, plantJson } from '../../plants/lists.ts';
 import type { PlantQuery } from '../../plants/plant-storage.ts';
 import { plantNotFound } from '../../problem.ts';
@@ -12,13 +12,6 @@ import { assertConnected, sendList, type RouteOptions, type Range } from './send
 import * as operations from './plant-schemas.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
-
-interface ListQuery {
-  limit?: number;
-  after?: number;
-  tag?: string;
-  fields?: readonly PlantField[];
-}
 
 export function plantRoutes(
   app: FastifyInstance,
@@ -43,9 +36,9 @@ export function plantRoutes(
     '/plants',
     {
       onRequest: authentication.requireScope(['plants:read'], (request, caller) => {
-        if (validateQuery(operations.listPlants.querystring, request).listed.length > 0)
-          return undefined;
-        const page = shortPageOf(caller.read, request.query as ListQuery); // its schema
+        const { querystring } = operations.listPlants;
+        if (validateQuery(querystring, request).listed.length > 0) return undefined;
+        const page = shortPageOf(caller.read, request.query as Static<typeof querystring>); // it is valid
         return page && storage.plants.list(caller, page);
       }),
       schema: operations.listPlants,
@@ -96,8 +89,9 @@ export function plantRoutes(
 /** The page that is all that a list reads; undefined for a list that takes more than one short read. */
 function shortPageOf(
   reach: Reach,
-  { limit, after = 0, tag, fields = defaultFields }: ListQuery,
+  query: Static<typeof operations.listPlants.querystring>,
 ): PlantQuery | undefined {
+  const { limit, after = 0, tag, fields = defaultFields } = query;
   if (limit === undefined) return undefined;
   const page = { limit, after, tag, fields };
   return isShort(reach, page) ? page : undefined;

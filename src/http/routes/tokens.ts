@@ -149,7 +149,7 @@ function refuseExpiry(detail: string) {
 
 /** A token as responses show it. Times that do not apply are absent. */
 function valueOf(
-  token: Omit<TokenRecord, 'store' | 'user' | 'role' | 'format' | 'position'>,
+  token: Omit<TokenRecord, 'store' | 'user' | 'role' | 'position'>,
   { tokenId: currentId }: Grant,
 ): object {
   const { id, label, scopes } = token;
