@@ -18,7 +18,7 @@ import { handleClientError } from './server/client-errors.ts';
 import { Connections } from './server/connections.ts';
 import { Cors } from './server/cors.ts';
 import { docsRoutes } from './routes/docs.ts';
-import { headProblem, isFramingAmbiguous } from './server/head.ts';
+import { headProblem } from './server/head.ts';
 import { setPrivateHeaders } from './response/headers.ts';
 import { healthRoutes } from './routes/health.ts';
 import { handleOtherMethods } from './server/methods.ts';
@@ -69,8 +69,9 @@ export function buildApp(options: AppOptions): FastifyInstance {
   const pathPrefix = baseUrl === '' ? '' : new URL(baseUrl).pathname.replace(/\/$/, '');
   const connections = new Connections();
   const checkHead = (request: IncomingMessage) => {
-    if (isFramingAmbiguous(request)) connections.closeAfter(request);
-    return headProblem(request);
+    const problem = headProblem(request);
+    if (problem !== undefined) connections.closeAfter(request);
+    return problem;
   };
   const app = fastify<Server>({
     serverFactory: (handler) => createLimitedServer(connections, handler, createServer),

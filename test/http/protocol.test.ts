@@ -196,6 +196,17 @@ it('reads no further request after one with an ambiguous end', async (t) => {
   assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
 });
 
+it('closes the connection after a request with a malformed head', async (t) => {
+  const { port } = await startApp(t);
+  const follower = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n';
+  for (const head of ['GET /livez HTTP/1.1', 'GET /livez# HTTP/1.1\r\nHost: x']) {
+    const answer = await exchange(port, `${head}\r\n\r\n${follower}`);
+    assert.match(answer, /^HTTP\/1\.1 400 /);
+    assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1, answer);
+    assert.match(answer, /^connection: close\r$/im);
+  }
+});
+
 it('names the media type that it accepts in a 415', async (t) => {
   const { call, token } = await startApp(t);
   const alice = await token('alice');

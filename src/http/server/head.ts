@@ -9,12 +9,19 @@ import { headerCount } from '../response/headers.ts';
 import { maxHeaders } from '../limits.ts';
 import { headersTooLarge, versionNotSupported } from '../response/problems.ts';
 
-/** The problem with the head of the request, if there is one. */
+/**
+ * The problem with the head of the request, if there is one. The connection must then close after the response: where
+ * such a request ends can be ambiguous, and Node drops headers above the limit, which can frame the body.
+ */
 export function headProblem(request: IncomingMessage): Problem | undefined {
-  if (hasTooManyHeaders(request)) return headersTooLarge();
-  if (!isSupportedVersion(request)) return versionNotSupported();
-  if (hasUnsupportedFraming(request)) return unsupportedFraming();
-  const { url = '', httpVersion, headers } = request;
+  const { url = '', httpVersion, headers, rawHeaders } = request;
+  if (rawHeaders.length > 2 * maxHeaders) return headersTooLarge(); // names and values
+  // Node also parses HTTP/0.9 and HTTP/2.0 in a request line.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return versionNotSupported();
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked')) {
+    return unsupportedFraming();
+  }
   const hosts = headerCount(request, 'host');
   if (hosts > 1 || (hosts === 0 && httpVersion !== '1.0')) {
     return invalid('Send exactly one Host header (RFC 9112, section 3.2).');
@@ -45,31 +52,6 @@ export function unsupportedFraming(): Problem {
   return invalid(
     'Send the body with Content-Length, or in HTTP/1.1 with "Transfer-Encoding: chunked" alone.',
   );
-}
-
-/**
- * Whether the end of the request is ambiguous, so that bytes after it must not be parsed as another request. Node
- * drops headers above the limit, and a dropped one can frame the body.
- */
-export function isFramingAmbiguous(request: IncomingMessage): boolean {
-  return (
-    !isSupportedVersion(request) || hasUnsupportedFraming(request) || hasTooManyHeaders(request)
-  );
-}
-
-/** Node also parses HTTP/0.9 and HTTP/2.0 in a request line. */
-function isSupportedVersion({ httpVersion }: IncomingMessage): boolean {
-  return httpVersion === '1.1' || httpVersion === '1.0';
-}
-
-function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
-  return rawHeaders.length > 2 * maxHeaders; // names and values
-}
-
-/** Whether the body is framed neither by Content-Length nor by chunked coding alone. */
-function hasUnsupportedFraming({ httpVersion, headers }: IncomingMessage): boolean {
-  const coding = headers['transfer-encoding'];
-  return coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked');
 }
 
 /** RFC 3986, section 3.2, without user information. An empty Host is valid. */
