@@ -6,12 +6,11 @@ import type { JWTPayload } from 'jose';
 import { scopes, type Claims, type Scope } from '../access/access.ts';
 import { conforms, Name } from '../plants/plant.ts';
 import { Problem } from '../problem.ts';
+import { endOfTimeMs } from '../shared/timestamp.ts';
 import type { OidcOptions } from './options.ts';
 
 /** How far the clock of the provider can be ahead of ours. A token never outlives `exp`, or the removal of its user. */
 export const clockSkewSeconds = 30;
-/** The end of the year 9999: dates of later times have another form. */
-const maxSeconds = 253_402_300_799;
 
 /** ID tokens have these (OpenID Connect Core 1.0, sections 2 and 3.3.2.11), and access tokens do not. */
 const idTokenClaims = ['nonce', 'at_hash', 'c_hash', 's_hash'];
@@ -54,11 +53,14 @@ function timesOf({ iat, exp }: JWTPayload): Pick<Claims, 'issuedAtMs' | 'expires
     );
   }
   if (iat < 0) throw refused('The claim "iat" is before 1970.');
-  if (exp === undefined || !(exp <= maxSeconds)) throw refused('The claim "exp" is too large.');
+  if (exp === undefined || !(exp * 1_000 < endOfTimeMs))
+    throw refused('The claim "exp" is too large.');
   if (exp * 1_000 <= nowMs) throw refused('The token is expired; get a new one.');
-  // The earliest time: a token from before the removal of its user must not create the user again.
-  const issuedAtMs = Math.floor((iat - clockSkewSeconds) * 1_000); // both can have fractions (RFC 7519, section 2)
-  return { issuedAtMs, expiresAtMs: Math.floor(exp * 1_000) };
+  return {
+    // The earliest time: a token from before the removal of its user must not create the user again.
+    issuedAtMs: Math.floor((iat - clockSkewSeconds) * 1_000), // both can have fractions (RFC 7519, section 2)
+    expiresAtMs: Math.floor(exp * 1_000),
+  };
 }
 
 /**

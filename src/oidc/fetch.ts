@@ -3,19 +3,19 @@
  * provider or a network in between may be broken or hostile.
  */
 
-/** For the metadata and the keys together. */
-const fetchTimeoutMs = 3_000;
+/** From the start of a fetch to the start of the next one, and so the maximum time for the metadata and the keys. */
+export const fetchIntervalMs = 3_000;
 /** Maximum size of a response, uncompressed. */
 const maxResponseBytes = 256 * 1024;
 
 /** Fetches the set of keys (RFC 7517), as parsed JSON. Throws if the provider does not respond as it should. */
 export async function fetchKeys(issuer: string): Promise<unknown> {
-  const signal = AbortSignal.timeout(fetchTimeoutMs);
+  const signal = AbortSignal.timeout(fetchIntervalMs);
   try {
     return await fetchBoth(issuer, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
-    const reason = `the provider does not respond within ${fetchTimeoutMs / 1_000} s`;
+    const reason = `the provider does not respond within ${fetchIntervalMs / 1_000} s`;
     throw new Error(reason, { cause: error });
   }
 }
@@ -48,30 +48,23 @@ async function fetchMetadata(
 ): Promise<Record<string, unknown>> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
-  const metadata = await fetchJson(
-    `${origin}${path}/.well-known/openid-configuration`,
-    signal,
-  ).catch((error: unknown) => {
-    if (!(error instanceof NotFound)) throw error;
-    return fetchJson(`${origin}/.well-known/oauth-authorization-server${path}`, signal);
-  });
+  const metadata =
+    (await fetchJson(`${origin}${path}/.well-known/openid-configuration`, signal)) ??
+    (await fetchJson(`${origin}/.well-known/oauth-authorization-server${path}`, signal));
   if (typeof metadata !== 'object' || metadata === null) {
-    throw new Error('the metadata is not an object');
+    throw new Error(`there is no metadata of ${issuer}`);
   }
   return { ...metadata };
 }
 
-class NotFound extends Error {
-  override readonly name = 'NotFound';
-}
-
+/** Resolves to undefined if there is nothing at the address. */
 async function fetchJson(address: string, signal: AbortSignal): Promise<unknown> {
   const headers = { accept: 'application/json' };
   const response = await fetch(address, { headers, signal, redirect: 'error' });
   if (response.status !== 200 || response.body === null) {
     await response.body?.cancel();
-    const reason = `${address} responds with status ${response.status}`;
-    throw response.status === 404 ? new NotFound(reason) : new Error(reason);
+    if (response.status === 404) return undefined;
+    throw new Error(`${address} responds with status ${response.status}`);
   }
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -6,10 +6,8 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { JWK } from 'jose';
 import { Problem } from '../problem.ts';
-import { fetchKeys } from './fetch.ts';
+import { fetchIntervalMs, fetchKeys } from './fetch.ts';
 
-/** From the start of a fetch to the start of the next one. */
-export const fetchIntervalMs = 5_000;
 /** Keys that are older are fetched again while the old ones are in use. */
 const maxAgeMs = 5 * 60_000;
 const maxKeys = 100;

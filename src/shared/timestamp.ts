@@ -5,7 +5,7 @@ const pattern =
   /^(\d{4}-\d\d-\d\d)t(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d+)?(?:z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
 
 /** Midnight UTC at the end of the year 9999. RFC 3339 cannot show later times. */
-const endOfTimeMs = 253_402_300_800_000;
+export const endOfTimeMs = 253_402_300_800_000;
 
 /**
  * Milliseconds since the Unix epoch; undefined if it is not a valid time, or after the year 9999 in UTC. Leap seconds

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { describe, it } from 'node:test';
 import type { JWK } from 'jose';
-import { fetchIntervalMs } from '../../src/oidc/keys.ts';
+import { fetchIntervalMs } from '../../src/oidc/fetch.ts';
 import { call } from '../support/app.ts';
 import { serve } from '../support/command.ts';
 import { audience, makeKey, startProvider } from '../support/provider.ts';
