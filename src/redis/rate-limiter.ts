@@ -2,6 +2,7 @@
  * Token buckets in Redis, which several processes share. While Redis does not respond, each process counts by itself,
  * so that no request fails or waits for it.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import type { Logger } from 'pino';
 import {
@@ -13,10 +14,6 @@ import {
 
 /** How long a request can wait for Redis, and the start of the service too. */
 const timeoutMs = 250;
-/** After a failure, one request in this time asks Redis again. */
-const retryMs = 1_000;
-/** Maximum number of commands without a reply: as many as the service has connections. */
-export const maxCommands = 10_000;
 
 /** Returns 1 if the bucket was not empty, its whole units, and the milliseconds until its next one. The clock is that of Redis. */
 const takeFromBucket = `
@@ -40,37 +37,32 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
   readonly #local: TokenBuckets;
   readonly #log: Logger;
   #isFailing = false;
-  #retryAtMs = 0;
+  /** The number of commands without a reply. */
+  #pending = 0;
 
   private constructor(url: string, rate: Rate, log: Logger) {
     this.#log = log;
     this.#rate = rate;
     this.#local = new TokenBuckets(rate);
-    this.#client = createClient({
-      url,
-      disableOfflineQueue: true,
-      commandsQueueMaxLength: maxCommands, // else a Redis that hangs for days fills the memory
-    });
+    this.#client = createClient({ url, disableOfflineQueue: true });
     this.#client.on('error', (err: unknown) => this.#fail(err));
-    this.#client.on('ready', () => (this.#retryAtMs = 0));
   }
 
   /** Waits for the connection, but not for long. It is opened again whenever it fails. */
   static async connect(url: string, rate: Rate, log: Logger): Promise<RedisRateLimiter> {
     const limiter = new RedisRateLimiter(url, rate, log);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, timeoutMs);
     // It rejects only if the limiter is disposed while it connects.
-    limiter.#client.connect().then(() => resolve(), resolve);
-    await promise;
-    clearTimeout(timer);
+    const connected = limiter.#client.connect().catch(() => {});
+    await Promise.race([connected, pause(timeoutMs)]);
     return limiter;
   }
 
+  /**
+   * While Redis fails, one command at a time finds out whether it is back. The other requests do not wait for it, and
+   * their commands do not fill the memory.
+   */
   async take(key: string): Promise<BucketState> {
-    const nowMs = performance.now();
-    if (nowMs < this.#retryAtMs) return this.#local.take(key);
-    if (this.#isFailing) this.#retryAtMs = nowMs + retryMs; // others do not wait for this attempt
+    if (this.#isFailing && this.#pending > 0) return this.#local.take(key);
     try {
       const state = await this.#takeShared(key);
       this.#recover();
@@ -87,30 +79,30 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
 
   async #takeShared(key: string): Promise<BucketState> {
     const { requests, windowSeconds } = this.#rate;
-    const taken = this.#client.eval(takeFromBucket, {
-      keys: [`plant-store:${requests}/${windowSeconds}:${key}`], // another limit has other buckets
-      arguments: [requests, windowSeconds * 1_000].map(String),
-    });
-    const { promise: noReply, reject } = Promise.withResolvers<never>();
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const timer = setTimeout(() => reject(new Error(`no reply in ${timeoutMs} ms`)), timeoutMs);
-    try {
-      const reply = await Promise.race([taken, noReply]);
-      const [isAllowed, remaining, nextMs] = reply as [number, number, number]; // what the script returns
-      return { isAllowed: isAllowed === 1, remaining, nextMs };
-    } finally {
-      clearTimeout(timer);
-    }
+    this.#pending++;
+    this.#client
+      .eval(takeFromBucket, {
+        keys: [`plant-store:${requests}/${windowSeconds}:${key}`], // another limit has other buckets
+        arguments: [requests, windowSeconds * 1_000].map(String),
+      })
+      .finally(() => {
+        clearTimeout(timer);
+        this.#pending--;
+      })
+      .then(resolve, reject);
+    const [isAllowed, remaining, nextMs] = (await promise) as [number, number, number]; // what the script returns
+    return { isAllowed: isAllowed === 1, remaining, nextMs };
   }
 
   #fail(err: unknown): void {
-    this.#retryAtMs = performance.now() + retryMs;
     if (this.#isFailing) return;
     this.#isFailing = true;
     this.#log.warn({ err }, 'Redis is not available; each process counts requests by itself');
   }
 
   #recover(): void {
-    this.#retryAtMs = 0;
     if (!this.#isFailing) return;
     this.#isFailing = false;
     this.#log.info('Redis is available again');
