@@ -7,15 +7,10 @@ export const maxBodyBytes = 16_384;
 export const maxHeaderBytes = 16_384;
 /** Maximum number of request headers. Even a short one costs a few hundred bytes of memory. */
 export const maxHeaders = 100;
-/** Maximum time in which a complete request must arrive. */
+/** Maximum time in which a complete request must arrive, and before the first one of a connection, a TLS handshake. */
 export const requestTimeoutMs = 30_000;
-/**
- * Idle timeout: a connection without traffic is closed after this time. It also ends the response to a client that
- * stops reading.
- */
-export const idleTimeoutMs = 120_000;
-/** How long a connection stays open after a response, if no other request arrives. */
-export const keepAliveTimeoutMs = 72_000;
+/** A connection without traffic is closed after this time: between two requests, or if the client stops reading. */
+export const idleTimeoutMs = 72_000;
 /** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */
 export const maxPipelinedRequests = 8;
 /** The same of all connections together. Each can have 16 KiB of headers. */

@@ -7,6 +7,7 @@ import { copyFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { requestTimeoutMs } from '../../src/http/limits.ts';
 import { makeCertificate, makeExpiredCertificate, trusting } from '../support/certificate.ts';
 import { serve } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
@@ -71,7 +72,7 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
     await until('those above the limit are dropped', () => ended >= maxFiles - 150);
     assert.equal(await statusOf(known, list), 200);
     assert.equal(await statusOf(open()), 200);
-    await until('all are dropped', () => ended === maxFiles, 30_000);
+    await until('all are dropped', () => ended === maxFiles, requestTimeoutMs + 15_000);
     assert.equal(await statusOf(known, list), 200);
   });
 

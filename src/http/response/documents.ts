@@ -13,17 +13,6 @@ export interface Document {
   headers: Record<string, string>;
 }
 
-/** The bytes in one encoding, and their strong ETag. */
-interface Representation {
-  bytes: Buffer;
-  etag: string;
-}
-
-interface Representations {
-  plain: Representation;
-  gzip: Representation;
-}
-
 export type Responder = (
   request: FastifyRequest,
   reply: FastifyReply,
@@ -66,14 +55,15 @@ export function responderFor({ read, headers }: Document): Responder {
  * Brotli would save another 12 % of the largest document. It is not used, because browsers accept it only over TLS,
  * and a proxy that adds TLS can compress as well.
  */
-async function encode(read: () => Promise<Buffer>): Promise<Representations> {
+async function encode(read: () => Promise<Buffer>) {
   const { gzip } = await import('node:zlib'); // loaded here to keep startup fast
   const plain = await read();
   const gzipped = await promisify(gzip)(plain); // runs in the thread pool
   return { plain: withEtag(plain), gzip: withEtag(gzipped) };
 }
 
-function withEtag(bytes: Buffer): Representation {
+/** The bytes in one encoding, and their strong ETag. */
+function withEtag(bytes: Buffer) {
   return { bytes, etag: `"${hash('sha256', bytes, 'base64url')}"` };
 }
 

@@ -3,13 +3,7 @@
  */
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Connections } from './connections.ts';
-import {
-  idleTimeoutMs,
-  keepAliveTimeoutMs,
-  maxHeaderBytes,
-  maxHeaders,
-  requestTimeoutMs,
-} from '../limits.ts';
+import { idleTimeoutMs, maxHeaderBytes, maxHeaders, requestTimeoutMs } from '../limits.ts';
 
 export type ServerFactory = (options: ServerOptions, handler: RequestListener) => Server;
 
@@ -26,7 +20,7 @@ export function createLimitedServer(
     maxHeaderSize: maxHeaderBytes,
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: 1_000, // how often Node checks for requests that exceed it
-    keepAliveTimeout: keepAliveTimeoutMs,
+    keepAliveTimeout: idleTimeoutMs,
     requireHostHeader: false, // head.ts responds with a problem
   };
   const server = create(options, (request, response) =>

@@ -6,11 +6,10 @@ import type { Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** How long idle connections stay open, because a request can already be on its way. */
-const idleGraceMs = 500;
+/** How often idle connections are closed. They first stay open for as long, because a request can be on its way. */
+const idleIntervalMs = 500;
 /** How long requests in progress can take; then all connections are closed. */
 const drainTimeoutMs = 10_000;
-const checkIntervalMs = 50;
 
 /**
  * Call it before the server listens. The returned function closes its listening sockets at once and resolves when no
@@ -33,13 +32,12 @@ export function createDrain(server: Server): (sockets: readonly NetServer[]) => 
     const closed = Promise.all(sockets.map((socket) => once(socket, 'close'))).then(() => true);
     // Not close() of http.Server: it closes idle connections at once, though a request can be on its way.
     for (const socket of sockets) NetServer.prototype.close.call(socket);
-    const startedMs = performance.now();
-    while (!(await Promise.race([closed, wait(checkIntervalMs, false)]))) {
-      const elapsedMs = performance.now() - startedMs;
-      if (elapsedMs > drainTimeoutMs) {
+    const endMs = performance.now() + drainTimeoutMs;
+    while (!(await Promise.race([closed, wait(idleIntervalMs, false, { ref: false })]))) {
+      if (performance.now() > endMs) {
         // Not closeAllConnections(): Node no longer tracks a connection after CONNECT.
         for (const socket of connections) socket.destroy();
-      } else if (elapsedMs > idleGraceMs && !isSending()) {
+      } else if (!isSending()) {
         server.closeIdleConnections();
         // For Node 24, a connection on which nothing was received is not idle.
         for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();

@@ -6,9 +6,7 @@ import type { RequestListener } from 'node:http';
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import type { SecureContextOptions } from 'node:tls';
 import type { Logger } from 'pino';
-
-/** Maximum time for a TLS handshake, from the moment when the connection is accepted. */
-export const handshakeTimeoutMs = 10_000;
+import { requestTimeoutMs } from '../limits.ts';
 
 /** A certificate, which its chain can follow, and its private key, both in PEM format. */
 export interface KeyPair {
@@ -37,7 +35,7 @@ export function createTlsServer(
       ...secureContextOptions(pair),
       allowHalfOpen: true, // as node:http does
       ALPNProtocols: ['http/1.1'],
-      handshakeTimeout: handshakeTimeoutMs,
+      handshakeTimeout: requestTimeoutMs,
     },
     handler,
   );
