@@ -110,7 +110,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
-  handleOtherMethods(app, connections, cors, pathPrefix);
+  handleOtherMethods(app, cors);
   acceptJsonBodies(app);
   validateRequests(app);
 

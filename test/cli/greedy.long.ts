@@ -127,5 +127,6 @@ it('sends complete lists if CONNECT follows them', async (t) => {
     const answer = await connection.answer();
     assert.ok(JSON.parse(answer?.body ?? '[]').length >= plants, `list ${at + 1}`);
   }
+  assert.equal((await connection.answer())?.status, 405);
   assert.equal(await connection.answer(), undefined);
 });

@@ -166,12 +166,21 @@ it('keeps serving after clients send CONNECT and reset the connection', async (t
   assert.equal((await call('GET', '/livez')).status, 200);
 });
 
-it('responds to a request before CONNECT, and closes', async (t) => {
-  const { port, token } = await startApp(t);
-  const headers = ['Host: x', `Authorization: Bearer ${await token('alice')}`].join('\r\n');
-  const sound = `GET /plants HTTP/1.1\r\n${headers}\r\n\r\n`;
-  const answer = await exchange(port, sound + request('CONNECT x:80', ['Host: x:80']));
-  assert.match(answer, /^HTTP\/1\.1 200 [^]*\[\]$/);
+it('responds to a request before CONNECT, refuses that, and executes none after it', async (t) => {
+  const { port, token, call } = await startApp(t);
+  const alice = await token('alice');
+  await call('POST', '/plants', { token: alice, json: { name: 'a', id: 1 } });
+  const headers = ['Host: x', `Authorization: Bearer ${alice}`];
+  const sound = `GET /plants HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`;
+  const follower = request('DELETE /plants/1', headers);
+  const tunnel = 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n';
+  const answer = await exchange(port, sound + tunnel + follower);
+  assert.match(
+    answer,
+    /^HTTP\/1\.1 200 [^]*\[\{"name":"a","tag":""\}\]HTTP\/1\.1 405 [^]*^connection: close\r$/im,
+  );
+  assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 2, answer);
+  assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
 });
 
 it('reads no further request after one with an ambiguous end', async (t) => {

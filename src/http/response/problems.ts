@@ -14,22 +14,16 @@ import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
 
-interface ProblemResponse {
-  status: number;
-  title: string;
-  /** Headers of the response, unless it has others of the same name. */
-  headers: Record<string, string | number>;
-}
-
 const acceptedBody = { Accept: 'application/json', 'Accept-Encoding': 'identity' };
 const retryAfter = (seconds: number) => ({ 'Retry-After': seconds });
 const challenge = (error: string) => ({ 'WWW-Authenticate': `Bearer error="${error}"` });
 
-function response(status: number, title: string, headers = {}): ProblemResponse {
+/** The response gets these headers unless it has others of the same name. */
+function response(status: number, title: string, headers: Record<string, string | number> = {}) {
   return { status, title, headers };
 }
 
-export const problemResponses: Record<ProblemKind, ProblemResponse> = {
+export const problemResponses: Record<ProblemKind, ReturnType<typeof response>> = {
   'invalid-request': response(400, 'The request is not valid'),
   'invalid-token': response(401, 'A valid token is required', challenge('invalid_token')),
   'insufficient-scope': response(

@@ -50,7 +50,9 @@ export function shareRoutes(
     '/shares/:user',
     { ...writeOptions, schema: operations.sharePlants },
     async ({ grant: { caller, userName: owner }, params: { user }, body: { access } }, reply) => {
-      if (user === owner) throw refuseOwnName();
+      if (user === owner) {
+        throw invalidRequest([{ parameter: 'user', detail: 'You cannot share with yourself.' }]);
+      }
       const share: Share = { owner, user, access };
       const isNew = await storage.shares.set(caller.store, share, Date.now(), caller);
       reply.code(isNew ? 201 : 200);
@@ -71,8 +73,4 @@ export function shareRoutes(
       return reply.code(204).send();
     },
   );
-}
-
-function refuseOwnName() {
-  return invalidRequest([{ parameter: 'user', detail: 'You cannot share with yourself.' }]);
 }

@@ -1,6 +1,6 @@
 /**
  * Responses to input that never reaches a route: bytes that are not HTTP, headers that are too large, a
- * request that arrives too slowly, CONNECT.
+ * request that arrives too slowly.
  */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -8,7 +8,7 @@ import { Problem } from '../../problem.ts';
 import type { Connections } from './connections.ts';
 import { unsupportedFraming } from './head.ts';
 import { privateHeaders } from '../response/headers.ts';
-import { idleTimeoutMs, requestTimeoutMs } from '../limits.ts';
+import { requestTimeoutMs } from '../limits.ts';
 import { linger } from './linger.ts';
 import {
   problemResponses,
@@ -50,35 +50,7 @@ export function handleClientError(
   }
 }
 
-/**
- * Handles the event `connect` of node:http. Node has released the socket by then, so its errors, its timeout and
- * the `drain` of a response in progress are handled here.
- */
-export function refuseConnect(
-  socket: Socket,
-  connections: Connections,
-  allow: string,
-  pathPrefix: string,
-): void {
-  const destroy = () => void socket.destroy();
-  socket.on('error', destroy).setTimeout(idleTimeoutMs, destroy);
-  if (connections.closeAfterCompleteRequests(socket)) {
-    socket.on('drain', () => connections.resumeSending(socket));
-    return;
-  }
-  const problem = new Problem(
-    'method-not-allowed',
-    'This is not a proxy. Send the request itself, without CONNECT.',
-  );
-  respondAndClose(socket, problem, pathPrefix, { Allow: allow });
-}
-
-function respondAndClose(
-  socket: Socket,
-  problem: Problem,
-  pathPrefix: string,
-  extraHeaders: Record<string, string> = {},
-): void {
+function respondAndClose(socket: Socket, problem: Problem, pathPrefix: string): void {
   const requestId = randomUUID();
   const { status } = problemResponses[problem.kind];
   const body = problemBody(problem, requestId, pathPrefix);
@@ -89,7 +61,6 @@ function respondAndClose(
     'content-type': problemMediaType,
     'content-length': Buffer.byteLength(body),
     Connection: 'close',
-    ...extraHeaders,
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);

@@ -140,11 +140,6 @@ export class Connections {
     lingerOnClose(socket);
   }
 
-  /** Continues a response after the client has read, if Node has released the socket. */
-  resumeSending(socket: Socket): void {
-    this.#connections.get(socket)?.current?.emit('drain');
-  }
-
   /**
    * Closes the connection after the responses to all complete requests. Returns false if there are none: the
    * caller then responds to the incomplete one.
@@ -257,7 +252,13 @@ export class Connections {
         !socket.writable || // the last response was sent before its request had arrived
         waiting.length >= maxPipelinedRequests ||
         (connection.current !== undefined && this.#pipelined >= maxPipelinedRequestsTotal);
-      return connection.isClosing ? stopParsing : onIncoming(request, keepAlive);
+      if (connection.isClosing) return stopParsing;
+      if (request.method === 'CONNECT') {
+        connection.isClosing = true; // what follows can be of another protocol
+        request.upgrade = false; // so Node keeps the socket, and methods.ts refuses the request
+        request.url = '*'; // not a path, but a host
+      }
+      return onIncoming(request, keepAlive);
     };
   }
 }
@@ -274,5 +275,5 @@ function pauseIfWaiting({ socket, waiting }: Connection): void {
 const stopParsing = 2;
 
 interface Parser {
-  onIncoming(request: IncomingMessage, keepAlive: boolean): number;
+  onIncoming(request: IncomingMessage & { upgrade?: boolean }, keepAlive: boolean): number;
 }

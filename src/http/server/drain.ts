@@ -35,7 +35,7 @@ export function createDrain(server: Server): (sockets: readonly NetServer[]) => 
     const endMs = performance.now() + drainTimeoutMs;
     while (!(await Promise.race([closed, wait(idleIntervalMs, false, { ref: false })]))) {
       if (performance.now() > endMs) {
-        // Not closeAllConnections(): Node no longer tracks a connection after CONNECT.
+        // Not closeAllConnections(): it leaves those whose TLS handshake is not complete.
         for (const socket of connections) socket.destroy();
       } else if (!isSending()) {
         server.closeIdleConnections();

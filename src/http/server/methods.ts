@@ -1,22 +1,14 @@
 /**
  * Handles OPTIONS and unsupported methods (RFC 9110). OPTIONS returns Allow. A method that the path does not support
- * gets 405 with Allow instead of 404. So does CONNECT, which Node does not route.
+ * gets 405 with Allow instead of 404.
  */
-import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, HTTPMethods } from 'fastify';
-import { refuseConnect } from './client-errors.ts';
-import type { Connections } from './connections.ts';
 import type { Cors } from './cors.ts';
 import { Problem } from '../../problem.ts';
 import { pathNotFound } from '../response/problems.ts';
 
 /** Call it before the first route is added, because it collects the methods of all routes. */
-export function handleOtherMethods(
-  app: FastifyInstance,
-  connections: Connections,
-  cors: Cors | undefined,
-  pathPrefix: string,
-): void {
+export function handleOtherMethods(app: FastifyInstance, cors: Cors | undefined): void {
   const methods = new Set<HTTPMethods>();
 
   app.addHook('onRoute', ({ method }) => {
@@ -40,10 +32,6 @@ export function handleOtherMethods(
     if (request.method === 'OPTIONS') return void reply.code(204).send();
     return done(new Problem('method-not-allowed', `This path supports ${allow}.`));
   });
-
-  app.server.on('connect', ({ socket }: IncomingMessage) =>
-    refuseConnect(socket, connections, allowHeader(methods), pathPrefix),
-  );
 }
 
 function allowHeader(methods: Iterable<string>): string {
