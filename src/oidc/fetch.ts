@@ -12,26 +12,19 @@ const maxResponseBytes = 256 * 1024;
 export async function fetchKeys(issuer: string): Promise<unknown> {
   const signal = AbortSignal.timeout(fetchIntervalMs);
   try {
-    return await fetchBoth(issuer, signal);
+    const { issuer: named, jwks_uri: address } = await fetchMetadata(issuer, signal);
+    if (named !== issuer) throw new Error(`the issuer of the metadata is ${JSON.stringify(named)}`);
+    // A provider elsewhere must not make the service send requests to this machine.
+    const isOnSameNetwork = String(address).startsWith(`${new URL(issuer).protocol}//`);
+    if (typeof address !== 'string' || !isProtected(address) || !isOnSameNetwork) {
+      throw new Error(`the jwks_uri of the metadata is ${JSON.stringify(address)}`);
+    }
+    return await fetchJson(address, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
     const reason = `the provider does not respond within ${fetchIntervalMs / 1_000} s`;
     throw new Error(reason, { cause: error });
   }
-}
-
-async function fetchBoth(issuer: string, signal: AbortSignal): Promise<unknown> {
-  const metadata = await fetchMetadata(issuer, signal);
-  if (metadata['issuer'] !== issuer) {
-    throw new Error(`the issuer of the metadata is ${JSON.stringify(metadata['issuer'])}`);
-  }
-  const { jwks_uri: address } = metadata;
-  // A provider elsewhere must not make the service send requests to this machine.
-  const isOnSameNetwork = String(address).startsWith(`${new URL(issuer).protocol}//`);
-  if (typeof address !== 'string' || !isProtected(address) || !isOnSameNetwork) {
-    throw new Error(`the jwks_uri of the metadata is ${JSON.stringify(address)}`);
-  }
-  return fetchJson(address, signal);
 }
 
 /** Whether nobody on the network can change what comes from this URL: it is HTTPS, or on this machine. */

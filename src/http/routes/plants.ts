@@ -9,7 +9,7 @@ import { defaultFields, plantJson } from '../../plants/lists.ts';
 import type { PlantQuery } from '../../plants/plant-storage.ts';
 import { plantNotFound } from '../../problem.ts';
 import { assertConnected, sendList, type RouteOptions, type Range } from './send-list.ts';
-import * as operations from './plant-schemas.ts';
+import { createPlant, deletePlant, getPlant, listPlants } from './plant-schemas.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
 
@@ -22,26 +22,22 @@ export function plantRoutes(
   const readOptions = { onRequest: authentication.requireScope(['plants:read']) };
   const writeOptions = { onRequest: authentication.requireScope(['plants:write']) };
 
-  routes.post(
-    '/plants',
-    { ...writeOptions, schema: operations.createPlant },
-    async (request, reply) => {
-      const plant = await storage.plants.create(request.grant.caller, request.body);
-      reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
-      return sendJson(reply, plantJson(plant, request.query.fields));
-    },
-  );
+  routes.post('/plants', { ...writeOptions, schema: createPlant }, async (request, reply) => {
+    const plant = await storage.plants.create(request.grant.caller, request.body);
+    reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
+    return sendJson(reply, plantJson(plant, request.query.fields));
+  });
 
   routes.get(
     '/plants',
     {
       onRequest: authentication.requireScope(['plants:read'], (request, caller) => {
-        const { querystring } = operations.listPlants;
+        const { querystring } = listPlants;
         if (validateQuery(querystring, request).listed.length > 0) return undefined;
         const page = shortPageOf(caller.read, request.query as Static<typeof querystring>); // it is valid
         return page && storage.plants.list(caller, page);
       }),
-      schema: operations.listPlants,
+      schema: listPlants,
     },
     async (request, reply) => {
       const { query, page, grant } = request;
@@ -65,31 +61,23 @@ export function plantRoutes(
     },
   );
 
-  routes.get(
-    '/plants/:id',
-    { ...readOptions, schema: operations.getPlant },
-    async (request, reply) => {
-      const plant = await storage.plants.find(request.grant.caller, request.params.id);
-      if (plant === undefined) throw plantNotFound();
-      return sendJson(reply, plantJson(plant, request.query.fields));
-    },
-  );
+  routes.get('/plants/:id', { ...readOptions, schema: getPlant }, async (request, reply) => {
+    const plant = await storage.plants.find(request.grant.caller, request.params.id);
+    if (plant === undefined) throw plantNotFound();
+    return sendJson(reply, plantJson(plant, request.query.fields));
+  });
 
-  routes.delete(
-    '/plants/:id',
-    { ...writeOptions, schema: operations.deletePlant },
-    async (request, reply) => {
-      const deleted = await storage.plants.delete(request.grant.caller, request.params.id);
-      if (!deleted) throw plantNotFound();
-      return reply.code(204).send();
-    },
-  );
+  routes.delete('/plants/:id', { ...writeOptions, schema: deletePlant }, async (request, reply) => {
+    const deleted = await storage.plants.delete(request.grant.caller, request.params.id);
+    if (!deleted) throw plantNotFound();
+    return reply.code(204).send();
+  });
 }
 
 /** The page that is all that a list reads; undefined for a list that takes more than one short read. */
 function shortPageOf(
   reach: Reach,
-  query: Static<typeof operations.listPlants.querystring>,
+  query: Static<typeof listPlants.querystring>,
 ): PlantQuery | undefined {
   const { limit, after = 0, tag, fields = defaultFields } = query;
   if (limit === undefined) return undefined;

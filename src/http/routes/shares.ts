@@ -7,7 +7,7 @@ import { invalidRequest, shareNotFound } from '../../problem.ts';
 import type { Share } from '../../access/share-storage.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
 import { sendList, type RouteOptions, type Range } from './send-list.ts';
-import * as operations from './share-schemas.ts';
+import { endShare, listShares, sharePlants } from './share-schemas.ts';
 import { sendJson } from '../response/send.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
 
@@ -19,36 +19,32 @@ export function shareRoutes(
   const readOptions = { onRequest: authentication.requireScope(['plants:read', 'shares:write']) };
   const writeOptions = { onRequest: authentication.requireScope(['shares:write']) };
 
-  routes.get(
-    '/shares',
-    { ...readOptions, schema: operations.listShares },
-    async (request, reply) => {
-      const { query, grant } = request;
-      const { caller, userName } = grant;
-      const list = {
-        path: '/shares',
-        query,
-        after: query.after ?? '',
-        maxBatchItems: 200,
-        frame: ['{"given":[', '],"received":[', ']}'] as const,
-        read: async (range: Range<string>) => {
-          const page = await runInSlice(caller, () =>
-            storage.shares.of(caller.store, userName, range),
-          );
-          const given = page.given.map(({ user, access }) => JSON.stringify({ user, access }));
-          const received = page.received.map(({ owner: user, access }) =>
-            JSON.stringify({ user, access }),
-          );
-          return { arrays: [given.join(), received.join()], next: page.next };
-        },
-      };
-      return sendList(request, reply, list, lists);
-    },
-  );
+  routes.get('/shares', { ...readOptions, schema: listShares }, async (request, reply) => {
+    const { query, grant } = request;
+    const { caller, userName } = grant;
+    const list = {
+      path: '/shares',
+      query,
+      after: query.after ?? '',
+      maxBatchItems: 200,
+      frame: ['{"given":[', '],"received":[', ']}'] as const,
+      read: async (range: Range<string>) => {
+        const page = await runInSlice(caller, () =>
+          storage.shares.of(caller.store, userName, range),
+        );
+        const given = page.given.map(({ user, access }) => JSON.stringify({ user, access }));
+        const received = page.received.map(({ owner: user, access }) =>
+          JSON.stringify({ user, access }),
+        );
+        return { arrays: [given.join(), received.join()], next: page.next };
+      },
+    };
+    return sendList(request, reply, list, lists);
+  });
 
   routes.put(
     '/shares/:user',
-    { ...writeOptions, schema: operations.sharePlants },
+    { ...writeOptions, schema: sharePlants },
     async ({ grant: { caller, userName: owner }, params: { user }, body: { access } }, reply) => {
       if (user === owner) {
         throw invalidRequest([{ parameter: 'user', detail: 'You cannot share with yourself.' }]);
@@ -63,7 +59,7 @@ export function shareRoutes(
   // Both directions, so that a repeated request never ends another share than the first one.
   routes.delete(
     '/shares/:user',
-    { ...writeOptions, schema: operations.endShare },
+    { ...writeOptions, schema: endShare },
     async ({ grant: { caller, userName: own }, params: { user: other } }, reply) => {
       const ends = [
         { owner: own, user: other },

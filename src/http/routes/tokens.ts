@@ -14,7 +14,14 @@ import { insufficientScope } from '../auth/auth.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
 import { sendList, type RouteOptions, type Range } from './send-list.ts';
 import { sendJson } from '../response/send.ts';
-import * as operations from './token-schemas.ts';
+import {
+  createToken,
+  getToken,
+  listTokens,
+  revokeOwnToken,
+  revokeToken,
+  type NewToken,
+} from './token-schemas.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
 
 export function tokenRoutes(
@@ -25,38 +32,30 @@ export function tokenRoutes(
   const routes = app.withTypeProvider<TypeBoxProvider>();
   const options = { onRequest: authentication.requireToken() };
 
-  routes.get('/token', { ...options, schema: operations.getToken }, async ({ grant }, reply) =>
+  routes.get('/token', { ...options, schema: getToken }, async ({ grant }, reply) =>
     sendJson(reply, grantJson(grant)),
   );
 
-  routes.delete(
-    '/token',
-    { ...options, schema: operations.revokeOwnToken },
-    async ({ grant }, reply) => {
-      refuseForeign(grant);
-      await storage.identity.revokeToken(grant.tokenId, Date.now(), grant);
-      return reply.code(204).send();
-    },
-  );
+  routes.delete('/token', { ...options, schema: revokeOwnToken }, async ({ grant }, reply) => {
+    refuseForeign(grant);
+    await storage.identity.revokeToken(grant.tokenId, Date.now(), grant);
+    return reply.code(204).send();
+  });
 
-  routes.post(
-    '/tokens',
-    { ...options, schema: operations.createToken },
-    async ({ grant, body }, reply) => {
-      refuseForeign(grant);
-      const { store } = grant.caller;
-      const token = makeToken(store);
-      const own = ownTokenOf(body, grant, hashToken(token), reply);
-      await storage.identity.createOwnToken(grant, own);
-      const id = tokenId(own.hash, store);
-      const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
-      const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };
-      reply.code(201).header('location', `${baseUrl}/tokens/${id}`);
-      return sendJson(reply, JSON.stringify(shown));
-    },
-  );
+  routes.post('/tokens', { ...options, schema: createToken }, async ({ grant, body }, reply) => {
+    refuseForeign(grant);
+    const { store } = grant.caller;
+    const token = makeToken(store);
+    const own = ownTokenOf(body, grant, hashToken(token), reply);
+    await storage.identity.createOwnToken(grant, own);
+    const id = tokenId(own.hash, store);
+    const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
+    const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };
+    reply.code(201).header('location', `${baseUrl}/tokens/${id}`);
+    return sendJson(reply, JSON.stringify(shown));
+  });
 
-  routes.get('/tokens', { ...options, schema: operations.listTokens }, async (request, reply) => {
+  routes.get('/tokens', { ...options, schema: listTokens }, async (request, reply) => {
     const { query, grant } = request;
     const list = {
       path: '/tokens',
@@ -78,7 +77,7 @@ export function tokenRoutes(
 
   routes.delete(
     '/tokens/:tokenId',
-    { ...options, schema: operations.revokeToken },
+    { ...options, schema: revokeToken },
     async ({ grant, params }, reply) => {
       const revoked = await storage.identity.revokeToken(params.tokenId, Date.now(), grant);
       if (revoked === undefined) throw tokenNotFound();
@@ -118,7 +117,7 @@ function refuseForeign({ isStored }: Grant): void {
 
 /** The token to create. Throws a Problem if it would grant more than the one of the request. */
 function ownTokenOf(
-  { scopes, expiresAt, label = '' }: Static<typeof operations.NewToken>,
+  { scopes, expiresAt, label = '' }: Static<typeof NewToken>,
   { caller, expiresAtMs: latestMs }: Grant,
   hash: Uint8Array,
   reply: FastifyReply,
