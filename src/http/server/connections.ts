@@ -40,8 +40,8 @@ export class Connections {
   readonly #busyStrangers = new Set<Connection>();
   readonly #busyKnown = new Set<Connection>();
   #open = 0;
-  /** With TLS, the accepted sockets by their ends: Node has no public API that finds the one below a TLS socket. */
-  readonly #accepted = new Map<string, Socket>();
+  /** With TLS, by the ends of the socket: Node has no public API that finds the accepted one below a TLS socket. */
+  readonly #byEnds = new Map<string, Connection>();
   /** The number of waiting requests of all connections. */
   #pipelined = 0;
   /** The next requests of connections without a valid token. */
@@ -61,6 +61,7 @@ export class Connections {
 
   /** Enforces `maxConnections`: closes the least important connection if a new one exceeds it. */
   limitConnections(server: Server): void {
+    const hasTls = 'setSecureContext' in server;
     server.on('connection', (socket: Socket) => {
       if (this.#open >= maxConnections) {
         const groups = [this.#idleStrangers, this.#idleKnown, this.#busyStrangers];
@@ -71,21 +72,17 @@ export class Connections {
       }
       const connection = this.#add(socket);
       setImmediate(() => setImmediate(() => this.#regroup(connection))); // it is read in the next iteration
-      socket.once('close', () => this.#remove(connection));
-    });
-    if (!('setSecureContext' in server)) return;
-    server.on('connection', (socket: Socket) => {
-      const ends = endsOf(socket);
-      this.#accepted.set(ends, socket);
+      const ends = hasTls ? endsOf(socket) : '';
+      if (hasTls) this.#byEnds.set(ends, connection);
       socket.once('close', () => {
+        this.#remove(connection);
         // Another connection can have the same ends by now.
-        if (this.#accepted.get(ends) === socket) this.#accepted.delete(ends);
+        if (this.#byEnds.get(ends) === connection) this.#byEnds.delete(ends);
       });
     });
     // Emitted after a TLS handshake: requests arrive on a socket of their own.
     server.on('secureConnection', (socket: Socket) => {
-      const accepted = this.acceptedSocket(socket);
-      const connection = accepted && this.#connections.get(accepted);
+      const connection = this.#byEnds.get(endsOf(socket));
       if (connection === undefined) return void socket.destroy();
       connection.socket = socket;
       this.#connections.set(socket, connection);
@@ -93,9 +90,9 @@ export class Connections {
     });
   }
 
-  /** The socket below a TLS socket. */
+  /** The socket below a TLS socket whose handshake has failed. */
   acceptedSocket(socket: Socket): Socket | undefined {
-    return this.#accepted.get(endsOf(socket));
+    return this.#byEnds.get(endsOf(socket))?.socket;
   }
 
   /** Calls `handle` once the earlier requests on this connection have their responses. */
