@@ -26,20 +26,20 @@ interface Connection {
   respondedEarly: IncomingMessage | undefined;
   /** If true, no further request is accepted. */
   isClosing: boolean;
-  /** Whether it has sent a valid token. */
-  isKnown: boolean;
-  /** One of the groups below. */
-  group: Set<Connection>;
+  group: Group;
+}
+
+interface Group {
+  all: Set<Connection>;
+  /** Those without a request in progress, or with only a part of its header. */
+  idle: Set<Connection>;
 }
 
 export class Connections {
   readonly #connections = new WeakMap<Socket, Connection>();
-  readonly #idleStrangers = new Set<Connection>();
-  readonly #idleKnown = new Set<Connection>();
-  /** With a request in progress, or so new that their first one can have arrived, but was not read yet. */
-  readonly #busyStrangers = new Set<Connection>();
-  readonly #busyKnown = new Set<Connection>();
-  #open = 0;
+  /** The connections that have sent a valid token, and all others. */
+  readonly #known: Group = { all: new Set(), idle: new Set() };
+  readonly #strangers: Group = { all: new Set(), idle: new Set() };
   /** With TLS, by the ends of the socket: Node has no public API that finds the accepted one below a TLS socket. */
   readonly #byEnds = new Map<string, Connection>();
   /** The number of waiting requests of all connections. */
@@ -63,15 +63,17 @@ export class Connections {
   limitConnections(server: Server): void {
     const hasTls = 'setSecureContext' in server;
     server.on('connection', (socket: Socket) => {
-      if (this.#open >= maxConnections) {
-        const groups = [this.#idleStrangers, this.#idleKnown, this.#busyStrangers];
-        const [evicted] = groups.find(({ size }) => size > 0) ?? [];
+      const [known, strangers] = [this.#known, this.#strangers];
+      if (known.all.size + strangers.all.size >= maxConnections) {
+        const candidates = [strangers.idle, known.idle, strangers.all];
+        const [evicted] = candidates.find(({ size }) => size > 0) ?? [];
         (evicted?.socket ?? socket).destroy();
         if (evicted === undefined) return;
         this.#remove(evicted);
       }
       const connection = this.#add(socket);
-      setImmediate(() => setImmediate(() => this.#regroup(connection))); // it is read in the next iteration
+      // A first request can have arrived already. It is read in the next iteration.
+      setImmediate(() => setImmediate(() => this.#noteIfIdle(connection)));
       const ends = hasTls ? endsOf(socket) : '';
       if (hasTls) this.#byEnds.set(ends, connection);
       socket.once('close', () => {
@@ -102,9 +104,9 @@ export class Connections {
     response.on('close', this.#onClose);
     if (connection.current === undefined) {
       connection.current = response;
-      this.#regroup(connection);
-      if (connection.isKnown) handle();
-      else this.#startInTurn(connection, handle);
+      connection.group.idle.delete(connection);
+      if (connection.group === this.#strangers) this.#startInTurn(connection, handle);
+      else handle();
     } else {
       connection.waiting.push({ response, handle });
       this.#pipelined++;
@@ -115,9 +117,10 @@ export class Connections {
   /** Call it after a request with a valid token. At the limit, idle connections without one close first. */
   markAuthenticated(socket: Socket): void {
     const connection = this.#connections.get(socket);
-    if (connection === undefined || connection.isKnown) return;
-    connection.isKnown = true;
-    this.#regroup(connection);
+    if (connection?.group !== this.#strangers) return;
+    if (!this.#strangers.all.delete(connection)) return; // it has closed
+    connection.group = this.#known;
+    this.#known.all.add(connection);
   }
 
   /** Whether the connection closes after the response to this request. While stopping, all connections do. */
@@ -166,7 +169,7 @@ export class Connections {
     connection.current = next?.response;
     connection.respondedEarly = closed.req.complete ? undefined : closed.req;
     if (next === undefined) {
-      this.#regroup(connection);
+      this.#noteIfIdle(connection);
       if (connection.isClosing) linger(socket);
       return;
     }
@@ -176,9 +179,8 @@ export class Connections {
       if (!connection.isClosing && waiting.length === 0) socket.resume();
       next.handle();
     };
-    if (connection.isKnown)
-      setImmediate(handle); // lets other connections run first
-    else this.#startInTurn(connection, handle);
+    if (connection.group === this.#strangers) this.#startInTurn(connection, handle);
+    else setImmediate(handle); // lets other connections run first
   }
 
   #startInTurn(connection: Connection, handle: () => void): void {
@@ -201,30 +203,22 @@ export class Connections {
       waiting: [],
       respondedEarly: undefined,
       isClosing: false,
-      isKnown: false,
-      group: this.#busyStrangers,
+      group: this.#strangers,
     };
     this.#connections.set(socket, connection);
-    this.#busyStrangers.add(connection);
-    this.#open++;
+    this.#strangers.all.add(connection);
     this.#limitPipelining(connection);
     return connection;
   }
 
-  /** A connection that has sent only part of a header is idle. */
-  #regroup(connection: Connection): void {
-    const { current, isKnown, group } = connection;
-    if (!group.delete(connection)) return; // it has closed
-    const [idle, busy] = isKnown
-      ? [this.#idleKnown, this.#busyKnown]
-      : [this.#idleStrangers, this.#busyStrangers];
-    connection.group = current === undefined ? idle : busy;
-    connection.group.add(connection);
+  #noteIfIdle(connection: Connection): void {
+    const { current, group } = connection;
+    if (current === undefined && group.all.has(connection)) group.idle.add(connection);
   }
 
   #remove(connection: Connection): void {
-    if (!connection.group.delete(connection)) return;
-    this.#open--;
+    connection.group.all.delete(connection);
+    connection.group.idle.delete(connection);
     this.#queue.delete(connection);
     this.#clear(connection);
   }
