@@ -3,7 +3,7 @@ import { keyColumnCounts, type Archive, type Row, type Table } from '../copy/arc
 import { parseAddress } from './pool/address.ts';
 import { runUnlimited } from './citus/citus.ts';
 import { Cluster } from './citus/cluster.ts';
-import { prepared } from './pool/connection.ts';
+import { sql } from './pool/connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { refuseNewerSchema } from './schema/migrate.ts';
 import { keyOf } from './tables/names.ts';
@@ -11,49 +11,21 @@ import type { BoundStatement } from './pool/pool.ts';
 import { migrateCluster } from './schema/readiness.ts';
 import { Refusal } from '../refusal.ts';
 
-type Column = readonly [name: string, type: 'bigint' | 'text' | 'bytea'];
+const names = (columns: string) => columns.split(' ');
 
 /** All columns except those that are useless in another database (test/archive.test.ts). */
-export const columns: Record<Table, readonly Column[]> = {
-  stores: [
-    ['store', 'bigint'],
-    ['name', 'text'],
-    ['last_id', 'bigint'],
-  ],
-  users: [
-    ['store', 'bigint'],
-    ['id', 'bigint'],
-    ['name', 'text'],
-    ['role', 'text'],
-    ['removed_at', 'bigint'],
-  ],
-  tokens: [
-    ['store', 'bigint'],
-    ['hash', 'bytea'],
-    ['user_id', 'bigint'],
-    ['scopes', 'text'],
-    ['label', 'text'],
-    ['created_at', 'bigint'],
-    ['expires_at', 'bigint'],
-    ['revoked_at', 'bigint'],
-    ['last_used_at', 'bigint'],
-    ['family', 'text'],
-  ],
-  plants: [
-    ['store', 'bigint'],
-    ['id', 'bigint'],
-    ['owner', 'bigint'],
-    ['tag', 'text'],
-    ['name', 'text'],
-  ],
-  shares: [
-    ['store', 'bigint'],
-    ['owner', 'bigint'],
-    ['user_name', 'text'],
-    ['access', 'text'],
-    ['since', 'bigint'],
-  ],
+export const columns: Record<Table, readonly string[]> = {
+  stores: names('store name last_id'),
+  users: names('store id name role removed_at'),
+  tokens: names(
+    'store hash user_id scopes label created_at expires_at revoked_at last_used_at family',
+  ),
+  plants: names('store id owner tag name'),
+  shares: names('store owner user_name access since'),
 };
+
+/** All others are numbers. */
+const textColumns = names('name role scopes label family tag user_name access');
 
 export class PostgresArchive implements Archive {
   readonly #cluster: Cluster;
@@ -77,10 +49,10 @@ export class PostgresArchive implements Archive {
 
   /** One statement, however long it takes: in steps, every machine would send its keys. */
   async count(table: Table): Promise<number> {
-    const sql = `SELECT count(*) FROM plant_store.${table}`;
+    const text = `SELECT count(*) FROM plant_store.${table}`;
     try {
       const { rows } = await this.#cluster.any.withConnection((connection) =>
-        runUnlimited(connection, sql, 0),
+        runUnlimited(connection, text, 0),
       );
       return Number(rows[0]?.[0]);
     } catch (error) {
@@ -91,11 +63,11 @@ export class PostgresArchive implements Archive {
   async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
     const key = keyColumnsOf(table).join();
     const parameters = after?.map((_, at) => `$${at + 1}`).join();
-    const sql = `
-      SELECT ${namesOf(table)} FROM plant_store.${table}
-      ${parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`} ORDER BY ${key} LIMIT ${limit}`;
-    const name = `rows_of_${table}_${parameters === undefined ? 'from_first' : 'after'}_${limit}`;
-    return this.#cluster.any.read(prepared<Row>(name, sql), after ?? []);
+    const range = parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`;
+    const statement = sql<Row>`
+      SELECT ${columns[table].join()} FROM plant_store.${table}
+      ${range} ORDER BY ${key} LIMIT ${limit}`;
+    return this.#cluster.any.read(statement, after ?? []);
   }
 
   /**
@@ -110,15 +82,15 @@ export class PostgresArchive implements Archive {
       ...(table === 'users' ? [raiseLastUsers(rows)] : []),
       ...parts.map((part) => insert(table, part ?? [])),
     ];
-    await this.#cluster.any.transact(statements);
+    await this.#cluster.any.transact(...statements);
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
     const descending = keyColumnsOf(table).map((column) => `${column} DESC`);
-    const sql = `
+    const statement = sql<Row>`
       SELECT ${keyColumnsOf(table).join()} FROM plant_store.${table}
       ORDER BY ${descending.join()} LIMIT 1`;
-    const [row] = await this.#cluster.any.read(prepared<Row>(`last_${table}`, sql), []);
+    const [row] = await this.#cluster.any.read(statement, []);
     return row;
   }
 
@@ -139,11 +111,11 @@ export class PostgresArchive implements Archive {
   }
 
   async beginCopy(source: string): Promise<void> {
-    await this.#cluster.any.write(setCopySourceSql, [source]);
+    await this.#cluster.any.transact([setCopySourceSql, [source]]);
   }
 
   async finishCopy(): Promise<void> {
-    await this.#cluster.any.write(setCopySourceSql, [null]);
+    await this.#cluster.any.transact([setCopySourceSql, [null]]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -151,46 +123,32 @@ export class PostgresArchive implements Archive {
   }
 }
 
-const versionSql = prepared(
-  'versions',
-  `
-    SELECT store, version, writer, grants, last_user
-    FROM plant_store.stores WHERE store > $1 ORDER BY store LIMIT 1000`,
-);
+const versionSql = sql`
+  SELECT store, version, writer, grants, last_user
+  FROM plant_store.stores WHERE store > $1 ORDER BY store LIMIT 1000`;
 
-const unfinishedSql = prepared<readonly [copyOf: string | null]>(
-  'unfinished',
-  'SELECT copy_of FROM plant_store.migrations WHERE id = 1',
-);
+const unfinishedSql = sql<readonly [copyOf: string | null]>`
+  SELECT copy_of FROM plant_store.migrations WHERE id = 1`;
 
-const setCopySourceSql = prepared(
-  'set_copy_source',
-  'UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1',
-);
+const setCopySourceSql = sql`UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1`;
 
 function insert(table: Table, rows: readonly Row[]): BoundStatement {
-  const names = namesOf(table);
-  const arrays = columns[table].map(([, type], at) => `$${at + 1}::${type}[]`).join();
+  const all = columns[table].join();
+  const arrays = columns[table].map((column, at) => `$${at + 1}::${typeOf(column)}[]`).join();
   return [
-    prepared(
-      `add_${table}`,
-      `
-        INSERT INTO plant_store.${table} (${names})
-        SELECT ${names} FROM unnest(${arrays}) AS new (${names}) ON CONFLICT DO NOTHING`,
-    ),
+    sql`
+      INSERT INTO plant_store.${table} (${all})
+      SELECT ${all} FROM unnest(${arrays}) AS new (${all}) ON CONFLICT DO NOTHING`,
     columns[table].map((_, at) => rows.map((row) => row[at])),
   ];
 }
 
 function addStoreNames(rows: readonly Row[]): BoundStatement {
   return [
-    {
-      name: 'name_stores',
-      text: `
-        INSERT INTO plant_store.named_stores (key, name, store)
-        SELECT key, name, store FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS new (key, name, store)
-        ON CONFLICT DO NOTHING`,
-    },
+    sql`
+      INSERT INTO plant_store.named_stores (key, name, store)
+      SELECT key, name, store FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS new (key, name, store)
+      ON CONFLICT DO NOTHING`,
     [
       rows.map(([, name]) => keyOf(String(name))),
       rows.map(([, name]) => name),
@@ -202,22 +160,20 @@ function addStoreNames(rows: readonly Row[]): BoundStatement {
 /** Users that are created later get numbers above these. */
 function raiseLastUsers(rows: readonly Row[]): BoundStatement {
   return [
-    {
-      name: 'raise_last_users',
-      text: `
-        UPDATE plant_store.stores SET last_user = greatest(last_user, new.last)
-        FROM (SELECT store, max(id) AS last FROM unnest($1::bigint[], $2::bigint[]) AS new (store, id)
-              GROUP BY store) AS new
-        WHERE stores.store = new.store`,
-    },
+    sql`
+      UPDATE plant_store.stores SET last_user = greatest(last_user, new.last)
+      FROM (SELECT store, max(id) AS last FROM unnest($1::bigint[], $2::bigint[]) AS new (store, id)
+            GROUP BY store) AS new
+      WHERE stores.store = new.store`,
     [rows.map(([store]) => store), rows.map(([, id]) => id)],
   ];
 }
 
-function namesOf(table: Table): string {
-  return columns[table].map(([name]) => name).join();
+function typeOf(column: string): string {
+  if (column === 'hash') return 'bytea';
+  return textColumns.includes(column) ? 'text' : 'bigint';
 }
 
 function keyColumnsOf(table: Table): readonly string[] {
-  return columns[table].slice(0, keyColumnCounts[table]).map(([name]) => name);
+  return columns[table].slice(0, keyColumnCounts[table]);
 }

@@ -7,7 +7,9 @@ import { Problem, storageFull, storageUnavailable } from '../problem.ts';
 import { Refusal, type RefusalKind } from '../refusal.ts';
 
 /** The server is not available now. pg has no class or code for that. */
-class Unavailable extends Error {}
+export class Unavailable extends Error {
+  override readonly name: string = 'Unavailable';
+}
 
 /** A connection could not be opened or was lost. The cause is the error of the system or of pg. */
 export class ConnectionError extends Unavailable {
@@ -24,33 +26,9 @@ export class TimeoutError extends Unavailable {
   override readonly message = 'the database did not respond in time';
 }
 
-/** The schema is older than this program, and a migration is in progress. */
-export class MigrationInProgress extends Unavailable {
-  override readonly name = 'MigrationInProgress';
-  override readonly message = 'the database is being upgraded to a newer schema';
-}
-
-/** Other nodes of the cluster respond, but they cannot change the schema. */
-export class CoordinatorUnavailable extends Unavailable {
-  override readonly name = 'CoordinatorUnavailable';
-
-  constructor(server: string) {
-    super(
-      `the coordinator of the cluster, ${server}, does not respond, and only it can change the schema`,
-    );
-  }
-}
-
-/** The server responds but accepts no writes: it is a standby, or has become one. */
-export class ReadOnlyServer extends Unavailable {
-  override readonly name = 'ReadOnlyServer';
-  override readonly message = 'the server is read-only';
-}
-
-/** The server responds, but is not the node of the cluster that was expected at its address. */
-export class OtherNode extends Unavailable {
-  override readonly name = 'OtherNode';
-  override readonly message = 'the server is another node of the cluster, or of another cluster';
+/** The server responds, but is read-only or another node than expected. Another host of the address can be the right one. */
+export class WrongServer extends Unavailable {
+  override readonly name = 'WrongServer';
 }
 
 export const sqlState = {

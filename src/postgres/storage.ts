@@ -3,7 +3,7 @@
  * so any number of processes can serve one database.
  */
 import type { IdentityStorage } from '../access/identity-storage.ts';
-import type { Quotas } from '../plants/quota.ts';
+import { noQuotas, type Quotas } from '../plants/quota.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
@@ -32,7 +32,10 @@ export class PostgresStorage implements Storage {
   readonly users: UserStorage;
 
   /** Does not connect yet. Throws Refusal if the address is invalid. */
-  constructor(url: string, { quotas, onServerFault, ...options }: OpenOptions = { create: true }) {
+  constructor(
+    url: string,
+    { quotas = noQuotas, onServerFault, ...options }: OpenOptions = { create: true },
+  ) {
     this.#cluster = new Cluster(parseAddress(url), {
       whenReady: (server) => this.#readiness.whenReady(server),
       onLost: (server) => freshness.clear((store) => this.#cluster.placeOf(store) === server),
@@ -47,15 +50,10 @@ export class PostgresStorage implements Storage {
     this.users = new Users(this.#cluster, names);
   }
 
-  /**
-   * Resolves when the database has a schema that can be used, however long a migration takes. Throws Refusal if
-   * waiting does not help, and a Problem if the database does not respond. The next call of a method retries.
-   */
   async open(): Promise<void> {
     return this.#readiness.open();
   }
 
-  /** The same, but throws a Problem after 2 seconds. A migration continues in the background. */
   async openWithTimeout(): Promise<void> {
     return this.#readiness.openWithTimeout();
   }

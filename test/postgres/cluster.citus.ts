@@ -143,7 +143,7 @@ it('Citus: runs every statement about one store as one task on one machine', asy
     for (const statement of [...ofRequests, ...ofCommands]) {
       const plan = await explain(client, statement);
       const tasks = [...plan.matchAll(/"Task Count":(\d+)/g)].map(([, count]) => count);
-      if (!isDeepStrictEqual(tasks, ['1'])) others.push(statement.name);
+      if (!isDeepStrictEqual(tasks, ['1'])) others.push(statement.text);
     }
     assert.deepEqual(others, []);
   } finally {
@@ -212,7 +212,7 @@ it('Citus: every read of a store can be sent to its shard, and is refused where 
       'SELECT groupid FROM pg_dist_local_group',
     );
     const stores = Array.from({ length: storesToFind * 10 }, (_, at) => at);
-    const shards = stores.map((store) => map.shardOfStore(store));
+    const shards = stores.map((store) => map.shardOf(store));
     const here = shards.find((shard) => shard?.node === local[0]?.groupid);
     const elsewhere = shards.find((shard) => shard?.node !== local[0]?.groupid);
     assert.ok(here && elsewhere);
@@ -225,18 +225,18 @@ it('Citus: every read of a store can be sent to its shard, and is refused where 
       for (const mode of ['custom', 'generic']) {
         await client.query(`SET plan_cache_mode = force_${mode}_plan`);
         const plan = await explain(client, statement);
-        assert.doesNotMatch(plan, /Citus|Task Count/, statement.name);
+        assert.doesNotMatch(plan, /Citus|Task Count/, statement.text);
         // Nothing is read, and no statement without rows succeeds, before the condition is checked.
         assert.match(
           plan,
           /^\{"Plan":\{"Node Type":"Result",[^{]*"One-Time Filter":/,
-          statement.name,
+          statement.text,
         );
         await execute(client, statement);
       }
       const other: Statement | undefined = onShard<Row>(read, ofOther);
       assert.ok(other);
-      await assert.rejects(execute(client, other), isElsewhere, statement.name);
+      await assert.rejects(execute(client, other), isElsewhere, statement.text);
       const remote: Statement | undefined = onShard<Row>(read, elsewhere);
       assert.ok(remote);
       await assert.rejects(execute(client, remote), { code: sqlState.undefinedTable });
@@ -255,7 +255,7 @@ it('Citus: every read of a store can be sent to its shard, and is refused where 
       const statement: Statement | undefined = onShard<Row>(read, here);
       assert.ok(statement);
       if (!read.text.includes('plant_store.plants')) await execute(client, statement);
-      else await assert.rejects(execute(client, statement), isElsewhere, statement.name);
+      else await assert.rejects(execute(client, statement), isElsewhere, statement.text);
     }
   } finally {
     await reader.end();

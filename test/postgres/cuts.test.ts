@@ -15,7 +15,7 @@ import { until } from '../support/until.ts';
 import { survivesCuts } from './cuts.ts';
 
 /** More bytes than a revocation sends and receives, or a change of shares. */
-const revocationBytes = 5_000;
+const revocationBytes = 7_000;
 const changeBytes = 4_000;
 
 it('PostgreSQL: every response is correct while the network cuts connections', async (t) => {

@@ -41,7 +41,7 @@ it(
     for (const statement of [...ofRequests, ...ofCommands]) {
       const nodes = await planOf(database.url, statement);
       const types = nodes.map((node) => node['Node Type']);
-      const shown = `${statement.name}: ${JSON.stringify(nodes)}`;
+      const shown = `${statement.text}: ${JSON.stringify(nodes)}`;
       const avoided = sorts.includes(statement)
         ? /Seq|Bitmap|Hash|Merge Join/
         : /Seq|Bitmap|Sort|Hash|Merge/;
@@ -91,7 +91,7 @@ it(
       for (const node of await planOf(database.url, statement)) {
         const isOnePlant = /\bid = /.test(node['Index Cond'] ?? '');
         const isFiltered = node['Relation Name'] === 'plants' && node.Filter !== undefined;
-        if (isFiltered && !isOnePlant) filtered.push(statement.name);
+        if (isFiltered && !isOnePlant) filtered.push(statement.text);
       }
     }
     assert.deepEqual(filtered, []);

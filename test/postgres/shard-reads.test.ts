@@ -15,7 +15,7 @@ const one = hashBigint(1);
 const [first, last] = [-(2 ** 31), 2 ** 31 - 1];
 
 function shardOf(rows: readonly ShardRow[]) {
-  const shard = new ShardMap(rows).shardOfStore(1);
+  const shard = new ShardMap(rows).shardOf(1);
   assert.ok(shard);
   return shard;
 }
@@ -38,7 +38,7 @@ it('a name has one text, also after one of the tables was replaced', () => {
       const { name, text } = onShard(statement, shardOf(each)) ?? {};
       assert.ok(name !== undefined && text !== undefined);
       assert.ok(name.length <= maxNameBytes, name);
-      assert.equal(texts.get(name) ?? text, text, statement.name);
+      assert.equal(texts.get(name) ?? text, text, statement.text);
       texts.set(name, text);
     }
   }

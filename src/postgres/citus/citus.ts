@@ -1,21 +1,18 @@
 /**
  * What a Citus cluster needs beyond the SQL that all engines share: its tables must be distributed.
  */
-import { prepared, type Connection, type Result } from '../pool/connection.ts';
+import { sql, type Connection, type Result } from '../pool/connection.ts';
 import { settled } from '../pool/settled.ts';
 
-const hasCitusSql = prepared('has_citus', `SELECT 1 FROM pg_extension WHERE extname = 'citus'`);
+const hasCitusSql = sql`SELECT 1 FROM pg_extension WHERE extname = 'citus'`;
 
 export async function isCitus(connection: Connection): Promise<boolean> {
   return (await connection.query(hasCitusSql, [])).length > 0;
 }
 
-const timeoutsSql = prepared<readonly [name: string]>(
-  'timeouts_of_transactions',
-  `
-    SELECT name FROM pg_settings
-    WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
-);
+const timeoutsSql = sql<readonly [name: string]>`
+  SELECT name FROM pg_settings
+  WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`;
 
 /**
  * Runs a statement in a transaction whose only time limit is `lockTimeoutMs`, 0 for none. On a Citus cluster, that is
@@ -64,13 +61,10 @@ export async function distribute(connection: Connection): Promise<void> {
   for (const table of tables) {
     const name = `plant_store.${table}`;
     // A table that a later migration creates does not exist yet.
-    const isLocalSql = prepared(
-      `is_local_${table}`,
-      `
-        SELECT 1 FROM pg_class
-        WHERE oid = to_regclass('${name}')
-          AND oid NOT IN (SELECT logicalrelid FROM pg_dist_partition)`,
-    );
+    const isLocalSql = sql`
+      SELECT 1 FROM pg_class
+      WHERE oid = to_regclass('${name}')
+        AND oid NOT IN (SELECT logicalrelid FROM pg_dist_partition)`;
     const isLocal = async () => (await connection.query(isLocalSql, [])).length > 0;
     if (!(await isLocal())) continue;
     await runUnlimited(connection, distributionSql(table), 0).catch(async (error: unknown) => {

@@ -6,15 +6,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { Refusal } from '../../refusal.ts';
 import type { Address, Host } from '../pool/address.ts';
 import { isCitus } from './citus.ts';
-import { prepared, type Connection, type Row, type Statement } from '../pool/connection.ts';
-import { CoordinatorUnavailable, OtherNode } from '../errors.ts';
+import { sql, type Connection, type Row, type Statement } from '../pool/connection.ts';
+import { Unavailable, WrongServer } from '../errors.ts';
 import { Hosts } from '../pool/hosts.ts';
 import { checkNode, type NodeState } from '../schema/node-check.ts';
 import { Pool } from '../pool/pool.ts';
 import { settled } from '../pool/settled.ts';
-import { ShardMap, shardSql } from './shard-map.ts';
+import { ShardMap, shardSql, type Shard } from './shard-map.ts';
 import { isElsewhere, onShard } from './shard-reads.ts';
-import { withTimeout } from '../pool/timeout.ts';
 
 /** How often to check which nodes there are and what they have. */
 const locateIntervalMs = 5_000;
@@ -25,25 +24,17 @@ const anyStore = 0;
 
 type NodeRow = readonly [node: number, host: string, port: number];
 
-const nodeSql = prepared<NodeRow>(
-  'nodes',
-  `
-    SELECT groupid, nodename, nodeport FROM pg_dist_node
-    WHERE isactive AND hasmetadata AND noderole = 'primary' ORDER BY groupid`,
-);
+const nodeSql = sql<NodeRow>`
+  SELECT groupid, nodename, nodeport FROM pg_dist_node
+  WHERE isactive AND hasmetadata AND noderole = 'primary' ORDER BY groupid`;
 /** How the node itself names its place: a former primary has an old name. */
-const localNodeSql = prepared<NodeRow>(
-  'local_node',
-  `
-    SELECT groupid, nodename, nodeport FROM pg_dist_local_group JOIN pg_dist_node USING (groupid)
-    WHERE noderole = 'primary'`,
-);
+const localNodeSql = sql<NodeRow>`
+  SELECT groupid, nodename, nodeport FROM pg_dist_local_group JOIN pg_dist_node USING (groupid)
+  WHERE noderole = 'primary'`;
 
 /** Every node has the row. */
-const identitySql = prepared<readonly [cluster: string]>(
-  'cluster_identity',
-  'SELECT cluster FROM plant_store.migrations WHERE id = 1',
-);
+const identitySql = sql<readonly [cluster: string]>`
+  SELECT cluster FROM plant_store.migrations WHERE id = 1`;
 
 export interface ClusterEvents {
   /** Resolves when requests can use the server. Rejects with a Problem. */
@@ -55,8 +46,6 @@ export interface ClusterEvents {
 }
 
 interface Node {
-  /** How the cluster names it. */
-  named: Host;
   pool: Pool;
   /** A number that a store on the node can have; undefined if it has no stores. */
   store: number | undefined;
@@ -64,47 +53,39 @@ interface Node {
 
 export class Cluster {
   readonly #address: Address;
-  readonly #whenReady: (server: Pool) => Promise<void>;
-  readonly #onLost: (server: Pool) => void;
-  readonly #onFault: (server: string, fault: unknown) => void;
+  readonly #events: ClusterEvents;
   /** The hosts of the address: the only pool if there is one server. */
   readonly #seed: Pool;
   /** By number, the coordinator first. Empty if there is one server. */
   #nodes = new Map<number, Node>();
+  /** Undefined if there is one server. */
   #map: ShardMap | undefined;
   /** What all nodes have in the row of the migrations; undefined if there is none yet. */
   #identity: string | undefined;
-  /** Whether the engine is known not to be Citus. */
-  #isOneServer = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(
-    address: Address,
-    { whenReady = async () => {}, onLost = () => {}, onFault = () => {} }: ClusterEvents = {},
-  ) {
+  constructor(address: Address, events: ClusterEvents = {}) {
     this.#address = address;
-    this.#whenReady = whenReady;
-    this.#onLost = onLost;
-    this.#onFault = onFault;
+    this.#events = events;
     const hosts = new Hosts(address);
     this.#seed = new Pool(hosts, {
       name: hosts.name,
-      onLost: () => onLost(this.#seed),
-      onFault: (fault) => onFault(hosts.name, fault),
-      readTable: (connection) => checkNode(connection, anyStore),
+      onLost: () => events.onLost?.(this.#seed),
+      onFault: (fault) => events.onFault?.(hosts.name, fault),
+      check: (connection) => checkNode(connection, anyStore),
     });
   }
 
   /** Where everything about a store is, once requests can use it. The keys of names are numbers of stores, too (names.ts). */
   async ofStore(store: number): Promise<Pool> {
-    await this.#whenReady(this.placeOf(store));
+    await this.#events.whenReady?.(this.placeOf(store));
     return this.placeOf(store); // opening the database finds the nodes
   }
 
   /** A server for what every node has, and for statements about all stores, once requests can use it. */
   async anyServer(): Promise<Pool> {
-    await this.#whenReady(this.any);
+    await this.#events.whenReady?.(this.any);
     return this.any;
   }
 
@@ -116,47 +97,49 @@ export class Cluster {
     turn = String(store),
   ): Promise<R[]> {
     const server = await this.ofStore(store);
-    const shard = this.#map?.shardOfStore(store);
+    const shard = this.shardOf(store);
     const ofShard = shard && onShard(statement, shard);
-    if (ofShard === undefined) return server.read(statement, values, { turn });
+    if (ofShard === undefined) return server.read(statement, values, turn);
     try {
-      return await server.read(ofShard, values, { turn, isFinal: isElsewhere });
+      return await server.read(ofShard, values, turn, isElsewhere);
     } catch (error) {
       if (!isElsewhere(error)) throw error;
-      return server.read(statement, values, { turn }); // the map is outdated
+      return server.read(statement, values, turn); // the map is outdated
     }
   }
 
   /** The same, whether or not requests can use it now. */
   placeOf(store: number): Pool {
-    const number = this.#map?.shardOfStore(store)?.node;
-    return (number === undefined ? undefined : this.#nodes.get(number)?.pool) ?? this.any;
+    const shard = this.shardOf(store);
+    return (shard && this.#nodes.get(shard.node)?.pool) ?? this.any;
   }
 
   /** A server that works. */
   get any(): Pool {
-    for (const { pool } of this.#nodes.values()) if (pool.isAvailable) return pool;
+    for (const { pool } of this.#nodes.values()) if (pool.breaker.isAvailable) return pool;
     return this.#seed;
   }
 
-  /** Whether two stores are in one shard, which is always on one node. */
-  areTogether(store: number, other: number): boolean {
-    return this.#map === undefined || this.#map.areTogether(store, other);
+  /** The shard of a store, which is always on one node; undefined if it is not known, or on other engines. */
+  shardOf(store: number): Shard | undefined {
+    return this.#map?.shardOf(store);
   }
 
   /** Whether a transaction of several stores of a server needs that server only. */
   isDirect(server: Pool): boolean {
-    return server !== this.#seed || this.#isOneServer;
+    return server !== this.#seed || this.#map === undefined;
   }
 
-  /** The server that can change the schema. Throws CoordinatorUnavailable if it cannot be reached. */
+  /** The server that can change the schema. Rejects if it cannot be reached. */
   async reachCoordinator(): Promise<Pool> {
     const node = this.#nodes.get(coordinatorNumber);
     if (node === undefined) return this.any;
     await node.pool
       .withConnection(async () => {})
       .catch(() => {
-        throw new CoordinatorUnavailable(nameOf(node.named));
+        throw new Unavailable(
+          `the coordinator of the cluster, ${node.pool.name}, does not respond, and only it can change the schema`,
+        );
       });
     return node.pool;
   }
@@ -174,14 +157,10 @@ export class Cluster {
 
   /** Checks a server. One whose commits are not durable is not available until they are. */
   async check(pool: Pool): Promise<NodeState> {
-    const node = [...this.#nodes.values()].find((each) => each.pool === pool);
-    const store = node === undefined ? anyStore : node.store;
-    return pool
-      .check((connection) => checkNode(connection, store))
-      .catch((error: unknown) => {
-        if (node === undefined || !(error instanceof Refusal)) throw error;
-        throw new Refusal(`${nameOf(node.named)}: ${error.message}`, { cause: error });
-      });
+    return pool.checkNode().catch((error: unknown) => {
+      if (pool === this.#seed || !(error instanceof Refusal)) throw error;
+      throw new Refusal(`${pool.name}: ${error.message}`, { cause: error });
+    });
   }
 
   /** Whether it is known where stores are. */
@@ -196,7 +175,7 @@ export class Cluster {
     // The first host of the address can be a failed worker that was started again, with the map from before its failure.
     const coordinator = server === this.#seed ? this.#nodes.get(coordinatorNumber) : undefined;
     if (coordinator !== undefined) {
-      await withTimeout(this.#locateFrom(coordinator.pool)).catch(() => {});
+      await this.#locateFrom(coordinator.pool).catch(() => {});
     }
     return isCluster;
   }
@@ -211,7 +190,6 @@ export class Cluster {
       const [[identity] = []] = shards.length === 0 ? [] : await connection.query(identitySql, []);
       return { nodes, shards, identity };
     });
-    this.#isOneServer = found === undefined;
     if (found === undefined || this.#isClosed) return false;
     const { nodes, shards, identity } = found;
     this.#identity = identity;
@@ -233,9 +211,9 @@ export class Cluster {
     this.#nodes = new Map();
     for (const [number, host, port] of rows) {
       const known = before.get(number);
-      const isSame = known?.named.host === host && known.named.port === port;
+      const isSame = known?.pool.name === nameOf({ host, port });
       const pool = isSame ? known.pool : this.#poolOf(number, { host, port });
-      this.#nodes.set(number, { named: { host, port }, pool, store: stores.get(number) });
+      this.#nodes.set(number, { pool, store: stores.get(number) });
     }
     const used = new Set(this.pools);
     for (const { pool } of before.values()) if (!used.has(pool)) void pool.close();
@@ -248,10 +226,10 @@ export class Cluster {
     const inOrder = this.#identity === undefined ? [...hosts, named] : [named, ...hosts];
     const pool = new Pool(new Hosts({ ...this.#address, hosts: inOrder }), {
       name: nameOf(named),
-      onLost: () => this.#onLost(pool),
-      onFault: (fault) => this.#onFault(nameOf(named), fault),
+      onLost: () => this.#events.onLost?.(pool),
+      onFault: (fault) => this.#events.onFault?.(pool.name, fault),
       verify: (connection) => this.#checkIdentity(connection, [number, named.host, named.port]),
-      readTable: (connection) => checkNode(connection, this.#nodes.get(number)?.store),
+      check: (connection) => checkNode(connection, this.#nodes.get(number)?.store),
     });
     return pool;
   }
@@ -260,7 +238,8 @@ export class Cluster {
     const identity = this.#identity;
     const [node] = await connection.query(localNodeSql, []);
     const [[cluster] = []] = identity === undefined ? [] : await connection.query(identitySql, []);
-    if (!isDeepStrictEqual(node, expected) || cluster !== identity) throw new OtherNode();
+    if (!isDeepStrictEqual(node, expected) || cluster !== identity)
+      throw new WrongServer('the server is another node of the cluster, or of another cluster');
   }
 }
 

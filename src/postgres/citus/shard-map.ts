@@ -3,7 +3,7 @@
  * of a table. Every node can answer for every shard, so an outdated map costs a hop and never a wrong response.
  */
 import { tablesOfStore } from './citus.ts';
-import { prepared } from '../pool/connection.ts';
+import { sql } from '../pool/connection.ts';
 import { hashBigint } from './hash.ts';
 
 export type ShardRow = readonly [
@@ -16,18 +16,15 @@ export type ShardRow = readonly [
 ];
 
 /** Each shard, the number of its node (`groupid`), and the hash of the number 1, to compare with ours. */
-export const shardSql = prepared<ShardRow>(
-  'shards',
-  `
-    SELECT relname, shardminvalue::integer, shardmaxvalue::integer, min(groupid), worker_hash(1::bigint),
-           min(shardid)
-    FROM pg_dist_shard
-    JOIN pg_dist_placement USING (shardid)
-    JOIN pg_class ON pg_class.oid = logicalrelid
-    JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = 'plant_store' AND relname IN (${tablesOfStore.map((name) => `'${name}'`).join()})
-    GROUP BY 1, 2, 3 ORDER BY 1, 2`,
-);
+export const shardSql = sql<ShardRow>`
+  SELECT relname, shardminvalue::integer, shardmaxvalue::integer, min(groupid), worker_hash(1::bigint),
+         min(shardid)
+  FROM pg_dist_shard
+  JOIN pg_dist_placement USING (shardid)
+  JOIN pg_class ON pg_class.oid = logicalrelid
+  JOIN pg_namespace ON pg_namespace.oid = relnamespace
+  WHERE nspname = 'plant_store' AND relname IN (${tablesOfStore.map((name) => `'${name}'`).join()})
+  GROUP BY 1, 2, 3 ORDER BY 1, 2`;
 
 /** A shard can be made for one store: then no number is likely to be found for its node. */
 const maxProbedStores = 10_000;
@@ -63,7 +60,7 @@ export class ShardMap {
   }
 
   /** Where everything in a store is; undefined if that is not known. */
-  shardOfStore(store: number): Shard | undefined {
+  shardOf(store: number): Shard | undefined {
     const hash = hashBigint(store);
     let low = 0;
     for (let high = this.#shards.length; low < high;) {
@@ -74,16 +71,11 @@ export class ShardMap {
     return this.#shards[low];
   }
 
-  /** Whether stores with these numbers are in one shard, which is always on one node. */
-  areTogether(store: number, other: number): boolean {
-    return this.shardOfStore(store) === this.shardOfStore(other);
-  }
-
   /** Nodes that have stores, each with a number that a store on it can have. */
   *nodesOfStores(): Iterable<readonly [node: number, store: number]> {
     const missing = new Set(this.#shards.map(({ node }) => node));
     for (let store = 1; missing.size > 0 && store <= maxProbedStores; store++) {
-      const node = this.shardOfStore(store)?.node;
+      const node = this.shardOf(store)?.node;
       if (node !== undefined && missing.delete(node)) yield [node, store];
     }
   }

@@ -2,8 +2,7 @@
  * Reads of a store from the tables of its shard. On its own node, they cost little more than on a server without Citus,
  * which would plan each read anew (decision 39).
  */
-import { hash } from 'node:crypto';
-import { prepared, type Row, type Statement } from '../pool/connection.ts';
+import { statementOf, type Row, type Statement } from '../pool/connection.ts';
 import { codeOf, sqlState } from '../errors.ts';
 import { Problem } from '../../problem.ts';
 import { tablesOfStore } from './citus.ts';
@@ -11,30 +10,19 @@ import type { Shard } from './shard-map.ts';
 
 const tableNames = new RegExp(`plant_store\\.(${tablesOfStore.join('|')})\\b`, 'g');
 
-/** PostgreSQL has names of up to 63 bytes. */
-const digestChars = 16;
-
-const statements = new WeakMap<Shard, Map<string, Statement>>();
+const statements = new WeakMap<Shard, Map<Statement, Statement>>();
 
 /**
  * The same read of the tables of one shard; undefined if it has not all of them. It fails on a node that one of them has
  * left, whose tables can remain for a while, and in a cluster that has others by the same numbers.
  */
-export function onShard<R extends Row>(
-  { name, text }: Statement<R>,
-  shard: Shard,
-): Statement<R> | undefined {
+export function onShard<R extends Row>(read: Statement<R>, shard: Shard): Statement<R> | undefined {
   if (shard.ids.size < tablesOfStore.length) return undefined;
-  let ofShard = statements.get(shard);
-  if (ofShard === undefined) statements.set(shard, (ofShard = new Map<string, Statement>()));
-  let statement = ofShard.get(name);
-  if (statement === undefined) ofShard.set(name, (statement = named(name, guarded(text, shard))));
+  const ofShard = statements.get(shard) ?? new Map<Statement, Statement>();
+  statements.set(shard, ofShard);
+  const statement = ofShard.get(read) ?? statementOf(guarded(read.text, shard));
+  ofShard.set(read, statement);
   return statement as Statement<R>; // it has the same columns
-}
-
-/** A table of a shard can be replaced alone, and a name has one text per connection. */
-function named(name: string, text: string): Statement {
-  return prepared(`${name}_${hash('sha256', text).slice(0, digestChars)}`, text);
 }
 
 /** The condition is evaluated once, before any row is read. */

@@ -14,6 +14,8 @@ CREATE TABLE IF NOT EXISTS plant_store.stores (
   -- The number of groups of changes to plants, and the writer of the last group.
   version   bigint NOT NULL DEFAULT 0,
   writer    text   NOT NULL DEFAULT '',
+  -- The number of plants after the last group, if that had a quota for it.
+  plants    bigint,
   -- Each change of a token, a role or a share sets a new random number.
   grants    bigint NOT NULL DEFAULT 0
 );

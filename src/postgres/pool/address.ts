@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { UsageError, Refusal } from '../../refusal.ts';
 import { ConnectionError } from '../errors.ts';
-import { connectTimeoutMs, withTimeout } from './timeout.ts';
+import { waitTimeoutMs, withTimeout } from './timeout.ts';
 
 export interface Address {
   hosts: readonly Host[];
@@ -25,12 +25,22 @@ export interface Host {
 }
 
 /** Whether to use TLS, and how to verify the server's certificate. */
-export type Tls =
-  | { mode: 'disable' }
-  | { mode: 'no-verify' }
-  | { mode: 'verify-full'; ca: string | undefined }
-  /** Without sslmode: no TLS to this machine, verified TLS to any other. */
-  | { mode: 'default'; ca: string | undefined };
+export interface Tls {
+  /** By default, there is no TLS to this machine, and verified TLS to any other. */
+  mode: 'default' | 'disable' | 'no-verify' | 'verify-full';
+  /** The certificates that are trusted, instead of those of the system. */
+  ca: string | undefined;
+}
+
+/** By `sslmode`. Without verification, TLS does not stop an attacker in the middle. So three modes are the same. */
+const tlsModes = new Map<string | null, Tls['mode']>([
+  [null, 'default'],
+  ['disable', 'disable'],
+  ['no-verify', 'no-verify'],
+  ['require', 'verify-full'],
+  ['verify-ca', 'verify-full'],
+  ['verify-full', 'verify-full'],
+]);
 
 const defaultPort = 5_432;
 const maxPort = 65_535;
@@ -63,15 +73,14 @@ export async function resolveHost({ host }: Host): Promise<string[]> {
   const found = lookup(host, { all: true }).catch((error: unknown) => {
     throw new ConnectionError(error);
   });
-  const addresses = await withTimeout(found, undefined, connectTimeoutMs);
+  const addresses = await withTimeout(found, waitTimeoutMs);
   return addresses.map(({ address }) => address);
 }
 
 /** Options of tls.connect for this host; false if TLS is not used. */
 export function tlsOptions({ host }: Host, tls: Tls) {
-  const mode = tls.mode === 'default' && isThisMachine(host) ? 'disable' : tls.mode;
-  if (mode === 'disable') return false;
-  const ca = 'ca' in tls ? tls.ca : undefined;
+  const { mode, ca } = tls;
+  if (mode === 'disable' || (mode === 'default' && isThisMachine(host))) return false;
   return { rejectUnauthorized: mode !== 'no-verify', ...(ca !== undefined && { ca }) };
 }
 
@@ -81,12 +90,9 @@ export function isSocket(host: string): boolean {
 }
 
 function isThisMachine(host: string): boolean {
-  return isSocket(host) || host === 'localhost' || host === '::1' || isLoopback(host);
-}
-
-/** Not for names, which can resolve to any address. */
-function isLoopback(host: string): boolean {
-  return isIP(host) === 4 && host.startsWith('127.');
+  // A name such as 127.example can resolve to any address.
+  const isLoopback = isIP(host) === 4 && host.startsWith('127.');
+  return isSocket(host) || host === 'localhost' || host === '::1' || isLoopback;
 }
 
 function parseHost(text: string): Host {
@@ -111,25 +117,13 @@ function parseTls(query: URLSearchParams): Tls {
       );
     }
   }
-  const mode = query.get('sslmode') ?? 'default';
+  const mode = tlsModes.get(query.get('sslmode'));
+  if (mode === undefined)
+    throw new UsageError(
+      `"${query.get('sslmode')}" is not a supported sslmode: use verify-full, no-verify or disable.`,
+    );
   const caFile = query.get('sslrootcert');
-  const ca = caFile === null ? undefined : readCertificates(caFile);
-  switch (mode) {
-    case 'default':
-      return { mode, ca };
-    case 'disable':
-    case 'no-verify':
-      return { mode };
-    // Without verification, TLS does not stop an attacker in the middle. So these modes verify too.
-    case 'require':
-    case 'verify-ca':
-    case 'verify-full':
-      return { mode: 'verify-full', ca };
-    default:
-      throw new UsageError(
-        `"${mode}" is not a supported sslmode: use verify-full, no-verify or disable.`,
-      );
-  }
+  return { mode, ca: caFile === null ? undefined : readCertificates(caFile) };
 }
 
 function readCertificates(file: string): string {

@@ -3,26 +3,26 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { codeOf } from '../errors.ts';
-import { withTimeout } from './timeout.ts';
+import { silentMs, withTimeout } from './timeout.ts';
 
-/** How long a probe has to connect and to read a table. */
-const probeTimeoutMs = 1_500;
 const probePauseMs = 250;
 
 export class Breaker {
   readonly #probe: () => Promise<void>;
   readonly #onFault: (fault: unknown) => void;
+  /** Ends the probes. */
+  readonly #stop: AbortSignal;
   #fault: { error: unknown } | undefined;
   #isProbing = false;
-  #isClosed = false;
 
   /**
-   * `probe` rejects while the server is unavailable. `onFault` gets the error of the first probe that fails, and
-   * undefined when the server is back.
+   * `probe` connects and reads a table, and rejects while the server is unavailable. `onFault` gets the error of the first
+   * probe that fails, and undefined when the server is back.
    */
-  constructor(probe: () => Promise<void>, onFault: (fault: unknown) => void) {
+  constructor(probe: () => Promise<void>, onFault: (fault: unknown) => void, stop: AbortSignal) {
     this.#probe = probe;
     this.#onFault = onFault;
+    this.#stop = stop;
   }
 
   get isAvailable(): boolean {
@@ -42,22 +42,17 @@ export class Breaker {
 
   /** The server did not respond in time. If it does not respond to a probe either, it is unavailable. */
   suspect(): void {
-    if (!this.#isProbing && !this.#isClosed) void this.#probeUntilBack();
-  }
-
-  /** Ends the probes. */
-  close(): void {
-    this.#isClosed = true;
+    if (!this.#isProbing && !this.#stop.aborted) void this.#probeUntilBack();
   }
 
   async #probeUntilBack(): Promise<void> {
     this.#isProbing = true;
     for (let isReported = false; ; isReported = true) {
-      const [error] = await withTimeout(this.#probe(), () => {}, probeTimeoutMs).then(
+      const [error] = await withTimeout(this.#probe(), silentMs).then(
         () => [],
         (failure: unknown) => [failure],
       );
-      if (this.#isClosed) return;
+      if (this.#stop.aborted) return;
       // A server that refuses a connection, because it has too many for example, still responds.
       const isBack = error === undefined || (this.isAvailable && codeOf(error) !== undefined);
       this.#fault = isBack ? undefined : { error };

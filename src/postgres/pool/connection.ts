@@ -2,12 +2,13 @@
  * One connection. Statements are pipelined: each is sent without waiting for the responses to earlier ones, which
  * arrive in the same order. A connection does not reconnect; the pool replaces a lost one (pool.ts).
  */
+import { hash } from 'node:crypto';
 import { Socket } from 'node:net';
 import { Client, types } from 'pg';
 import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../../refusal.ts';
-import { codeOf, isDefect, ConnectionError, poolerRefusal, ReadOnlyServer } from '../errors.ts';
-import { responseTimeoutMs, connectTimeoutMs } from './timeout.ts';
+import { codeOf, isDefect, ConnectionError, poolerRefusal, WrongServer } from '../errors.ts';
+import { responseTimeoutMs, silentMs, waitTimeoutMs } from './timeout.ts';
 
 /** Values in the column order of the statement: null, text, number, boolean or bytes. */
 export type Row = readonly unknown[];
@@ -26,16 +27,21 @@ export interface Statement<R extends Row = Row> {
   row?: R;
 }
 
-export function prepared<R extends Row = Row>(name: string, text: string): Statement<R> {
-  return { name, text };
+/** PostgreSQL has names of up to 63 bytes. */
+const digestChars = 16;
+
+/** Its name follows from its text, so a name has one text per connection. */
+export function statementOf<R extends Row = Row>(text: string): Statement<R> {
+  return { name: `s${hash('sha256', text).slice(0, digestChars)}`, text };
 }
 
-/**
- * After this time without any response, the server is checked. An overloaded one takes a second. A locked table
- * lets statements fail after two seconds (`lock_timeout`), which are responses.
- */
-const silentMs = 1_500;
-const silencePollMs = 500;
+export function sql<R extends Row = Row>(
+  parts: TemplateStringsArray,
+  ...values: readonly (string | number)[]
+): Statement<R> {
+  return statementOf(String.raw(parts, ...values));
+}
+
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;
 
@@ -85,7 +91,7 @@ export class Connection {
   #lastResponseMs = 0;
   #watch: NodeJS.Timeout | undefined;
   #isLost = false;
-  /** Called once it is silent. */
+  /** Called while it is silent. */
   onSilent: () => void = () => {};
 
   private constructor(client: Client) {
@@ -113,7 +119,7 @@ export class Connection {
       ...(database !== undefined && { database }),
       ssl: tlsOptions(host, tls),
       application_name: 'plant-store',
-      connectionTimeoutMillis: connectTimeoutMs,
+      connectionTimeoutMillis: waitTimeoutMs,
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveMs,
       types: columnTypes,
@@ -168,7 +174,7 @@ export class Connection {
   ): Promise<R[]> {
     const query = { ...statement, values: [...values], rowMode: 'array' as const };
     const response = Promise.try(() => this.#client.query<unknown[]>(query));
-    const { rows } = await this.#watched(response.finally(onSettled));
+    const { rows } = await this.#watched(response, onSettled);
     return rows as Row[] as R[]; // the compiler cannot check the columns of SQL
   }
 
@@ -210,13 +216,14 @@ export class Connection {
   }
 
   /** Closes the connection if nothing responds for `responseTimeoutMs`. */
-  #watched<T>(response: Promise<T>): Promise<T> {
+  #watched<T>(response: Promise<T>, onSettled = () => {}): Promise<T> {
     if (this.#inFlight === 0) this.#lastResponseMs = performance.now();
     this.#inFlight++;
-    this.#watch ??= setTimeout(() => this.#checkSilence(), silencePollMs);
+    this.#watch ??= setTimeout(() => this.#checkSilence(), silentMs);
     const counted = response.finally(() => {
       this.#inFlight--;
       this.#lastResponseMs = performance.now();
+      onSettled();
     });
     return this.#usable(counted);
   }
@@ -226,8 +233,10 @@ export class Connection {
     if (this.#inFlight === 0 || this.#isLost) return;
     const silenceMs = this.#silenceMs();
     if (silenceMs >= responseTimeoutMs) return this.destroy();
-    if (silenceMs >= silentMs && silenceMs < silentMs + silencePollMs) this.onSilent();
-    this.#watch = setTimeout(() => this.#checkSilence(), silencePollMs);
+    const isSilent = silenceMs >= silentMs;
+    if (isSilent) this.onSilent();
+    const leftMs = (isSilent ? responseTimeoutMs : silentMs) - silenceMs;
+    this.#watch = setTimeout(() => this.#checkSilence(), Math.min(leftMs, silentMs));
   }
 
   #silenceMs(): number {
@@ -250,17 +259,15 @@ export const serverInfoColumns = `
   version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
   ${durabilitySettings.map((setting) => `current_setting('${setting}', true)`).join()}`;
 
-const sessionInfoSql = prepared<ServerRow>(
-  'session_info',
-  `SELECT current_setting('lock_timeout', true), ${serverInfoColumns}`,
-);
+const sessionInfoSql = sql<ServerRow>`
+  SELECT current_setting('lock_timeout', true), ${serverInfoColumns}`;
 
 /**
- * Throws ReadOnlyServer if the server accepts no writes, and Refusal if changes or text could be lost. Engines without
+ * Throws WrongServer if the server accepts no writes, and Refusal if changes or text could be lost. Engines without
  * a setting have no way to switch it off.
  */
 export function refuseUnsafe([, readOnly, encoding = null, ...durability]: ServerRow): void {
-  if (readOnly === 'on') throw new ReadOnlyServer();
+  if (readOnly === 'on') throw new WrongServer('the server is read-only'); // a standby, for example
   const refusalOf = (setting: string, value: string, wanted: string) =>
     new Refusal(
       `The database server runs with ${setting} = ${value}; Plant Store needs it ${wanted}.`,

@@ -3,7 +3,7 @@
  */
 import { resolveHost, type Address, type Host } from './address.ts';
 import { Connection, type OpenOptions } from './connection.ts';
-import { ConnectionError, OtherNode, ReadOnlyServer } from '../errors.ts';
+import { ConnectionError, WrongServer } from '../errors.ts';
 
 export class Hosts {
   readonly #address: Address;
@@ -24,8 +24,7 @@ export class Hosts {
   async open(options: OpenOptions): Promise<Connection> {
     let failure: unknown;
     const failed = (error: unknown) => {
-      const isVague = failure instanceof ReadOnlyServer || failure instanceof OtherNode;
-      if (failure === undefined || isVague) failure = error;
+      if (failure === undefined || failure instanceof WrongServer) failure = error;
     };
     for (const host of this.#hosts) {
       for (const address of (await this.#resolve(host).catch(failed)) ?? []) {

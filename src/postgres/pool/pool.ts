@@ -8,12 +8,13 @@ import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { outcomeUnknown, Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
 import { Breaker } from './breaker.ts';
-import type { Connection, OpenOptions, Row, Statement } from './connection.ts';
+import { sql, type Connection, type OpenOptions, type Row, type Statement } from './connection.ts';
 import { codeOf, isStatementError, isConnectionLost, problemOf, TimeoutError } from '../errors.ts';
 import type { Hosts } from './hosts.ts';
 import { withRetries } from './retries.ts';
 import { settled } from './settled.ts';
-import { responseTimeoutMs, withTimeout } from './timeout.ts';
+import { responseTimeoutMs, waitTimeoutMs, withTimeout } from './timeout.ts';
+import type { NodeState } from '../schema/node-check.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
 const maxShared = 4;
@@ -29,23 +30,16 @@ const maxWaitingReads = 1_920;
  * sent, even if nothing waits for it any more.
  */
 const maxSentReads = 128;
-const maxReadWaitMs = 2_000;
 /** There is no schema yet, or it was dropped: the server responds. */
 const schemaErrors = /^(?:42|3F)/;
 
 export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
-const begin: BoundStatement = [{ name: 'begin', text: 'BEGIN' }, []];
-const commit: BoundStatement = [{ name: 'commit', text: 'COMMIT' }, []];
-const rollback: BoundStatement = [{ name: 'rollback', text: 'ROLLBACK' }, []];
+const begin: BoundStatement = [sql`BEGIN`, []];
+const commit: BoundStatement = [sql`COMMIT`, []];
+const rollback: BoundStatement = [sql`ROLLBACK`, []];
 
 /** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
 type TransactionKind = 'swift' | 'patient' | 'other';
-
-interface ReadOptions {
-  isFinal?: (error: unknown) => boolean;
-  /** Whose turn it is; those of no user share one. */
-  turn?: string;
-}
 
 export interface PoolOptions {
   /** Such as `db1:5432`. */
@@ -55,12 +49,13 @@ export interface PoolOptions {
   /** The server is unavailable, or available again if `fault` is undefined. */
   onFault: (fault: unknown) => void;
   verify?: OpenOptions['verify'];
-  /** Reads a table, for a probe. */
-  readTable: (connection: Connection) => Promise<unknown>;
+  /** Reads a table, and checks the settings of the server. */
+  check: (connection: Connection) => Promise<NodeState>;
 }
 
 export class Pool {
   readonly #hosts: Hosts;
+  readonly name: string;
   readonly #options: PoolOptions;
   readonly #all = new Set<Connection>();
   #shared: Connection[] = [];
@@ -70,46 +65,37 @@ export class Pool {
   readonly #free: Connection[] = [];
   readonly #sentReads: FairSemaphore;
   readonly #transactions: FairSemaphore;
-  readonly #breaker: Breaker;
+  readonly breaker: Breaker;
   readonly #stop = new AbortController();
 
   constructor(hosts: Hosts, options: PoolOptions) {
     const { name, onFault } = options;
     this.#hosts = hosts;
+    this.name = name;
     this.#options = options;
     this.#sentReads = new FairSemaphore({
       max: maxSentReads,
       maxWaiting: maxWaitingReads,
-      maxWaitMs: maxReadWaitMs,
+      maxWaitMs: waitTimeoutMs,
       refusal: tooManyReads,
       onChange: reportChange(name, 'reads'),
     });
     this.#transactions = new FairSemaphore({
       max: maxExclusive,
       maxOfKey: maxTransactions,
+      maxWaitMs: responseTimeoutMs,
       refusal: () => new TimeoutError(),
       onChange: reportChange(name, 'transactions'),
     });
-    this.#breaker = new Breaker(
-      () => this.#probe(),
-      (fault) => {
-        // Reads and checks that wait for it can fail now. The outcome of a transaction can still arrive.
-        if (fault !== undefined) {
-          for (const connection of [...this.#shared, ...this.#free]) connection.destroy();
-          this.#checking?.then((connection) => connection.destroy()).catch(() => {});
-        }
-        onFault(fault);
-      },
-    );
-  }
-
-  get isAvailable(): boolean {
-    return this.#breaker.isAvailable;
-  }
-
-  /** Throws the error of the server while it is unavailable. */
-  assertAvailable(): void {
-    this.#breaker.assertAvailable();
+    const onChange = (fault: unknown) => {
+      // Reads and checks that wait for it can fail now. The outcome of a transaction can still arrive.
+      if (fault !== undefined) {
+        for (const connection of [...this.#shared, ...this.#free]) connection.destroy();
+        this.#checking?.then((connection) => connection.destroy()).catch(() => {});
+      }
+      onFault(fault);
+    };
+    this.breaker = new Breaker(() => this.#probe(), onChange, this.#stop.signal);
   }
 
   /** Closes all connections when their statements have ended. */
@@ -118,13 +104,14 @@ export class Pool {
   }
 
   /**
-   * Runs a statement that only reads. Rejects with a Problem if the database does not respond. An error that `isFinal` is
-   * not retried. If reads have to wait, those with different values of `turn` take turns.
+   * Runs a statement that only reads. Rejects with a Problem if the database does not respond. If reads have to wait, those
+   * with different values of `turn` take turns. An error that `isFinal` is not retried.
    */
   async read<R extends Row>(
     statement: Statement<R>,
     values: readonly unknown[],
-    { isFinal, turn = '' }: ReadOptions = {},
+    turn = '',
+    isFinal?: (error: unknown) => boolean,
   ): Promise<R[]> {
     try {
       const send = async () => {
@@ -150,29 +137,25 @@ export class Pool {
     try {
       return await withTimeout(withRetries(async () => work(await this.#checkConnection())));
     } catch (error) {
-      if (error instanceof Refusal) this.#breaker.trip(error);
+      if (error instanceof Refusal) this.breaker.trip(error);
       throw error;
     }
   }
 
-  /** Runs a statement that writes and can be repeated. */
-  async write(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    const [rows = []] = await this.#change((connection) =>
-      sendAll(connection, [[statement, values]]),
-    );
-    return rows;
+  async checkNode(): Promise<NodeState> {
+    return this.check(this.#options.check);
   }
 
-  /** Runs several statements that can be repeated, in one transaction. Resolves to the rows of each. */
-  async transact(statements: readonly BoundStatement[]): Promise<Row[][]> {
+  /** Runs statements that can be repeated, in one transaction. Resolves to the rows of each. */
+  async transact(...statements: readonly BoundStatement[]): Promise<Row[][]> {
     const all = [begin, ...statements, commit];
     return (await this.#change((connection) => sendAll(connection, all))).slice(1, -1);
   }
 
   /**
    * Runs `first`, and then in the same transaction what `then` returns for their rows. Resolves to the rows of the latter.
-   * If `then` returns a Problem, rolls back and rejects with it. If the result would differ, a transaction whose response
-   * was lost cannot be repeated, and its outcome is unknown.
+   * If `then` returns nothing to run, rolls back. If it returns a Problem, also rejects with it. If the result would differ,
+   * a transaction whose response was lost cannot be repeated, and its outcome is unknown.
    */
   async transactInTwo(
     first: readonly BoundStatement[],
@@ -184,7 +167,8 @@ export class Pool {
         const [, ...rows] = await sendAll(connection, [begin, ...first]);
         const rest = then(rows);
         if (rest instanceof Problem) throw rest;
-        return (await sendAll(connection, [...rest, commit])).slice(0, -1);
+        const end = rest.length > 0 ? commit : rollback;
+        return (await sendAll(connection, [...rest, end])).slice(0, -1);
       } catch (error) {
         if (!connection.isLost) await connection.query(...rollback);
         throw error;
@@ -198,10 +182,12 @@ export class Pool {
   ): Promise<Row[][]> {
     let isOutcomeUnknown = false;
     const attempt = (connection: Connection) =>
-      withTimeout(send(connection), () => connection.destroy()).catch((error: unknown) => {
-        isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
-        throw isOutcomeUnknown && !canRepeat ? outcomeUnknown(error) : error;
-      });
+      withTimeout(send(connection), responseTimeoutMs, () => connection.destroy()).catch(
+        (error: unknown) => {
+          isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
+          throw isOutcomeUnknown && !canRepeat ? outcomeUnknown(error) : error;
+        },
+      );
     try {
       return await withRetries(() => this.withConnection(attempt));
     } catch (error) {
@@ -216,10 +202,9 @@ export class Pool {
    */
   async withConnection<T>(
     work: (connection: Connection) => Promise<T>,
-    maxWaitMs = responseTimeoutMs,
     kind: TransactionKind = 'other',
   ): Promise<T> {
-    await this.#transactions.acquire(kind, maxWaitMs);
+    await this.#transactions.acquire(kind);
     try {
       let connection = this.#free.pop();
       while (connection?.isLost === true) connection = this.#free.pop();
@@ -241,7 +226,6 @@ export class Pool {
   /** Waits for all statements in flight and closes all connections. Attempts to connect end. */
   async close(): Promise<void> {
     this.#stop.abort();
-    this.#breaker.close();
     await Promise.all([...this.#all].map((connection) => connection.close()));
   }
 
@@ -283,13 +267,13 @@ export class Pool {
   }
 
   async #open(): Promise<Connection> {
-    this.#breaker.assertAvailable();
+    this.breaker.assertAvailable();
     try {
       return await this.#connect();
     } catch (error) {
       // A server can have too many connections, and serve those that are open.
       const isServing = this.#all.values().some(({ isLost, isSilent }) => !isLost && !isSilent);
-      if (error instanceof Refusal || !isServing) this.#breaker.trip(error);
+      if (error instanceof Refusal || !isServing) this.breaker.trip(error);
       throw error;
     }
   }
@@ -297,7 +281,7 @@ export class Pool {
   /** A server whose disk hangs, or whose tables are locked, accepts connections. So a probe also reads a table. */
   async #probe(): Promise<void> {
     const connection = await this.#connect();
-    await this.#options.readTable(connection).catch((error: unknown) => {
+    await this.#options.check(connection).catch((error: unknown) => {
       if (schemaErrors.test(codeOf(error) ?? '')) return;
       connection.destroy();
       throw error;
@@ -315,7 +299,7 @@ export class Pool {
     const connection = await this.#hosts.open({ stop, verify: this.#options.verify });
     this.#all.add(connection);
     void connection.closed.then(() => this.#remove(connection));
-    connection.onSilent = () => this.#breaker.suspect();
+    connection.onSilent = () => this.breaker.suspect();
     if (stop.aborted) connection.destroy();
     return connection;
   }

@@ -3,32 +3,27 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { isConnectionLost, isRetryable, TimeoutError } from '../errors.ts';
+import { responseTimeoutMs } from './timeout.ts';
 
-/**
- * How long a transient failure is retried, and how long the longest pause between attempts is. A conflict is
- * retried for all of that time, because one of the transactions in conflict has succeeded.
- */
-const maxRetryMs = 1_000;
 const maxLostAttempts = 4;
 const maxPauseMs = 50;
 
-/** Retries transient failures, unless they are final: a lost connection or a conflict with another transaction. */
+/**
+ * Retries transient failures, unless they are final: a lost connection a few times, and a conflict until time is up,
+ * because one of the transactions in conflict has succeeded.
+ */
 export async function withRetries<T>(
   work: () => Promise<T>,
   isFinal: (error: unknown) => boolean = () => false,
 ): Promise<T> {
-  const deadlineMs = performance.now() + maxRetryMs;
+  const deadlineMs = performance.now() + responseTimeoutMs;
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
     } catch (error) {
-      const isConflict = isRetryable(error);
-      const isTransient = isConflict || isConnectionLost(error);
-      const isLastAttempt =
-        performance.now() > deadlineMs || (!isConflict && attempt >= maxLostAttempts);
-      if (!isTransient || isLastAttempt || error instanceof TimeoutError || isFinal(error)) {
-        throw error;
-      }
+      const isLost = isConnectionLost(error) && !(error instanceof TimeoutError);
+      const isTransient = isRetryable(error) || (isLost && attempt < maxLostAttempts);
+      if (!isTransient || performance.now() > deadlineMs || isFinal(error)) throw error;
       await jitter();
     }
   }

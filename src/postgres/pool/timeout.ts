@@ -2,14 +2,19 @@ import { TimeoutError } from '../errors.ts';
 
 /** For the response to a statement, or to all statements of a read. The server gives up earlier. */
 export const responseTimeoutMs = 4_000;
-/** For opening a connection, and for resolving a host name. */
-export const connectTimeoutMs = 2_000;
+/** For what comes before a statement: a connection to a host, a place among the reads, or a database that is ready. */
+export const waitTimeoutMs = 2_000;
+/**
+ * After this time without any response, a new connection checks the server, for as long. An overloaded server takes a
+ * second. A locked table lets statements fail after two seconds (`lock_timeout`), which are responses.
+ */
+export const silentMs = 1_500;
 
 /** Rejects with TimeoutError after `timeoutMs`. The work itself continues. */
 export async function withTimeout<T>(
   work: Promise<T>,
-  onTimeout = () => {},
   timeoutMs = responseTimeoutMs,
+  onTimeout = () => {},
 ): Promise<T> {
   const { promise: timedOut, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {

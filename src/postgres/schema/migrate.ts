@@ -16,32 +16,21 @@ import {
 } from '../../shared/migrations.ts';
 import { Refusal } from '../../refusal.ts';
 import { distribute, isCitus, runUnlimited } from '../citus/citus.ts';
-import { prepared, type Connection } from '../pool/connection.ts';
-import {
-  codeOf,
-  CoordinatorUnavailable,
-  isStatementError,
-  isConnectionLost,
-  isInternalError,
-  isRetryable,
-  sqlState,
-} from '../errors.ts';
+import { sql, type Connection } from '../pool/connection.ts';
+import { codeOf, isStatementError, isConnectionLost, isRetryable, sqlState } from '../errors.ts';
 import type { Cluster } from '../citus/cluster.ts';
+import { withRetries } from '../pool/retries.ts';
 import { withMigrationLock } from './migration-session.ts';
 import { parseSteps, type MigrationStep } from './migration-steps.ts';
 
-const pollMs = 100;
-/** A statement that waits for a lock blocks all later ones. So it waits briefly, pauses and retries. */
-const lockTimeoutMs = 1_000;
-const lockRetryMs = 1_000;
+/** A statement that waits for a lock blocks all later ones. So it waits for this time, and pauses for as long. */
+const turnMs = 1_000;
 /** How long a program caches the schema number. */
 export const schemaCacheMs = 1_000;
 /** After this time, no older program uses a schema that refuses it: a request takes at most 12 seconds. */
 const olderDrainMs = schemaCacheMs + 12_000;
-/** How long a migration continues without a response from the server. */
-const maxUnavailableMs = 60_000;
-/** How often a migration continues after an internal error. The loss of a connection to a worker of Citus is one. */
-const maxInternalErrors = 3;
+/** How often a migration continues after a transient failure: a lost connection can be one between nodes of Citus. */
+const maxFailures = 3;
 
 const migrations = readMigrations(new URL('../migrations/', import.meta.url)).map((migration) => ({
   ...migration,
@@ -66,29 +55,17 @@ const createTableSteps = [
 ];
 
 export const schemaSql = {
-  number: prepared<readonly [number: number]>(
-    'schema_number',
-    'SELECT version FROM plant_store.migrations WHERE id = 1',
-  ),
-  setNumber: prepared(
-    'set_schema_number',
-    'UPDATE plant_store.migrations SET version = $1 WHERE id = 1',
-  ),
+  number: sql<readonly [number: number]>`SELECT version FROM plant_store.migrations WHERE id = 1`,
+  setNumber: sql`UPDATE plant_store.migrations SET version = $1 WHERE id = 1`,
 };
 
-const namespaceSql = prepared(
-  'schema_exists',
-  "SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'",
-);
+const namespaceSql = sql`SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'`;
 
-const invalidIndexSql = prepared(
-  'invalid_index',
-  `
-    SELECT 1 FROM pg_index
-    JOIN pg_class ON pg_class.oid = indexrelid
-    JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = 'plant_store' AND relname = $1 AND NOT indisvalid`,
-);
+const invalidIndexSql = sql`
+  SELECT 1 FROM pg_index
+  JOIN pg_class ON pg_class.oid = indexrelid
+  JOIN pg_namespace ON pg_namespace.oid = relnamespace
+  WHERE nspname = 'plant_store' AND relname = $1 AND NOT indisvalid`;
 
 export interface MigrateOptions {
   /** Whether to create a schema if there is none. */
@@ -101,47 +78,31 @@ export interface MigrateOptions {
 
 /**
  * Resolves once the schema is the newest, or a newer one that can be used, whichever process migrated it. Throws
- * Refusal if the schema cannot be used, or if there is none and `create` is false, and CoordinatorUnavailable.
+ * Refusal if the schema cannot be used, or if there is none and `create` is false.
  */
 export async function migrate(
   cluster: Cluster,
   { create, onMigrate = () => {}, stop = new AbortController().signal }: MigrateOptions,
 ): Promise<void> {
-  let hasResponded = false;
-  /** Since when the server has not responded. */
-  let unavailableSinceMs: number | undefined;
-  let internalErrors = 0;
-  for (;;) {
-    try {
-      const schema = await cluster.any.withConnection(readSchema);
-      hasResponded = true;
-      if (schema === undefined && !create) {
-        throw new Refusal('There is no Plant Store in this database.', { kind: 'missing-schema' });
-      }
-      if (schema !== undefined) {
-        refuseUnusableSchema(schema);
-        if (schema.version >= newestVersion) return;
-      }
-      unavailableSinceMs = undefined;
-      onMigrate();
-      const coordinator = await cluster.reachCoordinator();
-      const isDone = await withMigrationLock(coordinator, (session) =>
-        runMigrations(session, stop),
-      );
-      if (!isDone) await pause(pollMs, undefined, { signal: stop });
-    } catch (error) {
-      unavailableSinceMs ??= performance.now();
-      const isUnavailable =
-        !hasResponded || performance.now() > unavailableSinceMs + maxUnavailableMs;
-      if (isInternalError(error)) internalErrors++;
-      const isLasting =
-        isUnavailable ||
-        internalErrors > maxInternalErrors ||
-        error instanceof CoordinatorUnavailable;
-      const isTransient = isRetryable(error) || isConnectionLost(error);
-      if (stop.aborted || isLasting || !isTransient) throw error;
-      await pause(pollMs, undefined, { signal: stop });
+  for (let failures = 0; ;) {
+    const schema = await withRetries(() => cluster.any.withConnection(readSchema));
+    if (schema === undefined && !create) {
+      throw new Refusal('There is no Plant Store in this database.', { kind: 'missing-schema' });
     }
+    if (schema !== undefined) {
+      refuseUnusableSchema(schema);
+      if (schema.version >= newestVersion) return;
+    }
+    onMigrate();
+    const coordinator = await cluster.reachCoordinator();
+    try {
+      const work = (session: Connection) => runMigrations(session, stop);
+      if (await withMigrationLock(coordinator, work)) continue;
+    } catch (error) {
+      const isTransient = isConnectionLost(error) || isRetryable(error);
+      if (stop.aborted || !isTransient || ++failures > maxFailures) throw error;
+    }
+    await pause(turnMs, undefined, { signal: stop }); // another process has the lock, or the server restarts
   }
 }
 
@@ -206,8 +167,8 @@ async function runStep(step: MigrationStep, session: Connection, stop: AbortSign
       const rows = await execute(step, session);
       if (!step.repeats || rows === 0) return;
     } catch (error) {
-      if (codeOf(error) !== sqlState.lockNotAvailable) throw error;
-      await pause(lockRetryMs, undefined, { signal: stop });
+      if (codeOf(error) !== sqlState.lockNotAvailable && !isRetryable(error)) throw error;
+      await pause(turnMs, undefined, { signal: stop });
     }
   }
 }
@@ -220,10 +181,10 @@ async function execute(
   if (await isCitus(session)) {
     // Limits of a worker can only be changed in a transaction, which excludes CONCURRENTLY.
     const inTransaction = isConcurrent ? text.replace(/\bCONCURRENTLY\s/i, '') : text;
-    return (await runUnlimited(session, inTransaction, lockTimeoutMs)).rowCount;
+    return (await runUnlimited(session, inTransaction, turnMs)).rowCount;
   }
   // CONCURRENTLY can wait for a long time, but does not block other transactions.
-  await session.command(`SET lock_timeout = ${isConcurrent ? 0 : lockTimeoutMs}`);
+  await session.command(`SET lock_timeout = ${isConcurrent ? 0 : turnMs}`);
   return (await session.commandWithoutDeadline(text)).rowCount;
 }
 

@@ -2,7 +2,7 @@
  * The right to migrate is a lock of the session that migrates, so it ends with the session. On a Citus cluster, the
  * coordinator has it.
  */
-import { prepared, type Connection } from '../pool/connection.ts';
+import { sql, type Connection } from '../pool/connection.ts';
 import { isStatementError } from '../errors.ts';
 import type { Pool } from '../pool/pool.ts';
 
@@ -15,10 +15,7 @@ const idleSessionTimeoutMs = 20_000;
 /** How soon the server notices, while it runs a statement, that the process is gone. */
 const connectionCheckMs = 1_000;
 
-const lockSql = prepared<readonly [isLocked: boolean]>(
-  'lock_migration',
-  `SELECT pg_try_advisory_lock(${lockNumber})`,
-);
+const lockSql = sql<readonly [isLocked: boolean]>`SELECT pg_try_advisory_lock(${lockNumber})`;
 
 // A role or a database can set the other limits, if the server has them. Without cached connections to workers, none of
 // them is idle.

@@ -2,8 +2,9 @@
  * The check of a server that has stores: whether its schema can be used, and whether its commits are durable. On a
  * cluster, the statement is run by the node that has the store, whichever node receives it.
  */
+import { decodeSchema, type Schema } from '../../shared/migrations.ts';
 import {
-  prepared,
+  sql,
   refuseUnsafe,
   serverInfoColumns,
   type Connection,
@@ -17,26 +18,18 @@ type CheckRow = readonly [
   ...server: ServerRow,
 ];
 
-const checkSql = (name: string, stores: string) =>
-  prepared<CheckRow>(
-    name,
-    `
-      SELECT version, copy_of IS NOT NULL, ${stores}, ${serverInfoColumns}
-      FROM plant_store.migrations WHERE id = 1`,
-  );
+const checkSql = (stores: string) => sql<CheckRow>`
+  SELECT version, copy_of IS NOT NULL, ${stores}, ${serverInfoColumns}
+  FROM plant_store.migrations WHERE id = 1`;
 
 export const nodeCheckSql = {
   /** Every node has the row of the migrations. */
-  withoutStores: checkSql('check_server', '0'),
-  withStores: checkSql(
-    'check_server_with_stores',
-    '(SELECT count(*) FROM plant_store.stores WHERE store = $1)',
-  ),
+  withoutStores: checkSql('0'),
+  withStores: checkSql('(SELECT count(*) FROM plant_store.stores WHERE store = $1)'),
 };
 
 export interface NodeState {
-  /** The number of the schema (migrations.ts); 0 if there is none. */
-  schema: number;
+  schema: Schema;
   isUnfinishedCopy: boolean;
 }
 
@@ -52,8 +45,7 @@ export async function checkNode(
     store === undefined
       ? await connection.query(nodeCheckSql.withoutStores, [])
       : await connection.query(nodeCheckSql.withStores, [store]);
-  if (row === undefined) return { schema: 0, isUnfinishedCopy: false };
-  const [schema, isUnfinishedCopy, , ...server] = row;
-  refuseUnsafe(server);
-  return { schema, isUnfinishedCopy };
+  const [schema, isUnfinishedCopy, , ...server] = row ?? [0, false, 0];
+  if (row !== undefined) refuseUnsafe(server);
+  return { schema: decodeSchema(schema), isUnfinishedCopy };
 }

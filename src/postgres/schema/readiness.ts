@@ -2,7 +2,6 @@
  * Whether the database can be used: creates or migrates its schema first, and later notices that a newer program
  * is going to change it.
  */
-import { decodeSchema } from '../../shared/migrations.ts';
 import { storageUnavailable } from '../../problem.ts';
 import { Refusal, unfinishedCopy } from '../../refusal.ts';
 import { distribute } from '../citus/citus.ts';
@@ -10,10 +9,10 @@ import type { Cluster } from '../citus/cluster.ts';
 import {
   isConnectionLost,
   isStatementError,
-  MigrationInProgress,
   problemOf,
   refusalFor,
   TimeoutError,
+  Unavailable,
 } from '../errors.ts';
 import {
   migrate,
@@ -24,7 +23,7 @@ import {
 } from './migrate.ts';
 import type { Pool } from '../pool/pool.ts';
 import { settled } from '../pool/settled.ts';
-import { withTimeout } from '../pool/timeout.ts';
+import { waitTimeoutMs, withTimeout } from '../pool/timeout.ts';
 
 export interface ReadinessOptions {
   /** Whether to create a schema if there is none. */
@@ -33,10 +32,6 @@ export interface ReadinessOptions {
   distribute?: boolean;
 }
 
-/** How long a request, or the start of the service, waits for the database to open. */
-const openTimeoutMs = 2_000;
-/** How long a request waits for a check of the schema. */
-const schemaCheckTimeoutMs = 1_000;
 /** A failed migration is retried after this time, because each attempt can lock tables or fill the disk. */
 const migrationRetryMs = 60_000;
 
@@ -79,11 +74,11 @@ export class Readiness {
   /** The same, but throws a Problem after 2 seconds. A migration continues in the background. */
   async openWithTimeout(): Promise<void> {
     const opening = this.#open();
-    const leftMs = opening.sinceMs + openTimeoutMs - performance.now();
-    await withTimeout(opening.done, () => {}, Math.max(0, leftMs)).catch((error: unknown) => {
+    const leftMs = opening.sinceMs + waitTimeoutMs - performance.now();
+    await withTimeout(opening.done, Math.max(0, leftMs)).catch((error: unknown) => {
       const { isMigrating } = opening;
       if (error instanceof TimeoutError)
-        throw storageUnavailable(isMigrating ? new MigrationInProgress() : error);
+        throw storageUnavailable(isMigrating ? migrationInProgress() : error);
       throw isMigrating && isStatementError(error) ? storageUnavailable(error) : error;
     });
   }
@@ -111,11 +106,7 @@ export class Readiness {
     const options = { ...this.#options, onMigrate, stop: this.#stop.signal };
     await migrateCluster(this.#cluster, options);
     if (options.distribute === true) await this.#distribute();
-    const server = this.#cluster.any;
-    const startedMs = performance.now();
-    const { isUnfinishedCopy } = await this.#cluster.check(server);
-    if (isUnfinishedCopy) throw unfinishedCopy();
-    this.#checks.set(server, { untilMs: startedMs + schemaCacheMs });
+    await this.#checkServer(this.#cluster.any);
   }
 
   /** Also checks all nodes. A service starts without those that cannot be used. */
@@ -130,7 +121,7 @@ export class Readiness {
   async whenReady(server: Pool): Promise<void> {
     const check = this.#checks.get(server) ?? { untilMs: 0 };
     try {
-      server.assertAvailable();
+      server.breaker.assertAvailable();
       if (performance.now() < check.untilMs) return;
       this.#checks.set(server, check);
       check.inFlight ??= this.#check(server, check).finally(() => (check.inFlight = undefined));
@@ -166,21 +157,24 @@ export class Readiness {
   async #check(server: Pool, check: ServerCheck): Promise<void> {
     await this.openWithTimeout();
     const startedMs = performance.now();
-    await withTimeout(this.#checkServer(server), () => {}, schemaCheckTimeoutMs);
+    await withTimeout(this.#checkServer(server), waitTimeoutMs);
     check.untilMs = startedMs + schemaCacheMs;
   }
 
   /** A newer program announces a migration that this one must not use, and waits until every process has checked. */
   async #checkServer(server: Pool): Promise<void> {
-    const { schema: number, isUnfinishedCopy } = await this.#cluster.check(server);
-    const schema = decodeSchema(number);
+    const { schema, isUnfinishedCopy } = await this.#cluster.check(server);
     refuseUnusableSchema(schema);
     if (schema.version < newestVersion) {
       this.#opening = undefined; // an older backup was restored: the next request migrates it
-      throw new MigrationInProgress();
+      throw migrationInProgress();
     }
     if (isUnfinishedCopy) throw unfinishedCopy();
   }
+}
+
+function migrationInProgress(): Unavailable {
+  return new Unavailable('the database is being upgraded to a newer schema');
 }
 
 /** Migrates the schema if needed, and finds out which server has what. */

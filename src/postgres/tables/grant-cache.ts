@@ -4,17 +4,15 @@
  */
 import type { Grant } from '../../access/access.ts';
 import { Cache } from '../../shared/cache.ts';
-import { prepared } from '../pool/connection.ts';
+import { sql } from '../pool/connection.ts';
 import type { Cluster } from '../citus/cluster.ts';
 
 /** Maximum age of a cached grant. */
 const maxAgeMs = 10_000;
 const maxGrants = 10_000;
 
-export const refreshSql = prepared<readonly [grants: number]>(
-  'refresh',
-  'SELECT grants FROM plant_store.stores WHERE store = $1',
-);
+export const refreshSql = sql<readonly [grants: number]>`
+  SELECT grants FROM plant_store.stores WHERE store = $1`;
 
 export class Freshness {
   readonly #cluster: Cluster;

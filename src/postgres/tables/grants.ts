@@ -16,7 +16,7 @@ import {
 } from '../../access/access.ts';
 import { grantOf, hashKey, unrevokedCaller, type TokenTerms } from '../../access/identity-rows.ts';
 import { Problem } from '../../problem.ts';
-import { prepared, type Row } from '../pool/connection.ts';
+import { sql, type Row } from '../pool/connection.ts';
 import { problemOf } from '../errors.ts';
 import type { Freshness } from './grant-cache.ts';
 import { keyOf, type Names } from './names.ts';
@@ -24,8 +24,9 @@ import type { Cluster } from '../citus/cluster.ts';
 import type { BoundStatement, Pool } from '../pool/pool.ts';
 import { withTimeout } from '../pool/timeout.ts';
 
-/** A user, and the version of the grants of their store. */
-type UserRow = readonly [
+/** The terms of a token, its user, and the version of the grants of their store. A JWT has no terms. */
+type GrantRow = readonly [
+  ...TokenTerms,
   user: number,
   storeName: string,
   userName: string,
@@ -34,8 +35,6 @@ type UserRow = readonly [
   received: readonly ReceivedShare[],
   grantsVersion: number,
 ];
-
-type TokenRow = readonly [...TokenTerms, ...UserRow];
 
 type WhoWrites = Pick<Caller, 'store' | 'identified'>;
 
@@ -52,58 +51,31 @@ const userColumns = `
   ),
   stores.grants`;
 
-const selectByToken = `
-  SELECT tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family,
-         ${userColumns}
-  FROM plant_store.tokens
-  JOIN plant_store.stores ON stores.store = tokens.store
-  JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id
-  WHERE tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND tokens.hash = $2`;
-
-const selectByUser = `
-  SELECT ${userColumns}
-  FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
-  WHERE stores.store = $1 AND users.store = $1 AND users.name = $2`;
-
 export const grantSql = {
-  findByToken: prepared<TokenRow>('find_grant_by_token', selectByToken),
-  findByUser: prepared<UserRow>('find_grant_by_user', selectByUser),
-  reviveUser: prepared(
-    'revive_user',
-    `
-      UPDATE plant_store.users SET removed_at = NULL, role = $3
-      WHERE store = $1 AND id = $2 AND removed_at IS NOT NULL`,
-  ),
-  // The user can have been removed once more since the claims were compared.
-  reviveUserOfClaims: prepared(
-    'revive_user_of_claims',
-    `
-      UPDATE plant_store.users SET removed_at = NULL, role = 'member'
-      WHERE store = $1 AND id = $2 AND removed_at < $3`,
-  ),
-  changeGrantsVersion: prepared(
-    'change_grants_version',
-    'UPDATE plant_store.stores SET grants = $2 WHERE store = $1',
-  ),
+  findByToken: sql<GrantRow>`
+    SELECT tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family, ${userColumns}
+    FROM plant_store.tokens
+    JOIN plant_store.stores ON stores.store = tokens.store
+    JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id
+    WHERE tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND tokens.hash = $2`,
+  findByUser: sql<GrantRow>`
+    SELECT '', NULL, NULL, NULL, ${userColumns}
+    FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
+    WHERE stores.store = $1 AND users.store = $1 AND users.name = $2`,
+  reviveUser: sql`
+    UPDATE plant_store.users SET removed_at = NULL, role = $3
+    WHERE store = $1 AND id = $2 AND removed_at < $4`,
+  changeGrantsVersion: sql`UPDATE plant_store.stores SET grants = $2 WHERE store = $1`,
 };
 
-function grantOfToken(
-  tokenHash: Uint8Array,
-  store: number,
-  [scopes, expiresAt, revokedAt, line, ...user]: TokenRow,
-): Grant {
-  return grantOfRow({ tokenHash }, store, [scopes, expiresAt, revokedAt, line], user);
-}
-
-/** `terms` are empty for a JWT. */
 function grantOfRow(
   credential: Pick<Credential, 'tokenHash' | 'claims'>,
   store: number,
-  terms: TokenTerms | readonly [],
-  [user, storeName, userName, role, removedAt, received, version]: UserRow,
+  [scopes, expiresAt, revokedAt, line, ...userAndVersion]: GrantRow,
 ): Grant {
+  const [user, storeName, userName, role, removedAt, received, version] = userAndVersion;
   const row = [store, user, storeName, userName, role, removedAt] as const;
-  return grantOf(credential, row, terms, received, version);
+  return grantOf(credential, row, [scopes, expiresAt, revokedAt, line], received, version);
 }
 
 /**
@@ -112,16 +84,6 @@ function grantOfRow(
  */
 export function identifyAgain(caller: WhoWrites | undefined): BoundStatement[] {
   return caller === undefined ? [] : [findAgain(caller.store, caller.identified)];
-}
-
-/** For a write that may have nothing to change. Rejects if the caller must not write. */
-export async function checkAgain(cluster: Cluster, caller: WhoWrites): Promise<void> {
-  const server = await cluster.ofStore(caller.store); // not the shard: it is the node of the write
-  const refusal = refusalOf(
-    caller,
-    await server.read(...findAgain(caller.store, caller.identified)),
-  );
-  if (refusal !== undefined) throw refusal;
 }
 
 /** Why the caller must not write, by the rows of `identifyAgain`. */
@@ -136,7 +98,7 @@ export function refusalOf(
 
 /** The line of the caller's token, by the rows of `identifyAgain`. */
 export function lineOf([found]: readonly Row[] = []): string | null {
-  return (found as TokenRow | undefined)?.[3] ?? null; // only tokens of the service create others
+  return (found as GrantRow | undefined)?.[3] ?? null; // only tokens of the service create others
 }
 
 export function findAgain(store: number, [, tokenHash, claims]: Identified): BoundStatement {
@@ -152,13 +114,8 @@ export function callerNow(
   [found]: readonly Row[],
 ): Caller | Problem {
   if (found === undefined) return unrevokedCaller(undefined);
-  const tokenHash = Buffer.from(hash, 'latin1');
-  // The columns of the statement.
-  return unrevokedCaller(
-    claims === undefined
-      ? grantOfToken(tokenHash, store, found as TokenRow)
-      : grantOfRow({ tokenHash, claims }, store, [], found as UserRow),
-  );
+  const credential = { tokenHash: Buffer.from(hash, 'latin1'), claims };
+  return unrevokedCaller(grantOfRow(credential, store, found as GrantRow)); // a row of `findAgain`
 }
 
 /**
@@ -169,9 +126,13 @@ export function changeGrantsVersion(store: number): BoundStatement {
   return [grantSql.changeGrantsVersion, [store, randomInt(2 ** 48 - 1)]]; // its largest range
 }
 
-/** If this user was removed, makes a new user of them, who has nothing of the former one. */
-export function reviveUser({ store, user }: Identity, role: Role): BoundStatement {
-  return [grantSql.reviveUser, [store, user, role]];
+/** If this user was removed before, makes a new user of them, who has nothing of the former one. */
+export function reviveUser(
+  { store, user }: Identity,
+  role: Role,
+  beforeMs = Number.MAX_SAFE_INTEGER,
+): BoundStatement {
+  return [grantSql.reviveUser, [store, user, role, beforeMs]];
 }
 
 /** The part of the storage of identities that requests need most. */
@@ -225,7 +186,7 @@ export class Grants {
   async #findToken({ tokenHash, store }: TokenCredential): Promise<Grant | undefined> {
     const values = [store, Buffer.from(tokenHash)];
     const [row] = await this.cluster.read(store, grantSql.findByToken, values);
-    return row && grantOfToken(tokenHash, store, row);
+    return row && grantOfRow({ tokenHash }, store, row);
   }
 
   async #findUser(credential: JwtCredential): Promise<Grant | undefined> {
@@ -242,15 +203,14 @@ export class Grants {
     const { claims } = credential;
     const values = [store, claims.userName];
     const [row] = await this.cluster.read(store, grantSql.findByUser, values);
-    if (row?.[1] !== claims.storeName) return undefined;
-    const [user, , , , removedAtMs] = row;
+    if (row?.[5] !== claims.storeName) return undefined;
+    const { 4: user, 8: removedAtMs } = row;
     if (removedAtMs === null || removedAtMs >= claims.issuedAtMs)
-      return grantOfRow(credential, store, [], row);
+      return grantOfRow(credential, store, row);
     const server = await this.cluster.ofStore(store);
-    await server.transact([
-      changeGrantsVersion(store),
-      [grantSql.reviveUserOfClaims, [store, user, claims.issuedAtMs]],
-    ]);
+    // They can have been removed once more since.
+    const revive = reviveUser({ store, user }, 'member', claims.issuedAtMs);
+    await server.transact(changeGrantsVersion(store), revive);
     return this.#findUserIn(store, credential);
   }
 }

@@ -5,7 +5,7 @@
 import { hash, randomInt } from 'node:crypto';
 import type { Identity, Role } from '../../access/access.ts';
 import { defect } from '../../problem.ts';
-import { prepared } from '../pool/connection.ts';
+import { sql } from '../pool/connection.ts';
 import type { Cluster } from '../citus/cluster.ts';
 
 export interface NamedUser {
@@ -14,61 +14,25 @@ export interface NamedUser {
   isRemoved: boolean;
 }
 
-export interface UserNames {
-  store: string;
-  user: string;
-  role: Role;
-  removedAtMs: number | undefined;
-}
-
 export const nameSql = {
-  findStore: prepared<readonly [store: number]>(
-    'find_store',
-    'SELECT store FROM plant_store.named_stores WHERE key = $1 AND name = $2',
-  ),
-  addStoreName: prepared(
-    'name_store',
-    `
-      INSERT INTO plant_store.named_stores (key, name, store) VALUES ($1, $2, $3)
-      ON CONFLICT DO NOTHING`,
-  ),
-  findStoreName: prepared<readonly [name: string]>(
-    'name_of_store',
-    'SELECT name FROM plant_store.stores WHERE store = $1',
-  ),
-  addStore: prepared(
-    'add_store',
-    `
-      INSERT INTO plant_store.stores (store, name) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
-  ),
-  findUser: prepared<readonly [id: number, role: Role, isRemoved: boolean]>(
-    'find_user',
-    `
-      SELECT id, role, removed_at IS NOT NULL FROM plant_store.users
-      WHERE store = $1 AND name = $2`,
-  ),
-  nextUser: prepared<readonly [lastUser: number]>(
-    'next_user',
-    `
-      UPDATE plant_store.stores SET last_user = last_user + 1 WHERE store = $1
-      RETURNING last_user`,
-  ),
-  addUser: prepared(
-    'add_user',
-    `
-      INSERT INTO plant_store.users (store, id, name, role) VALUES ($1, $2, $3, $4)
-      ON CONFLICT DO NOTHING`,
-  ),
-  describeUser: prepared<UserRow>(
-    'describe_user',
-    `
-      SELECT stores.name, users.name, users.role, users.removed_at
-      FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
-      WHERE stores.store = $1 AND users.store = $1 AND users.id = $2`,
-  ),
+  findStore: sql<readonly [store: number]>`
+    SELECT store FROM plant_store.named_stores WHERE key = $1 AND name = $2`,
+  addStoreName: sql`
+    INSERT INTO plant_store.named_stores (key, name, store) VALUES ($1, $2, $3)
+    ON CONFLICT DO NOTHING`,
+  findStoreName: sql<readonly [name: string]>`SELECT name FROM plant_store.stores WHERE store = $1`,
+  addStore: sql`
+    INSERT INTO plant_store.stores (store, name) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+  findUser: sql<readonly [id: number, role: Role, isRemoved: boolean]>`
+    SELECT id, role, removed_at IS NOT NULL FROM plant_store.users
+    WHERE store = $1 AND name = $2`,
+  nextUser: sql<readonly [lastUser: number]>`
+    UPDATE plant_store.stores SET last_user = last_user + 1 WHERE store = $1
+    RETURNING last_user`,
+  addUser: sql`
+    INSERT INTO plant_store.users (store, id, name, role) VALUES ($1, $2, $3, $4)
+    ON CONFLICT DO NOTHING`,
 };
-
-type UserRow = readonly [store: string, user: string, role: Role, removedAt: number | null];
 
 const keyBytes = 6;
 const maxDraws = 10_000;
@@ -100,13 +64,6 @@ export class Names {
     return { user, role, isRemoved };
   }
 
-  async describe({ store, user }: Identity): Promise<UserNames | undefined> {
-    const [row] = await this.#cluster.read(store, nameSql.describeUser, [store, user]);
-    if (row === undefined) return undefined;
-    const [storeName, userName, role, removedAtMs] = row;
-    return { store: storeName, user: userName, role, removedAtMs: removedAtMs ?? undefined };
-  }
-
   /** `role` is that of a new user. */
   async findOrCreateUser(storeName: string, name: string, role: Role): Promise<Identity> {
     const found = await this.findStore(storeName);
@@ -126,11 +83,11 @@ export class Names {
     if (store === undefined) {
       const drawn = await this.#drawStoreNumber(keyOf(name));
       const server = await this.#cluster.ofStore(keyOf(name));
-      await server.write(nameSql.addStoreName, [keyOf(name), name, drawn]);
+      await server.transact([nameSql.addStoreName, [keyOf(name), name, drawn]]);
       store = await this.findStore(name);
     }
     if (store === undefined) throw defect(new Error(`no store is called ${name}`));
-    await (await this.#cluster.ofStore(store)).write(nameSql.addStore, [store, name]);
+    await (await this.#cluster.ofStore(store)).transact([nameSql.addStore, [store, name]]);
     const [row] = await this.#cluster.read(store, nameSql.findStoreName, [store]);
     // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
     if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
@@ -139,9 +96,10 @@ export class Names {
 
   /** A number in the same shard as the key of the name, unless that shard is too small to find one. */
   async #drawStoreNumber(key: number): Promise<number> {
+    const shard = this.#cluster.shardOf(key);
     for (let attempt = 1; ; attempt++) {
       const drawn = randomInt(1, maxStoreNumber);
-      if (attempt < maxDraws && !this.#cluster.areTogether(drawn, key)) continue;
+      if (attempt < maxDraws && this.#cluster.shardOf(drawn) !== shard) continue;
       const taken = await this.#cluster.read(drawn, nameSql.findStoreName, [drawn]);
       if (taken.length === 0) return drawn;
     }
@@ -149,8 +107,8 @@ export class Names {
 
   async #createUser(store: number, name: string, role: Role): Promise<number> {
     const server = await this.#cluster.ofStore(store);
-    const [row] = await server.write(nameSql.nextUser, [store]);
-    await server.write(nameSql.addUser, [store, row?.[0], name, role]);
+    const [[row] = []] = await server.transact([nameSql.nextUser, [store]]);
+    await server.transact([nameSql.addUser, [store, row?.[0], name, role]]);
     const added = await this.findUser(store, name); // another request may have added it first
     if (added === undefined) throw defect(new Error(`no user is called ${name}`));
     return added.user;

@@ -5,7 +5,7 @@ import { soleOwner, type ReadAccess } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
 import { maxScannedPlants, type PlantRow } from '../../plants/lists.ts';
 import type { PlantQuery } from '../../plants/plant-storage.ts';
-import { prepared, type Statement } from '../pool/connection.ts';
+import { sql, type Statement } from '../pool/connection.ts';
 
 /**
  * The plants of a store with one value in a column and ids above `after` and up to `upTo`, in ascending order. Only the
@@ -29,107 +29,84 @@ type RangeKind = keyof typeof ranges;
  * half of the time of a page.
  */
 export const listSql: Record<RangeKind, Statement<PlantRow>> = {
-  store: rangeSql('store'),
-  storeTag: rangeSql('storeTag'),
-  owner: rangeSql('owner'),
+  store: pageSql(ranges.store),
+  storeTag: pageSql(ranges.storeTag),
+  owner: pageSql(ranges.owner),
 };
+
+function pageSql(range: string): Statement<PlantRow> {
+  return sql`SELECT id, name, tag FROM plant_store.plants WHERE ${range} LIMIT $4::bigint + 1`;
+}
 
 type MergedRow = readonly [...PlantRow, completeTo: number | null];
 
 /** Returns up to `$3` plants of the owners `$4` among the next ones of the store, and the last one that it searched. */
-export const inReachSql = prepared<readonly [...PlantRow, isInReach: boolean, nth: number]>(
-  'list_in_reach',
-  `
-    SELECT id, name, tag, is_in_reach, nth
-    FROM (
-      SELECT id, name, tag, owner IN (SELECT unnest($4::bigint[])) AS is_in_reach,
-             row_number() OVER (ORDER BY id) AS nth
-      FROM plant_store.plants
-      WHERE store = $1 AND id > $2 ORDER BY id LIMIT ${maxScannedPlants}
-    ) AS searched
-    WHERE is_in_reach OR nth = ${maxScannedPlants} LIMIT $3`,
-);
+export const inReachSql = sql<readonly [...PlantRow, isInReach: boolean, nth: number]>`
+  SELECT id, name, tag, is_in_reach, nth
+  FROM (
+    SELECT id, name, tag, owner IN (SELECT unnest($4::bigint[])) AS is_in_reach,
+           row_number() OVER (ORDER BY id) AS nth
+    FROM plant_store.plants
+    WHERE store = $1 AND id > $2 ORDER BY id LIMIT ${maxScannedPlants}
+  ) AS searched
+  WHERE is_in_reach OR nth = ${maxScannedPlants} LIMIT $3`;
 
 /**
  * Merges the plants of several owners by id, up to `$4`. Only the owners whose next plants have the smallest ids, up to
  * `$4` of them, can have a plant among the result. It reads up to `$6` plants of each. The result is complete up to the
  * id in its last column, which is null if it is complete everywhere.
  */
-export const mergeSql = prepared<MergedRow>(
-  'merge_owners',
-  `
-    SELECT plants.id, plants.name, plants.tag, merged.complete_to
+export const mergeSql = sql<MergedRow>`
+  SELECT plants.id, plants.name, plants.tag, merged.complete_to
+  FROM (
+    SELECT ids.id, min(ids.id) FILTER (WHERE ids.nth = $6) OVER () AS complete_to
     FROM (
-      SELECT ids.id, min(ids.id) FILTER (WHERE ids.nth = $6) OVER () AS complete_to
-      FROM (
-        SELECT reach.owner, next.id
-        FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-          SELECT id FROM plant_store.plants
-          WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT 1
-        ) AS next
-        ORDER BY next.id LIMIT $4
-      ) AS nearest CROSS JOIN LATERAL (
-        SELECT id, row_number() OVER (ORDER BY plants.owner, id) AS nth FROM plant_store.plants
-        WHERE ${rangeOf('owner', 'nearest.owner', 'nearest.id - 1', '$3')} LIMIT $6
-      ) AS ids
-      ORDER BY ids.id LIMIT $4
-    ) AS merged JOIN plant_store.plants ON plants.store = $1 AND plants.id = merged.id
-    ORDER BY merged.id`,
-);
-
-function rangeSql(kind: RangeKind): Statement<PlantRow> {
-  return prepared(
-    `list_${kind}`,
-    `
-      SELECT id, name, tag FROM plant_store.plants
-      WHERE ${ranges[kind]} LIMIT $4::bigint + 1`,
-  );
-}
+      SELECT reach.owner, next.id
+      FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
+        SELECT id FROM plant_store.plants
+        WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT 1
+      ) AS next
+      ORDER BY next.id LIMIT $4
+    ) AS nearest CROSS JOIN LATERAL (
+      SELECT id, row_number() OVER (ORDER BY plants.owner, id) AS nth FROM plant_store.plants
+      WHERE ${rangeOf('owner', 'nearest.owner', 'nearest.id - 1', '$3')} LIMIT $6
+    ) AS ids
+    ORDER BY ids.id LIMIT $4
+  ) AS merged JOIN plant_store.plants ON plants.store = $1 AND plants.id = merged.id
+  ORDER BY merged.id`;
 
 /** Plants in a step of a scan: a step takes the server a few milliseconds. */
 const scanStepPlants = 10_000;
 
 /** Returns the last id of a step, if others follow. A step has at most an equal share of each owner's plants. */
-export const scanStepEndSql = prepared<readonly [id: number | null]>(
-  'end_of_step',
-  `
-    SELECT min(share.id)
-    FROM unnest($2::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-      SELECT id FROM plant_store.plants
-      WHERE ${rangeOf('owner', 'reach.owner', '$3', '$4')}
-      LIMIT 1 OFFSET ${scanStepPlants} / greatest(cardinality($2::bigint[]), 1)
-    ) AS share`,
-);
+export const scanStepEndSql = sql<readonly [id: number | null]>`
+  SELECT min(share.id)
+  FROM unnest($2::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
+    SELECT id FROM plant_store.plants
+    WHERE ${rangeOf('owner', 'reach.owner', '$3', '$4')}
+    LIMIT 1 OFFSET ${scanStepPlants} / greatest(cardinality($2::bigint[]), 1)
+  ) AS share`;
 
 /**
  * Returns the plants of a step that have a tag; no index has them (decision 7). A step never exceeds the inner
  * LIMIT, but without it PostgreSQL could use the index by tag and scan the plants of all owners.
  */
-export const scanStepSql = prepared<PlantRow>(
-  'step',
-  `
-    SELECT scanned.id, scanned.name, scanned.tag
-    FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-      SELECT id, name, tag FROM plant_store.plants
-      WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT ${scanStepPlants + 1}
-    ) AS scanned
-    WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`,
-);
+export const scanStepSql = sql<PlantRow>`
+  SELECT scanned.id, scanned.name, scanned.tag
+  FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
+    SELECT id, name, tag FROM plant_store.plants
+    WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT ${scanStepPlants + 1}
+  ) AS scanned
+  WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`;
 
-export const findSql = prepared<readonly [name: string, tag: string, owner: number]>(
-  'find',
-  `
-    SELECT name, tag, owner FROM plant_store.plants
-    WHERE store = $1 AND id = $2`,
-);
+export const findSql = sql<readonly [name: string, tag: string, owner: number]>`
+  SELECT name, tag, owner FROM plant_store.plants
+  WHERE store = $1 AND id = $2`;
 
-export const findOwnerSql = prepared<readonly [name: string]>(
-  'find_owner',
-  `
-    SELECT users.name FROM plant_store.plants JOIN plant_store.users
-      ON users.store = plants.store AND users.id = plants.owner
-    WHERE plants.store = $1 AND users.store = $1 AND plants.id = $2`,
-);
+export const findOwnerSql = sql<readonly [name: string]>`
+  SELECT users.name FROM plant_store.plants JOIN plant_store.users
+    ON users.store = plants.store AND users.id = plants.owner
+  WHERE plants.store = $1 AND users.store = $1 AND plants.id = $2`;
 
 /** The parameters of `listSql`. */
 export function listValues(

@@ -33,11 +33,11 @@ import { Writer } from '../writer/writer.ts';
 
 export class Plants implements PlantStorage {
   readonly #cluster: Cluster;
-  readonly #quotas: Quotas | undefined;
+  readonly #quotas: Quotas;
   /** One for each server, so that one that does not respond delays no others. */
   readonly #writers = new WeakMap<Pool, Writer>(); // nodes can be removed
 
-  constructor(cluster: Cluster, quotas: Quotas | undefined) {
+  constructor(cluster: Cluster, quotas: Quotas) {
     this.#cluster = cluster;
     this.#quotas = quotas;
   }

@@ -16,7 +16,7 @@ import {
   type SharesQuery,
   type ShareStorage,
 } from '../../access/share-storage.ts';
-import { prepared } from '../pool/connection.ts';
+import { sql } from '../pool/connection.ts';
 import { changeGrantsVersion, identifyAgain, refusalOf } from './grants.ts';
 import type { Names } from './names.ts';
 import type { Cluster } from '../citus/cluster.ts';
@@ -24,59 +24,44 @@ import type { Cluster } from '../citus/cluster.ts';
 type CountRow = readonly [count: number, isShared: boolean | null];
 
 export const shareSql = {
-  count: prepared<CountRow>(
-    'count_shares',
-    `
-      SELECT count(*), bool_or(user_name = $3) FROM plant_store.shares
-      WHERE store = $1 AND owner = $2`,
-  ),
+  count: sql<CountRow>`
+    SELECT count(*), bool_or(user_name = $3) FROM plant_store.shares
+    WHERE store = $1 AND owner = $2`,
   // The version of the grants was changed before, which locks the row of the store. So the count is exact, and the owner
   // is not being removed.
-  set: prepared<readonly [owner: number]>(
-    'set_share',
-    `
-      INSERT INTO plant_store.shares (store, owner, user_name, access, since)
-      SELECT users.store, $2::bigint, $3::text, $4::text, $5::bigint FROM plant_store.users
-      WHERE users.store = $1 AND users.id = $2 AND users.removed_at IS NULL AND (
-        SELECT count(*) FROM plant_store.shares
-        WHERE store = $1 AND owner = $2 AND user_name <> $3) < ${maxGivenShares}
-      ON CONFLICT (store, owner, user_name) DO UPDATE SET access = excluded.access
-      RETURNING owner`,
-  ),
-  end: prepared<readonly [owner: number]>(
-    'end_share',
-    `
-      DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3
-      RETURNING owner`,
-  ),
+  set: sql<readonly [owner: number]>`
+    INSERT INTO plant_store.shares (store, owner, user_name, access, since)
+    SELECT users.store, $2::bigint, $3::text, $4::text, $5::bigint FROM plant_store.users
+    WHERE users.store = $1 AND users.id = $2 AND users.removed_at IS NULL AND (
+      SELECT count(*) FROM plant_store.shares
+      WHERE store = $1 AND owner = $2 AND user_name <> $3) < ${maxGivenShares}
+    ON CONFLICT (store, owner, user_name) DO UPDATE SET access = excluded.access
+    RETURNING owner`,
+  end: sql<readonly [owner: number]>`
+    DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3
+    RETURNING owner`,
   // Parentheses are needed for the order of each part.
-  ofUser: prepared<ShareRow>(
-    'shares_of_user',
-    `
-      (
-        SELECT user_name AS name, access, false AS is_received FROM plant_store.shares
-        WHERE store = $1 AND owner = $2 AND user_name > $4 ORDER BY user_name LIMIT $5::bigint + 1
-      ) UNION ALL (
-        SELECT name, access, true
-        FROM (
-          SELECT users.name, shares.access
-          FROM plant_store.shares JOIN plant_store.users
-            ON users.store = shares.store AND users.id = shares.owner
-          WHERE shares.store = $1 AND users.store = $1 AND shares.user_name = $3
-          ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
-        ) AS oldest
-        WHERE name > $4 ORDER BY name LIMIT $5::bigint + 1
-      ) ORDER BY name, is_received`,
-  ),
-  list: prepared<readonly [owner: string, user: string, access: ShareAccess]>(
-    'list_shares',
-    `
-      SELECT users.name, shares.user_name, shares.access
-      FROM plant_store.shares JOIN plant_store.users
-        ON users.store = shares.store AND users.id = shares.owner
-      WHERE shares.store = $1 AND users.store = $1 AND (shares.owner, shares.user_name) > ($2, $3)
-      ORDER BY shares.owner, shares.user_name LIMIT $4`,
-  ),
+  ofUser: sql<ShareRow>`
+    (
+      SELECT user_name AS name, access, false AS is_received FROM plant_store.shares
+      WHERE store = $1 AND owner = $2 AND user_name > $4 ORDER BY user_name LIMIT $5::bigint + 1
+    ) UNION ALL (
+      SELECT name, access, true
+      FROM (
+        SELECT users.name, shares.access
+        FROM plant_store.shares JOIN plant_store.users
+          ON users.store = shares.store AND users.id = shares.owner
+        WHERE shares.store = $1 AND users.store = $1 AND shares.user_name = $3
+        ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
+      ) AS oldest
+      WHERE name > $4 ORDER BY name LIMIT $5::bigint + 1
+    ) ORDER BY name, is_received`,
+  list: sql<readonly [owner: string, user: string, access: ShareAccess]>`
+    SELECT users.name, shares.user_name, shares.access
+    FROM plant_store.shares JOIN plant_store.users
+      ON users.store = shares.store AND users.id = shares.owner
+    WHERE shares.store = $1 AND users.store = $1 AND (shares.owner, shares.user_name) > ($2, $3)
+    ORDER BY shares.owner, shares.user_name LIMIT $4`,
 };
 
 export class Shares implements ShareStorage {

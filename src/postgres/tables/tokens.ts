@@ -1,7 +1,7 @@
 /**
  * Users and their tokens in PostgreSQL.
  */
-import { formatScopes, type Grant } from '../../access/access.ts';
+import { formatScopes, type Grant, type Role } from '../../access/access.ts';
 import { recordOf, type TokenRow } from '../../access/identity-rows.ts';
 import type {
   CreatedToken,
@@ -22,77 +22,58 @@ import {
 } from '../../access/own-tokens.ts';
 import { Problem } from '../../problem.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
-import { prepared } from '../pool/connection.ts';
+import { sql } from '../pool/connection.ts';
 import {
   changeGrantsVersion,
-  checkAgain,
   Grants,
   identifyAgain,
   lineOf,
   refusalOf,
   reviveUser,
 } from './grants.ts';
-import type { UserNames } from './names.ts';
 import type { BoundStatement } from '../pool/pool.ts';
 import { settled } from '../pool/settled.ts';
 
 const selectRecords = `
-      SELECT store, hash, scopes, label, created_at, expires_at, revoked_at, last_used_at, user_id, family
-      FROM plant_store.tokens`;
+      SELECT tokens.store, hash, scopes, label, created_at, expires_at, revoked_at, last_used_at,
+             stores.name, users.name, users.role, users.id, family
+      FROM plant_store.tokens
+      JOIN plant_store.stores ON stores.store = tokens.store
+      JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id`;
+const ofStore = 'tokens.store = $1 AND stores.store = $1 AND users.store = $1';
 
-type RecordRow = readonly [...TokenRow, user: number, line: string | null];
-
-/** The tokens of an id in a store. */
-const withId = 'store = $1 AND hash BETWEEN $2 AND $3';
+type RecordRow = readonly [
+  ...TokenRow,
+  store: string,
+  user: string,
+  role: Role,
+  userId: number,
+  line: string | null,
+];
 
 export const tokenSql = {
-  addToken: prepared(
-    'add_token',
-    `
-      INSERT INTO plant_store.tokens
-        (store, hash, user_id, family, scopes, label, created_at, expires_at)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
-  ),
-  setRole: prepared(
-    'set_role',
-    'UPDATE plant_store.users SET role = $3 WHERE store = $1 AND id = $2',
-  ),
-  findById: prepared<RecordRow>('find_by_id', `${selectRecords} WHERE ${withId}`),
-  revoke: prepared(
-    'revoke',
-    `
-      UPDATE plant_store.tokens SET revoked_at = coalesce(revoked_at, $4)
-      WHERE ${withId}
-      RETURNING revoked_at`,
-  ),
-  listAll: prepared<RecordRow>(
-    'list_tokens',
-    `${selectRecords} WHERE (store, hash) > ($1, $2) ORDER BY store, hash LIMIT $3`,
-  ),
-  listStore: prepared<RecordRow>(
-    'list_tokens_of_store',
-    `${selectRecords} WHERE store = $1 AND hash > $2 ORDER BY hash LIMIT $3`,
-  ),
-  listUser: prepared<RecordRow>(
-    'list_tokens_of_user',
-    `${selectRecords} WHERE store = $1 AND user_id = $4 AND hash > $2 ORDER BY hash LIMIT $3`,
-  ),
-  countOwn: prepared<CountedToken>(
-    'count_own_tokens',
-    `
-      SELECT hash, created_at, expires_at, revoked_at FROM plant_store.tokens
-      WHERE store = $1 AND user_id = $2 ORDER BY hash LIMIT ${maxCountedTokens}`,
-  ),
-  deleteOwn: prepared(
-    'delete_own_tokens',
-    'DELETE FROM plant_store.tokens WHERE store = $1 AND hash = ANY ($2::bytea[])',
-  ),
-  recordUses: prepared(
-    'record_uses',
-    `
-      UPDATE plant_store.tokens SET last_used_at = $2
-      WHERE store = $1 AND hash = ANY ($3::bytea[]) AND (last_used_at IS NULL OR last_used_at < $2)`,
-  ),
+  addToken: sql`
+    INSERT INTO plant_store.tokens
+      (store, hash, user_id, family, scopes, label, created_at, expires_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
+  setRole: sql`UPDATE plant_store.users SET role = $3 WHERE store = $1 AND id = $2`,
+  findById: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash BETWEEN $2 AND $3`,
+  revoke: sql`
+    UPDATE plant_store.tokens SET revoked_at = coalesce(revoked_at, $4)
+    WHERE store = $1 AND hash BETWEEN $2 AND $3`,
+  listAll: sql<RecordRow>`
+    ${selectRecords} WHERE (tokens.store, hash) > ($1, $2)
+    ORDER BY tokens.store, hash LIMIT $3`,
+  listStore: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash > $2 ORDER BY hash LIMIT $3`,
+  listUser: sql<RecordRow>`
+    ${selectRecords} WHERE ${ofStore} AND user_id = $4 AND hash > $2 ORDER BY hash LIMIT $3`,
+  countOwn: sql<CountedToken>`
+    SELECT hash, created_at, expires_at, revoked_at FROM plant_store.tokens
+    WHERE store = $1 AND user_id = $2 ORDER BY hash LIMIT ${maxCountedTokens}`,
+  deleteOwn: sql`DELETE FROM plant_store.tokens WHERE store = $1 AND hash = ANY ($2::bytea[])`,
+  recordUses: sql`
+    UPDATE plant_store.tokens SET last_used_at = $2
+    WHERE store = $1 AND hash = ANY ($3::bytea[]) AND (last_used_at IS NULL OR last_used_at < $2)`,
 };
 
 export class Tokens extends Grants implements IdentityStorage {
@@ -112,12 +93,12 @@ export class Tokens extends Grants implements IdentityStorage {
     const setRole: BoundStatement[] =
       role === undefined ? [] : [[tokenSql.setRole, [owner.store, owner.user, role]]];
     const server = await this.cluster.ofStore(owner.store);
-    await server.transact([
+    await server.transact(
       changeGrantsVersion(owner.store),
       reviveUser(owner, role ?? 'member'),
       ...setRole,
       [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
-    ]);
+    );
     return { token: text, id: tokenId(hash, owner.store) };
   }
 
@@ -147,18 +128,7 @@ export class Tokens extends Grants implements IdentityStorage {
   }
 
   async listTokens(query: TokenQuery): Promise<TokenRecord[]> {
-    const rows = await this.#rows(query);
-    // Each user once: a user has many tokens, and one read for each token would leave none for other requests.
-    const users = new Map<string, Promise<UserNames | undefined>>();
-    return Promise.all(
-      rows.map(async (row) => {
-        const { 0: store, 8: user } = row;
-        const key = `${store} ${user}`;
-        const described = users.get(key) ?? this.names.describe({ store, user });
-        users.set(key, described);
-        return toRecord(row, await described);
-      }),
-    );
+    return (await this.#rows(query)).map(toRecord);
   }
 
   async #rows({ store: name, owner, after, limit }: TokenQuery): Promise<RecordRow[]> {
@@ -178,30 +148,28 @@ export class Tokens extends Grants implements IdentityStorage {
 
   async revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined> {
     const caller = by?.caller;
-    if (caller !== undefined) await checkAgain(this.cluster, caller);
     const range = rangeOf(id);
-    if (range === undefined) return undefined;
-    const { store, first, last } = range;
-    const values = [store, first, last];
-    const server = await this.cluster.ofStore(store);
-    const [before] = await server.read(tokenSql.findById, values);
-    if (before === undefined) return undefined;
-    const { 8: user, 9: line } = before;
-    if (caller !== undefined && (caller.store !== store || caller.user !== user)) return undefined;
-    // Before the change, so that nothing fails after it.
-    const record = toRecord(before, await this.names.describe({ store, user }));
-    if (by !== undefined) assertCanRevoke(by, { ...record, line });
-    const revoke: BoundStatement = [tokenSql.revoke, [...values, revokedAtMs]];
+    const store = caller?.store ?? range?.store;
+    if (store === undefined) return undefined;
+    const { first, last } = range?.store === store ? range : noTokens;
+    const find: BoundStatement = [tokenSql.findById, [store, first, last]];
     let attempts = 0;
-    const [[row] = []] = await server.transactInTwo(
-      [changeGrantsVersion(store), ...identifyAgain(caller)],
-      ([, identified]) => {
-        const canBeDone = by?.tokenId === record.id && attempts++ > 0; // by an earlier attempt
-        return (canBeDone ? undefined : refusalOf(caller, identified)) ?? [revoke];
+    const server = await this.cluster.ofStore(store);
+    const [, [revoked] = []] = await server.transactInTwo(
+      [changeGrantsVersion(store), find, ...identifyAgain(caller)],
+      ([, tokens = [], identified]) => {
+        const [found] = tokens;
+        const canBeDone = by?.tokenId === id && attempts++ > 0; // by an earlier attempt
+        const refusal = canBeDone ? undefined : refusalOf(caller, identified);
+        if (refusal !== undefined) return refusal;
+        if (found === undefined) return [];
+        const row = found as unknown as RecordRow; // of `find`
+        if (caller !== undefined && caller.user !== row[11]) return [];
+        if (by !== undefined) assertCanRevoke(by, { ...toRecord(row), line: row[12] });
+        return [[tokenSql.revoke, [store, first, last, revokedAtMs]], find];
       },
     );
-    if (row === undefined) return undefined; // it had expired, and its user has created another
-    return { ...record, revokedAtMs: row[0] as number }; // the column of `revoke`
+    return revoked && toRecord(revoked as unknown as RecordRow); // of `find`
   }
 
   /** On each server by itself, so that one that does not respond delays no others. */
@@ -217,17 +185,16 @@ export class Tokens extends Grants implements IdentityStorage {
       const [{ store, usedAtMs } = { store: 0, usedAtMs: 0 }] = group; // it has at least one
       const hashes = group.map(({ hash }) => Buffer.from(hash));
       const server = await this.cluster.ofStore(store);
-      await server.write(tokenSql.recordUses, [store, usedAtMs, hashes]);
+      await server.transact([tokenSql.recordUses, [store, usedAtMs, hashes]]);
     }
   }
 }
 
 /** Comes before every hash. */
 const noHash = Buffer.alloc(0);
+const noTokens = { first: noHash, last: noHash };
 
-function toRecord(
-  row: RecordRow,
-  { store = '', user = '', role = 'member' }: Partial<UserNames> = {},
-): TokenRecord {
+function toRecord(row: RecordRow): TokenRecord {
+  const { 8: store, 9: user, 10: role } = row;
   return recordOf(row, { store, user, role });
 }

@@ -1,7 +1,6 @@
 /**
  * Users and stores in PostgreSQL, for operators. Every statement can be repeated.
  */
-import { randomBytes } from 'node:crypto';
 import type { Identity, Role } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
 import type {
@@ -11,91 +10,61 @@ import type {
   UserRecord,
   UserStorage,
 } from '../../access/user-storage.ts';
-import { prepared } from '../pool/connection.ts';
+import { sql } from '../pool/connection.ts';
 import { changeGrantsVersion } from './grants.ts';
 import type { Names } from './names.ts';
 import { rangeOf } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 
 const plantsOfUser = rangeOf('owner', '$2', '0', String(maxId));
+const nameOfUser = 'SELECT name FROM plant_store.users WHERE users.store = $1 AND users.id = $2';
 
 export const userSql = {
-  listStores: prepared<readonly [name: string, store: number]>(
-    'list_stores',
-    'SELECT name, store FROM plant_store.named_stores WHERE name > $1 ORDER BY name LIMIT $2',
-  ),
-  describeStore: prepared<readonly [lastId: number, users: number]>(
-    'describe_store',
-    `
-      SELECT last_id, (
-        SELECT count(*) FROM plant_store.users WHERE users.store = $1 AND removed_at IS NULL)
-      FROM plant_store.stores WHERE store = $1`,
-  ),
-  listUsers: prepared<readonly [id: number, name: string, role: Role]>(
-    'list_users',
-    `
-      SELECT id, name, role FROM plant_store.users
-      WHERE store = $1 AND name > $2 AND removed_at IS NULL ORDER BY name LIMIT $3`,
-  ),
-  countTokens: prepared<readonly [count: number]>(
-    'count_active_tokens',
-    `
+  listStores: sql<readonly [name: string, store: number]>`
+    SELECT name, store FROM plant_store.named_stores WHERE name > $1 ORDER BY name LIMIT $2`,
+  describeStore: sql<readonly [lastId: number, users: number]>`
+    SELECT last_id, (
+      SELECT count(*) FROM plant_store.users WHERE users.store = $1 AND removed_at IS NULL)
+    FROM plant_store.stores WHERE store = $1`,
+  listUsers: sql<readonly [name: string, role: Role, activeTokens: number]>`
+    SELECT name, role, (
       SELECT count(*) FROM plant_store.tokens
-      WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL
-        AND (expires_at IS NULL OR expires_at > $3)`,
-  ),
-  countPlants: prepared<readonly [count: number]>(
-    'count_plants',
-    `
-      SELECT count(*) FROM (
-        SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser} LIMIT $3) AS counted`,
-  ),
-  revokeTokens: prepared(
-    'revoke_tokens',
-    `
-      UPDATE plant_store.tokens SET revoked_at = $3
-      WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL`,
-  ),
-  endGiven: prepared(
-    'end_given_shares',
-    `
-      DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2
-      RETURNING owner`,
-  ),
-  endReceived: prepared(
-    'end_received_shares',
-    `
-      DELETE FROM plant_store.shares
-      WHERE store = $1 AND user_name = $2 AND since <= coalesce((
-        SELECT since FROM plant_store.shares WHERE store = $1 AND user_name = $2
-        ORDER BY since, owner LIMIT 1 OFFSET $3::bigint - 1), ${maxId})
-      RETURNING owner`,
-  ),
-  // Locks the row of the store like a group of changes. Its count of plants is unknown afterwards (writer/store-changes.ts).
-  changePlantsVersion: prepared(
-    'change_plants_version',
-    'UPDATE plant_store.stores SET version = version + 1, writer = $2 WHERE store = $1',
-  ),
-  movePlants: prepared(
-    'move_plants',
-    `
-      UPDATE plant_store.plants SET owner = $3
-      WHERE store = $1 AND (owner, id) > ($2, 0) AND (owner, id) <= ($2, coalesce((
-        SELECT id FROM plant_store.plants WHERE ${plantsOfUser}
-        LIMIT 1 OFFSET $4::bigint - 1), ${maxId}))
-        AND EXISTS (
-          SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $3 AND removed_at IS NULL)
-      RETURNING id`,
-  ),
-  remove: prepared(
-    'remove_user',
-    `
-      UPDATE plant_store.users SET removed_at = coalesce(removed_at, $3)
-      WHERE store = $1 AND id = $2
-        AND NOT EXISTS (SELECT 1 FROM plant_store.shares WHERE store = $1 AND owner = $2)
-        AND NOT EXISTS (SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser})
-      RETURNING id`,
-  ),
+      WHERE tokens.store = $1 AND user_id = users.id AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > $4))
+    FROM plant_store.users
+    WHERE users.store = $1 AND name > $2 AND removed_at IS NULL ORDER BY name LIMIT $3`,
+  countPlants: sql<readonly [count: number]>`
+    SELECT count(*) FROM (
+      SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser} LIMIT $3) AS counted`,
+  revokeTokens: sql`
+    UPDATE plant_store.tokens SET revoked_at = $3
+    WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL`,
+  endGiven: sql`
+    DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2
+    RETURNING owner`,
+  endReceived: sql`
+    DELETE FROM plant_store.shares
+    WHERE store = $1 AND user_name = (${nameOfUser}) AND since <= coalesce((
+      SELECT since FROM plant_store.shares WHERE store = $1 AND user_name = (${nameOfUser})
+      ORDER BY since, owner LIMIT 1 OFFSET $3::bigint - 1), ${maxId})
+    RETURNING owner`,
+  // Locks the row of the store like a group of changes.
+  changePlantsVersion: sql`
+    UPDATE plant_store.stores SET version = version + 1, writer = '' WHERE store = $1`,
+  movePlants: sql`
+    UPDATE plant_store.plants SET owner = $3
+    WHERE store = $1 AND (owner, id) > ($2, 0) AND (owner, id) <= ($2, coalesce((
+      SELECT id FROM plant_store.plants WHERE ${plantsOfUser}
+      LIMIT 1 OFFSET $4::bigint - 1), ${maxId}))
+      AND EXISTS (
+        SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $3 AND removed_at IS NULL)
+    RETURNING id`,
+  remove: sql`
+    UPDATE plant_store.users SET removed_at = coalesce(removed_at, $3)
+    WHERE store = $1 AND id = $2
+      AND NOT EXISTS (SELECT 1 FROM plant_store.shares WHERE store = $1 AND owner = $2)
+      AND NOT EXISTS (SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser})
+    RETURNING id`,
 };
 
 export class Users implements UserStorage {
@@ -122,14 +91,9 @@ export class Users implements UserStorage {
   async list(store: string, { after = '', limit }: NameQuery): Promise<UserRecord[]> {
     const found = await this.#names.findStore(store);
     if (found === undefined) return [];
-    const users = await this.#cluster.read(found, userSql.listUsers, [found, after, limit]);
-    const nowMs = Date.now();
-    return Promise.all(
-      users.map(async ([id, user, role]) => {
-        const [row] = await this.#cluster.read(found, userSql.countTokens, [found, id, nowMs]);
-        return { store, user, role, activeTokens: row?.[0] ?? 0 };
-      }),
-    );
+    const values = [found, after, limit, Date.now()];
+    const users = await this.#cluster.read(found, userSql.listUsers, values);
+    return users.map(([user, role, activeTokens]) => ({ store, user, role, activeTokens }));
   }
 
   async find(storeName: string, userName: string): Promise<FoundUser | undefined> {
@@ -145,25 +109,23 @@ export class Users implements UserStorage {
     return row?.[0] ?? 0;
   }
 
-  async endAccess(identity: Identity, revokedAtMs: number, limit: number): Promise<number> {
-    const { store, user } = identity;
-    const described = await this.#names.describe(identity);
+  async endAccess({ store, user }: Identity, revokedAtMs: number, limit: number): Promise<number> {
     const server = await this.#cluster.ofStore(store);
-    const [, , given = [], received = []] = await server.transact([
+    const [, , given = [], received = []] = await server.transact(
       changeGrantsVersion(store),
       [userSql.revokeTokens, [store, user, revokedAtMs]],
       [userSql.endGiven, [store, user]],
-      [userSql.endReceived, [store, described?.user, limit]],
-    ]);
+      [userSql.endReceived, [store, user, limit]],
+    );
     return given.length + received.length;
   }
 
   async movePlants({ store, user: from }: Identity, to: number, limit: number): Promise<number> {
     const server = await this.#cluster.ofStore(store);
-    const [, moved = []] = await server.transact([
-      [userSql.changePlantsVersion, [store, randomBytes(9).toString('base64url')]],
+    const [, moved = []] = await server.transact(
+      [userSql.changePlantsVersion, [store]],
       [userSql.movePlants, [store, from, to, limit]],
-    ]);
+    );
     return moved.length;
   }
 

@@ -26,13 +26,13 @@ export interface StoreState {
 }
 
 export class Decisions {
-  readonly #quotas: Quotas | undefined;
+  readonly #quotas: Quotas;
   readonly state: StoreState;
   /** What is to be written, by id. */
   readonly created = new Map<number, Create>();
   readonly deleted = new Set<number>();
 
-  constructor(quotas: Quotas | undefined, state: StoreState) {
+  constructor(quotas: Quotas, state: StoreState) {
     this.#quotas = quotas;
     this.state = state;
   }
@@ -49,9 +49,7 @@ export class Decisions {
     if (id === undefined) return defect(new Error('too few random ids'));
     if (owners.has(id)) return idTaken(id);
     const owned = userPlants.get(owner) ?? 0;
-    const problem =
-      this.#quotas &&
-      quotaProblem(this.#quotas, (scope) => (scope === 'user' ? owned : storePlants));
+    const problem = quotaProblem(this.#quotas, (scope) => (scope === 'user' ? owned : storePlants));
     if (problem !== undefined) return problem;
     this.state.lastId = Math.max(lastId, id);
     owners.set(id, owner);

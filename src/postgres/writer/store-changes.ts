@@ -3,29 +3,35 @@
  * decides them, and then writes plants whose ids are known.
  */
 import type { Caller } from '../../access/access.ts';
-import { byOf, type Change } from '../../plants/changes.ts';
+import { byOf, type Change, type ChangeKind, type ChangeResults } from '../../plants/changes.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
-import { idTaken, Problem } from '../../problem.ts';
+import { idTaken, Problem, storageUnavailable } from '../../problem.ts';
 import type { Quotas } from '../../plants/quota.ts';
 import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection, Row, Statement } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
 import { Decisions, type Outcome } from './decisions.ts';
 import { settled } from '../pool/settled.ts';
+import { responseTimeoutMs } from '../pool/timeout.ts';
+import { TimeoutError } from '../errors.ts';
+
+/** A change without an outcome after this time is refused, or has an unknown outcome if it is decided. */
+export const outcomeTimeoutMs = 5_500;
 
 export interface QueuedChange {
-  /** The sequence number of the write (pending.ts). */
-  number: number;
-  change: Change;
+  readonly change: Change;
   /** When it was queued. */
-  sinceMs: number;
+  readonly sinceMs: number;
+  readonly outcome: PromiseWithResolvers<ChangeResults[ChangeKind]>;
+  /** Whether it is in a transaction that can be committed. */
+  isDecided: boolean;
 }
 
 export class StoreChanges {
   readonly store: number;
   /** In the order of arrival, at least one. */
   readonly queued: readonly QueuedChange[];
-  readonly #quotas: Quotas | undefined;
+  readonly #quotas: Quotas;
   /** Undefined if the store does not exist, or is locked. */
   #row: StoreRow | undefined;
   /** By id: the owners of the plants that exist, of all that changes name. */
@@ -33,10 +39,10 @@ export class StoreChanges {
   /** By owner. */
   #userPlants = new Map<number, number>();
   #locked: Decisions | undefined;
-  /** By sequence number, if the transaction is committed. */
-  readonly outcomes = new Map<number, Outcome>();
+  /** If the transaction is committed. */
+  readonly outcomes = new Map<QueuedChange, Outcome>();
 
-  constructor(store: number, queued: readonly QueuedChange[], quotas: Quotas | undefined) {
+  constructor(store: number, queued: readonly QueuedChange[], quotas: Quotas) {
     this.store = store;
     this.queued = queued;
     this.#quotas = quotas;
@@ -55,11 +61,12 @@ export class StoreChanges {
   /** Locks the store. Resolves to false if it is locked already, or does not exist; unless `canWait`. */
   async learn(connection: Connection, canWait: boolean): Promise<boolean> {
     this.outcomes.clear();
+    for (const queued of this.queued) queued.isDecided = false;
     const changes = this.queued.map(({ change }) => change);
     const ids = [...new Set(changes.flatMap(([, , , id]) => id ?? []))];
     const creators = changes.flatMap(([kind, , owner]) => (kind === 'create' ? owner : []));
     const users = [...new Set(creators)];
-    const perUser = this.#quotas?.perUser;
+    const { perUser } = this.#quotas;
     const [[row], owners, counts] = await settled([
       this.#query(connection, canWait ? changeSql.lock : changeSql.lockUnlessLocked),
       ids.length === 0 ? none : this.#query(connection, changeSql.findOwners, ids),
@@ -76,16 +83,25 @@ export class StoreChanges {
 
   /** Decides all outcomes. It needs the server only in rare cases. */
   async decide(connection: Connection): Promise<void> {
-    const [lastId, , writer, grants] = this.#row ?? [0, 0, '', undefined];
+    const [lastId, , , grants, plants] = this.#row ?? [0, 0, '', undefined, null];
     const changes = await this.#identifyAgain(connection, grants);
     const locked = new Decisions(this.#quotas, {
       lastId,
       randomIds: await this.#drawIds(connection, lastId),
       owners: this.#owners,
       userPlants: this.#userPlants,
-      storePlants: plantsIn(writer) ?? (await this.#countPlants(connection)),
+      storePlants: plants ?? (await this.#countPlants(connection)),
     });
-    for (const { number, change } of changes) this.outcomes.set(number, locked.apply(change));
+    // The rest of the time limit is for the commit.
+    const latestMs = performance.now() - responseTimeoutMs;
+    for (const [queued, change] of changes) {
+      if (queued.sinceMs < latestMs) {
+        queued.outcome.reject(storageUnavailable(new TimeoutError()));
+      } else {
+        queued.isDecided = true;
+        this.outcomes.set(queued, locked.apply(change));
+      }
+    }
     this.#locked = locked;
   }
 
@@ -94,23 +110,22 @@ export class StoreChanges {
     if (this.#locked === undefined) return;
     const { state, created, deleted } = this.#locked;
     const { lastId, storePlants } = state;
-    const perStore = this.#quotas?.perStore;
+    const { perStore } = this.#quotas;
     const isCounted = perStore !== undefined && storePlants <= perStore; // above it, the count is a lower bound
-    const writer = writerOf(id, isCounted ? storePlants : undefined);
+    const plants = isCounted ? storePlants : null;
     const creates = [...created.values()];
     const column = (at: 2 | 4 | 5) => creates.map((create) => create[at]);
     const columns = [[...created.keys()], column(2), column(5), column(4)];
     const [, , inserted] = await settled([
-      this.#query(connection, changeSql.update, lastId, this.version, writer),
+      this.#query(connection, changeSql.update, lastId, this.version, id, plants),
       deleted.size === 0 ? none : this.#query(connection, changeSql.delete, [...deleted]),
       created.size === 0 ? none : this.#query(connection, changeSql.create, ...columns),
     ]);
     const insertedIds = new Set(inserted.map(([plant]) => plant));
-    for (const { number } of this.queued) {
-      const outcome = this.outcomes.get(number);
+    for (const [queued, outcome] of this.outcomes) {
       // Another program, which does not lock the row, has inserted the id.
       if (typeof outcome === 'number' && created.has(outcome) && !insertedIds.has(outcome))
-        this.outcomes.set(number, idTaken(outcome));
+        this.outcomes.set(queued, idTaken(outcome));
     }
   }
 
@@ -121,7 +136,7 @@ export class StoreChanges {
   async #identifyAgain(
     connection: Connection,
     grants: number | undefined,
-  ): Promise<QueuedChange[]> {
+  ): Promise<(readonly [QueuedChange, Change])[]> {
     const isCurrent = ({ change }: QueuedChange) => byOf(change)[0] === grants;
     const outdated = this.queued.filter((queued) => !isCurrent(queued));
     const callers = grants === undefined ? [] : outdated.map(({ change }) => byOf(change));
@@ -131,11 +146,12 @@ export class StoreChanges {
     );
     const rows = new Map([...tokens.keys()].map((token, at) => [token, found[at] ?? []]));
     return this.queued.flatMap((queued) => {
-      if (isCurrent(queued)) return queued;
-      const by = byOf(queued.change);
+      const { change } = queued;
+      if (isCurrent(queued)) return [[queued, change]];
+      const by = byOf(change);
       const caller = callerNow(this.store, by, rows.get(by[1]) ?? []);
-      if (!(caller instanceof Problem)) return { ...queued, change: within(caller, queued.change) };
-      this.outcomes.set(queued.number, caller);
+      if (!(caller instanceof Problem)) return [[queued, within(caller, change)]];
+      this.outcomes.set(queued, caller);
       return [];
     });
   }
@@ -156,7 +172,7 @@ export class StoreChanges {
 
   /** At least one more than the quota, if there are more. 0 without a quota. */
   async #countPlants(connection: Connection): Promise<number> {
-    const perStore = this.#quotas?.perStore;
+    const { perStore } = this.#quotas;
     if (perStore === undefined) return 0;
     const limit = perStore + 1 + this.queued.length; // exact even if all others are deleted
     const [row] = await this.#query(connection, changeSql.countPlantsOfStore, limit);
@@ -179,24 +195,4 @@ function within({ write }: Caller, change: Change): Change {
   if (change[0] === 'create') return change;
   const [kind, store, , id, by] = change;
   return [kind, store, write, id, by];
-}
-
-const plantsMark = ' plants=';
-
-/**
- * What a group stores as its writer. With a quota of the store, that includes how many plants the store then has, so that
- * the next group need not count them. A group without that quota leaves it out.
- */
-function writerOf(id: string, plants: number | undefined): string {
-  return plants === undefined ? id : `${id}${plantsMark}${plants}`;
-}
-
-function plantsIn(writer: string): number | undefined {
-  const [, plants] = writer.split(plantsMark);
-  return plants === undefined ? undefined : Number(plants);
-}
-
-/** Whether the writer in the row of the store is the transaction with this id. */
-export function isWriter(writer: string, id: string): boolean {
-  return writer.split(plantsMark)[0] === id;
 }

@@ -1,33 +1,37 @@
 /**
- * One transaction of the groups of several stores, which are all on the same machine (decision 15).
+ * One transaction of the changes to several stores, which are all on the same machine (decision 15).
  *
  * It takes two round trips. The first one locks the stores, and learns everything that the outcomes depend on. The second
  * one writes and commits. So the outcomes are known before COMMIT is sent, and until then, nothing has changed.
  */
 import { defect } from '../../problem.ts';
 import type { Connection } from '../pool/connection.ts';
-import { TimeoutError } from '../errors.ts';
-import type { StoreChanges } from './store-changes.ts';
+import type { Pool } from '../pool/pool.ts';
+import { jitter } from '../pool/retries.ts';
 import { settled } from '../pool/settled.ts';
+import { changeSql } from './statements.ts';
+import { outcomeTimeoutMs, type StoreChanges } from './store-changes.ts';
 
 export class Transaction {
   /** Unique. If the row of a store has it as its writer, the transaction was committed. */
-  readonly id: string;
+  readonly #id: string;
   /** Those whose stores were locked. The others were left out. */
   groups: readonly StoreChanges[];
   /** Whether COMMIT was sent, and the server has not responded with ROLLBACK. */
   canBeCommitted = false;
 
   constructor(id: string, groups: readonly StoreChanges[]) {
-    this.id = id;
+    this.#id = id;
     this.groups = groups;
   }
 
-  /**
-   * Leaves out stores that are locked, unless `canWait`. Rejects with the error of the server. COMMIT is not sent after the
-   * deadline.
-   */
-  async commit(connection: Connection, canWait: boolean, deadlineMs: number): Promise<void> {
+  /** When the first of its changes was queued. */
+  get sinceMs(): number {
+    return Math.min(...this.groups.map(({ sinceMs }) => sinceMs));
+  }
+
+  /** Leaves out stores that are locked, unless `canWait`. Rejects with the error of the server. */
+  async commit(connection: Connection, canWait: boolean): Promise<void> {
     try {
       const [, ...areLocked] = await settled([
         connection.command('BEGIN'),
@@ -35,14 +39,13 @@ export class Transaction {
       ]);
       this.groups = this.groups.filter((_, at) => areLocked[at]);
       await settled(this.groups.map((group) => group.decide(connection)));
-      if (performance.now() >= deadlineMs) throw new TimeoutError();
     } catch (error) {
       // Not awaited: what is sent next on the connection runs after it.
       connection.command('ROLLBACK').catch(() => {});
       throw error;
     }
     this.canBeCommitted = this.groups.length > 0;
-    const writes = this.groups.map((group) => group.write(connection, this.id));
+    const writes = this.groups.map((group) => group.write(connection, this.#id));
     const [tag] = await settled([this.#end(connection), ...writes]);
     if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
   }
@@ -51,5 +54,30 @@ export class Transaction {
     const tag = await connection.command('COMMIT');
     this.canBeCommitted = tag !== 'ROLLBACK';
     return tag;
+  }
+
+  /** Finds out whether it was committed, after its response was lost. Undefined if that cannot be found out in time. */
+  async isCommitted(server: Pool): Promise<boolean | undefined> {
+    for (; performance.now() - this.sinceMs < outcomeTimeoutMs; await jitter()) {
+      try {
+        return await server.withConnection((connection) => this.#isWriter(connection));
+      } catch {
+        // The server is not back yet, or another transaction has locked the row.
+      }
+    }
+    return undefined;
+  }
+
+  async #isWriter(connection: Connection): Promise<boolean | undefined> {
+    for (const { store, version } of this.groups) {
+      // It waits until this transaction has ended, which had locked the row.
+      const [row] = await connection.query(changeSql.lock, [store]);
+      if (row === undefined) continue;
+      const [, current, writer] = row;
+      if (writer === this.#id) return true;
+      if (current <= version) return false;
+      // Other groups have followed: another store may show more.
+    }
+    return undefined;
   }
 }

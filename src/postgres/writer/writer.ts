@@ -3,12 +3,11 @@
  * whatever their stores. A store is in one transaction at a time. Each change has its own outcome.
  */
 import { randomBytes } from 'node:crypto';
-import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
+import type { Change, ChangeResults } from '../../plants/changes.ts';
 import { commitChannel } from '../../shared/metrics.ts';
-import { Pending } from '../../shared/pending.ts';
-import { outcomeUnknown, Problem } from '../../problem.ts';
+import { maxPending } from '../../shared/pending.ts';
+import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../../problem.ts';
 import type { Quotas } from '../../plants/quota.ts';
-import { isCommitted } from './commit-check.ts';
 import {
   isConnectionLost,
   isInternalError,
@@ -16,7 +15,7 @@ import {
   problemOf,
   TimeoutError,
 } from '../errors.ts';
-import { StoreChanges, type QueuedChange } from './store-changes.ts';
+import { outcomeTimeoutMs, StoreChanges, type QueuedChange } from './store-changes.ts';
 import { maxTransactions, type Pool } from '../pool/pool.ts';
 import { withRetries } from '../pool/retries.ts';
 import { Transaction } from './transaction.ts';
@@ -24,41 +23,28 @@ import { Transaction } from './transaction.ts';
 /** Maximum numbers of stores in a transaction, which locks them while it takes, and of changes to each of them. */
 const maxStores = 64;
 const maxChanges = 512;
-/** Changes that have waited longer for a transaction are refused. */
-const queueTimeoutMs = 4_000;
-/** Changes without an outcome after this time are refused, or have an unknown outcome if COMMIT was sent. */
-const outcomeTimeoutMs = 5_500;
-/** How often both timeouts are checked. */
-const timeoutPollMs = 200;
 
 export interface WriterOptions {
-  quotas: Quotas | undefined;
+  quotas: Quotas;
   /** Whether a transaction can have several stores: not if that needs several machines. */
   canShare: () => boolean;
-}
-
-/** A transaction in progress, with its retries. */
-interface Running {
-  readonly groups: readonly StoreChanges[];
-  /** Whether it waits if its only store is locked. Otherwise, stores that are locked are left out. */
-  readonly canWait: boolean;
-  lastAttempt?: Transaction;
 }
 
 /** The changes of one server. */
 export class Writer {
   readonly #server: Pool;
   readonly #options: WriterOptions;
-  readonly #pending = new Pending<ChangeResults[ChangeKind]>();
+  /** All without an outcome, in the order of their arrival. */
+  readonly #pending = new Set<QueuedChange>();
   /** By store, in the order of their turns. */
   readonly #waiting = new Map<number, QueuedChange[]>();
-  /** By store. */
-  readonly #inFlight = new Map<number, Running>();
+  /** The stores of the transactions in progress. */
+  readonly #inFlight = new Set<number>();
   /** Number of transactions in progress that never wait for a locked store. */
   #swift = 0;
   #isScheduled = false;
-  /** Until all changes have an outcome. */
-  #busy: { timer: NodeJS.Timeout; done: PromiseWithResolvers<void> } | undefined;
+  /** Until the first pending change is overdue. */
+  #timer: NodeJS.Timeout | undefined;
   /** Distinguishes the transactions of this process from those of others. */
   readonly #processId = randomBytes(9).toString('base64url');
   #attempts = 0;
@@ -70,16 +56,19 @@ export class Writer {
 
   /** Resolves once the change is committed. Otherwise rejects with a Problem that describes its outcome. */
   async write<C extends Change>(change: C): Promise<ChangeResults[C[0]]> {
-    const [number, result] = this.#pending.add();
+    if (this.#pending.size >= maxPending) throw tooManyWrites();
+    const queued: QueuedChange = {
+      change,
+      sinceMs: performance.now(),
+      outcome: Promise.withResolvers(),
+      isDecided: false,
+    };
+    this.#pending.add(queued);
     const [, store] = change;
-    const queued = { number, change, sinceMs: performance.now() };
     const waiting = this.#waiting.get(store);
     if (waiting === undefined) this.#waiting.set(store, [queued]);
     else waiting.push(queued);
-    this.#busy ??= {
-      timer: setInterval(() => this.#rejectTimedOut(), timeoutPollMs),
-      done: Promise.withResolvers(),
-    };
+    this.#timer ??= setTimeout(() => this.#rejectOverdue(), outcomeTimeoutMs);
     if (!this.#isScheduled) {
       this.#isScheduled = true;
       setImmediate(() => {
@@ -88,25 +77,26 @@ export class Writer {
         this.#startNext();
       });
     }
-    return (await result) as ChangeResults[C[0]]; // its number belongs to this change
+    try {
+      return (await queued.outcome.promise) as ChangeResults[C[0]]; // it is the outcome of this change
+    } finally {
+      this.#pending.delete(queued);
+    }
   }
 
   /** Waits for all writes. */
   async close(): Promise<void> {
-    await this.#busy?.done.promise;
+    await Promise.allSettled(Array.from(this.#pending, ({ outcome }) => outcome.promise));
+    clearTimeout(this.#timer);
   }
 
   #startNext(): void {
     while (this.#swift < maxTransactions) {
       const groups = this.#takeNext();
-      if (groups.length === 0) break;
+      if (groups.length === 0) return;
       // A store that is the only one delays no other. Its replicas wait in turn for the lock.
-      void this.#run({ groups, canWait: groups.length === 1 && this.#inFlight.size === 0 });
+      void this.#run(groups, groups.length === 1 && this.#inFlight.size === 0);
     }
-    if (this.#busy === undefined || this.#inFlight.size > 0 || this.#waiting.size > 0) return;
-    clearInterval(this.#busy.timer);
-    this.#busy.done.resolve();
-    this.#busy = undefined;
   }
 
   /** Takes the changes of the stores whose turn it is. */
@@ -124,100 +114,86 @@ export class Writer {
     });
   }
 
-  /** Never rejects: each change gets its own outcome. */
-  async #run(running: Running): Promise<void> {
-    const { groups, canWait } = running;
-    for (const { store } of groups) this.#inFlight.set(store, running);
+  /**
+   * Never rejects: each change gets its own outcome. A transaction that `canWait` waits if its only store is locked.
+   * Otherwise, stores that are locked are left out.
+   */
+  async #run(groups: readonly StoreChanges[], canWait: boolean): Promise<void> {
+    for (const { store } of groups) this.#inFlight.add(store);
     if (!canWait) this.#swift++;
-    const left = await this.#commit(running);
+    const left = await this.#commit(groups, canWait);
     if (!canWait) this.#swift--;
     for (const { store } of groups) this.#inFlight.delete(store);
-    for (const group of left) void this.#run({ groups: [group], canWait: true });
+    for (const group of left) void this.#run([group], true);
     this.#startNext();
   }
 
   /** Returns the groups that must have a transaction of their own. The others have their outcomes. */
-  async #commit(running: Running): Promise<readonly StoreChanges[]> {
-    const { groups } = running;
+  async #commit(
+    groups: readonly StoreChanges[],
+    canWait: boolean,
+  ): Promise<readonly StoreChanges[]> {
+    let done: readonly StoreChanges[] = groups;
     try {
-      const committed = await withRetries(() => this.#attempt(running));
-      this.#onCommitted(committed);
-      return groups.filter((group) => !committed.includes(group));
+      await withRetries(async () => {
+        const transaction = new Transaction(`${this.#processId} ${++this.#attempts}`, groups);
+        try {
+          await this.#attempt(transaction, canWait);
+        } finally {
+          done = transaction.groups; // without those whose stores were locked
+        }
+        this.#onCommitted(transaction);
+      });
     } catch (error) {
-      let failed = groups;
-      if (error instanceof Problem) failed = running.lastAttempt?.groups ?? groups;
-      else if (groups.length > 1 && isOfStatement(error)) failed = []; // of any of the stores
-      for (const group of failed) this.#reject(group.queued, problemOf(error));
-      return groups.filter((group) => !failed.includes(group));
+      const isOfStatement = !isConnectionLost(error) || isInternalError(error);
+      if (!(error instanceof Problem)) done = groups.length > 1 && isOfStatement ? [] : groups;
+      for (const { outcome } of done.flatMap(({ queued }) => queued)) {
+        outcome.reject(problemOf(error));
+      }
     }
+    return groups.filter((group) => !done.includes(group));
   }
 
-  /** Resolves to the groups that were committed, without those whose stores were locked. */
-  async #attempt(running: Running): Promise<readonly StoreChanges[]> {
-    const { groups, canWait } = running;
-    const transaction = new Transaction(`${this.#processId} ${++this.#attempts}`, groups);
-    running.lastAttempt = transaction;
-    const deadlineMs = Math.min(...groups.map(deadlineOf));
+  async #attempt(transaction: Transaction, canWait: boolean): Promise<void> {
     try {
       await this.#server.withConnection(
-        (connection) => transaction.commit(connection, canWait, deadlineMs),
-        Math.max(0, deadlineMs - performance.now()),
+        (connection) => transaction.commit(connection, canWait),
         canWait ? 'patient' : 'swift',
       );
     } catch (error) {
       if (!transaction.canBeCommitted || isStatementError(error)) throw error;
-      const isDone = await isCommitted(this.#server, transaction);
+      const isDone = await transaction.isCommitted(this.#server);
       if (isDone === undefined) throw outcomeUnknown(error);
       if (!isDone) throw error;
     }
-    return transaction.groups;
   }
 
-  #onCommitted(groups: readonly StoreChanges[]): void {
+  #onCommitted({ groups, sinceMs }: Transaction): void {
     if (groups.length === 0) return;
     if (commitChannel.hasSubscribers) {
       const writes = groups.reduce((sum, { queued }) => sum + queued.length, 0);
-      const sinceMs = Math.min(...groups.map((group) => group.sinceMs));
       commitChannel.publish({ writes, durationMs: performance.now() - sinceMs });
     }
     // Later, so that the next transaction is sent before the responses to this one.
     setImmediate(() => {
-      for (const [number, outcome] of groups.flatMap(({ outcomes }) => [...outcomes])) {
-        if (outcome instanceof Problem) this.#pending.reject(number, outcome);
-        else this.#pending.resolve(number, outcome);
+      for (const [{ outcome }, result] of groups.flatMap(({ outcomes }) => [...outcomes])) {
+        if (result instanceof Problem) outcome.reject(result);
+        else outcome.resolve(result);
       }
     });
   }
 
-  #reject(changes: readonly QueuedChange[], error: unknown): void {
-    for (const { number } of changes) this.#pending.reject(number, error);
-  }
-
-  /** Enforces both timeouts, even if a transaction never ends. */
-  #rejectTimedOut(): void {
-    const nowMs = performance.now();
-    const refused = problemOf(new TimeoutError());
-    for (const [store, waiting] of this.#waiting) {
-      const end = waiting.findIndex(({ sinceMs }) => sinceMs > nowMs - queueTimeoutMs);
-      this.#reject(waiting.splice(0, end === -1 ? waiting.length : end), refused);
-      if (waiting.length === 0) this.#waiting.delete(store);
-    }
-    for (const { groups, lastAttempt } of new Set(this.#inFlight.values())) {
-      for (const group of groups) {
-        if (nowMs < deadlineOf(group)) continue;
-        const isSent = lastAttempt?.canBeCommitted === true && lastAttempt.groups.includes(group);
-        this.#reject(group.queued, isSent ? outcomeUnknown(new TimeoutError()) : refused);
+  /** Enforces the time limit, even if a transaction never ends. */
+  #rejectOverdue(): void {
+    this.#timer = undefined;
+    const latestMs = performance.now() - outcomeTimeoutMs;
+    for (const { sinceMs, isDecided, outcome } of this.#pending) {
+      if (sinceMs > latestMs) {
+        this.#timer = setTimeout(() => this.#rejectOverdue(), sinceMs - latestMs);
+        return;
       }
+      const timedOut = new TimeoutError();
+      outcome.reject(isDecided ? outcomeUnknown(timedOut) : storageUnavailable(timedOut));
     }
   }
-}
-
-/** After this time, COMMIT is not sent, and an outcome that is missing is unknown. */
-function deadlineOf({ sinceMs }: StoreChanges): number {
-  return sinceMs + outcomeTimeoutMs;
-}
-
-/** Whether the server and the connection are not to blame. */
-function isOfStatement(error: unknown): boolean {
-  return !isConnectionLost(error) || isInternalError(error);
 }
