@@ -6,6 +6,7 @@ import { Cluster } from './citus/cluster.ts';
 import { sql } from './pool/connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { refuseNewerSchema } from './schema/migrate.ts';
+import { newGrantsVersion } from './tables/grants.ts';
 import { keyOf } from './tables/names.ts';
 import type { BoundStatement } from './pool/pool.ts';
 import { migrateCluster } from './schema/readiness.ts';
@@ -78,7 +79,7 @@ export class PostgresArchive implements Archive {
     const parts =
       table === 'plants' ? Object.values(Object.groupBy(rows, ([store]) => String(store))) : [rows];
     const statements = [
-      ...(table === 'stores' ? [addStoreNames(rows)] : []),
+      ...(table === 'stores' ? [addStoreNames(rows), renewGrants(rows)] : []),
       ...(table === 'users' ? [raiseLastUsers(rows)] : []),
       ...parts.map((part) => insert(table, part ?? [])),
     ];
@@ -155,6 +156,12 @@ function addStoreNames(rows: readonly Row[]): BoundStatement {
       rows.map(([store]) => store),
     ],
   ];
+}
+
+/** No cached grant of another database, such as an earlier copy, has this version. */
+function renewGrants(rows: readonly Row[]): BoundStatement {
+  const renew = sql`UPDATE plant_store.stores SET grants = $2 WHERE store = ANY ($1::bigint[])`;
+  return [renew, [rows.map(([store]) => store), newGrantsVersion()]];
 }
 
 /** Users that are created later get numbers above these. */

@@ -7,14 +7,10 @@ import { Problem, storageFull, storageUnavailable } from '../problem.ts';
 import { Refusal, type RefusalKind } from '../refusal.ts';
 
 /** The server is not available now. pg has no class or code for that. */
-export class Unavailable extends Error {
-  override readonly name: string = 'Unavailable';
-}
+export class Unavailable extends Error {}
 
 /** A connection could not be opened or was lost. The cause is the error of the system or of pg. */
 export class ConnectionError extends Unavailable {
-  override readonly name = 'ConnectionError';
-
   constructor(cause: unknown) {
     super('no connection to the database server', { cause });
   }
@@ -22,27 +18,20 @@ export class ConnectionError extends Unavailable {
 
 /** No response in time. The connection can still work, and the statement can still be in progress. */
 export class TimeoutError extends Unavailable {
-  override readonly name = 'TimeoutError';
   override readonly message = 'the database did not respond in time';
 }
 
 /** The server responds, but is read-only or another node than expected. Another host of the address can be the right one. */
-export class WrongServer extends Unavailable {
-  override readonly name = 'WrongServer';
-}
+export class WrongServer extends Unavailable {}
 
 export const sqlState = {
-  serializationFailure: '40001',
-  deadlockDetected: '40P01',
   /** PgBouncer refuses startup parameters with it. */
   protocolViolation: '08P01',
   inFailedTransaction: '25P02',
-  invalidStatementName: '26000',
   undefinedTable: '42P01',
   invalidSchema: '3F000',
   diskFull: '53100',
   lockNotAvailable: '55P03',
-  divisionByZero: '22012',
 } as const;
 
 /** The SQLSTATE of an error from the server; undefined for any other error. */
@@ -52,15 +41,11 @@ export function codeOf(error: unknown): string | undefined {
 
 /** Whether the transaction can succeed if it is retried. It has changed nothing. */
 export function isRetryable(error: unknown): boolean {
-  return retryableCodes.has(codeOf(error));
+  return retryableCodes.test(codeOf(error) ?? '');
 }
 
-const retryableCodes = new Set<string | undefined>([
-  sqlState.serializationFailure,
-  sqlState.deadlockDetected,
-  // The statement before it on the connection should have prepared it, but failed.
-  sqlState.invalidStatementName,
-]);
+/** A conflict, a deadlock, or a statement that the one before it on the connection should have prepared, but failed. */
+const retryableCodes = /^(?:40001|40P01|26000)$/;
 
 /** Whether the server refused one statement, and the connection still works. */
 export function isStatementError(error: unknown): boolean {
@@ -85,6 +70,24 @@ export function isDefect(error: unknown): boolean {
  */
 export function isInternalError(error: unknown): boolean {
   return codeOf(error)?.startsWith('XX') === true;
+}
+
+/**
+ * Waits for all responses, so that the connection is free, then rejects with the first error. A defect comes
+ * first, because it closes the connection and so fails the other statements. A statement that was refused because
+ * another one in its transaction failed comes last.
+ */
+export async function settled<const T extends readonly Promise<unknown>[]>(
+  responses: T,
+): Promise<{ -readonly [at in keyof T]: Awaited<T[at]> }> {
+  const results = await Promise.allSettled(responses);
+  const failures = results.filter((result) => result.status === 'rejected');
+  const failure =
+    failures.find(({ reason }) => isDefect(reason)) ??
+    failures.find(({ reason }) => codeOf(reason) !== sqlState.inFailedTransaction) ??
+    failures[0];
+  if (failure !== undefined) throw failure.reason;
+  return Promise.all(responses);
 }
 
 /** The connection ended, the server stopped or became read-only, or the outcome is unknown. */

@@ -13,9 +13,9 @@ import { Freshness } from './tables/grant-cache.ts';
 import { Names } from './tables/names.ts';
 import { Plants } from './tables/plants.ts';
 import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
-import { Shares } from './tables/shares.ts';
+import { openShares } from './tables/shares.ts';
 import { Tokens } from './tables/tokens.ts';
-import { Users } from './tables/users.ts';
+import { openUsers } from './tables/users.ts';
 
 interface OpenOptions extends ReadinessOptions {
   quotas?: Quotas | undefined;
@@ -38,7 +38,6 @@ export class PostgresStorage implements Storage {
   ) {
     this.#cluster = new Cluster(parseAddress(url), {
       whenReady: (server) => this.#readiness.whenReady(server),
-      onLost: (server) => freshness.clear((store) => this.#cluster.placeOf(store) === server),
       onFault: onServerFault,
     });
     this.#readiness = new Readiness(this.#cluster, options);
@@ -46,8 +45,8 @@ export class PostgresStorage implements Storage {
     const names = new Names(this.#cluster);
     this.plants = new Plants(this.#cluster, quotas);
     this.identity = new Tokens(this.#cluster, freshness, names);
-    this.shares = new Shares(this.#cluster, names);
-    this.users = new Users(this.#cluster, names);
+    this.shares = openShares(this.#cluster, names);
+    this.users = openUsers(this.#cluster, names);
   }
 
   async open(): Promise<void> {

@@ -48,10 +48,6 @@ export class Cache<Value extends object> {
     this.#weight -= this.#weightOf(value);
   }
 
-  deleteWhere(isDeleted: (value: Value) => boolean): void {
-    for (const [key, value] of this.#values) if (isDeleted(value)) this.delete(key);
-  }
-
   clear(): void {
     this.#values.clear();
     this.#weight = 0;

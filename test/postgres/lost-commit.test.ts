@@ -10,6 +10,9 @@ import { databaseBehindProxy } from '../support/proxy.ts';
 import { openPostgres } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
+/** The longest time of a change: 5.5 seconds in docs/scaling.md, and what a busy machine adds. */
+const maxOutcomeMs = 6_500;
+
 /** A simple query, as the protocol sends it. */
 const queryOf = (sql: string) => {
   const message = Buffer.from(`Q\0\0\0\0${sql}\0`);
@@ -79,6 +82,22 @@ it('PostgreSQL: the outcome is unknown if another process has written since', as
   await assert.rejects(world.create('first'), { kind: 'outcome-unknown' });
   await cut;
   assert.deepEqual(await world.names(), ['first', 'second']);
+});
+
+it('PostgreSQL: the outcome is unknown in time if nothing more is heard of a COMMIT', async (t) => {
+  const { proxy, sent, onCommit, create, names } = await setUp(t);
+  onCommit((before, after) => {
+    setImmediate(() => (proxy.isStuck = true)); // once this is forwarded
+    return Buffer.concat([before, commit, after]);
+  });
+  const startedMs = performance.now();
+  const created = assert.rejects(create('first'), { kind: 'outcome-unknown' });
+  await sent;
+  await created;
+  assert.ok(performance.now() - startedMs < maxOutcomeMs);
+  assert.deepEqual(await names(), ['first']);
+  proxy.isStuck = false;
+  proxy.cutAll();
 });
 
 it('PostgreSQL: a change is sent again if its COMMIT is lost', async (t) => {

@@ -16,7 +16,7 @@ import { tokenSql } from '../../src/postgres/tables/tokens.ts';
 import { userSql } from '../../src/postgres/tables/users.ts';
 import { refreshSql } from '../../src/postgres/tables/grant-cache.ts';
 
-const { listAll: _all, setRole, listStore, ...ofTokens } = tokenSql;
+const { listAll: _all, listStore, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;
 
 /** What is read from the tables of a shard, on a cluster. */
@@ -54,4 +54,4 @@ const sentByRequests: readonly Statement[] = [
 export const ofRequests: readonly Statement[] = [...new Set(sentByRequests)];
 
 /** What commands send about one token, user or store. */
-export const ofCommands: readonly Statement[] = [setRole, listStore, ...Object.values(ofUsers)];
+export const ofCommands: readonly Statement[] = [listStore, ...Object.values(ofUsers)];

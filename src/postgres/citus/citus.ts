@@ -1,8 +1,9 @@
 /**
  * What a Citus cluster needs beyond the SQL that all engines share: its tables must be distributed.
  */
-import { sql, type Connection, type Result } from '../pool/connection.ts';
-import { settled } from '../pool/settled.ts';
+import type { QueryArrayResult } from 'pg';
+import { sql, type Connection } from '../pool/connection.ts';
+import { settled } from '../errors.ts';
 
 const hasCitusSql = sql`SELECT 1 FROM pg_extension WHERE extname = 'citus'`;
 
@@ -22,7 +23,7 @@ export async function runUnlimited(
   connection: Connection,
   text: string,
   lockTimeoutMs: number,
-): Promise<Result> {
+): Promise<QueryArrayResult> {
   const timeouts = await connection.query(timeoutsSql, []);
   const settings = [
     ...((await isCitus(connection)) ? [`SET LOCAL citus.propagate_set_commands = 'local'`] : []),

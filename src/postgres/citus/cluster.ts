@@ -7,11 +7,10 @@ import { Refusal } from '../../refusal.ts';
 import type { Address, Host } from '../pool/address.ts';
 import { isCitus } from './citus.ts';
 import { sql, type Connection, type Row, type Statement } from '../pool/connection.ts';
-import { Unavailable, WrongServer } from '../errors.ts';
+import { Unavailable, WrongServer, settled } from '../errors.ts';
 import { Hosts } from '../pool/hosts.ts';
 import { checkNode, type NodeState } from '../schema/node-check.ts';
 import { Pool } from '../pool/pool.ts';
-import { settled } from '../pool/settled.ts';
 import { ShardMap, shardSql, type Shard } from './shard-map.ts';
 import { isElsewhere, onShard } from './shard-reads.ts';
 
@@ -39,8 +38,6 @@ const identitySql = sql<readonly [cluster: string]>`
 export interface ClusterEvents {
   /** Resolves when requests can use the server. Rejects with a Problem. */
   whenReady?: ((server: Pool) => Promise<void>) | undefined;
-  /** A connection was lost: the next server can have other data. */
-  onLost?: ((server: Pool) => void) | undefined;
   /** A server is unavailable, or available again if `fault` is undefined. */
   onFault?: ((server: string, fault: unknown) => void) | undefined;
 }
@@ -68,11 +65,10 @@ export class Cluster {
   constructor(address: Address, events: ClusterEvents = {}) {
     this.#address = address;
     this.#events = events;
-    const hosts = new Hosts(address);
-    this.#seed = new Pool(hosts, {
-      name: hosts.name,
-      onLost: () => events.onLost?.(this.#seed),
-      onFault: (fault) => events.onFault?.(hosts.name, fault),
+    const name = address.hosts.map(nameOf).join();
+    this.#seed = new Pool(new Hosts(address), {
+      name,
+      onFault: (fault) => events.onFault?.(name, fault),
       check: (connection) => checkNode(connection, anyStore),
     });
   }
@@ -226,7 +222,6 @@ export class Cluster {
     const inOrder = this.#identity === undefined ? [...hosts, named] : [named, ...hosts];
     const pool = new Pool(new Hosts({ ...this.#address, hosts: inOrder }), {
       name: nameOf(named),
-      onLost: () => this.#events.onLost?.(pool),
       onFault: (fault) => this.#events.onFault?.(pool.name, fault),
       verify: (connection) => this.#checkIdentity(connection, [number, named.host, named.port]),
       check: (connection) => checkNode(connection, this.#nodes.get(number)?.store),

@@ -3,7 +3,7 @@
  * which would plan each read anew (decision 39).
  */
 import { statementOf, type Row, type Statement } from '../pool/connection.ts';
-import { codeOf, sqlState } from '../errors.ts';
+import { codeOf } from '../errors.ts';
 import { Problem } from '../../problem.ts';
 import { tablesOfStore } from './citus.ts';
 import type { Shard } from './shard-map.ts';
@@ -46,14 +46,11 @@ function guarded(text: string, { firstHash, lastHash, ids }: Shard): string {
 /** Whether the shard is not on this node, or cannot be read there by this name or this user. */
 export function isElsewhere(error: unknown): boolean {
   const code = codeOf(error instanceof Problem ? error.cause : error) ?? '';
-  return elsewhereCodes.has(code) || code.startsWith(accessClass);
+  return elsewhereCodes.test(code);
 }
 
-const elsewhereCodes = new Set<string>([
-  sqlState.divisionByZero,
-  // Reads that were sent together: a missing table fails the first one, and so prepares nothing for the others.
-  sqlState.invalidStatementName,
-]);
-
-/** Syntax errors and violations of access rules: missing tables and privileges. */
-const accessClass = '42';
+/**
+ * The division by zero, missing tables and privileges, and a statement that is not prepared: of reads that were sent
+ * together, a missing table fails the first one, which prepares it for the others.
+ */
+const elsewhereCodes = /^(?:22012|42|26000)/;

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { Socket } from 'node:net';
-import { Client, types } from 'pg';
+import { Client, types, type QueryArrayResult } from 'pg';
 import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../../refusal.ts';
 import { codeOf, isDefect, ConnectionError, poolerRefusal, WrongServer } from '../errors.ts';
@@ -12,12 +12,6 @@ import { responseTimeoutMs, silentMs, waitTimeoutMs } from './timeout.ts';
 
 /** Values in the column order of the statement: null, text, number, boolean or bytes. */
 export type Row = readonly unknown[];
-
-export interface Result {
-  rows: Row[];
-  /** Number of rows that the statement returned or changed. */
-  rowCount: number;
-}
 
 /** A statement that is prepared once for each connection, and the type of its rows. */
 export interface Statement<R extends Row = Row> {
@@ -184,10 +178,8 @@ export class Connection {
   }
 
   /** Runs a statement that is not prepared, without a time limit of the client. */
-  async commandWithoutDeadline(text: string): Promise<Result> {
-    const response = this.#client.query({ text, rowMode: 'array' as const });
-    const { rows, rowCount } = await this.#usable(response);
-    return { rows, rowCount: rowCount ?? 0 };
+  async commandWithoutDeadline(text: string): Promise<QueryArrayResult> {
+    return this.#usable(this.#client.query({ text, rowMode: 'array' }));
   }
 
   /** Waits for statements in flight and for the server to disconnect, up to a timeout. */

@@ -15,11 +15,6 @@ export class Hosts {
     this.#hosts = address.hosts;
   }
 
-  /** Such as `db1:5432`. */
-  get name(): string {
-    return this.#hosts.map(({ host, port }) => `${host}:${port}`).join();
-  }
-
   /** Connects to the host that was used last, or else to the first one that can be verified and accepts writes. */
   async open(options: OpenOptions): Promise<Connection> {
     let failure: unknown;

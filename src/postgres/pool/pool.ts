@@ -9,10 +9,16 @@ import { outcomeUnknown, Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
 import { Breaker } from './breaker.ts';
 import { sql, type Connection, type OpenOptions, type Row, type Statement } from './connection.ts';
-import { codeOf, isStatementError, isConnectionLost, problemOf, TimeoutError } from '../errors.ts';
+import {
+  codeOf,
+  isStatementError,
+  isConnectionLost,
+  problemOf,
+  TimeoutError,
+  settled,
+} from '../errors.ts';
 import type { Hosts } from './hosts.ts';
 import { withRetries } from './retries.ts';
-import { settled } from './settled.ts';
 import { responseTimeoutMs, waitTimeoutMs, withTimeout } from './timeout.ts';
 import type { NodeState } from '../schema/node-check.ts';
 
@@ -44,8 +50,6 @@ type TransactionKind = 'swift' | 'patient' | 'other';
 export interface PoolOptions {
   /** Such as `db1:5432`. */
   name: string;
-  /** A connection was lost: the next one can be to another server, with other data. */
-  onLost: () => void;
   /** The server is unavailable, or available again if `fault` is undefined. */
   onFault: (fault: unknown) => void;
   verify?: OpenOptions['verify'];
@@ -307,7 +311,6 @@ export class Pool {
   #remove(connection: Connection): void {
     this.#all.delete(connection);
     this.#shared = this.#shared.filter((other) => other !== connection);
-    this.#options.onLost();
   }
 }
 

@@ -181,11 +181,11 @@ async function execute(
   if (await isCitus(session)) {
     // Limits of a worker can only be changed in a transaction, which excludes CONCURRENTLY.
     const inTransaction = isConcurrent ? text.replace(/\bCONCURRENTLY\s/i, '') : text;
-    return (await runUnlimited(session, inTransaction, turnMs)).rowCount;
+    return (await runUnlimited(session, inTransaction, turnMs)).rowCount ?? 0;
   }
   // CONCURRENTLY can wait for a long time, but does not block other transactions.
   await session.command(`SET lock_timeout = ${isConcurrent ? 0 : turnMs}`);
-  return (await session.commandWithoutDeadline(text)).rowCount;
+  return (await session.commandWithoutDeadline(text)).rowCount ?? 0;
 }
 
 /** After an aborted CREATE INDEX CONCURRENTLY, an invalid index with this name remains. */

@@ -22,11 +22,9 @@ const checkSql = (stores: string) => sql<CheckRow>`
   SELECT version, copy_of IS NOT NULL, ${stores}, ${serverInfoColumns}
   FROM plant_store.migrations WHERE id = 1`;
 
-export const nodeCheckSql = {
-  /** Every node has the row of the migrations. */
-  withoutStores: checkSql('0'),
-  withStores: checkSql('(SELECT count(*) FROM plant_store.stores WHERE store = $1)'),
-};
+/** Every node has the row of the migrations. */
+const nodeSql = checkSql('0');
+const storeSql = checkSql('(SELECT count(*) FROM plant_store.stores WHERE store = $1)');
 
 export interface NodeState {
   schema: Schema;
@@ -43,8 +41,8 @@ export async function checkNode(
 ): Promise<NodeState> {
   const [row] =
     store === undefined
-      ? await connection.query(nodeCheckSql.withoutStores, [])
-      : await connection.query(nodeCheckSql.withStores, [store]);
+      ? await connection.query(nodeSql, [])
+      : await connection.query(storeSql, [store]);
   const [schema, isUnfinishedCopy, , ...server] = row ?? [0, false, 0];
   if (row !== undefined) refuseUnsafe(server);
   return { schema: decodeSchema(schema), isUnfinishedCopy };

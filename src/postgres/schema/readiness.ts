@@ -13,6 +13,7 @@ import {
   refusalFor,
   TimeoutError,
   Unavailable,
+  settled,
 } from '../errors.ts';
 import {
   migrate,
@@ -22,7 +23,6 @@ import {
   type MigrateOptions,
 } from './migrate.ts';
 import type { Pool } from '../pool/pool.ts';
-import { settled } from '../pool/settled.ts';
 import { waitTimeoutMs, withTimeout } from '../pool/timeout.ts';
 
 export interface ReadinessOptions {

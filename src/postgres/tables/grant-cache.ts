@@ -45,11 +45,6 @@ export class Freshness {
     this.#grants.set(key, { grant, untilMs: performance.now() + maxAgeMs });
   }
 
-  /** Call it for the stores of a server when a connection is lost: the next server can have other data. */
-  clear(isOfServer: (store: number) => boolean): void {
-    this.#grants.deleteWhere(({ grant }) => isOfServer(grant.caller.store));
-  }
-
   /** Waits for the query in flight, which can be older than the caller. */
   async #queryNext(store: number): Promise<number | undefined> {
     try {

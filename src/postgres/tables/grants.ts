@@ -63,8 +63,10 @@ export const grantSql = {
     FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
     WHERE stores.store = $1 AND users.store = $1 AND users.name = $2`,
   reviveUser: sql`
-    UPDATE plant_store.users SET removed_at = NULL, role = $3
-    WHERE store = $1 AND id = $2 AND removed_at < $4`,
+    UPDATE plant_store.users
+    SET removed_at = NULL,
+        role = coalesce($3::text, CASE WHEN removed_at IS NULL THEN role ELSE 'member' END)
+    WHERE store = $1 AND id = $2 AND ($4::bigint IS NULL OR removed_at < $4)`,
   changeGrantsVersion: sql`UPDATE plant_store.stores SET grants = $2 WHERE store = $1`,
 };
 
@@ -123,14 +125,22 @@ export function callerNow(
  * token that is being revoked.
  */
 export function changeGrantsVersion(store: number): BoundStatement {
-  return [grantSql.changeGrantsVersion, [store, randomInt(2 ** 48 - 1)]]; // its largest range
+  return [grantSql.changeGrantsVersion, [store, newGrantsVersion()]];
 }
 
-/** If this user was removed before, makes a new user of them, who has nothing of the former one. */
+/** Never used before, in any database. */
+export function newGrantsVersion(): number {
+  return randomInt(2 ** 48 - 1); // its largest range
+}
+
+/**
+ * If this user was removed, makes a new user of them, who has nothing of the former one. Sets the role, if there is one. With
+ * `beforeMs`, changes only a user who was removed before.
+ */
 export function reviveUser(
   { store, user }: Identity,
-  role: Role,
-  beforeMs = Number.MAX_SAFE_INTEGER,
+  role?: Role,
+  beforeMs?: number,
 ): BoundStatement {
   return [grantSql.reviveUser, [store, user, role, beforeMs]];
 }
@@ -209,7 +219,7 @@ export class Grants {
       return grantOfRow(credential, store, row);
     const server = await this.cluster.ofStore(store);
     // They can have been removed once more since.
-    const revive = reviveUser({ store, user }, 'member', claims.issuedAtMs);
+    const revive = reviveUser({ store, user }, undefined, claims.issuedAtMs);
     await server.transact(changeGrantsVersion(store), revive);
     return this.#findUserIn(store, credential);
   }

@@ -35,7 +35,7 @@ export class Plants implements PlantStorage {
   readonly #cluster: Cluster;
   readonly #quotas: Quotas;
   /** One for each server, so that one that does not respond delays no others. */
-  readonly #writers = new WeakMap<Pool, Writer>(); // nodes can be removed
+  readonly #writers = new Map<Pool, Writer>();
 
   constructor(cluster: Cluster, quotas: Quotas) {
     this.#cluster = cluster;
@@ -74,19 +74,14 @@ export class Plants implements PlantStorage {
 
   /** Waits for all changes. */
   async close(): Promise<void> {
-    await Promise.all(
-      this.#cluster.pools.map(async (server) => this.#writers.get(server)?.close()),
-    );
+    await Promise.all(this.#writers.values().map((writer) => writer.close()));
   }
 
   async #writerOf(store: number): Promise<Writer> {
     const server = await this.#cluster.ofStore(store);
     const known = this.#writers.get(server);
     if (known !== undefined) return known;
-    const writer = new Writer(server, {
-      quotas: this.#quotas,
-      canShare: () => this.#cluster.isDirect(server),
-    });
+    const writer = new Writer(server, this.#quotas, () => this.#cluster.isDirect(server));
     this.#writers.set(server, writer);
     return writer;
   }

@@ -64,77 +64,71 @@ export const shareSql = {
     ORDER BY shares.owner, shares.user_name LIMIT $4`,
 };
 
-export class Shares implements ShareStorage {
-  readonly #cluster: Cluster;
-  readonly #names: Names;
+export function openShares(cluster: Cluster, names: Names): ShareStorage {
+  return {
+    async set(
+      store: number,
+      { owner, user, access }: Share,
+      sinceMs: number,
+      by?: Caller,
+    ): Promise<boolean> {
+      const found = await names.findUser(store, owner);
+      if (found === undefined) throw userRemoved();
+      let isNew = false;
+      const server = await cluster.ofStore(store);
+      const [set = []] = await server.transactInTwo(
+        [
+          changeGrantsVersion(store),
+          [shareSql.count, [store, found.user, user]],
+          ...identifyAgain(by),
+        ],
+        ([, counted = [], identified]) => {
+          const [count, isShared] = counted[0] as CountRow; // an aggregate always returns a row
+          isNew = isShared !== true;
+          const isFull = isNew && count >= maxGivenShares;
+          const values = [store, found.user, user, access, sinceMs];
+          return refusalOf(by, identified) ?? (isFull ? tooManyShares() : [[shareSql.set, values]]);
+        },
+        { canRepeat: false },
+      );
+      if (set.length === 0) throw userRemoved();
+      return isNew;
+    },
 
-  constructor(cluster: Cluster, names: Names) {
-    this.#cluster = cluster;
-    this.#names = names;
-  }
+    async end(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> {
+      const owners = await Promise.all(ends.map(({ owner }) => names.findUser(store, owner)));
+      const statements = ends.flatMap(({ user }, at) => {
+        const owner = owners[at];
+        return owner === undefined ? [] : [[shareSql.end, [store, owner.user, user]] as const];
+      });
+      const server = await cluster.ofStore(store);
+      const ended = await server.transactInTwo(
+        [changeGrantsVersion(store), ...identifyAgain(by)],
+        ([, identified]) => refusalOf(by, identified) ?? statements,
+        { canRepeat: false },
+      );
+      return ended.some((rows) => rows.length > 0);
+    },
 
-  async set(
-    store: number,
-    { owner, user, access }: Share,
-    sinceMs: number,
-    by?: Caller,
-  ): Promise<boolean> {
-    const found = await this.#names.findUser(store, owner);
-    if (found === undefined) throw userRemoved();
-    let isNew = false;
-    const server = await this.#cluster.ofStore(store);
-    const [set = []] = await server.transactInTwo(
-      [
-        changeGrantsVersion(store),
-        [shareSql.count, [store, found.user, user]],
-        ...identifyAgain(by),
-      ],
-      ([, counted = [], identified]) => {
-        const [count, isShared] = counted[0] as CountRow; // an aggregate always returns a row
-        isNew = isShared !== true;
-        const isFull = isNew && count >= maxGivenShares;
-        const values = [store, found.user, user, access, sinceMs];
-        return refusalOf(by, identified) ?? (isFull ? tooManyShares() : [[shareSql.set, values]]);
-      },
-      { canRepeat: false },
-    );
-    if (set.length === 0) throw userRemoved();
-    return isNew;
-  }
+    async of(
+      store: number,
+      user: string,
+      { after = '', limit = maxOtherUsers }: SharesQuery = {},
+    ): Promise<SharesPage> {
+      const owner = (await names.findUser(store, user))?.user ?? 0;
+      const values = [store, owner, user, after, limit];
+      return sharesPageOf(user, await cluster.read(store, shareSql.ofUser, values), limit);
+    },
 
-  async end(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> {
-    const owners = await Promise.all(ends.map(({ owner }) => this.#names.findUser(store, owner)));
-    const statements = ends.flatMap(({ user }, at) => {
-      const owner = owners[at];
-      return owner === undefined ? [] : [[shareSql.end, [store, owner.user, user]] as const];
-    });
-    const server = await this.#cluster.ofStore(store);
-    const ended = await server.transactInTwo(
-      [changeGrantsVersion(store), ...identifyAgain(by)],
-      ([, identified]) => refusalOf(by, identified) ?? statements,
-      { canRepeat: false },
-    );
-    return ended.some((rows) => rows.length > 0);
-  }
-
-  async of(
-    store: number,
-    user: string,
-    { after = '', limit = maxOtherUsers }: SharesQuery = {},
-  ): Promise<SharesPage> {
-    const owner = (await this.#names.findUser(store, user))?.user ?? 0;
-    const values = [store, owner, user, after, limit];
-    return sharesPageOf(user, await this.#cluster.read(store, shareSql.ofUser, values), limit);
-  }
-
-  async list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
-    const owner = after && (await this.#names.findUser(store, after.owner));
-    const rows = await this.#cluster.read(store, shareSql.list, [
-      store,
-      owner?.user ?? 0,
-      after?.user ?? '',
-      limit,
-    ]);
-    return rows.map(([name, user, access]) => ({ owner: name, user, access }));
-  }
+    async list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
+      const owner = after && (await names.findUser(store, after.owner));
+      const rows = await cluster.read(store, shareSql.list, [
+        store,
+        owner?.user ?? 0,
+        after?.user ?? '',
+        limit,
+      ]);
+      return rows.map(([name, user, access]) => ({ owner: name, user, access }));
+    },
+  };
 }

@@ -32,7 +32,7 @@ import {
   reviveUser,
 } from './grants.ts';
 import type { BoundStatement } from '../pool/pool.ts';
-import { settled } from '../pool/settled.ts';
+import { settled } from '../errors.ts';
 
 const selectRecords = `
       SELECT tokens.store, hash, scopes, label, created_at, expires_at, revoked_at, last_used_at,
@@ -56,7 +56,6 @@ export const tokenSql = {
     INSERT INTO plant_store.tokens
       (store, hash, user_id, family, scopes, label, created_at, expires_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
-  setRole: sql`UPDATE plant_store.users SET role = $3 WHERE store = $1 AND id = $2`,
   findById: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash BETWEEN $2 AND $3`,
   revoke: sql`
     UPDATE plant_store.tokens SET revoked_at = coalesce(revoked_at, $4)
@@ -90,15 +89,11 @@ export class Tokens extends Grants implements IdentityStorage {
     const text = makeToken(owner.store);
     const hash = hashToken(text);
     const columns = [null, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
-    const setRole: BoundStatement[] =
-      role === undefined ? [] : [[tokenSql.setRole, [owner.store, owner.user, role]]];
     const server = await this.cluster.ofStore(owner.store);
-    await server.transact(
-      changeGrantsVersion(owner.store),
-      reviveUser(owner, role ?? 'member'),
-      ...setRole,
-      [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
-    );
+    await server.transact(changeGrantsVersion(owner.store), reviveUser(owner, role), [
+      tokenSql.addToken,
+      [owner.store, hash, owner.user, ...columns],
+    ]);
     return { token: text, id: tokenId(hash, owner.store) };
   }
 

@@ -67,79 +67,77 @@ export const userSql = {
     RETURNING id`,
 };
 
-export class Users implements UserStorage {
-  readonly #cluster: Cluster;
-  readonly #names: Names;
+export function openUsers(cluster: Cluster, names: Names): UserStorage {
+  return {
+    async listStores({ after = '', limit }: NameQuery): Promise<StoreRecord[]> {
+      const server = await cluster.anyServer();
+      const rows = await server.read(userSql.listStores, [after, limit]);
+      return Promise.all(
+        rows.map(async ([store, number]) => {
+          const [row] = await cluster.read(number, userSql.describeStore, [number]);
+          const [lastId = 0, users = 0] = row ?? []; // its first user is being created
+          return { store, users, lastId };
+        }),
+      );
+    },
 
-  constructor(cluster: Cluster, names: Names) {
-    this.#cluster = cluster;
-    this.#names = names;
-  }
+    async list(store: string, { after = '', limit }: NameQuery): Promise<UserRecord[]> {
+      const found = await names.findStore(store);
+      if (found === undefined) return [];
+      const values = [found, after, limit, Date.now()];
+      const users = await cluster.read(found, userSql.listUsers, values);
+      return users.map(([user, role, activeTokens]) => ({ store, user, role, activeTokens }));
+    },
 
-  async listStores({ after = '', limit }: NameQuery): Promise<StoreRecord[]> {
-    const server = await this.#cluster.anyServer();
-    const names = await server.read(userSql.listStores, [after, limit]);
-    return Promise.all(
-      names.map(async ([store, number]) => {
-        const [row] = await this.#cluster.read(number, userSql.describeStore, [number]);
-        const [lastId = 0, users = 0] = row ?? []; // its first user is being created
-        return { store, users, lastId };
-      }),
-    );
-  }
+    async find(storeName: string, userName: string): Promise<FoundUser | undefined> {
+      const store = await names.findStore(storeName);
+      if (store === undefined) return undefined;
+      const named = await names.findUser(store, userName);
+      if (named === undefined) return undefined;
+      return { store, user: named.user, isRemoved: named.isRemoved };
+    },
 
-  async list(store: string, { after = '', limit }: NameQuery): Promise<UserRecord[]> {
-    const found = await this.#names.findStore(store);
-    if (found === undefined) return [];
-    const values = [found, after, limit, Date.now()];
-    const users = await this.#cluster.read(found, userSql.listUsers, values);
-    return users.map(([user, role, activeTokens]) => ({ store, user, role, activeTokens }));
-  }
+    async countPlants({ store, user }: Identity, limit: number): Promise<number> {
+      const [row] = await cluster.read(store, userSql.countPlants, [store, user, limit]);
+      return row?.[0] ?? 0;
+    },
 
-  async find(storeName: string, userName: string): Promise<FoundUser | undefined> {
-    const store = await this.#names.findStore(storeName);
-    if (store === undefined) return undefined;
-    const named = await this.#names.findUser(store, userName);
-    if (named === undefined) return undefined;
-    return { store, user: named.user, isRemoved: named.isRemoved };
-  }
+    async endAccess(
+      { store, user }: Identity,
+      revokedAtMs: number,
+      limit: number,
+    ): Promise<number> {
+      const server = await cluster.ofStore(store);
+      const [, , given = [], received = []] = await server.transact(
+        changeGrantsVersion(store),
+        [userSql.revokeTokens, [store, user, revokedAtMs]],
+        [userSql.endGiven, [store, user]],
+        [userSql.endReceived, [store, user, limit]],
+      );
+      return given.length + received.length;
+    },
 
-  async countPlants({ store, user }: Identity, limit: number): Promise<number> {
-    const [row] = await this.#cluster.read(store, userSql.countPlants, [store, user, limit]);
-    return row?.[0] ?? 0;
-  }
+    async movePlants({ store, user: from }: Identity, to: number, limit: number): Promise<number> {
+      const server = await cluster.ofStore(store);
+      const [, moved = []] = await server.transact(
+        [userSql.changePlantsVersion, [store]],
+        [userSql.movePlants, [store, from, to, limit]],
+      );
+      return moved.length;
+    },
 
-  async endAccess({ store, user }: Identity, revokedAtMs: number, limit: number): Promise<number> {
-    const server = await this.#cluster.ofStore(store);
-    const [, , given = [], received = []] = await server.transact(
-      changeGrantsVersion(store),
-      [userSql.revokeTokens, [store, user, revokedAtMs]],
-      [userSql.endGiven, [store, user]],
-      [userSql.endReceived, [store, user, limit]],
-    );
-    return given.length + received.length;
-  }
-
-  async movePlants({ store, user: from }: Identity, to: number, limit: number): Promise<number> {
-    const server = await this.#cluster.ofStore(store);
-    const [, moved = []] = await server.transact(
-      [userSql.changePlantsVersion, [store]],
-      [userSql.movePlants, [store, from, to, limit]],
-    );
-    return moved.length;
-  }
-
-  async remove({ store, user }: Identity, removedAtMs: number): Promise<boolean> {
-    let isRemoved = false;
-    const server = await this.#cluster.ofStore(store);
-    // The first statement waits for groups of changes and new tokens in progress.
-    await server.transactInTwo(
-      [changeGrantsVersion(store), [userSql.remove, [store, user, removedAtMs]]],
-      ([, removed = []]) => {
-        isRemoved = removed.length > 0;
-        return isRemoved ? [[userSql.revokeTokens, [store, user, removedAtMs]]] : [];
-      },
-    );
-    return isRemoved;
-  }
+    async remove({ store, user }: Identity, removedAtMs: number): Promise<boolean> {
+      let isRemoved = false;
+      const server = await cluster.ofStore(store);
+      // The first statement waits for groups of changes and new tokens in progress.
+      await server.transactInTwo(
+        [changeGrantsVersion(store), [userSql.remove, [store, user, removedAtMs]]],
+        ([, removed = []]) => {
+          isRemoved = removed.length > 0;
+          return isRemoved ? [[userSql.revokeTokens, [store, user, removedAtMs]]] : [];
+        },
+      );
+      return isRemoved;
+    },
+  };
 }

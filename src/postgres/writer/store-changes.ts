@@ -11,9 +11,8 @@ import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection, Row, Statement } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
 import { Decisions, type Outcome } from './decisions.ts';
-import { settled } from '../pool/settled.ts';
 import { responseTimeoutMs } from '../pool/timeout.ts';
-import { TimeoutError } from '../errors.ts';
+import { TimeoutError, settled } from '../errors.ts';
 
 /** A change without an outcome after this time is refused, or has an unknown outcome if it is decided. */
 export const outcomeTimeoutMs = 5_500;

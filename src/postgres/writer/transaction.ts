@@ -8,9 +8,9 @@ import { defect } from '../../problem.ts';
 import type { Connection } from '../pool/connection.ts';
 import type { Pool } from '../pool/pool.ts';
 import { jitter } from '../pool/retries.ts';
-import { settled } from '../pool/settled.ts';
 import { changeSql } from './statements.ts';
 import { outcomeTimeoutMs, type StoreChanges } from './store-changes.ts';
+import { settled } from '../errors.ts';
 
 export class Transaction {
   /** Unique. If the row of a store has it as its writer, the transaction was committed. */

@@ -24,16 +24,11 @@ import { Transaction } from './transaction.ts';
 const maxStores = 64;
 const maxChanges = 512;
 
-export interface WriterOptions {
-  quotas: Quotas;
-  /** Whether a transaction can have several stores: not if that needs several machines. */
-  canShare: () => boolean;
-}
-
 /** The changes of one server. */
 export class Writer {
   readonly #server: Pool;
-  readonly #options: WriterOptions;
+  readonly #quotas: Quotas;
+  readonly #canShare: () => boolean;
   /** All without an outcome, in the order of their arrival. */
   readonly #pending = new Set<QueuedChange>();
   /** By store, in the order of their turns. */
@@ -49,9 +44,11 @@ export class Writer {
   readonly #processId = randomBytes(9).toString('base64url');
   #attempts = 0;
 
-  constructor(server: Pool, options: WriterOptions) {
+  /** `canShare`: whether a transaction can have several stores. Not if that needs several machines. */
+  constructor(server: Pool, quotas: Quotas, canShare: () => boolean) {
     this.#server = server;
-    this.#options = options;
+    this.#quotas = quotas;
+    this.#canShare = canShare;
   }
 
   /** Resolves once the change is committed. Otherwise rejects with a Problem that describes its outcome. */
@@ -104,13 +101,13 @@ export class Writer {
     const stores = this.#waiting
       .keys()
       .filter((store) => !this.#inFlight.has(store))
-      .take(this.#options.canShare() ? maxStores : 1);
+      .take(this.#canShare() ? maxStores : 1);
     return [...stores].map((store) => {
       const waiting = this.#waiting.get(store) ?? [];
       this.#waiting.delete(store);
       const taken = waiting.splice(0, maxChanges);
       if (waiting.length > 0) this.#waiting.set(store, waiting); // its next turn comes after all others
-      return new StoreChanges(store, taken, this.#options.quotas);
+      return new StoreChanges(store, taken, this.#quotas);
     });
   }
 
