@@ -62,13 +62,7 @@ export class ShardMap {
   /** Where everything in a store is; undefined if that is not known. */
   shardOf(store: number): Shard | undefined {
     const hash = hashBigint(store);
-    let low = 0;
-    for (let high = this.#shards.length; low < high;) {
-      const middle = (low + high) >>> 1;
-      if ((this.#shards[middle]?.lastHash ?? hash) < hash) low = middle + 1;
-      else high = middle;
-    }
-    return this.#shards[low];
+    return this.#shards.find(({ lastHash }) => hash <= lastHash);
   }
 
   /** Nodes that have stores, each with a number that a store on it can have. */

@@ -81,6 +81,8 @@ export interface OpenOptions {
 export class Connection {
   readonly #client: Client;
   readonly #closed = Promise.withResolvers<void>();
+  /** Resolves when the connection ends, for any reason. */
+  readonly closed = this.#closed.promise;
   #inFlight = 0;
   #lastResponseMs = 0;
   #watch: NodeJS.Timeout | undefined;
@@ -143,11 +145,6 @@ export class Connection {
 
   get isLost(): boolean {
     return this.#isLost;
-  }
-
-  /** Resolves when the connection ends, for any reason. */
-  get closed(): Promise<void> {
-    return this.#closed.promise;
   }
 
   /** Number of statements without a response yet. */

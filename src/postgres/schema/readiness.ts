@@ -25,9 +25,7 @@ import {
 import type { Pool } from '../pool/pool.ts';
 import { waitTimeoutMs, withTimeout } from '../pool/timeout.ts';
 
-export interface ReadinessOptions {
-  /** Whether to create a schema if there is none. */
-  create: boolean;
+export interface ReadinessOptions extends Pick<MigrateOptions, 'create'> {
   /** Whether to distribute existing tables over the nodes of a cluster, however long it takes. */
   distribute?: boolean;
 }

@@ -8,7 +8,7 @@ import { maxId, randomId } from '../../plants/ids.ts';
 import { idTaken, Problem, storageUnavailable } from '../../problem.ts';
 import type { Quotas } from '../../plants/quota.ts';
 import { changeSql, type StoreRow } from './statements.ts';
-import type { Connection, Row, Statement } from '../pool/connection.ts';
+import type { Connection } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
 import { Decisions, type Outcome } from './decisions.ts';
 import { responseTimeoutMs } from '../pool/timeout.ts';
@@ -59,6 +59,7 @@ export class StoreChanges {
 
   /** Locks the store. Resolves to false if it is locked already, or does not exist; unless `canWait`. */
   async learn(connection: Connection, canWait: boolean): Promise<boolean> {
+    const { store } = this;
     this.outcomes.clear();
     for (const queued of this.queued) queued.isDecided = false;
     const changes = this.queued.map(({ change }) => change);
@@ -67,12 +68,12 @@ export class StoreChanges {
     const users = [...new Set(creators)];
     const { perUser } = this.#quotas;
     const [[row], owners, counts] = await settled([
-      this.#query(connection, canWait ? changeSql.lock : changeSql.lockUnlessLocked),
-      ids.length === 0 ? none : this.#query(connection, changeSql.findOwners, ids),
+      connection.query(canWait ? changeSql.lock : changeSql.lockUnlessLocked, [store]),
+      ids.length === 0 ? none : connection.query(changeSql.findOwners, [store, ids]),
       perUser === undefined || users.length === 0
         ? none
         : // Exact even if all others are deleted.
-          this.#query(connection, changeSql.countPlantsOfUsers, users, perUser + changes.length),
+          connection.query(changeSql.countPlantsOfUsers, [store, users, perUser + changes.length]),
     ]);
     this.#row = row;
     this.#owners = new Map(owners);
@@ -107,6 +108,7 @@ export class StoreChanges {
   /** Sends everything before it waits for a response. `id` becomes the writer in the row of the store. */
   async write(connection: Connection, id: string): Promise<void> {
     if (this.#locked === undefined) return;
+    const { store } = this;
     const { state, created, deleted } = this.#locked;
     const { lastId, storePlants } = state;
     const { perStore } = this.#quotas;
@@ -116,9 +118,9 @@ export class StoreChanges {
     const column = (at: 2 | 4 | 5) => creates.map((create) => create[at]);
     const columns = [[...created.keys()], column(2), column(5), column(4)];
     const [, , inserted] = await settled([
-      this.#query(connection, changeSql.update, lastId, this.version, id, plants),
-      deleted.size === 0 ? none : this.#query(connection, changeSql.delete, [...deleted]),
-      created.size === 0 ? none : this.#query(connection, changeSql.create, ...columns),
+      connection.query(changeSql.update, [store, lastId, this.version, id, plants]),
+      deleted.size === 0 ? none : connection.query(changeSql.delete, [store, [...deleted]]),
+      created.size === 0 ? none : connection.query(changeSql.create, [store, ...columns]),
     ]);
     const insertedIds = new Set(inserted.map(([plant]) => plant));
     for (const [queued, outcome] of this.outcomes) {
@@ -162,7 +164,7 @@ export class StoreChanges {
     if (Math.max(lastId, ...requested) + count <= maxId) return [];
     for (;;) {
       const drawn = new Set(Array.from({ length: count }, randomId));
-      const taken = await this.#query(connection, changeSql.findOwners, [...drawn]);
+      const taken = await connection.query(changeSql.findOwners, [this.store, [...drawn]]);
       const used = new Set([...requested, ...taken.map(([id]) => id)]);
       const free = drawn.difference(used);
       if (free.size === count) return [...free];
@@ -174,16 +176,8 @@ export class StoreChanges {
     const { perStore } = this.#quotas;
     if (perStore === undefined) return 0;
     const limit = perStore + 1 + this.queued.length; // exact even if all others are deleted
-    const [row] = await this.#query(connection, changeSql.countPlantsOfStore, limit);
+    const [row] = await connection.query(changeSql.countPlantsOfStore, [this.store, limit]);
     return row?.[0] ?? 0;
-  }
-
-  #query<R extends Row>(
-    connection: Connection,
-    statement: Statement<R>,
-    ...values: readonly unknown[]
-  ): Promise<R[]> {
-    return connection.query(statement, [this.store, ...values]);
   }
 }
 
