@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { tables } from '../src/copy/archive.ts';
-import { columns as postgresColumns } from '../src/postgres/archive.ts';
+import { columns as postgresColumns, PostgresArchive } from '../src/postgres/archive.ts';
 import { columns as sqliteColumns } from '../src/sqlite/archive.ts';
 import { openDatabase } from '../src/sqlite/file/open.ts';
 import { databaseFile } from './support/database.ts';
@@ -62,4 +62,16 @@ it('PostgreSQL: copies every column except those that a copy does not need', asy
       'named_stores.key': 'follows from the stores, and is added with them',
     },
   );
+});
+
+it('PostgreSQL: the grants of a copied store have a version that no other database has', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  await using archive = await PostgresArchive.open(url, { create: true });
+  const versions = new Set<unknown>(['0']); // of a store without tokens
+  for (const store of [1, 2]) {
+    await archive.add('stores', [[store, `store ${store}`, 0]]);
+    const [row] = await query(url, `SELECT grants FROM plant_store.stores WHERE store = ${store}`);
+    versions.add((row as { grants: string }).grants); // the only column
+  }
+  assert.equal(versions.size, 3);
 });

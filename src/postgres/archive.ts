@@ -79,9 +79,10 @@ export class PostgresArchive implements Archive {
     const parts =
       table === 'plants' ? Object.values(Object.groupBy(rows, ([store]) => String(store))) : [rows];
     const statements = [
-      ...(table === 'stores' ? [addStoreNames(rows), renewGrants(rows)] : []),
+      ...(table === 'stores' ? [addStoreNames(rows)] : []),
       ...(table === 'users' ? [raiseLastUsers(rows)] : []),
       ...parts.map((part) => insert(table, part ?? [])),
+      ...(table === 'stores' ? [renewGrants(rows)] : []),
     ];
     await this.#cluster.any.transact(...statements);
   }

@@ -25,11 +25,6 @@ export class Transaction {
     this.groups = groups;
   }
 
-  /** When the first of its changes was queued. */
-  get sinceMs(): number {
-    return Math.min(...this.groups.map(({ sinceMs }) => sinceMs));
-  }
-
   /** Leaves out stores that are locked, unless `canWait`. Rejects with the error of the server. */
   async commit(connection: Connection, canWait: boolean): Promise<void> {
     try {
@@ -56,9 +51,10 @@ export class Transaction {
     return tag;
   }
 
-  /** Finds out whether it was committed, after its response was lost. Undefined if that cannot be found out in time. */
+  /** Finds out whether it was committed, after its response was lost. Undefined if that takes too long for all changes. */
   async isCommitted(server: Pool): Promise<boolean | undefined> {
-    for (; performance.now() - this.sinceMs < outcomeTimeoutMs; await jitter()) {
+    const lastMs = Math.max(...this.groups.map(({ queued }) => queued.at(-1)?.sinceMs ?? 0));
+    for (; performance.now() - lastMs < outcomeTimeoutMs; await jitter()) {
       try {
         return await server.withConnection((connection) => this.#isWriter(connection));
       } catch {

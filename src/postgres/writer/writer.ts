@@ -165,10 +165,11 @@ export class Writer {
     }
   }
 
-  #onCommitted({ groups, sinceMs }: Transaction): void {
+  #onCommitted({ groups }: Transaction): void {
     if (groups.length === 0) return;
     if (commitChannel.hasSubscribers) {
       const writes = groups.reduce((sum, { queued }) => sum + queued.length, 0);
+      const sinceMs = Math.min(...groups.map((group) => group.sinceMs));
       commitChannel.publish({ writes, durationMs: performance.now() - sinceMs });
     }
     // Later, so that the next transaction is sent before the responses to this one.
