@@ -7,7 +7,8 @@ import { hashBigint } from '../../src/postgres/citus/hash.ts';
 import { ShardMap } from '../../src/postgres/citus/shard-map.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { hashToken } from '../../src/access/token.ts';
-import { PostgresServer } from '../support/postgres.ts';
+import { PostgresServer, query } from '../support/postgres.ts';
+import { openPostgres, testDatabase } from '../support/storages.ts';
 
 it('concurrent requests with new JWTs never get the store that has the number of theirs after a restore', async () => {
   await using server = await PostgresServer.make();
@@ -37,6 +38,36 @@ it('concurrent requests with new JWTs never get the store that has the number of
     grants.map((grant) => grant?.storeName),
     ['south', 'south', 'south'],
   );
+});
+
+it('a user whose creation was lost in a failover does not become the user who was created since', async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  await using storage = await openPostgres(url);
+  const identify = async (userName: string) => {
+    const grant = await storage.identity.identify({
+      tokenHash: hashToken(userName),
+      store: undefined,
+      claims: {
+        storeName: 'main',
+        userName,
+        scopes: ['plants:read'],
+        role: 'member',
+        issuedAtMs: 0,
+        expiresAtMs: Date.now() + 60_000,
+      },
+    });
+    return grant?.caller.user;
+  };
+  await identify('alice');
+  await query(url, 'CREATE TABLE before AS TABLE plant_store.stores');
+  const lost = await identify('bob');
+  await query(
+    url,
+    `DELETE FROM plant_store.users WHERE name = 'bob';
+     UPDATE plant_store.stores SET (last_user, grants) = (SELECT last_user, grants FROM before)`,
+  );
+  assert.equal(await identify('carol'), lost);
+  assert.notEqual(await identify('bob'), lost);
 });
 
 it('a shard of one store, alone on its node, does not block the process', () => {

@@ -2,6 +2,7 @@
  * The cache of grants. Each request first checks the version of the grants of its store, which is how a revoked token or
  * a changed role is noticed. One query serves all requests that arrived before it was sent.
  */
+import { randomInt } from 'node:crypto';
 import type { Grant } from '../../access/access.ts';
 import { Cache } from '../../shared/cache.ts';
 import { sql } from '../pool/connection.ts';
@@ -13,6 +14,11 @@ const maxGrants = 10_000;
 
 export const refreshSql = sql<readonly [grants: number]>`
   SELECT grants FROM plant_store.stores WHERE store = $1`;
+
+/** Never used before, in any database: grants with the same version are the same, also after a restore or a failover. */
+export function newGrantsVersion(): number {
+  return randomInt(2 ** 48 - 1); // its largest range
+}
 
 export class Freshness {
   readonly #cluster: Cluster;

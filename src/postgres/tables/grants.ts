@@ -1,7 +1,6 @@
 /**
  * What the sender of a request may do, in PostgreSQL: read in full only if no current grant is cached.
  */
-import { randomInt } from 'node:crypto';
 import {
   maxOwnersInReach,
   type Caller,
@@ -18,7 +17,7 @@ import { grantOf, hashKey, unrevokedCaller, type TokenTerms } from '../../access
 import { Problem } from '../../problem.ts';
 import { sql, type Row } from '../pool/connection.ts';
 import { problemOf } from '../errors.ts';
-import type { Freshness } from './grant-cache.ts';
+import { newGrantsVersion, type Freshness } from './grant-cache.ts';
 import { keyOf, type Names } from './names.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { BoundStatement, Pool } from '../pool/pool.ts';
@@ -126,11 +125,6 @@ export function callerNow(
  */
 export function changeGrantsVersion(store: number): BoundStatement {
   return [grantSql.changeGrantsVersion, [store, newGrantsVersion()]];
-}
-
-/** Never used before, in any database. */
-export function newGrantsVersion(): number {
-  return randomInt(2 ** 48 - 1); // its largest range
 }
 
 /**

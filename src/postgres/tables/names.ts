@@ -7,6 +7,8 @@ import type { Identity, Role } from '../../access/access.ts';
 import { defect } from '../../problem.ts';
 import { sql } from '../pool/connection.ts';
 import type { Cluster } from '../citus/cluster.ts';
+import type { BoundStatement } from '../pool/pool.ts';
+import { newGrantsVersion } from './grant-cache.ts';
 
 export interface NamedUser {
   user: number;
@@ -27,7 +29,7 @@ export const nameSql = {
     SELECT id, role, removed_at IS NOT NULL FROM plant_store.users
     WHERE store = $1 AND name = $2`,
   nextUser: sql<readonly [lastUser: number]>`
-    UPDATE plant_store.stores SET last_user = last_user + 1 WHERE store = $1
+    UPDATE plant_store.stores SET last_user = last_user + 1, grants = $2 WHERE store = $1
     RETURNING last_user`,
   addUser: sql`
     INSERT INTO plant_store.users (store, id, name, role) VALUES ($1, $2, $3, $4)
@@ -107,8 +109,10 @@ export class Names {
 
   async #createUser(store: number, name: string, role: Role): Promise<number> {
     const server = await this.#cluster.ofStore(store);
-    const [[row] = []] = await server.transact([nameSql.nextUser, [store]]);
-    await server.transact([nameSql.addUser, [store, row?.[0], name, role]]);
+    const number: BoundStatement = [nameSql.nextUser, [store, newGrantsVersion()]];
+    await server.transactInTwo([number], ([rows]) => [
+      [nameSql.addUser, [store, rows?.[0]?.[0], name, role]],
+    ]);
     const added = await this.findUser(store, name); // another request may have added it first
     if (added === undefined) throw defect(new Error(`no user is called ${name}`));
     return added.user;
