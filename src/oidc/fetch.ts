@@ -19,7 +19,9 @@ export async function fetchKeys(issuer: string): Promise<unknown> {
     if (typeof address !== 'string' || !isProtected(address) || !isOnSameNetwork) {
       throw new Error(`the jwks_uri of the metadata is ${JSON.stringify(address)}`);
     }
-    return await fetchJson(address, signal);
+    const keys = await fetchJson(address, signal);
+    if (keys === undefined) throw new Error(`there is nothing at ${address}`);
+    return keys;
   } catch (error) {
     if (!signal.aborted) throw error;
     const reason = `the provider does not respond within ${fetchIntervalMs / 1_000} s`;
@@ -41,11 +43,14 @@ async function fetchMetadata(
 ): Promise<Record<string, unknown>> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
+  const addresses = [
+    `${origin}${path}/.well-known/openid-configuration`,
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+  ] as const;
   const metadata =
-    (await fetchJson(`${origin}${path}/.well-known/openid-configuration`, signal)) ??
-    (await fetchJson(`${origin}/.well-known/oauth-authorization-server${path}`, signal));
+    (await fetchJson(addresses[0], signal)) ?? (await fetchJson(addresses[1], signal));
   if (typeof metadata !== 'object' || metadata === null) {
-    throw new Error(`there is no metadata of ${issuer}`);
+    throw new Error(`there is no metadata at ${addresses.join(' or ')}`);
   }
   return { ...metadata };
 }

@@ -53,7 +53,7 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
     const limiter = new RedisRateLimiter(url, rate, log);
     // It rejects only if the limiter is disposed while it connects.
     const connected = limiter.#client.connect().catch(() => {});
-    await Promise.race([connected, pause(timeoutMs)]);
+    await Promise.race([connected, pause(timeoutMs, undefined, { ref: false })]);
     return limiter;
   }
 

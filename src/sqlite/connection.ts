@@ -46,6 +46,8 @@ export class Connection {
   diskFailure: unknown;
   readonly #settings: ConnectionSettings;
   #open: OpenConnection | undefined;
+  /** Why the file could not be opened since the last check: each attempt blocks for up to `readLockTimeoutMs`. */
+  #openFailure: unknown;
   /** Why all reads are refused; undefined if the file was usable at the last check. */
   #fileFault: Refusal | undefined;
 
@@ -79,6 +81,7 @@ export class Connection {
   /** Returns why the file cannot be used. Call it regularly, because reads rely on the last check. */
   checkFile(): Refusal | undefined {
     const before = this.#fileFault;
+    this.#openFailure = undefined;
     this.#fileFault = this.#findFault();
     const isNews = (before === undefined) !== (this.#fileFault === undefined);
     if (isNews) this.#settings.onFileFault?.(this.#fileFault);
@@ -115,13 +118,21 @@ export class Connection {
     }
   }
 
+  #reopen(): OpenConnection {
+    if (this.#openFailure !== undefined) throw this.#openFailure;
+    try {
+      return this.open({ create: false, deadlineMs: nowMs() + readLockTimeoutMs });
+    } catch (error) {
+      this.#openFailure = error;
+      throw error;
+    }
+  }
+
   /** Runs reads in the transaction of `beginReads`, or each statement in its own. */
   read<T>(work: (open: OpenConnection) => T): T {
     if (this.#fileFault !== undefined) throw storageUnavailable(this.#fileFault);
     try {
-      const open =
-        this.#open ?? this.open({ create: false, deadlineMs: nowMs() + readLockTimeoutMs });
-      return work(open);
+      return work(this.#open ?? this.#reopen());
     } catch (error) {
       throw this.#recoverFrom(error, 'before-commit');
     }

@@ -136,7 +136,7 @@ async function startAndAnnounceWorkers(run: Run): Promise<boolean> {
   // The primary opens the storage first, so that only one process migrates it or reports a failure.
   await using storage = await openForServing(run);
   const address = await startWorkers(options, stop, log).catch(refuseListenError(options));
-  if (address !== undefined) await announceAt(address, storage, run);
+  if (address !== undefined && !stop.signal.aborted) await announceAt(address, storage, run);
   return address !== undefined;
 }
 

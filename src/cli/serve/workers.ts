@@ -51,6 +51,7 @@ export async function stopWorkers(): Promise<boolean> {
 }
 
 function startWorker(stop: AbortController, log: Logger): void {
+  if (stop.signal.aborted) return;
   try {
     watch(cluster.fork(), stop, log);
   } catch (err) {

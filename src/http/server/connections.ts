@@ -119,6 +119,7 @@ export class Connections {
     const connection = this.#connections.get(socket);
     if (connection?.group !== this.#strangers) return;
     if (!this.#strangers.all.delete(connection)) return; // it has closed
+    this.#strangers.idle.delete(connection);
     connection.group = this.#known;
     this.#known.all.add(connection);
   }

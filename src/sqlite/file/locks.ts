@@ -4,8 +4,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { isLocked } from '../errors.ts';
 
-/** How often to retry while another process holds a lock. Polling takes a tenth of a core. */
+/** How often to retry while another process holds a lock. At first, polling takes a tenth of a core. */
 const pollMs = 0.25;
+/** The part of the wait so far that is added to each pause. */
+const slowdown = 0.01;
 
 /**
  * Begins a write transaction. Waits for the write lock until `deadlineMs`. SQLite's own wait sleeps up to 100 ms between
@@ -19,12 +21,13 @@ export function beginImmediate(database: DatabaseSync, deadlineMs: number): void
 
 /** Repeats `work` until no other process has a lock that it needs, or until `deadlineMs`. */
 export function retryWhileLocked<T>(work: () => T, deadlineMs: number): T {
+  const startedMs = nowMs();
   for (;;) {
     try {
       return work();
     } catch (error) {
       if (!isLocked(error) || nowMs() > deadlineMs) throw error;
-      sleepSync(pollMs);
+      sleepSync(pollMs + slowdown * (nowMs() - startedMs));
     }
   }
 }
