@@ -20,8 +20,7 @@ export function openCounts(prepare: Prepare, quotas: Quotas) {
   const countOfStore = prepare<[count: number]>(`
     SELECT count(*) FROM (
       SELECT 1 FROM plants INDEXED BY plants_by_tag WHERE store = ?1 LIMIT ?2 + 0)`);
-  // One more than the quota if there are more plants.
-  /** Stale never: whatever this thread did not do clears them. */
+  /** Stale never: whatever this thread did not do clears them. A count is at most one above the quota. */
   const cache = new Cache<{ count: number }>(maxCachedCounts);
 
   function addTo(key: string, added: 1 | -1, quota = 0): void {
