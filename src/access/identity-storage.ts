@@ -38,7 +38,7 @@ export interface IdentityStorage {
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
 
   /**
-   * Revokes a token: every process refuses it from the next request on (`refresh` of each engine). Resolves to the
+   * Revokes a token: every process refuses it from the next request on (tables/grants.ts of each engine). Resolves to the
    * revoked token, or to undefined if there is none. A second call does not change `revokedAtMs`. If `by` is given,
    * only a token of the same user is revoked, and only one that it can revoke (`assertCanRevoke` in own-tokens.ts).
    */

@@ -2,20 +2,36 @@
  * What the claims of a verified token grant: who the user is, and what they can do. docs/sign-on.md describes each
  * setting.
  */
-import type { JWTPayload } from 'jose';
+import type { JWTPayload, JWTVerifyOptions } from 'jose';
 import { scopes, type Claims, type Scope } from '../access/access.ts';
 import { conforms, Name } from '../plants/plant.ts';
 import { Problem } from '../problem.ts';
 import { endOfTimeMs } from '../shared/timestamp.ts';
-import type { OidcOptions } from './options.ts';
+import type { OidcOptions, TokenType } from './options.ts';
 
 /** How far the clock of the provider can be ahead of ours. A token never outlives `exp`, or the removal of its user. */
-export const clockSkewSeconds = 30;
+const clockSkewSeconds = 30;
 
 /** ID tokens have these (OpenID Connect Core 1.0, sections 2 and 3.3.2.11), and access tokens do not. */
 const idTokenClaims = ['nonce', 'at_hash', 'c_hash', 's_hash'];
 /** The client that requested a token: of OpenID Connect, of RFC 9068, and of Entra ID. */
 const clientClaims = ['azp', 'client_id', 'appid'];
+
+/** RFC 9068 requires all of these. The tokens of some providers lack the last two. */
+const requiredClaims: Record<TokenType, string[]> = {
+  'at+jwt': ['iss', 'aud', 'exp', 'iat', 'sub', 'client_id', 'jti'],
+  jwt: ['iss', 'aud', 'exp', 'iat', 'sub'],
+};
+
+/** What jose checks of the claims. */
+export function claimChecksOf({ issuer, audience, tokenType }: OidcOptions): JWTVerifyOptions {
+  return {
+    issuer,
+    audience,
+    requiredClaims: requiredClaims[tokenType],
+    clockTolerance: clockSkewSeconds,
+  };
+}
 
 /** Throws a Problem if a claim is missing or cannot be used. The signature, `iss`, `aud` and `nbf` were checked. */
 export function claimsOf(payload: JWTPayload, options: OidcOptions): Claims {

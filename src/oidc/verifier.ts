@@ -11,7 +11,7 @@ import {
 } from 'jose';
 import type { Credential } from '../access/access.ts';
 import { hashToken } from '../access/token.ts';
-import { claimsOf, clockSkewSeconds, refused } from './claims.ts';
+import { claimChecksOf, claimsOf, refused } from './claims.ts';
 import { ProviderKeys, type OnFetch, type ProviderKey } from './keys.ts';
 import type { OidcOptions, TokenType } from './options.ts';
 
@@ -38,28 +38,15 @@ const acceptedTypes: Record<TokenType, readonly unknown[]> = {
   jwt: ['at+jwt', 'jwt', undefined],
 };
 
-/** RFC 9068 requires all of these. The tokens of some providers lack the last two. */
-const requiredClaims: Record<TokenType, string[]> = {
-  'at+jwt': ['iss', 'aud', 'exp', 'iat', 'sub', 'client_id', 'jti'],
-  jwt: ['iss', 'aud', 'exp', 'iat', 'sub'],
-};
-
 export class Verifier {
   readonly #options: OidcOptions;
   readonly #checks: JWTVerifyOptions;
   readonly #keys: ProviderKeys;
 
   constructor(options: OidcOptions, onFetch: OnFetch = () => {}) {
-    const { issuer, audience, tokenType } = options;
     this.#options = options;
-    this.#checks = {
-      issuer,
-      audience,
-      algorithms,
-      requiredClaims: requiredClaims[tokenType],
-      clockTolerance: clockSkewSeconds,
-    };
-    this.#keys = new ProviderKeys(issuer, onFetch);
+    this.#checks = { ...claimChecksOf(options), algorithms };
+    this.#keys = new ProviderKeys(options.issuer, onFetch);
   }
 
   /** What was verified remains verified while this does not change, and until the token expires. */

@@ -2,8 +2,8 @@
  * Changes to plants, in one form for every storage. They are tuples, because they are copied to the writer thread
  * of SQLite: with objects, most of the cost would be copying their keys.
  *
- * Each engine decides all changes in one place, in their transaction: `apply` in sqlite/writer/thread.ts and in
- * postgres/writer/decisions.ts, whose decisions `write` in postgres/writer/store-changes.ts sends. Only `copy` bypasses this.
+ * Each engine decides all changes in their transaction: sqlite/tables/plants.ts, which `apply` in sqlite/writer/thread.ts
+ * calls, and postgres/writer/decisions.ts, whose decisions postgres/writer/store-changes.ts writes. Only `copy` bypasses this.
  */
 import type { Caller, Identified, Reach } from '../access/access.ts';
 import type { NewPlant, Plant } from './plant.ts';

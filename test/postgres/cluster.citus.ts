@@ -21,7 +21,7 @@ import { ofCommands, ofRequests, ofShards } from './statements.ts';
 import type { Row, Statement } from '../../src/postgres/pool/connection.ts';
 import { sqlState } from '../../src/postgres/errors.ts';
 import { ShardMap, shardSql } from '../../src/postgres/citus/shard-map.ts';
-import { onShard } from '../../src/postgres/citus/shard-reads.ts';
+import { onShard } from '../../src/postgres/citus/shard-statement.ts';
 
 assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
 

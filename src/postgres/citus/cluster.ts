@@ -12,7 +12,7 @@ import { Hosts } from '../pool/hosts.ts';
 import { checkNode, type NodeState } from '../schema/node-check.ts';
 import { Pool } from '../pool/pool.ts';
 import { ShardMap, shardSql, type Shard } from './shard-map.ts';
-import { isElsewhere, onShard } from './shard-reads.ts';
+import { isElsewhere, onShard } from './shard-statement.ts';
 
 /** How often to check which nodes there are and what they have. */
 const locateIntervalMs = 5_000;

@@ -155,7 +155,7 @@ export class Readiness {
   async #check(server: Pool, check: ServerCheck): Promise<void> {
     await this.openWithTimeout();
     const startedMs = performance.now();
-    await withTimeout(this.#checkServer(server), waitTimeoutMs);
+    await withTimeout(this.#checkServer(server), schemaCacheMs); // no longer than its result counts
     check.untilMs = startedMs + schemaCacheMs;
   }
 

@@ -7,7 +7,7 @@ import { hashBigint } from '../../src/postgres/citus/hash.ts';
 import { findSql } from '../../src/postgres/tables/plant-statements.ts';
 import { tablesOfStore } from '../../src/postgres/citus/citus.ts';
 import { ShardMap, type ShardRow } from '../../src/postgres/citus/shard-map.ts';
-import { onShard } from '../../src/postgres/citus/shard-reads.ts';
+import { onShard } from '../../src/postgres/citus/shard-statement.ts';
 import { ofShards } from './statements.ts';
 
 const maxNameBytes = 63;

@@ -1,0 +1,118 @@
+/**
+ * Lists of plants in PostgreSQL.
+ */
+import { userKey, type ReadAccess } from '../../access/access.ts';
+import { maxId } from '../../plants/ids.ts';
+import {
+  isDense,
+  listKind,
+  maxScannedPlants,
+  minScannedOwners,
+  pageOf,
+  scan,
+  type ScanStep,
+} from '../../plants/lists.ts';
+import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
+import {
+  listSql,
+  listValues,
+  inReachSql,
+  mergeSql,
+  scanStepEndSql,
+  scanStepSql,
+} from './plant-statements.ts';
+import type { Cluster } from '../citus/cluster.ts';
+import type { Row, Statement } from '../pool/connection.ts';
+
+export async function listPlants(
+  cluster: Cluster,
+  caller: ReadAccess,
+  query: PlantQuery,
+): Promise<PlantPage> {
+  const kind = listKind(caller.read, query);
+  if (kind === 'scan') return scan(query, (left) => scanStep(cluster, caller, left));
+  if (kind === 'owners') return listOwners(cluster, caller, query);
+  const values = listValues(kind, caller, query);
+  return pageOf(await readRows(cluster, caller, listSql[kind], values), query);
+}
+
+function readRows<R extends Row>(
+  cluster: Cluster,
+  caller: ReadAccess,
+  statement: Statement<R>,
+  values: readonly unknown[],
+): Promise<R[]> {
+  return cluster.read(caller.store, statement, values, userKey(caller));
+}
+
+/** Each step searches the next plants of the store for those in reach. Where they are few, it merges those of each owner. */
+async function listOwners(
+  cluster: Cluster,
+  caller: ReadAccess,
+  query: PlantQuery,
+): Promise<PlantPage> {
+  let isSearching = caller.read.length >= minScannedOwners;
+  // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
+  let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
+  return scan(query, async ({ after, limit }) => {
+    const wanted = limit + 1;
+    if (isSearching) {
+      const step = await search(cluster, caller, after, wanted);
+      isSearching = isDense(step.rows.length, maxScannedPlants);
+      return step;
+    }
+    const step = await merge(cluster, caller, after, wanted, plantsEach);
+    const { rows, scannedTo = maxId } = step;
+    if (rows.length < wanted / 2) plantsEach *= 2;
+    isSearching = isDense(rows.length, scannedTo - after); // a plant for each id, at most
+    return step;
+  });
+}
+
+async function search(
+  cluster: Cluster,
+  caller: ReadAccess,
+  after: number,
+  wanted: number,
+): Promise<ScanStep> {
+  const rows = await readRows(cluster, caller, inReachSql, [
+    caller.store,
+    after,
+    wanted,
+    caller.read,
+  ]);
+  const [last, , , , nth] = rows.at(-1) ?? [];
+  return {
+    rows: rows.filter(([, , , isInReach]) => isInReach),
+    scannedTo: nth === maxScannedPlants ? last : undefined,
+  };
+}
+
+async function merge(
+  cluster: Cluster,
+  caller: ReadAccess,
+  after: number,
+  wanted: number,
+  plantsEach: number,
+): Promise<ScanStep> {
+  const { store, read } = caller;
+  const values = [store, after, maxId, wanted, read, Math.min(plantsEach, wanted)];
+  const merged = await readRows(cluster, caller, mergeSql, values);
+  const completeTo = merged[0]?.[3] ?? maxId;
+  const rows = merged.filter(([id]) => id <= completeTo);
+  const isEnd = rows.length < wanted && completeTo === maxId;
+  return { rows, scannedTo: isEnd ? undefined : rows.at(-1)?.[0] };
+}
+
+async function scanStep(
+  cluster: Cluster,
+  caller: ReadAccess,
+  query: PlantQuery,
+): Promise<ScanStep> {
+  const { store, read } = caller;
+  const { after, limit, tag } = query;
+  const [end] = await readRows(cluster, caller, scanStepEndSql, [store, read, after, maxId]);
+  const scannedTo = end?.[0] ?? undefined;
+  const range = [store, after, scannedTo ?? maxId, limit, read, tag];
+  return { rows: await readRows(cluster, caller, scanStepSql, range), scannedTo };
+}
