@@ -7,11 +7,12 @@ import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { addToken, call } from '../support/app.ts';
-import { isCitus } from '../support/citus.ts';
-import { run, runOk } from '../support/command.ts';
+import { isCitus, onWorkers } from '../support/citus.ts';
+import { run, runOk, serve } from '../support/command.ts';
 import { ClusterUnderLoad, notLocal, type Report } from '../support/cluster-under-load.ts';
-import { cannotDropPackets, type Machine } from '../support/machine.ts';
+import { cannotDropPackets, machineOf, type Machine } from '../support/machine.ts';
 import { query } from '../support/postgres.ts';
+import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
@@ -27,6 +28,8 @@ const tryEachMs = 50;
 const tokensAtOnce = 8;
 const tokensBeforeCrash = 20;
 const crashes = 5;
+/** Among so many stores, some are on each worker. */
+const storesToFind = 30;
 const maxBad = 0.01;
 const maxSlower = 3;
 /** Below this, the scheduling of the processes of this computer decides. */
@@ -162,6 +165,41 @@ describe('Citus: a worker that comes back', { skip }, () => {
     await worker.resetConfiguration();
     const works = async () => (await create()).every((status) => status === 201);
     await until('every store accepts writes', works, maxRecoveryMs);
+  });
+
+  it('after a copy of it has taken its place acknowledges no write', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    const storage = await database.open();
+    const stores = Array.from({ length: storesToFind }, (_, at) => `store ${at}`);
+    const tokens = await Promise.all(stores.map((store) => addToken(storage, 'alice', { store })));
+    await storage[Symbol.asyncDispose]();
+    const [url = ''] = onWorkers(database.url);
+    const worker = await machineOf(url);
+    const { hostname, port } = new URL(url);
+    const newPort = Number(port) + 100;
+    await worker.kill();
+    await using _ = await worker.startCopy(newPort);
+    await query(
+      database.url,
+      `SELECT citus_update_node(nodeid, '${hostname}', ${newPort}, true) FROM pg_dist_node
+       WHERE nodename = '${hostname}' AND nodeport = ${port}`,
+    );
+    await worker.start();
+    // Its own map is from before its failure: it has its place and its stores.
+    const outdatedFirst = database.url.replace(
+      /@[^/]+/,
+      `@${worker.host},${new URL(database.url).host}`,
+    );
+    const { address } = await serve(t, ['--database', outdatedFirst]);
+    const created = await Promise.all(
+      tokens.map((token) => call(`${address}/plants`, 'POST', { token, json: { name: 'kept' } })),
+    );
+    assert.deepEqual(new Set(created.map(({ status }) => status)), new Set([201]));
+    const [row] = await query(
+      database.url,
+      'SELECT count(*)::int AS plants FROM plant_store.plants',
+    );
+    assert.deepEqual(row, { plants: stores.length });
   });
 
   it('leaves no store locked if it crashed while tokens were made', async (t) => {

@@ -4,7 +4,7 @@
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { query } from './postgres.ts';
 import { until } from './until.ts';
@@ -72,9 +72,26 @@ export class Machine {
 
   /** Starts it as its owner after kill(), with the options and the environment that it had. Resolves when it accepts connections. */
   async start(): Promise<void> {
+    await this.#pgCtl('restart', '-w', '-D', this.folder, '-l', this.#log);
+  }
+
+  /** Starts a copy of its folder on another port, after kill(). */
+  async startCopy(port: number): Promise<AsyncDisposable> {
+    const folder = `${this.folder}-copy`;
+    // Not cpSync(): it would give the files to root.
+    execFileSync('cp', ['--archive', this.folder, folder]);
+    await this.#pgCtl('start', '-w', '-D', folder, '-l', this.#log, '-o', `-p ${port}`);
+    return {
+      [Symbol.asyncDispose]: async () => {
+        await this.#pgCtl('stop', '-D', folder, '-m', 'immediate');
+        rmSync(folder, { recursive: true });
+      },
+    };
+  }
+
+  async #pgCtl(...args: readonly string[]): Promise<void> {
     const { uid, gid } = statSync(this.folder);
-    const options = ['-w', '-D', this.folder, '-l', this.#log];
-    const command = spawn(join(this.#binaries, 'pg_ctl'), ['restart', ...options], {
+    const command = spawn(join(this.#binaries, 'pg_ctl'), args, {
       uid,
       gid,
       cwd: this.folder,
@@ -86,11 +103,8 @@ export class Machine {
       stream.setEncoding('utf8').on('data', (chunk) => (printed += String(chunk)));
     }
     const ended: unknown[] = await once(command, 'exit');
-    if (ended[0] !== 0) {
-      throw new Error(
-        `${this.host} did not start: ${ended.join(' ')}: ${printed} See ${this.#log}.`,
-      );
-    }
+    if (ended[0] === 0) return;
+    throw new Error(`pg_ctl ${args.join(' ')}: ${ended.join(' ')}: ${printed} See ${this.#log}.`);
   }
 
   /** Changes a setting while it is not running. */
