@@ -83,7 +83,7 @@ export function tokenId(tokenHash: Uint8Array, store: number | undefined): strin
 }
 
 /** Tokens with the same id: those of a store in a range of hashes. */
-export interface TokenRange {
+interface TokenRange {
   store: number;
   first: Uint8Array;
   last: Uint8Array;

@@ -4,7 +4,7 @@
  */
 import { RoundRobin } from './round-robin.ts';
 
-export interface FairSemaphoreOptions {
+interface FairSemaphoreOptions {
   /** Maximum number of holders. */
   max?: number;
   /** Maximum number of holders of one key. */

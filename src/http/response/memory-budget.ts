@@ -11,7 +11,7 @@ import { maxUnreadBytes, maxUnreadBytesOfUser } from '../limits.ts';
 const maxUncountedChars = 16 * 1024;
 
 /** The memory of one response, until it closes. Both methods throw `overloaded` if the budget is exceeded. */
-export interface Reservation {
+interface Reservation {
   /** Sets the memory of the response. Call it before the work that needs more. */
   reserve(bytes: number): void;
   /** Sets it to the length of the whole response, unless that is short. */

@@ -25,7 +25,7 @@ export interface Host {
 }
 
 /** Whether to use TLS, and how to verify the server's certificate. */
-export interface Tls {
+interface Tls {
   /** By default, there is no TLS to this machine, and verified TLS to any other. */
   mode: 'default' | 'disable' | 'no-verify' | 'verify-full';
   /** The certificates that are trusted, instead of those of the system. */

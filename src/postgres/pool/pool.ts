@@ -47,7 +47,7 @@ const rollback: BoundStatement = [sql`ROLLBACK`, []];
 /** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
 type TransactionKind = 'swift' | 'patient' | 'other';
 
-export interface PoolOptions {
+interface PoolOptions {
   /** Such as `db1:5432`. */
   name: string;
   /** The server is unavailable, or available again if `fault` is undefined. */

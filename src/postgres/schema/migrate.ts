@@ -54,7 +54,7 @@ const createTableSteps = [
    VALUES (1, 0, gen_random_uuid()::text) ON CONFLICT DO NOTHING`,
 ];
 
-export const schemaSql = {
+const schemaSql = {
   number: sql<readonly [number: number]>`SELECT version FROM plant_store.migrations WHERE id = 1`,
   setNumber: sql`UPDATE plant_store.migrations SET version = $1 WHERE id = 1`,
 };

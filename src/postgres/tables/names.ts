@@ -10,7 +10,7 @@ import type { Cluster } from '../citus/cluster.ts';
 import type { BoundStatement } from '../pool/pool.ts';
 import { newGrantsVersion } from './grant-cache.ts';
 
-export interface NamedUser {
+interface NamedUser {
   user: number;
   role: Role;
   isRemoved: boolean;

@@ -12,7 +12,7 @@ import { quotaProblem, type Quotas } from '../../plants/quota.ts';
 export type Outcome = ChangeResults[ChangeKind] | Problem;
 export type Create = ChangeOf<'create'>;
 
-export interface StoreState {
+interface StoreState {
   /** The largest id that the store has ever held. */
   lastId: number;
   /** Free ids, if too few are left above `lastId`. */

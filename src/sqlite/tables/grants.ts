@@ -44,7 +44,7 @@ export function openGrants(prepare: Prepare) {
     WHERE stores.name = ? AND users.name = ?`);
   const findReceived = prepare<ReceivedShare>(`SELECT owner, access ${receivedShares}`);
 
-  /** Stale for nobody: each batch of reads calls `refresh` first, in its transaction. */
+  /** Stale never: each batch of reads calls `refresh` first, in its transaction. */
   const cache = new Cache<Grant>(maxCachedGrants);
   /** Of all grants; undefined if it is not known. */
   let currentVersion: number | undefined;

@@ -4,7 +4,7 @@
 import { onPress, setText, show } from './dom.ts';
 import { announce } from './toast.ts';
 
-export interface Notice {
+interface Notice {
   title: string;
   text: string;
   action: string;

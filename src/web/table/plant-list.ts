@@ -8,7 +8,7 @@ export const pageSize = 250;
 const maxRows = 100_000;
 
 /** Reads up to `pageSize` plants with ids above `after`. An empty result is the end of the list. */
-export type ReadPage = (after: number | undefined) => Promise<Plant[]>;
+type ReadPage = (after: number | undefined) => Promise<Plant[]>;
 
 export class PlantList {
   readonly #read: ReadPage;

@@ -14,7 +14,7 @@ const spareRows = 8;
 /** Empty rows after the known ones, which are filled as the user scrolls into them. */
 const rowsAhead = 4;
 
-export interface TableActions {
+interface TableActions {
   open: (plant: Plant) => void;
   filter: (tag: string) => void;
   delete: (plants: Plant[]) => void;
