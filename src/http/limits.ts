@@ -1,4 +1,7 @@
-/** Limits on what one client, or all clients together, can use. They apply to each process separately. */
+/**
+ * Limits on what one client, or all clients together, can use. They apply to each process separately. The memory of one
+ * connection is bounded by the header, the body and the pipelined requests, and by what its user leaves unread.
+ */
 import { readFileSync } from 'node:fs';
 
 /** Maximum body size. */

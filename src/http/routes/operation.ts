@@ -4,6 +4,9 @@
  */
 import type { TObject, TSchema } from '@sinclair/typebox';
 import { Type } from '../../shared/typebox.ts';
+import type { Storage } from '../../storage.ts';
+import type { Authentication } from '../auth/auth.ts';
+import type { ListOptions } from '../response/send-list.ts';
 
 declare module 'fastify' {
   interface FastifySchema {
@@ -21,6 +24,12 @@ export interface Operation {
   params?: TObject;
   querystring?: TObject;
   body?: TSchema;
+}
+
+/** What the routes of plants, shares and tokens need. */
+export interface RouteOptions extends ListOptions {
+  storage: Storage;
+  authentication: Authentication;
 }
 
 /** A page is held in memory. */

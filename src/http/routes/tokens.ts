@@ -12,7 +12,8 @@ import { formatTimestamp, parseTimestamp } from '../../shared/timestamp.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import { insufficientScope } from '../auth/auth.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
-import { sendList, type RouteOptions, type Range } from './send-list.ts';
+import { sendList, type Range } from '../response/send-list.ts';
+import type { RouteOptions } from './operation.ts';
 import { sendJson } from '../response/send.ts';
 import {
   createToken,

@@ -18,7 +18,7 @@ interface Reservation {
   reserveText(text: string): void;
 }
 
-export class ResponseBudget {
+export class UnreadResponses {
   #total = 0;
   readonly #byUser = new Map<string, number>();
 

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { get, type ServerResponse } from 'node:http';
 import { it } from 'node:test';
 import { maxUnreadBytesOfUser } from '../../src/http/limits.ts';
-import { ResponseBudget } from '../../src/http/response/memory-budget.ts';
+import { UnreadResponses } from '../../src/http/response/unread-responses.ts';
 import { startApp } from '../support/app.ts';
 
 it('the budget of memory is whole again after each response, also after one that reserved nothing', async (t) => {
-  const budget = new ResponseBudget();
+  const unread = new UnreadResponses();
   const caller = { store: 1, user: 1 };
-  const reservationFor = (response: ServerResponse) => budget.reservationFor(caller, response);
+  const reservationFor = (response: ServerResponse) => unread.reservationFor(caller, response);
   const { address } = await startApp(t, {
     addRoutes: (app) => {
       app.get('/reserve', async (_request, reply) => {

@@ -10,10 +10,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { Problem } from '../../problem.ts';
-import type { Storage } from '../../storage.ts';
-import type { Authentication } from '../auth/auth.ts';
-import type { ResponseBudget } from '../response/memory-budget.ts';
-import { sendJson } from '../response/send.ts';
+import type { UnreadResponses } from './unread-responses.ts';
+import { sendJson } from './send.ts';
 
 /**
  * Minimum length of a chunk of a stream, except the last. Node buffers up to 64 KiB for a socket, and can lose the
@@ -62,11 +60,9 @@ export interface Batch<Cursor> {
   next: Cursor | undefined;
 }
 
-/** What the routes of plants, shares and tokens share. */
-export interface RouteOptions {
-  storage: Storage;
-  authentication: Authentication;
-  budgets: ResponseBudget;
+/** What all lists share. */
+export interface ListOptions {
+  unread: UnreadResponses;
   /** The lists in progress that take more than one short read, by family of tokens. */
   longReads: FairSemaphore;
   log: Logger;
@@ -79,21 +75,21 @@ export async function sendList<Cursor extends string | number>(
   request: FastifyRequest,
   reply: FastifyReply,
   list: List<Cursor>,
-  { budgets, longReads, log, baseUrl }: Omit<RouteOptions, 'storage' | 'authentication'>,
+  { unread, longReads, log, baseUrl }: ListOptions,
 ): Promise<FastifyReply> {
   const { path, query, after, frame, isShort = false } = list;
   const { limit } = query;
   const { caller, family } = request.grant;
-  const budget = budgets.reservationFor(caller, reply.raw);
+  const reservation = unread.reservationFor(caller, reply.raw);
   const beforeRead = (bytes: number) => {
     assertConnected(reply);
-    budget.reserve(bytes + streamBytes);
+    reservation.reserve(bytes + streamBytes);
   };
   if (limit === undefined && frame.length === 2) {
     const chunks = chunksOf(list, beforeRead);
     const { value, done } = await longReads.run(family, () => chunks.next());
     if (done === true) {
-      budget.reserveText(value);
+      reservation.reserveText(value);
       return sendJson(reply, value);
     }
     if (request.method === 'HEAD') return sendJson(reply, Readable.from([]));
@@ -106,7 +102,7 @@ export async function sendList<Cursor extends string | number>(
     ? list.read({ after, limit })
     : longReads.run(family, () => readPage(list, beforeRead)));
   const json = frame.map((text, at) => text + (arrays[at] ?? '')).join('');
-  budget.reserveText(json);
+  reservation.reserveText(json);
   if (limit !== undefined && next !== undefined) {
     reply.header('link', `<${baseUrl}${path}?${nextQuery(query, next)}>; rel="next"`);
   }
