@@ -202,6 +202,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       for (const [who, found] of [
         [alice, ids],
         [reaching([alice, bob], alice), all],
+        [await caller(storage, 'eve', 'manager'), all],
       ] as const) {
         for (let after = 0; after <= found.length; after++) {
           const rest = found.slice(after);

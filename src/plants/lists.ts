@@ -7,14 +7,14 @@ import type { Plant, PlantField } from './plant.ts';
 import type { PlantPage, PlantQuery } from './plant-storage.ts';
 
 /**
- * How a list is read: all but `scan` read one range of an index, or merge one range for each owner. No index
- * has the plants of an owner by tag, so such a list scans the owner's plants (decision 7).
+ * How a list is read: all but `scan` read one range of an index, or merge one range for each owner. No index has
+ * tags, so a list by tag scans the plants in reach (decision 7).
  */
-type ListKind = 'store' | 'storeTag' | 'owner' | 'owners' | 'scan';
+type ListKind = 'store' | 'owner' | 'owners' | 'scan';
 
 export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
-  if (reach === 'all') return tag === undefined ? 'store' : 'storeTag';
   if (tag !== undefined) return 'scan';
+  if (reach === 'all') return 'store';
   return reach.length === 1 ? 'owner' : 'owners';
 }
 

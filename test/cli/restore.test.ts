@@ -155,7 +155,7 @@ const strangeSchemas: [what: string, sql: string, words: RegExp][] = [
     'DROP TABLE plants',
     / the database has no table "plants"\. Choose another file\.$/,
   ],
-  ['without an index', 'DROP INDEX plants_by_tag', / has no index "plants_by_tag"/],
+  ['without an index', 'DROP INDEX plants_by_owner', / has no index "plants_by_owner"/],
   ['without a trigger', 'DROP TRIGGER token_deleted', / has no trigger "token_deleted"/],
   [
     'whose trigger makes every user a manager',

@@ -18,7 +18,7 @@ export const statements = `
   ${index};
   INSERT INTO plant_store.shares (store, owner, user_name, access, since)
   SELECT id, owner, name, 'read', 0 FROM plant_store.plants ON CONFLICT DO NOTHING;
-  DROP INDEX CONCURRENTLY IF EXISTS plant_store.plants_by_tag;`;
+  DROP INDEX CONCURRENTLY IF EXISTS plant_store.shares_by_user;`;
 
 /** Creates the schema, and many plants of one user. */
 export async function createPlants(database: TestDatabase, plants: number): Promise<void> {
@@ -78,7 +78,7 @@ export async function assertMigrated(url: string, plants: number): Promise<void>
        (SELECT count(*)::int FROM plant_store.plants WHERE note = name) AS plants,
        (SELECT count(*)::int FROM plant_store.shares) AS shares,
        (SELECT json_agg(relname || ' ' || indisvalid) FROM pg_index JOIN pg_class ON oid = indexrelid
-        WHERE relname IN ('plants_by_note', 'plants_by_tag')) AS indexes`,
+        WHERE relname IN ('plants_by_note', 'shares_by_user')) AS indexes`,
   );
   assert.deepEqual(row, { plants, shares: plants, indexes: ['plants_by_note true'] });
 }

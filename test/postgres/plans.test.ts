@@ -60,7 +60,6 @@ it('PostgreSQL: a list uses its own index, with all bounds', { skip }, async (t)
     `(ROW(${column}, id) > ROW(${value}, $2)) AND (ROW(${column}, id) <= ROW(${value}, $3))`;
   const lists = [
     [listSql.store, '(id > $2) AND (id <= $3)'],
-    [listSql.storeTag, within('tag', '$5')],
     [listSql.owner, within('owner', '$5')],
     [scanStepSql, within('owner', 'reach.owner')],
   ] as const;
@@ -157,7 +156,6 @@ it('PostgreSQL: no index depends on the collation of the system', async (t) => {
   assert.deepEqual(sorted, [
     { index: 'plant_store.named_stores_by_name', collname: 'C' },
     { index: 'plant_store.named_stores_pkey', collname: 'C' },
-    { index: 'plant_store.plants_by_tag', collname: 'C' },
     { index: 'plant_store.shares_by_user', collname: 'C' },
     { index: 'plant_store.shares_pkey', collname: 'C' },
     { index: 'plant_store.users_store_name_key', collname: 'C' },

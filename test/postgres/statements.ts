@@ -5,9 +5,9 @@ import {
   findSql,
   listSql,
   mergeSql,
-  inReachSql,
   scanStepEndSql,
   scanStepSql,
+  searchSql,
 } from '../../src/postgres/tables/plant-statements.ts';
 import { shareSql } from '../../src/postgres/tables/shares.ts';
 import { grantSql } from '../../src/postgres/tables/grants.ts';
@@ -22,7 +22,7 @@ const { listStores: _stores, ...ofUsers } = userSql;
 /** What is read from the tables of a shard, on a cluster. */
 export const ofShards: readonly Statement[] = [
   ...Object.values(listSql),
-  inReachSql,
+  ...Object.values(searchSql),
   mergeSql,
   scanStepEndSql,
   scanStepSql,

@@ -77,12 +77,11 @@ CREATE TABLE IF NOT EXISTS plant_store.plants (
   store bigint NOT NULL,
   id    bigint NOT NULL CHECK (id BETWEEN 1 AND 9007199254740991),
   owner bigint NOT NULL,
-  tag   text   COLLATE "C" NOT NULL,
+  tag   text   NOT NULL,
   name  text   NOT NULL,
   PRIMARY KEY (store, id)
 );
 
--- Each list reads one range of an index, in the order of the response. A member's list by tag scans the member's plants
+-- Each list reads one range of an index, in the order of the response. A list by tag scans the plants in reach
 -- (decision 7).
 CREATE INDEX IF NOT EXISTS plants_by_owner ON plant_store.plants (store, owner, id);
-CREATE INDEX IF NOT EXISTS plants_by_tag   ON plant_store.plants (store, tag, id);

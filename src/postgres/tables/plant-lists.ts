@@ -16,10 +16,10 @@ import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
 import {
   listSql,
   listValues,
-  inReachSql,
   mergeSql,
   scanStepEndSql,
   scanStepSql,
+  searchSql,
 } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { Row, Statement } from '../pool/connection.ts';
@@ -30,7 +30,14 @@ export async function listPlants(
   query: PlantQuery,
 ): Promise<PlantPage> {
   const kind = listKind(caller.read, query);
-  if (kind === 'scan') return scan(query, (left) => scanStep(cluster, caller, left));
+  if (kind === 'scan') {
+    const { tag } = query;
+    return scan(query, (left) =>
+      caller.read === 'all'
+        ? search(cluster, caller, left, 'tag', tag)
+        : scanStep(cluster, caller, left),
+    );
+  }
   if (kind === 'owners') return listOwners(cluster, caller, query);
   const values = listValues(kind, caller, query);
   return pageOf(await readRows(cluster, caller, listSql[kind], values), query);
@@ -54,10 +61,11 @@ async function listOwners(
   let isSearching = caller.read.length >= minScannedOwners;
   // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
   let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
-  return scan(query, async ({ after, limit }) => {
+  return scan(query, async (left) => {
+    const { after, limit } = left;
     const wanted = limit + 1;
     if (isSearching) {
-      const step = await search(cluster, caller, after, wanted);
+      const step = await search(cluster, caller, left, 'owners', caller.read);
       isSearching = isDense(step.rows.length, maxScannedPlants);
       return step;
     }
@@ -69,21 +77,19 @@ async function listOwners(
   });
 }
 
+/** Searches the next plants of the store for those of the owners, or with the tag. */
 async function search(
   cluster: Cluster,
   caller: ReadAccess,
-  after: number,
-  wanted: number,
+  { after, limit }: PlantQuery,
+  by: keyof typeof searchSql,
+  wanted: unknown,
 ): Promise<ScanStep> {
-  const rows = await readRows(cluster, caller, inReachSql, [
-    caller.store,
-    after,
-    wanted,
-    caller.read,
-  ]);
+  const values = [caller.store, after, limit + 1, wanted];
+  const rows = await readRows(cluster, caller, searchSql[by], values);
   const [last, , , , nth] = rows.at(-1) ?? [];
   return {
-    rows: rows.filter(([, , , isInReach]) => isInReach),
+    rows: rows.filter(([, , , isFound]) => isFound),
     scannedTo: nth === maxScannedPlants ? last : undefined,
   };
 }

@@ -12,10 +12,10 @@ import { sql, type Statement } from '../pool/connection.ts';
  * index of the column can find and sort these rows. For `column = value ORDER BY id`, PostgreSQL can choose the primary
  * key and read the whole store (decision 7).
  */
-export const rangeOf = (column: 'owner' | 'tag', value: string, after: string, upTo: string) => `
-  store = $1 AND (plants.${column}, plants.id) > (${value}, ${after})
-    AND (plants.${column}, plants.id) <= (${value}, ${upTo})
-  ORDER BY plants.${column}, plants.id`;
+export const rangeOf = (owner: string, after: string, upTo: string) => `
+  store = $1 AND (plants.owner, plants.id) > (${owner}, ${after})
+    AND (plants.owner, plants.id) <= (${owner}, ${upTo})
+  ORDER BY plants.owner, plants.id`;
 
 /**
  * Return a page, and one plant more if others follow. The process makes the JSON, because in PostgreSQL it takes
@@ -23,8 +23,7 @@ export const rangeOf = (column: 'owner' | 'tag', value: string, after: string, u
  */
 export const listSql = {
   store: pageSql('store = $1 AND id > $2 AND id <= $3 ORDER BY id'),
-  storeTag: pageSql(rangeOf('tag', '$5', '$2', '$3')),
-  owner: pageSql(rangeOf('owner', '$5', '$2', '$3')),
+  owner: pageSql(rangeOf('$5', '$2', '$3')),
 };
 type RangeKind = keyof typeof listSql;
 
@@ -34,16 +33,27 @@ function pageSql(range: string): Statement<PlantRow> {
 
 type MergedRow = readonly [...PlantRow, completeTo: number | null];
 
-/** Returns up to `$3` plants of the owners `$4` among the next ones of the store, and the last one that it searched. */
-export const inReachSql = sql<readonly [...PlantRow, isInReach: boolean, nth: number]>`
-  SELECT id, name, tag, is_in_reach, nth
+type SearchedRow = readonly [...PlantRow, isFound: boolean, nth: number];
+
+/**
+ * Returns up to `$3` plants for which the condition holds among the next ones of the store, and the last one that it
+ * searched.
+ */
+function searchFor(condition: string): Statement<SearchedRow> {
+  return sql`
+  SELECT id, name, tag, is_found, nth
   FROM (
-    SELECT id, name, tag, owner IN (SELECT unnest($4::bigint[])) AS is_in_reach,
-           row_number() OVER (ORDER BY id) AS nth
+    SELECT id, name, tag, ${condition} AS is_found, row_number() OVER (ORDER BY id) AS nth
     FROM plant_store.plants
     WHERE store = $1 AND id > $2 ORDER BY id LIMIT ${maxScannedPlants}
   ) AS searched
-  WHERE is_in_reach OR nth = ${maxScannedPlants} LIMIT $3`;
+  WHERE is_found OR nth = ${maxScannedPlants} LIMIT $3`;
+}
+
+export const searchSql = {
+  owners: searchFor('owner IN (SELECT unnest($4::bigint[]))'),
+  tag: searchFor('tag = $4'),
+};
 
 /**
  * Merges the plants of several owners by id, up to `$4`. Only the owners whose next plants have the smallest ids, up to
@@ -58,12 +68,12 @@ export const mergeSql = sql<MergedRow>`
       SELECT reach.owner, next.id
       FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
         SELECT id FROM plant_store.plants
-        WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT 1
+        WHERE ${rangeOf('reach.owner', '$2', '$3')} LIMIT 1
       ) AS next
       ORDER BY next.id LIMIT $4
     ) AS nearest CROSS JOIN LATERAL (
       SELECT id, row_number() OVER (ORDER BY plants.owner, id) AS nth FROM plant_store.plants
-      WHERE ${rangeOf('owner', 'nearest.owner', 'nearest.id - 1', '$3')} LIMIT $6
+      WHERE ${rangeOf('nearest.owner', 'nearest.id - 1', '$3')} LIMIT $6
     ) AS ids
     ORDER BY ids.id LIMIT $4
   ) AS merged JOIN plant_store.plants ON plants.store = $1 AND plants.id = merged.id
@@ -77,19 +87,19 @@ export const scanStepEndSql = sql<readonly [id: number | null]>`
   SELECT min(share.id)
   FROM unnest($2::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
     SELECT id FROM plant_store.plants
-    WHERE ${rangeOf('owner', 'reach.owner', '$3', '$4')}
+    WHERE ${rangeOf('reach.owner', '$3', '$4')}
     LIMIT 1 OFFSET ${scanStepPlants} / greatest(cardinality($2::bigint[]), 1)
   ) AS share`;
 
 /**
  * Returns the plants of a step that have a tag; no index has them (decision 7). A step never exceeds the inner
- * LIMIT, but without it PostgreSQL could use the index by tag and scan the plants of all owners.
+ * LIMIT, but without it PostgreSQL could read the plants of all owners.
  */
 export const scanStepSql = sql<PlantRow>`
   SELECT scanned.id, scanned.name, scanned.tag
   FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
     SELECT id, name, tag FROM plant_store.plants
-    WHERE ${rangeOf('owner', 'reach.owner', '$2', '$3')} LIMIT ${scanStepPlants + 1}
+    WHERE ${rangeOf('reach.owner', '$2', '$3')} LIMIT ${scanStepPlants + 1}
   ) AS scanned
   WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`;
 
@@ -106,9 +116,8 @@ export const findOwnerSql = sql<readonly [name: string]>`
 export function listValues(
   kind: RangeKind,
   { store, read }: ReadAccess,
-  { after, limit, tag }: PlantQuery,
+  { after, limit }: PlantQuery,
 ): readonly unknown[] {
   const range = [store, after, maxId, limit];
-  if (kind === 'store') return range;
-  return [...range, kind === 'storeTag' ? tag : soleOwner(read)];
+  return kind === 'store' ? range : [...range, soleOwner(read)];
 }

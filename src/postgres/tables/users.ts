@@ -16,7 +16,7 @@ import type { Names } from './names.ts';
 import { rangeOf } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 
-const plantsOfUser = rangeOf('owner', '$2', '0', String(maxId));
+const plantsOfUser = rangeOf('$2', '0', String(maxId));
 const nameOfUser = 'SELECT name FROM plant_store.users WHERE users.store = $1 AND users.id = $2';
 
 export const userSql = {

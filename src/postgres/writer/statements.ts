@@ -30,7 +30,7 @@ export const changeSql = {
     FROM unnest($2::bigint[]) AS owners (owner) CROSS JOIN LATERAL (
       SELECT count(*) AS plants FROM (
         SELECT id FROM plant_store.plants
-        WHERE ${rangeOf('owner', 'owners.owner', '0', String(maxId))} LIMIT $3
+        WHERE ${rangeOf('owners.owner', '0', String(maxId))} LIMIT $3
       ) AS limited
     ) AS counted`,
   countPlantsOfStore: sql<readonly [plants: number]>`

@@ -40,8 +40,8 @@ CREATE INDEX tokens_by_user ON tokens (store, user);
 CREATE INDEX tokens_by_store ON tokens (store, hash);
 
 -- Each list is a range of one index, in the order of its response. Managers read the table itself.
--- The index by owner also covers name and tag, so that a member's page is one range too. There is none by owner and
--- tag: each create would update it (docs/decisions/0007-indexes.md).
+-- The index by owner also covers name and tag, so that a member's page is one range too. No index has tags: each create
+-- would update it (docs/decisions/0007-indexes.md).
 CREATE TABLE plants (
   store INTEGER NOT NULL,
   id    INTEGER NOT NULL CHECK (id BETWEEN 1 AND 9007199254740991),
@@ -53,7 +53,6 @@ CREATE TABLE plants (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX plants_by_owner ON plants (store, owner, id, tag, name);
-CREATE INDEX plants_by_tag   ON plants (store, tag, id);
 
 -- A share names the user who receives it, because that user can be created later.
 CREATE TABLE shares (

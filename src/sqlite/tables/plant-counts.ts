@@ -16,10 +16,8 @@ export function openCounts(prepare: Prepare, quotas: Quotas) {
   const countOfUser = prepare<[count: number]>(`
     SELECT count(*) FROM (
       SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?2 LIMIT ?3 + 0)`);
-  // Any index has all plants of a store. This one is the smallest.
   const countOfStore = prepare<[count: number]>(`
-    SELECT count(*) FROM (
-      SELECT 1 FROM plants INDEXED BY plants_by_tag WHERE store = ?1 LIMIT ?2 + 0)`);
+    SELECT count(*) FROM (SELECT 1 FROM plants NOT INDEXED WHERE store = ?1 LIMIT ?2 + 0)`);
   /** Stale never: whatever this thread did not do clears them. A count is at most one above the quota. */
   const cache = new Cache<{ count: number }>(maxCachedCounts);
 

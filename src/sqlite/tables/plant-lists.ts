@@ -20,7 +20,6 @@ const plantsByOwner = 'plants INDEXED BY plants_by_owner';
 // its index. A manager's list is a range of the primary key.
 const ranges = {
   store: 'plants NOT INDEXED WHERE store = ?1',
-  storeTag: 'plants INDEXED BY plants_by_tag WHERE store = ?1 AND tag = ?4',
   owner: `${plantsByOwner} WHERE store = ?1 AND owner = ?4`,
 };
 type RangeKind = keyof typeof ranges;
@@ -75,6 +74,9 @@ export function openLists(prepare: Prepare) {
     SELECT id, name, tag FROM plants NOT INDEXED
     WHERE store = ?1 AND id > ?2 AND id <= ?3 AND +owner IN (SELECT value FROM json_each(?5) AS reach)
     ORDER BY id LIMIT ?4 + 0`);
+  const scanTag = prepare<PlantRow>(`
+    SELECT id, name, tag FROM plants NOT INDEXED
+    WHERE store = ?1 AND id > ?2 AND id <= ?3 AND tag = ?5 ORDER BY id LIMIT ?4 + 0`);
   // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next
   // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
   // sort last, with id null.
@@ -104,6 +106,13 @@ export function openLists(prepare: Prepare) {
     return { rows, scannedTo: last ?? end, isDense: isDenseHere };
   }
 
+  /** Reads the next plants of the store, and skips those with other tags. */
+  function scanForTag(store: number, tag: string, after: number, limit: number): Step {
+    const end = endOfScan.get(store, after)?.[0];
+    const rows = scanTag.all(store, after, end ?? maxId, limit + 1, tag);
+    return { rows, scannedTo: end, isDense: true };
+  }
+
   /** Merges the next plants of each owner. */
   function mergeOwners(store: number, reach: Reach, after: number, limit: number): Step {
     const rows = merge.all(store, after, limit + 1, JSON.stringify(reach));
@@ -115,12 +124,12 @@ export function openLists(prepare: Prepare) {
 
   return {
     page(kind: RangeKind, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
-      const { after, limit, tag, fields } = query;
+      const { after, limit, fields } = query;
       const key = `${kind} ${fields.join()}`;
       const statement = pages.get(key) ?? prepare<PageRow>(listSql(kind, fields));
       pages.set(key, statement);
-      const filter = soleOwner(read) ?? tag;
-      const values = filter === undefined ? [] : [filter];
+      const owner = soleOwner(read);
+      const values = owner === undefined ? [] : [owner];
       const [array = '[]', last, hasMore] = statement.get(store, after, limit, ...values) ?? [];
       return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
     },
@@ -131,6 +140,7 @@ export function openLists(prepare: Prepare) {
      */
     scanStep({ store, read }: ReadAccess, query: PlantQuery, wasDense: boolean): Step {
       const { after, tag } = query;
+      if (read === 'all') return scanForTag(store, tag ?? '', after, query.limit);
       const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
       const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
       const canScan = wasDense && read.length >= minScannedOwners;
