@@ -41,9 +41,6 @@ export const workloads: readonly Workload[] = [
 /** Load before the first round, so that the code is compiled by then. */
 const warmUpSeconds = 1;
 
-/** The synced log supports no reads. */
-const syncedLogRequests: readonly Load['requests'][] = ['create', 'delete'];
-
 export interface Pace {
   rounds: number;
   seconds: number;
@@ -76,9 +73,7 @@ export async function measure(
   seeded: Seeded,
   { rounds, seconds }: Pace,
 ): Promise<Measured[]> {
-  const systems = all.filter(
-    ({ name }) => name !== 'synced log' || syncedLogRequests.includes(workload.requests),
-  );
+  const systems = all.filter(({ requests }) => requests?.includes(workload.requests) ?? true);
   const results = new Map(systems.map((system) => [system, [] as Round[]]));
   for (const { pid } of systems) resetPeak(pid);
   for (const system of systems) await runRound(system, workload, seeded, warmUpSeconds, 0);

@@ -51,7 +51,7 @@ const service: PostgresSchema = {
     SET version = version + 1, last_id = greatest(last_id, ${lastId})`,
 };
 
-const typicalSchema = new URL('./typical/schema-postgres.sql', import.meta.url);
+const typicalSchema = new URL('./peers/schema-postgres.sql', import.meta.url);
 
 const typical: PostgresSchema = {
   async addUsers(url, tokens) {

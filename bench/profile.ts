@@ -1,11 +1,14 @@
 /**
- * Shows the CPU time of the service under load by function: `npm run bench:profile [workload]`. The sources of
- * the checkout run under V8's sampling profiler. Each thread gets a table of the functions with the most self
- * time. The profile includes the startup of the service, a few hundred milliseconds.
+ * Shows the CPU time of the service under load by function: `npm run bench:profile -- [workload] [--svg FILE]`. The
+ * sources of the checkout run under V8's sampling profiler. Each thread gets a table of the functions with the most
+ * self time. `--svg` draws the flame graph of the main thread. The profile includes the startup of the service, a few
+ * hundred milliseconds.
  */
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { flameGraph, idleName, type CallFrame, type Profile } from './flame-graph.ts';
 import { table } from './figures.ts';
 import { runRound, workloads } from './load.ts';
 import { plantsPerUser } from './plants.ts';
@@ -17,27 +20,17 @@ import { assertToolsInstalled, temporaryFolder } from './workspace.ts';
 const plants = 100_000;
 const loadSeconds = 5;
 const maxEntries = 25;
-/** V8's name for the time in which a thread waits, with an empty location. */
-const idle = '(idle)\t';
+/** With an empty location. */
+const idle = `${idleName}\t`;
 
 const executable = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
 const packageUrl = new URL('..', import.meta.url).href;
 
-/** The fields of a .cpuprofile that are read here. Times are in microseconds. */
-interface Profile {
-  nodes: { id: number; callFrame: CallFrame }[];
-  samples: number[];
-  timeDeltas: number[];
-}
-
-interface CallFrame {
-  functionName: string;
-  url: string;
-  /** Counted from 0. */
-  lineNumber: number;
-}
-
-const [, , name = 'list-20'] = process.argv;
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { svg: { type: 'string' } },
+});
+const [name = 'list-20'] = positionals;
 const workload = workloads.find((each) => each.name === name);
 if (workload === undefined) {
   const names = workloads.map((each) => each.name);
@@ -60,6 +53,11 @@ for (const file of readdirSync(profiles).toSorted()) {
   const [, thread = ''] = /\.(\d+)\.\d+\.cpuprofile$/.exec(file) ?? [];
   const profile: Profile = JSON.parse(readFileSync(join(profiles, file), 'utf8'));
   console.log(tableOf(thread === '0' ? 'Main thread' : `Thread ${thread}`, profile));
+  if (thread === '0' && values.svg !== undefined) {
+    const title = `Event loop during ${name}: busy time by call stack`;
+    const named = (frame: CallFrame) => nameOf(frame).replace('\t', ' ').trim();
+    writeFileSync(values.svg, flameGraph(title, profile, named));
+  }
 }
 
 function tableOf(thread: string, { nodes, samples, timeDeltas }: Profile): string {

@@ -1,5 +1,5 @@
 /**
- * Measures the claims about speed: `npm run bench`. It compares four systems (systems.ts) side by side on this
+ * Measures the claims about speed: `npm run bench`. It compares several systems (systems.ts) side by side on this
  * machine. It prints Markdown on standard output and progress on standard error. Quote the ratios: the times
  * depend on the machine. A failed request ends the run with status 1. `--write` also writes the figures to docs/
  * (pages.ts).
@@ -72,8 +72,8 @@ const docs = fileURLToPath(new URL('../docs', import.meta.url));
 
 const help = `Usage: npm run bench -- [options]
 
-Compares the service with a bare node:http server, with one that also syncs a log, and with a
-typical implementation.
+Compares the service with a bare node:http server, with one that also syncs a log, with a
+typical implementation, and with json-server.
 The databases are in the temporary folder (TMPDIR), which must be on a disk.
 
   --storage NAME      sqlite or postgres (default: sqlite); for postgres, the bench
@@ -151,8 +151,10 @@ async function loads(
 ): Promise<Measured[]> {
   const chosen = workloads.filter(({ name }) => only.includes(name));
   if (chosen.length === 0) return [];
-  const { service, bare, 'synced log': syncedLog, typical } = systems;
-  return withRunning([service, bare, syncedLog, typical], seeded, async (running) => {
+  const { 'json-server': jsonServer, ...others } = systems;
+  const compared = Object.values(others);
+  if (postgres === undefined) compared.push(jsonServer); // it has a storage of its own
+  return withRunning(compared, seeded, async (running) => {
     const measured: Measured[] = [];
     for (const workload of chosen) {
       progress(workload.name);

@@ -48,7 +48,7 @@ const service: Schema = {
   deleteAbove: `DELETE FROM plants WHERE store = ${storeNumber} AND id > :id`,
 };
 
-const typicalSchema = new URL('./typical/schema.sql', import.meta.url);
+const typicalSchema = new URL('./peers/schema.sql', import.meta.url);
 
 const typical: Schema = {
   address: (path) => path,

@@ -4,22 +4,34 @@
  * - service: the package as production installs it
  * - bare: node:http without a storage (bare.ts)
  * - synced log: bare with a synced log, for creates and deletes only (synced-log.ts)
- * - typical: the same API as it is usually written (typical/)
+ * - typical: the same API as it is usually written (peers/server.js)
+ * - json-server: a well-known server of prototypes, without tokens and without syncs (peers/json-server.js)
  */
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, statSync, truncateSync } from 'node:fs';
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { plantOf } from './plants.ts';
 import type { Seeded, Store } from './seed.ts';
 import { launch, run } from './workspace.ts';
+import type { Load } from './wrk.ts';
 
 export type StorageName = 'sqlite' | 'postgres';
-export type SystemName = 'service' | 'bare' | 'synced log' | 'typical';
+export type SystemName = 'service' | 'bare' | 'synced log' | 'typical' | 'json-server';
 
 export interface System {
   name: SystemName;
+  /** The requests that it supports; undefined for all. */
+  requests?: readonly Load['requests'][];
   /** The arguments of node that start it. */
   args(seeded: Seeded): readonly string[];
   /** Its data on disk; undefined if it stores nothing. */
@@ -28,6 +40,7 @@ export interface System {
 
 export interface Running extends AsyncDisposable {
   name: SystemName;
+  requests: System['requests'];
   address: string;
   pid: number;
   store: Store | undefined;
@@ -36,7 +49,7 @@ export interface Running extends AsyncDisposable {
 export type Systems = Record<SystemName, System>;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const typicalFolder = join(import.meta.dirname, 'typical');
+const peersFolder = join(import.meta.dirname, 'peers');
 const quietly = '--loglevel=error';
 
 const bare: System = {
@@ -49,6 +62,7 @@ function syncedLogIn(folder: string): System {
   const file = join(folder, 'synced.log');
   return {
     name: 'synced log',
+    requests: ['create', 'delete'],
     args: () => [join(import.meta.dirname, 'synced-log.ts'), file],
     // It responds to any delete, so it needs no disposable plants.
     store: () => ({ address: file, addDisposable: () => {}, trim: () => truncateSync(file) }),
@@ -59,8 +73,23 @@ function typicalOn(storage: StorageName): System {
   const server = { sqlite: 'server.js', postgres: 'postgres.js' }[storage];
   return {
     name: 'typical',
-    args: ({ typical: { address } }) => [join(typicalFolder, server), address],
+    args: ({ typical: { address } }) => [join(peersFolder, server), address],
     store: (seeded) => seeded.typical,
+  };
+}
+
+/** It has all plants in memory. Those that are created stay: they are few. */
+function jsonServerIn(folder: string): System {
+  const file = join(folder, 'plants.json');
+  return {
+    name: 'json-server',
+    requests: ['list', 'list_of_any', 'page', 'create'],
+    args({ plants }) {
+      const all = Array.from({ length: plants }, (_, at) => ({ id: at + 1, ...plantOf(at + 1) }));
+      writeFileSync(file, JSON.stringify({ plants: all }));
+      return [join(peersFolder, 'json-server.js'), file];
+    },
+    store: () => undefined,
   };
 }
 
@@ -79,18 +108,23 @@ export function serviceAt(executable: string): System {
   };
 }
 
-/** Installs the service into `folder`, and the packages of the typical service into its own folder. */
+/** Installs the service into `folder`, and the packages of its peers into their own folder. */
 export async function install(folder: string, storage: StorageName): Promise<Systems> {
   await run('npm', ['pack', quietly, '--pack-destination', folder], root);
   const [tarball = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
   const packed = [join(folder, tarball), ...(storage === 'postgres' ? [driver()] : [])];
   await run('npm', ['install', quietly, '--omit=dev', '--prefix', folder, ...packed]);
-  await installTypical();
+  await installPeers();
 
   const modules = join(folder, 'node_modules');
   const service = serviceAt(join(modules, 'plant-store', 'bin', 'plant-store.js'));
-  const [syncedLog, typical] = [syncedLogIn(folder), typicalOn(storage)];
-  return { service, bare, 'synced log': syncedLog, typical };
+  return {
+    service,
+    bare,
+    'synced log': syncedLogIn(folder),
+    typical: typicalOn(storage),
+    'json-server': jsonServerIn(folder),
+  };
 }
 
 /** The PostgreSQL driver, an optional dependency of the package, in the version that the tests use. */
@@ -99,12 +133,12 @@ function driver(): string {
   return `pg@${devDependencies.pg}`;
 }
 
-async function installTypical(): Promise<void> {
-  const lockFile = join(typicalFolder, 'package-lock.json');
-  const installed = join(typicalFolder, 'node_modules', '.package-lock.json');
+async function installPeers(): Promise<void> {
+  const lockFile = join(peersFolder, 'package-lock.json');
+  const installed = join(peersFolder, 'node_modules', '.package-lock.json');
   const isCurrent =
     existsSync(installed) && statSync(installed).mtimeMs > statSync(lockFile).mtimeMs;
-  if (!isCurrent) await run('npm', ['ci', quietly, '--prefix', typicalFolder]);
+  if (!isCurrent) await run('npm', ['ci', quietly, '--prefix', peersFolder]);
 }
 
 /** Starts a system and waits until it prints its URL. Disposal sends SIGTERM. */
@@ -121,6 +155,7 @@ export async function start(
     if (address === undefined || pid === undefined) continue;
     return {
       name: system.name,
+      requests: system.requests,
       address,
       pid,
       store: system.store(seeded),

@@ -11,6 +11,8 @@ import { run } from './workspace.ts';
 
 const script = fileURLToPath(new URL('wrk.lua', import.meta.url));
 const lastCore = cpus().length - 1;
+/** A later response is an error. json-server takes seconds. */
+const responseTimeoutSeconds = 30;
 
 export interface Load {
   /** The kind of requests (wrk.lua). */
@@ -51,6 +53,7 @@ export async function wrk(
     '--threads=1',
     `--connections=${connections}`,
     `--duration=${seconds}s`,
+    `--timeout=${responseTimeoutSeconds}s`,
     `--script=${script}`,
     address,
     '--',
