@@ -35,8 +35,8 @@ it(
     await tabTo(page, 'grid');
     await press(page, 'Home', 'ArrowDown', 'Space', 'Shift+ArrowDown');
     await page.getByText('2 plants selected').waitFor();
+    await page.locator('#grid[aria-activedescendant=row-2]').waitFor(); // drawn in the same frame
     assert.equal(await page.getByRole('row', { selected: true }).count(), 2);
-    await page.locator('#grid[aria-activedescendant=row-2]').waitFor();
     await press(page, 'Delete');
     await page.getByRole('dialog', { name: 'Delete 2 plants?' }).waitFor();
     await press(page, 'Enter'); // nothing is deleted by accident
