@@ -2,6 +2,7 @@
  * A call: one request, its safe retries, and one deadline for all of them.
  */
 import { textOf } from './body.ts';
+import { mayHaveChanged } from './lost-response.ts';
 import { requireTimeout, type CallOptions, type Transport } from './options.ts';
 import {
   failureOf,
@@ -11,7 +12,7 @@ import {
   unexpectedResponse,
   type Failure,
 } from './problem.ts';
-import { isTemporary, maxRequestMs, mayHaveChanged, pauseMs, type Effect } from './retry-rules.ts';
+import { isTemporary, maxRequestMs, pauseMs, type Effect } from './retry-rules.ts';
 import { pause, unlessAborted, within } from './waiting.ts';
 
 /** A request that takes longer counts as a failed connection. */

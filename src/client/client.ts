@@ -3,6 +3,7 @@
  */
 import { addressOf, type Path, type Query } from './address.ts';
 import { Call, type Reply } from './call.ts';
+import { findCreated } from './lost-response.ts';
 import {
   baseOf,
   transportOf,
@@ -27,19 +28,7 @@ import type {
 
 export type { CallOptions, PlantStoreOptions, TokenSource } from './options.ts';
 export { PlantStoreError, type AnyProblemKind, type ClientProblemKind } from './problem.ts';
-export type {
-  Fault,
-  NewPlant,
-  NewToken,
-  OwnToken,
-  PlantField,
-  ProblemKind,
-  Scope,
-  Share,
-  ShareAccess,
-  Shares,
-  Token,
-} from './types.ts';
+export type * from './types.ts'; // but its Plant, which this file replaces
 
 /** Maximum number of plants, tokens or other users in a page. */
 const maxPage = 1_000;
@@ -74,8 +63,10 @@ export class PlantStore {
         const reply = await call.send<PlantWith<F>>('POST', address, plant);
         return { id: plant.id ?? idOf(call, reply), plant: reply.json };
       } catch (error) {
-        const found = isProblem(error, 'id-taken') && (await this.#findCreated(call, plant));
-        if (!found) throw error;
+        // An earlier attempt may have created the plant, if its response was lost.
+        if (!call.outcomeUnknown || !isProblem(error, 'id-taken')) throw error;
+        const found = await findCreated(plant, (id) => this.#getAll(call, id));
+        if (found === undefined) throw error;
         return { id: found.id, plant: select(found, fields) };
       }
     });
@@ -227,17 +218,9 @@ export class PlantStore {
     return addressOf(this.#base, path, query);
   }
 
-  /** The plant, if an earlier attempt created it and the response was lost. */
-  async #findCreated(call: Call, plant: NewPlant): Promise<Plant | undefined> {
-    if (!call.outcomeUnknown || plant.id === undefined) return undefined;
-    const address = this.#address(['plants', plant.id], { fields: ['id', 'name', 'tag'] });
-    try {
-      const { json: found } = await call.send<Plant>('GET', address);
-      return found.name === plant.name && found.tag === (plant.tag ?? '') ? found : undefined;
-    } catch (error) {
-      if (isProblem(error, 'plant-not-found')) return undefined; // it belongs to another user
-      throw error;
-    }
+  async #getAll(call: Call, id: number): Promise<Plant> {
+    const address = this.#address(['plants', id], { fields: ['id', 'name', 'tag'] });
+    return (await call.send<Plant>('GET', address)).json;
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * What is safe to repeat, and when.
  */
-import type { Failure, PlantStoreError } from './problem.ts';
+import type { PlantStoreError } from './problem.ts';
 
 /**
  * What repeating a call does:
@@ -19,15 +19,6 @@ const longestPauseMs = 15_000;
 
 /** Responses of a proxy that does not reach the service. */
 const gatewayStatuses: readonly number[] = [502, 503, 504];
-
-/** Problems that promise that nothing was changed. */
-const unchangedKinds: readonly string[] = ['overloaded', 'storage-full', 'storage-unavailable'];
-
-/** Whether the request may have changed the store although it failed. */
-export function mayHaveChanged({ kind, status }: Failure): boolean {
-  if (unchangedKinds.includes(kind)) return false;
-  return status < 300 || status >= 500;
-}
 
 /** Whether the same request can succeed later. */
 export function isTemporary({ kind, status, retryAfterSeconds }: PlantStoreError): boolean {

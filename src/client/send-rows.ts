@@ -9,6 +9,7 @@ import type { ImportJournal } from './import-journal.ts';
 import type { ImportOutcome } from './import-outcome.ts';
 import { inParallel } from './in-parallel.ts';
 import { largestVisibleId } from './largest-id.ts';
+import { findCreated } from './lost-response.ts';
 import { isProblem } from './problem.ts';
 import { isTemporary, maxRequestMs } from './retry-rules.ts';
 import { pause } from './waiting.ts';
@@ -244,24 +245,15 @@ class Sender {
   /** Creates a plant with an id. If the id is taken, the plant there can be this one only if `mayExist` is true. */
   async #create(plant: NewPlant, mayExist: boolean): Promise<Result> {
     const { id } = plant;
+    const options = { signal: this.#signal };
     try {
-      await this.#store.create(plant, { signal: this.#signal });
+      await this.#store.create(plant, options);
       return { status: 'added', id };
     } catch (error) {
       if (isRefusal(error)) return refusalOf(error);
       if (!isProblem(error, 'id-taken')) throw error;
-      if (mayExist && (await this.#exists(plant))) return { status: 'already added', id };
-      return { status: 'taken', reason: error.detail };
-    }
-  }
-
-  async #exists({ id = 0, name, tag = '' }: NewPlant): Promise<boolean> {
-    try {
-      const found = await this.#store.get(id, { signal: this.#signal });
-      return found.name === name && found.tag === tag;
-    } catch (error) {
-      if (isProblem(error, 'plant-not-found')) return false; // it belongs to another user
-      throw error;
+      const found = mayExist && (await findCreated(plant, (it) => this.#store.get(it, options)));
+      return found ? { status: 'already added', id } : { status: 'taken', reason: error.detail };
     }
   }
 }
