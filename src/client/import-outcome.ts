@@ -6,11 +6,16 @@
 export interface ImportOutcome {
   /** The number of the row, from 1. */
   row: number;
-  /** The line on which it begins. A file of JSON can have many rows on a line. */
-  line: number;
+  /** The line on which it begins. A row of a JSON array has none. */
+  line?: number | undefined;
   status: 'added' | 'already added' | 'refused';
   id?: number | undefined;
   reason?: string | undefined;
+}
+
+/** Where a row is in the file: "line 4", or "row 3" if it has no line. */
+export function placeOf({ row, line }: Pick<ImportOutcome, 'row' | 'line'>): string {
+  return line === undefined ? `row ${row}` : `line ${line}`;
 }
 
 /** "Added 3 plants; 1 row was refused." */

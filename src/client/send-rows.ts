@@ -4,13 +4,13 @@
  * Decision 30 explains why.
  */
 import { PlantStoreError, type NewPlant, type PlantStore } from './client.ts';
-import type { ImportRow } from './import-file.ts';
 import type { ImportJournal } from './import-journal.ts';
 import type { ImportOutcome } from './import-outcome.ts';
 import { inParallel } from './in-parallel.ts';
 import { largestVisibleId } from './largest-id.ts';
 import { findCreated } from './lost-response.ts';
 import { isProblem } from './problem.ts';
+import type { ImportRow } from './read-rows.ts';
 import { isTemporary, maxRequestMs } from './retry-rules.ts';
 import { pause } from './waiting.ts';
 
@@ -42,9 +42,7 @@ export async function* importPlants(options: ImportOptions): AsyncGenerator<Impo
 }
 
 /** A row to add. */
-interface Task {
-  row: number;
-  line: number;
+interface Task extends Pick<ImportOutcome, 'row' | 'line'> {
   plant: NewPlant;
   /** The key of its journal entry. */
   key: string;

@@ -65,8 +65,8 @@ describe('plants import', { concurrency: 2 }, () => {
       .split('\n')
       .map((line) => JSON.parse(line));
     const [refused, added, ...others] = outcomes.toSorted((one, other) => other.row - one.row);
-    assert.deepEqual(refused, { row: 2, line: 1, status: 'refused', reason: refused.reason });
-    assert.deepEqual([added, others], [{ row: 1, line: 1, status: 'added', id: 1 }, []]);
+    assert.deepEqual(refused, { row: 2, status: 'refused', reason: refused.reason });
+    assert.deepEqual([added, others], [{ row: 1, status: 'added', id: 1 }, []]);
     assert.equal(stderr, 'Added 1 plant; 1 row was refused.\n');
   });
 

@@ -12,7 +12,7 @@ describe('an import', { concurrency: 2 }, () => {
     const { store } = await start(t);
     const outcomes = await run(store, rowsOf(100));
     assert.deepEqual(
-      outcomes.toSorted((one, other) => one.line - other.line),
+      outcomes.toSorted((one, other) => one.row - other.row),
       Array.from({ length: 100 }, (_, at) => ({
         row: at + 1,
         line: at + 2,
@@ -34,11 +34,11 @@ describe('an import', { concurrency: 2 }, () => {
     ];
     const faulty = { line: 9, fault: 'not a row' };
     const outcomes = await run(store, [...plants.map(toRow), faulty]);
-    const byLine = outcomes.toSorted((one, other) => one.line - other.line);
-    assert.deepEqual(byLine[0], { row: 1, line: 2, status: 'added', id: byLine[0]?.id });
-    assert.deepEqual(byLine.at(-1), { row: 6, line: 9, status: 'refused', reason: 'not a row' });
-    assert.match(byLine[1]?.reason ?? '', /^"name" is empty; it must be /);
-    assert.match(byLine[2]?.reason ?? '', /^Unknown field "tga"; /);
+    const byRow = outcomes.toSorted((one, other) => one.row - other.row);
+    assert.deepEqual(byRow[0], { row: 1, line: 2, status: 'added', id: byRow[0]?.id });
+    assert.deepEqual(byRow.at(-1), { row: 6, line: 9, status: 'refused', reason: 'not a row' });
+    assert.match(byRow[1]?.reason ?? '', /^"name" is empty; it must be /);
+    assert.match(byRow[2]?.reason ?? '', /^Unknown field "tga"; /);
     assert.deepEqual(await names(), ['good']);
   });
 
@@ -72,9 +72,9 @@ describe('an import', { concurrency: 2 }, () => {
       { name: 'none' },
     ];
     const outcomes = await run(store, plants.map(toRow));
-    const byLine = outcomes.toSorted((one, other) => one.line - other.line);
+    const byRow = outcomes.toSorted((one, other) => one.row - other.row);
     assert.deepEqual(
-      byLine.map(({ status, id }) => [status, id]),
+      byRow.map(({ status, id }) => [status, id]),
       [
         ['added', 3],
         ['refused', undefined],
@@ -82,7 +82,7 @@ describe('an import', { concurrency: 2 }, () => {
         ['added', 8],
       ],
     );
-    assert.match(byLine[1]?.reason ?? '', /already has a plant with the id 7/);
+    assert.match(byRow[1]?.reason ?? '', /already has a plant with the id 7/);
     assert.deepEqual(await names(), ['free', 'none', 'taken']);
   });
 

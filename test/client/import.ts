@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Role, Scope } from '../../src/access/access.ts';
 import { PlantStore, type NewPlant } from '../../src/client/client.ts';
-import type { ImportRow } from '../../src/client/import-file.ts';
 import { memoryJournal } from '../../src/client/import-journal.ts';
 import type { ImportOutcome } from '../../src/client/import-outcome.ts';
+import type { ImportRow } from '../../src/client/read-rows.ts';
 import { importPlants } from '../../src/client/send-rows.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { Proxy } from '../support/proxy.ts';
@@ -53,7 +53,7 @@ export async function interrupted(
       const { signal } = stop;
       const running = importPlants({ store, rows, journal, concurrency: 8, signal });
       for await (const outcome of running) {
-        outcomes.set(outcome.line, outcome);
+        outcomes.set(outcome.row, outcome);
         if (left-- === 0) stop.abort();
       }
     } catch (error) {

@@ -24,7 +24,7 @@ it(
     await choose(page, 'plants.csv', 'Name;Tag\nMonstera;indoor\n"Ficus;\n;herbs\nAloe;\n;x\n');
     await page.getByText('plants.csv: 5 rows').waitFor();
     assert.deepEqual(await page.locator('#import-rows tr:first-child td').allTextContents(), [
-      '2',
+      'line 2',
       'Monstera',
       'indoor',
       '',
@@ -34,9 +34,9 @@ it(
     await done(page, 'Added 2 plants; 3 rows were refused.');
     assert.deepEqual(await violations(page), []);
     const reasons = await page.locator('#import-refusals tr').allInnerTexts();
-    assert.match(reasons[0] ?? '', /^3\s+The quotes do not match\./);
-    assert.match(reasons[1] ?? '', /^4\s+"name" is empty; it must be /);
-    assert.match(reasons[2] ?? '', /^6\s+"name" is empty; it must be /);
+    assert.match(reasons[0] ?? '', /^line 3\s+The quotes do not match\./);
+    assert.match(reasons[1] ?? '', /^line 4\s+"name" is empty; it must be /);
+    assert.match(reasons[2] ?? '', /^line 6\s+"name" is empty; it must be /);
 
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Save refused rows' }).click();
@@ -75,6 +75,12 @@ it('rows can be pasted, and a file can be dropped anywhere', { skip }, async (t)
   await page.getByText('Drop the file').waitFor();
   await page.dispatchEvent('body', 'drop', { dataTransfer });
   await page.getByText('plants.json: 1 row').waitFor();
+  assert.deepEqual(await page.locator('#import-rows td').allTextContents(), [
+    'row 1',
+    'Dropped',
+    '',
+    '',
+  ]);
   await submit(page).click();
   await done(page, 'Added 1 plant.');
   await page.getByRole('button', { name: 'Another file' }).click();

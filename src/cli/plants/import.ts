@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import type { PlantStore, PlantStoreError, PlantStoreOptions } from '../../client/client.ts';
-import { decodeText, InvalidFile, readFile, type ImportFile } from '../../client/import-file.ts';
 import {
   memoryJournal,
   type ImportJournal,
   type JournalEntry,
 } from '../../client/import-journal.ts';
 import { maxTimeoutMs } from '../../client/options.ts';
+import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
 import { importPlants } from '../../client/send-rows.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { Journal } from '../../sqlite/import-journal.ts';
@@ -28,7 +28,7 @@ export async function importFile(file: string, options: ImportOptions): Promise<
       'Standard input cannot be both the token and the file. Use --token @FILE.',
     );
   }
-  const read = await readRows(file);
+  const rows = await readPlants(file);
   await withStore(options, async (store, storeWith) => {
     const { user, store: storeName } = await store.token();
     using journal = openJournal(
@@ -36,15 +36,15 @@ export async function importFile(file: string, options: ImportOptions): Promise<
       options,
       `user ${user} in store ${storeName} at ${options.url}`,
     );
-    await run(storeWith, read, journal, options);
+    await run(storeWith, rows, journal, options);
   });
 }
 
 /** Rejects with a Refusal if the file cannot be imported. */
-async function readRows(file: string): Promise<ImportFile> {
+async function readPlants(file: string): Promise<ImportRow[]> {
   const bytes = new Uint8Array(await readInput('plants', file));
   try {
-    return readFile(decodeText(bytes));
+    return readRows(decodeText(bytes));
   } catch (error) {
     if (!(error instanceof InvalidFile)) throw error;
     throw new Refusal(printable(`${file}: ${error.message}`), { cause: error });
@@ -65,13 +65,13 @@ function isEntry(value: unknown): value is JournalEntry {
 
 async function run(
   storeWith: (more: Partial<PlantStoreOptions>) => PlantStore,
-  { format, rows }: ImportFile,
+  rows: readonly ImportRow[],
   journal: ImportJournal,
   { concurrency, json }: ImportOptions,
 ): Promise<void> {
   const stop = new AbortController();
   using _ = onSignal(() => stop.abort());
-  const report = createReport(rows.length, format, json === true);
+  const report = createReport(rows.length, json === true);
   try {
     const { signal } = stop;
     const beforeRetry = (problem: PlantStoreError) => report.waitAfter(problem, signal);

@@ -1,6 +1,5 @@
 import type { PlantStoreError } from '../../client/client.ts';
-import type { ImportFile } from '../../client/import-file.ts';
-import { summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
+import { placeOf, summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
 import { pauseMs } from '../../client/retry-rules.ts';
 import { pause } from '../../client/waiting.ts';
 import { io, print, printError } from '../output.ts';
@@ -14,7 +13,7 @@ const maxOutageMs = 10 * 60_000;
  * Shows the outcomes of an import: refusals on standard error, a summary on standard output, and a progress bar on a
  * terminal. As JSON, standard output has a line for each row instead.
  */
-export function createReport(rows: number, format: ImportFile['format'], json: boolean) {
+export function createReport(rows: number, json: boolean) {
   const counts = { added: 0, 'already added': 0, refused: 0 };
   const bar = createBar('Importing', 'rows');
   bar.start(rows, 0);
@@ -25,15 +24,13 @@ export function createReport(rows: number, format: ImportFile['format'], json: b
     counts,
 
     add(outcome: ImportOutcome): void {
-      const { row, line, status, reason } = outcome;
+      const { status, reason } = outcome;
       lastOutcomeMs = performance.now();
       isWaiting = false;
       counts[status]++;
       bar.increment();
       if (json) print(printableJson(outcome));
-      else if (status === 'refused') {
-        printAboveBar(`${format === 'json' ? `row ${row}, ` : ''}line ${line}: ${reason}`);
-      }
+      else if (status === 'refused') printAboveBar(`${placeOf(outcome)}: ${reason}`);
     },
 
     /** Waits before a call is repeated, and says so once. Throws the problem if it lasts too long. */

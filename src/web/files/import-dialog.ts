@@ -3,8 +3,8 @@
  * is closed, and ends with the page.
  */
 import { PlantStoreError, type PlantStore } from '../../client/client.ts';
-import { decodeText, InvalidFile } from '../../client/import-file.ts';
 import { memoryJournal } from '../../client/import-journal.ts';
+import { decodeText, InvalidFile } from '../../client/read-rows.ts';
 import { importPlants } from '../../client/send-rows.ts';
 import { byId, element, onPress, setText, show } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';

@@ -1,7 +1,8 @@
 /**
  * What the page will import: a file, and its first rows.
  */
-import { readFile, type ImportRow } from '../../client/import-file.ts';
+import { placeOf } from '../../client/import-outcome.ts';
+import { readRows, type ImportRow } from '../../client/read-rows.ts';
 import { byId, element, setText } from '../shared/dom.ts';
 import { countOf, formatCount } from '../shared/format.ts';
 
@@ -13,26 +14,22 @@ export interface ImportSource {
   name: string;
   text: string;
   rows: readonly ImportRow[];
-  /** The unit that numbers the rows: JSON can have many rows on a line. */
-  place: 'Line' | 'Row';
 }
 
 /** Throws InvalidFile. */
 export function sourceOf(name: string, text: string): ImportSource {
-  const { format, rows } = readFile(text);
-  return { name, text, rows, place: format === 'csv' ? 'Line' : 'Row' };
+  return { name, text, rows: readRows(text) };
 }
 
-export function showPreview({ name, rows, place }: ImportSource): void {
+export function showPreview({ name, rows }: ImportSource): void {
   setText('import-source', `${name}: ${countOf(rows.length, 'row')}`);
-  setText('import-place', place);
   const cellsOf = (row: ImportRow) =>
     'fault' in row
       ? [element('td', { colSpan: fields.length, className: 'fault' }, row.fault)]
       : fields.map((field) => element('td', {}, textOf(row.plant[field])));
   const shown = rows.slice(0, shownRows).map((row, at) => {
-    const number = formatCount(place === 'Line' ? row.line : at + 1);
-    return element('tr', {}, element('td', {}, number), ...cellsOf(row));
+    const place = placeOf({ row: at + 1, line: row.line });
+    return element('tr', {}, element('td', {}, place), ...cellsOf(row));
   });
   byId('import-rows', HTMLElement).replaceChildren(...shown);
   const more = rows.length - shownRows;

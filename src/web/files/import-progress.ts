@@ -2,7 +2,7 @@
  * Shows the progress of an import, and the refused rows.
  */
 import { writeCsv } from '../../client/csv.ts';
-import { summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
+import { placeOf, summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
 import { countOf, formatCount } from '../shared/format.ts';
 import { save } from './export.ts';
@@ -20,7 +20,6 @@ export class ImportProgress {
   constructor(source: ImportSource, onDraw: () => void) {
     this.source = source;
     this.#onDraw = onDraw;
-    setText('import-refused-place', source.place);
     byId('import-bar', HTMLProgressElement).max = Math.max(1, source.rows.length);
     show('import-refused-list', false);
     this.#draw();
@@ -68,12 +67,10 @@ export class ImportProgress {
   end(): void {
     this.#draw();
     show('import-refused-list', this.counts.refused > 0);
-    const rows = this.#sortedRefusals
-      .slice(0, maxShownRefusals)
-      .map(({ row, line, reason = '' }) => {
-        const place = formatCount(this.source.place === 'Line' ? line : row);
-        return element('tr', {}, element('td', {}, place), element('td', {}, reason));
-      });
+    const rows = this.#sortedRefusals.slice(0, maxShownRefusals).map((outcome) => {
+      const cells = [placeOf(outcome), outcome.reason ?? ''];
+      return element('tr', {}, ...cells.map((cell) => element('td', {}, cell)));
+    });
     byId('import-refusals', HTMLElement).replaceChildren(...rows);
     const more = this.#refusals.length - rows.length;
     const hint = `${formatCount(more)} more. Save the refused rows to see them.`;
@@ -87,9 +84,9 @@ export class ImportProgress {
     const records = this.#sortedRefusals.map(({ row, line, reason = '' }) => {
       const source = rows[row - 1];
       const plant: Record<string, unknown> =
-        source && 'plant' in source ? { ...source.plant } : { name: lines[line - 1] };
+        source && 'plant' in source ? { ...source.plant } : { name: lines[(line ?? 0) - 1] };
       const cells = ['name', 'tag', 'id'].map((field) => textOf(plant[field]));
-      return writeCsv([...cells, line, reason]);
+      return writeCsv([...cells, line ?? '', reason]);
     });
     const header = writeCsv(['name', 'tag', 'id', 'line', 'reason']);
     const file = new Blob([header, ...records], { type: 'text/csv' });

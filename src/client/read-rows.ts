@@ -1,16 +1,11 @@
 /**
- * Reads plants to import from a CSV or JSON file.
+ * Reads the rows of a CSV or JSON file: the plants to import.
  */
 import { readCsv, separatorOf, unguardFormulas, type CsvRecord } from './csv.ts';
 import type { NewPlant, PlantField } from './types.ts';
 
-/** A row of the file: the plant in it, or why there is none. `line` counts from 1. */
-export type ImportRow = { line: number; plant: NewPlant } | { line: number; fault: string };
-
-export interface ImportFile {
-  format: 'csv' | 'json';
-  rows: readonly ImportRow[];
-}
+/** A row of the file: the plant in it, or why there is none. Elements of a JSON array have no `line`. */
+export type ImportRow = { line?: number | undefined } & ({ plant: NewPlant } | { fault: string });
 
 /** The whole file cannot be imported. The message describes why, and how to fix it. */
 export class InvalidFile extends Error {
@@ -31,17 +26,17 @@ export function decodeText(bytes: Uint8Array<ArrayBuffer>): string {
 }
 
 /** Reads a file of either format. Throws InvalidFile. */
-export function readFile(content: string): ImportFile {
+export function readRows(content: string): ImportRow[] {
   const text = content.replace(/^\u{feff}/u, '');
   if (text.trim() === '') throw new InvalidFile('The file is empty.');
-  if (/^\s*[[{]/.test(text)) return { format: 'json', rows: readJson(text) };
+  if (/^\s*\[/.test(text)) return readArray(text);
+  if (/^\s*\{/.test(text)) return readLines(text);
   const [header, ...records] = readCsv(text, separatorOf(text));
   if (header === undefined || 'fault' in header) {
     throw new InvalidFile('The quotes in line 1 do not match. The first line names the columns.');
   }
   const columns = columnsOf(header.fields);
-  const rows = records.filter(isFilled).map((record) => rowOfRecord(record, columns));
-  return { format: 'csv', rows };
+  return records.filter(isFilled).map((record) => rowOfRecord(record, columns));
 }
 
 const fields: readonly string[] = ['name', 'tag', 'id'];
@@ -90,69 +85,45 @@ function isFilled(record: CsvRecord): boolean {
 
 const invalidId = `"id" must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}.`;
 
-/** An array, one object, or one object on each line. */
-function readJson(text: string): ImportRow[] {
-  const isArray = /^\s*\[/.test(text);
+function readArray(text: string): ImportRow[] {
   try {
-    return rowsIn(isArray ? text : `[${text}]`);
-  } catch (cause) {
-    if (isArray) throw new InvalidFile(`The file is not valid JSON${placeOf(cause)}.`, { cause });
+    return parseArray(text);
+  } catch (error) {
+    const { message } = error as Error; // JSON.parse throws nothing else
+    throw new InvalidFile(`The file is not valid JSON: ${message}.`, { cause: error });
   }
+}
+
+/** An object on each line. */
+function readLines(text: string): ImportRow[] {
   return text.split(/\r\n|\r|\n/).flatMap((content, at) => {
     const line = at + 1;
     try {
-      return rowsIn(`[${content}]`).map((row) => ({ ...row, line }));
+      return parseArray(`[${content}]`).map((row) => ({ ...row, line }));
     } catch {
-      return [{ line, fault: 'The line is not valid JSON.' }];
+      return [{ line, fault: 'The line is not valid JSON, or has a field twice.' }];
     }
   });
 }
 
-/** The rows of an array. Throws a SyntaxError. */
-function rowsIn(text: string): ImportRow[] {
+/** Throws a SyntaxError. */
+function parseArray(text: string): ImportRow[] {
   const values: readonly unknown[] = JSON.parse(text);
-  const elements = elementsOf(text);
-  return values.map((value, at) => rowOf(value, elements[at] ?? { line: 1, members: 0 }));
+  // JSON.parse keeps only the last of two members with one name.
+  if (membersIn(text) !== membersIn(JSON.stringify(values))) {
+    throw new SyntaxError('an object has the same field twice');
+  }
+  return values.map(rowOf);
+}
+
+function membersIn(json: string): number {
+  return json.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"/g, '').split(':').length;
 }
 
 /** The service checks the fields, so that every field of the object reaches it. */
-function rowOf(value: unknown, { line, members }: Element): ImportRow {
+function rowOf(value: unknown): ImportRow {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { line, fault: 'A row must be a JSON object with the fields name, tag and id.' };
+    return { fault: 'A row must be a JSON object with the fields name, tag and id.' };
   }
-  if (Object.keys(value).length !== members) return { line, fault: 'A field is repeated.' };
-  return { line, plant: value as NewPlant }; // the service checks it
-}
-
-interface Element {
-  line: number;
-  /** Number of fields, repeated ones included. JSON.parse drops those. */
-  members: number;
-}
-
-/** Where each element of an array begins. The text is valid JSON. */
-function elementsOf(text: string): Element[] {
-  const elements: Element[] = [];
-  let [line, depth] = [1, 0];
-  let element: Element | undefined;
-  for (const [token] of text.matchAll(
-    /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+|\r\n|\r|\n/g,
-  )) {
-    if (/[\r\n]/.test(token)) {
-      line++;
-      continue;
-    }
-    if (token === ']' || token === '}') depth--;
-    if (depth === 1 && token === ',') element = undefined;
-    else if (depth > 0 && element === undefined) elements.push((element = { line, members: 0 }));
-    if (depth === 2 && token === ':' && element) element.members++;
-    if (token === '[' || token === '{') depth++;
-  }
-  return elements;
-}
-
-/** Where the text stops being JSON, if the engine reports it. */
-function placeOf(error: unknown): string {
-  const [, line] = /\bline (\d+)/.exec(String(error)) ?? [];
-  return line === undefined ? '' : `: see line ${line}`;
+  return { plant: value as NewPlant }; // the service checks it
 }

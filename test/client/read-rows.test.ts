@@ -3,9 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { decodeText, InvalidFile, readFile } from '../../src/client/import-file.ts';
-
-const rows = (text: string) => readFile(text).rows;
+import { decodeText, InvalidFile, readRows } from '../../src/client/read-rows.ts';
 
 const expected = [
   { line: 2, plant: { name: 'Monstera', tag: 'indoor' } },
@@ -21,11 +19,11 @@ describe('a CSV file', () => {
     'with short and with padded rows': 'name,tag,id\nMonstera,indoor\nFicus,,40,,\n',
   };
   for (const [what, text] of Object.entries(files)) {
-    it(`is read: ${what}`, () => assert.deepEqual(rows(text), expected));
+    it(`is read: ${what}`, () => assert.deepEqual(readRows(text), expected));
   }
 
   it('keeps white space and quotes of a name, and counts lines in quotes', () => {
-    assert.deepEqual(rows('name,tag\n" 5"" pot ",a\n"two\r\nlines",b\nlast,c'), [
+    assert.deepEqual(readRows('name,tag\n" 5"" pot ",a\n"two\r\nlines",b\nlast,c'), [
       { line: 2, plant: { name: ' 5" pot ', tag: 'a' } },
       { line: 3, plant: { name: 'two\r\nlines', tag: 'b' } },
       { line: 5, plant: { name: 'last', tag: 'c' } },
@@ -33,7 +31,7 @@ describe('a CSV file', () => {
   });
 
   it('has a fault for an id that is not exact, and for too many fields', () => {
-    const faults = rows('name,id\na,1e3\nb,9007199254740993\nc,01\nd,-1\ne,1.0\nf,1,x\n');
+    const faults = readRows('name,id\na,1e3\nb,9007199254740993\nc,01\nd,-1\ne,1.0\nf,1,x\n');
     assert.equal(faults.length, 6);
     for (const row of faults) assert.ok('fault' in row, JSON.stringify(row));
   });
@@ -45,54 +43,53 @@ describe('a CSV file', () => {
   };
   for (const [header, message] of Object.entries(refused)) {
     it(`is refused with the columns ${header.trim()}`, () => {
-      assert.throws(() => readFile(`${header}x,y,z\n`), { name: 'InvalidFile', message });
+      assert.throws(() => readRows(`${header}x,y,z\n`), { name: 'InvalidFile', message });
     });
   }
 });
 
 describe('a JSON file', () => {
-  const files = {
-    'an array': '[\n{"name": "Monstera", "tag": "indoor"},\n{"name": "Ficus", "id": 40}]',
-    'a line for each plant':
-      '\n{"name": "Monstera", "tag": "indoor"}\r\n{"name": "Ficus", "id": 40}\n',
-  };
-  for (const [what, text] of Object.entries(files)) {
-    it(`is read: ${what}`, () => assert.deepEqual(rows(text), expected));
-  }
-
-  it('has the line on which each element of an array begins', () => {
-    const text = '[\r\n  {"name": "a",\n "tag": "b"}\n, {"name": "c"}, {"name": "d"}]';
+  it('is read with a line for each plant, or as an array, whose rows have no line', () => {
+    const lines = '\n{"name": "Monstera", "tag": "indoor"}\r\n{"name": "Ficus", "id": 40}\n';
+    assert.deepEqual(readRows(lines), expected);
+    const array = '[\n{"name": "Monstera", "tag": "indoor"},\n{"name": "Ficus", "id": 40}]';
     assert.deepEqual(
-      rows(text).map(({ line }) => line),
-      [2, 4, 4],
+      readRows(array),
+      expected.map(({ plant }) => ({ plant })),
     );
   });
 
   it('reaches the service with every field, so that no typo loses data', () => {
     const value = { name: 5, tga: 'indoor', nested: { a: [{}, ':,"'] } };
-    assert.deepEqual(rows(JSON.stringify([value])), [{ line: 1, plant: value }]);
-    assert.deepEqual(rows(JSON.stringify(value, null, 2)), [{ line: 1, plant: value }]);
+    assert.deepEqual(readRows(JSON.stringify([value], null, 2)), [{ plant: value }]);
+    assert.deepEqual(readRows(JSON.stringify(value)), [{ line: 1, plant: value }]);
   });
 
   it('has a fault for what is no object, for a repeated field and for a malformed line', () => {
-    for (const text of ['["Monstera"]', '[null]', '[[]]', '[{"name":"a","name":"b"}]']) {
-      assert.ok('fault' in (rows(text)[0] ?? {}), text);
+    for (const text of ['["Monstera"]', '[null]', '[[]]']) {
+      assert.ok('fault' in (readRows(text)[0] ?? {}), text);
     }
+    const lines = '{"name":"a"}\n{"name":\n{"name":"b","name":"c"}\n{"name":"d"}';
     assert.deepEqual(
-      rows('{"name":"a"}\n{"name":\n{"name":"b"}').map((row) => ['plant' in row, row.line]),
+      readRows(lines).map((row) => ['plant' in row, row.line]),
       [
         [true, 1],
         [false, 2],
-        [true, 3],
+        [false, 3],
+        [true, 4],
       ],
     );
   });
 
-  it('is refused if its array is malformed, with the line', () => {
-    assert.throws(() => readFile('[\n{"name": "a"}\n{"name": "b"}]'), {
-      name: 'InvalidFile',
-      message: 'The file is not valid JSON: see line 3.',
-    });
+  it('is refused if its array is malformed, with the place, or has a field twice', () => {
+    const refused = {
+      '[\n{"name": "a"}\n{"name": "b"}]': /^The file is not valid JSON: .* \(line 3 column 1\)\.$/,
+      '[{"name":"a","tag":"x:","tag":"y"}]':
+        /^The file is not valid JSON: an object has the same field twice\.$/,
+    };
+    for (const [text, message] of Object.entries(refused)) {
+      assert.throws(() => readRows(text), { name: 'InvalidFile', message });
+    }
   });
 });
 
@@ -107,6 +104,6 @@ describe('the text of a file', () => {
 
   it('is refused in another encoding, and if it is empty', () => {
     assert.throws(() => decodeText(Uint8Array.of(0x6e, 0xe9)), InvalidFile);
-    assert.throws(() => readFile(' \n'), InvalidFile);
+    assert.throws(() => readRows(' \n'), InvalidFile);
   });
 });
