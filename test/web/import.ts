@@ -57,8 +57,8 @@ export async function importInterrupted(
   await page.getByRole('button', { name: 'Continue' }).click();
   await page.locator('#import-stop').waitFor();
   await page.keyboard.press('Escape');
-  await toast(page, 'Importing plants.csv').waitFor();
-  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await toast(page, 'The import continues.').waitFor();
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
   const bad = lines.keys().filter(isWrong).toArray();
   await done(page, `${bad.length} rows were refused.`);
   const named = await page.locator('#import-refusals td:first-child').allTextContents();

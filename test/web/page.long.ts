@@ -5,7 +5,7 @@ import { it } from 'node:test';
 import assert from 'node:assert/strict';
 import { startApp } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
-import { done, submit } from './import.ts';
+import { choose, done, submit } from './import.ts';
 import { assertNames, browserOfFile, deleteChosen, openStore, toast } from './store.ts';
 
 const browser = browserOfFile();
@@ -40,9 +40,7 @@ it('works if the browser blocks the data of sites', { skip }, async (t) => {
   await page.locator('#sign-in-token').fill(await app.token('alice'));
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
-  await page.getByRole('button', { name: 'Import a file' }).click();
-  await page.locator('#import-text').fill('name\nAloe');
-  await page.locator('#import-read').click();
+  await choose(page, 'plants.csv', 'name\nAloe');
   await submit(page).click();
   await done(page, 'Added 1 plant.');
   await page.locator('#import-hide').click();

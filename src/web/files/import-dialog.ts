@@ -4,11 +4,11 @@
  */
 import { PlantStoreError, type PlantStore } from '../../client/client.ts';
 import { memoryJournal } from '../../client/import-journal.ts';
-import { decodeText, InvalidFile } from '../../client/read-rows.ts';
+import { InvalidFile } from '../../client/read-rows.ts';
 import { importPlants } from '../../client/send-rows.ts';
-import { byId, element, onPress, setText, show } from '../shared/dom.ts';
+import { byId, onPress, setText, show } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
-import { toast, type Toast } from '../shared/toast.ts';
+import { toast } from '../shared/toast.ts';
 import { showPreview, sourceOf, type ImportSource } from './import-preview.ts';
 import { ImportProgress } from './import-progress.ts';
 
@@ -19,7 +19,6 @@ export class ImportDialog {
   readonly #store: PlantStore;
   readonly #onAdded: () => void;
   readonly #dialog = byId('import', HTMLDialogElement);
-  readonly #pasted = byId('import-text', HTMLTextAreaElement);
   #canImport = false;
   #source: ImportSource | undefined;
   /** What was done for each row, so that an import that was stopped can continue. */
@@ -27,7 +26,6 @@ export class ImportDialog {
   /** Of the import that runs, or of the last one of this file. */
   #progress: ImportProgress | undefined;
   #stop: AbortController | undefined;
-  #message: Toast | undefined;
 
   /** `onAdded` is called when an import that has added plants ends. */
   constructor(store: PlantStore, onAdded: () => void) {
@@ -36,7 +34,6 @@ export class ImportDialog {
     for (const id of ['import-open', 'empty-import']) onPress(id, () => this.open());
     for (const id of ['import-cancel', 'import-hide']) onPress(id, () => this.#dialog.close());
     for (const id of ['import-back', 'import-again']) onPress(id, () => this.#choose());
-    onPress('import-read', () => this.#read('pasted rows', () => this.#pasted.value));
     onPress('import-stop', () => this.#stop?.abort());
     onPress('import-continue', () => this.#run());
     onPress('import-download', () => this.#progress?.saveRefused());
@@ -46,10 +43,12 @@ export class ImportDialog {
     });
     const input = byId('import-file', HTMLInputElement);
     input.addEventListener('change', () => {
-      void this.#readFile(input.files?.[0]);
+      void this.#read(input.files?.[0]);
       input.value = ''; // the same file can be chosen again after it was fixed
     });
-    this.#dialog.addEventListener('close', () => this.#showMessage());
+    this.#dialog.addEventListener('close', () => {
+      if (this.#stop !== undefined) toast('The import continues. Choose Import to see it.');
+    });
     addEventListener('beforeunload', (event) => {
       if (this.#stop !== undefined) event.preventDefault(); // the browser asks
     });
@@ -75,7 +74,6 @@ export class ImportDialog {
   open(): void {
     if (this.#stop === undefined && !this.#isUnfinished) this.#choose();
     if (!this.#dialog.open) this.#dialog.showModal();
-    this.#message?.close();
   }
 
   /** Makes the whole page a place to drop a file. */
@@ -86,39 +84,28 @@ export class ImportDialog {
       if (!hasFile(event)) return;
       event.preventDefault(); // otherwise the browser leaves the page for the file
       if (event.dataTransfer) event.dataTransfer.dropEffect = canDrop() ? 'copy' : 'none';
-      show('drop-hint', canDrop());
-    });
-    addEventListener('dragleave', ({ relatedTarget }) => {
-      if (relatedTarget === null) show('drop-hint', false);
     });
     addEventListener('drop', (event) => {
       if (!hasFile(event)) return;
       event.preventDefault();
-      show('drop-hint', false);
-      const file = event.dataTransfer?.files[0];
-      if (file === undefined || !canDrop()) return;
+      if (!canDrop()) return;
       this.open();
-      void this.#readFile(file);
+      void this.#read(event.dataTransfer?.files[0]);
     });
   }
 
   #choose(): void {
-    this.#pasted.value = '';
     this.#showStep('choose');
     byId('import-file', HTMLInputElement).focus();
   }
 
-  async #readFile(file: File | undefined): Promise<void> {
+  /** Shows what a file contains, or why it cannot be imported. */
+  async #read(file: File | undefined): Promise<void> {
     if (file === undefined) return;
     const bytes = new Uint8Array(await file.arrayBuffer());
-    this.#read(file.name, () => decodeText(bytes));
-  }
-
-  /** Shows what a file contains, or why it cannot be imported. */
-  #read(name: string, textOf: () => string): void {
     if (this.#stop !== undefined) return; // an import has started while the file was read
     try {
-      this.#source = sourceOf(name, textOf());
+      this.#source = sourceOf(file.name, bytes);
     } catch (error) {
       if (!(error instanceof InvalidFile)) throw error;
       this.#showStep('choose');
@@ -135,7 +122,7 @@ export class ImportDialog {
     const source = this.#source;
     if (source === undefined || this.#stop !== undefined) return;
     const { signal } = (this.#stop = new AbortController());
-    const progress = new ImportProgress(source, () => this.#message?.update(progress.text));
+    const progress = new ImportProgress(source);
     this.#progress = progress;
     this.#showStep('run');
     this.#showRunning(progress, true);
@@ -145,7 +132,9 @@ export class ImportDialog {
       const outcomes = importPlants({ store, rows, journal, concurrency, signal });
       for await (const outcome of outcomes) progress.add(outcome);
     } catch (error) {
-      if (!signal.aborted) failure = reasonOf(error);
+      if (!signal.aborted) {
+        failure = error instanceof PlantStoreError ? error.detail : String(error);
+      }
     }
     this.#stop = undefined;
     this.#end(progress, failure);
@@ -153,7 +142,6 @@ export class ImportDialog {
 
   #end(progress: ImportProgress, failure: string): void {
     progress.end();
-    this.#message?.close();
     this.#showRunning(progress, false);
     const text = this.#isUnfinished
       ? `Not complete. ${progress.summary} ${countOf(progress.left, 'row')} left.`
@@ -162,16 +150,6 @@ export class ImportDialog {
     setText('import-done', text);
     if (!this.#dialog.open) toast(text);
     if (progress.counts.added > 0) this.#onAdded();
-  }
-
-  /** Shows the progress while the dialog is closed. */
-  #showMessage(): void {
-    // The event that calls this comes a frame after the dialog has closed. It can be open again.
-    if (this.#stop === undefined || this.#progress === undefined || this.#dialog.open) return;
-    this.#message?.close();
-    const button = element('button', { type: 'button' }, 'Show');
-    button.addEventListener('click', () => this.open());
-    this.#message = toast(this.#progress.text, button);
   }
 
   /** Shows the controls of an import that runs, or of one that has ended. */
@@ -190,9 +168,4 @@ export class ImportDialog {
     for (const each of ['choose', 'preview', 'run']) show(`import-${each}`, each === step);
     setText('import-failure', '');
   }
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof PlantStoreError) return error.detail;
-  return error instanceof Error ? error.message : String(error);
 }

@@ -2,7 +2,7 @@
  * What the page will import: a file, and its first rows.
  */
 import { placeOf } from '../../client/import-outcome.ts';
-import { readRows, type ImportRow } from '../../client/read-rows.ts';
+import { decodeText, readRows, type ImportRow } from '../../client/read-rows.ts';
 import { byId, element, setText } from '../shared/dom.ts';
 import { countOf, formatCount } from '../shared/format.ts';
 
@@ -17,7 +17,8 @@ export interface ImportSource {
 }
 
 /** Throws InvalidFile. */
-export function sourceOf(name: string, text: string): ImportSource {
+export function sourceOf(name: string, bytes: Uint8Array<ArrayBuffer>): ImportSource {
+  const text = decodeText(bytes);
   return { name, text, rows: readRows(text) };
 }
 

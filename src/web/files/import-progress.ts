@@ -4,7 +4,7 @@
 import { writeCsv } from '../../client/csv.ts';
 import { placeOf, summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
-import { countOf, formatCount } from '../shared/format.ts';
+import { formatCount } from '../shared/format.ts';
 import { save } from './export.ts';
 import { textOf, type ImportSource } from './import-preview.ts';
 
@@ -13,13 +13,11 @@ const maxShownRefusals = 200;
 export class ImportProgress {
   readonly source: ImportSource;
   readonly counts = { added: 0, 'already added': 0, refused: 0 };
-  readonly #onDraw: () => void;
   readonly #refusals: ImportOutcome[] = [];
   #isDrawPlanned = false;
 
-  constructor(source: ImportSource, onDraw: () => void) {
+  constructor(source: ImportSource) {
     this.source = source;
-    this.#onDraw = onDraw;
     byId('import-bar', HTMLProgressElement).max = Math.max(1, source.rows.length);
     show('import-refused-list', false);
     this.#draw();
@@ -33,12 +31,6 @@ export class ImportProgress {
   /** The number of rows that have no outcome yet. */
   get left(): number {
     return this.source.rows.length - this.#done;
-  }
-
-  /** How far the import is. */
-  get text(): string {
-    const { name, rows } = this.source;
-    return `Importing ${name}: ${formatCount(this.#done)} of ${countOf(rows.length, 'row')}`;
   }
 
   /** What the import has done. */
@@ -60,7 +52,6 @@ export class ImportProgress {
     setText('import-added', formatCount(this.counts.added));
     setText('import-before', formatCount(this.counts['already added']));
     setText('import-refused', formatCount(this.counts.refused));
-    this.#onDraw();
   }
 
   /** Shows the result, with the refused rows. */
