@@ -42,7 +42,7 @@ async function measure(link: string): Promise<void> {
   });
   const page = await browser.newPage();
   await page.goto(link);
-  await page.locator('#rows .row:not(.loading)').first().waitFor();
+  await page.locator('#rows .row').first().waitFor();
   const debug = await page.context().newCDPSession(page);
   await watchFrames(page);
   console.log('| rows read | heap, MiB | elements |\n|---:|---:|---:|');
@@ -89,7 +89,7 @@ async function scrollTo(page: Page, row: number): Promise<void> {
   await page.evaluate(`new Promise((done) => {
     const grid = document.querySelector('#grid');
     const step = () => {
-      const last = document.querySelector('#rows .row:not(.loading):last-of-type, #rows .row:last-child');
+      const last = document.querySelector('#rows .row:last-child');
       if (Number(last?.ariaRowIndex ?? 0) > ${row}) return done();
       grid.scrollTop = grid.scrollHeight;
       requestAnimationFrame(step);
@@ -105,7 +105,7 @@ async function jumpAround(page: Page): Promise<void> {
     const frame = () => new Promise(requestAnimationFrame);
     for (let jump = 0; jump < ${jumps}; jump++) {
       grid.scrollTop = grid.scrollHeight * ((jump * 0.618) % 1);
-      do await frame(); while (document.querySelector('#rows .row.loading') !== null);
+      await frame();
     }
   })()`);
 }
@@ -113,9 +113,9 @@ async function jumpAround(page: Page): Promise<void> {
 async function report(page: Page, debug: CDPSession): Promise<void> {
   await debug.send('HeapProfiler.collectGarbage');
   const { usedSize } = await debug.send('Runtime.getHeapUsage');
-  const position = await page.locator('#position').innerText();
+  const count = await page.locator('#store-count').innerText();
   const elements = await page.evaluate(`document.querySelectorAll('*').length`);
-  console.log(`| ${position} | ${(usedSize / 2 ** 20).toFixed(1)} | ${String(elements)} |`);
+  console.log(`| ${count} | ${(usedSize / 2 ** 20).toFixed(1)} | ${String(elements)} |`);
 }
 
 async function addressOf(stdout: NodeJS.ReadableStream): Promise<string> {

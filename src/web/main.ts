@@ -11,7 +11,7 @@ import { ImportDialog } from './files/import-dialog.ts';
 import { serviceUrl } from './session/connection.ts';
 import { Session } from './session/session.ts';
 import { byId, copy, element, hashParameter, onPress, setText, show } from './shared/dom.ts';
-import { countOf, tagText } from './shared/format.ts';
+import { countOf } from './shared/format.ts';
 import { toast } from './shared/toast.ts';
 import { deletePlants } from './table/delete-plants.ts';
 import { pageSize, PlantList } from './table/plant-list.ts';
@@ -45,7 +45,7 @@ const openAdd = addDialog(store, (plant) => {
   suggestTags([plant]);
   const isShown = filter === undefined || plant.tag === filter;
   const row = isShown ? list?.add(plant) : undefined;
-  if (row !== undefined) table.reveal(row, plant.id);
+  if (row !== undefined) table.activate(row);
 });
 const sharingDialog = new SharingDialog(connection, reload);
 const tokensDialog = new TokensDialog(connection, () => session.signOut());
@@ -104,7 +104,7 @@ function suggestTags(plants: readonly Plant[]): void {
   );
 }
 
-function drawPlants({ count, isComplete, failure }: PlantList): void {
+function drawPlants({ count, isComplete, isFull, failure }: PlantList): void {
   const isEmpty = isComplete && count === 0;
   show('empty', isEmpty && filter === undefined);
   show('no-match', isEmpty && filter !== undefined);
@@ -115,19 +115,17 @@ function drawPlants({ count, isComplete, failure }: PlantList): void {
     setText('failed-text', failure.detail);
   }
   const total = isComplete ? countOf(count, 'plant') : `more than ${countOf(count, 'plant')}`;
-  setText('store-count', count === 0 ? '' : total);
+  const hint = isFull ? '. Filter by a tag to see others.' : '';
+  setText('store-count', count === 0 ? '' : total + hint);
   drawFilter();
   table.refresh();
 }
 
 function drawFilter(): void {
-  const isWithoutTag = filter === '';
-  const tag = `the tag “${filter}”`;
   show('filter-chip', filter !== undefined);
-  setText('filter-tag', tagText(filter ?? ''));
-  setText('no-match-title', isWithoutTag ? 'Every plant has a tag' : `No plant has ${tag}`);
-  const shown = isWithoutTag ? 'All plants without a tag' : `All plants with ${tag}`;
-  setText('export-what', filter === undefined ? 'All plants' : shown);
+  setText('filter-tag', filter ?? '');
+  setText('no-match-title', `No plant has the tag “${filter}”`);
+  setText('export-what', `All plants${filter === undefined ? '' : ` with the tag “${filter}”`}`);
 }
 
 /** Shows only the plants with this tag, or all if it shows them already. */
@@ -151,19 +149,10 @@ addEventListener('unhandledrejection', ({ reason }) => {
 
 byId('filter', HTMLFormElement).addEventListener('submit', (event) => {
   event.preventDefault();
-  applyFilter();
-});
-byId('filter-input', HTMLInputElement).addEventListener('input', (event) => {
-  const isPicked = !(event instanceof InputEvent) || event.inputType === 'insertReplacementText';
-  if (isPicked) applyFilter();
-});
-
-function applyFilter(): void {
   const input = byId('filter-input', HTMLInputElement);
-  const tag = input.value;
-  if (tag !== '' && tag !== filter) toggleFilter(tag);
+  if (input.value !== '' && input.value !== filter) toggleFilter(input.value);
   input.value = '';
-}
+});
 
 /** The command lists what the table shows. It reads the token from $TOKEN: it must not be in a clipboard or history. */
 async function copyCurl(): Promise<void> {

@@ -77,7 +77,7 @@ export function toast(page: Page, text: string): Locator {
 
 /** The names in the table, from the top. */
 async function namesIn(page: Page): Promise<string[]> {
-  return page.locator('#rows .row:not(.loading) .name').allTextContents();
+  return page.locator('#rows .name').allTextContents();
 }
 
 /** Waits until the table shows these names: it draws changes with the next frame. */

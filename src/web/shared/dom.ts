@@ -58,9 +58,9 @@ export function setFacts(id: string, facts: Record<string, string>): void {
   );
 }
 
-/** A parameter in the address after `#`, which browsers do not send to the service. */
+/** A parameter in the address after `#`, which browsers do not send to the service. An empty one counts as none. */
 export function hashParameter(name: string): string | undefined {
-  return new URLSearchParams(location.hash.slice(1)).get(name) ?? undefined;
+  return new URLSearchParams(location.hash.slice(1)).get(name) || undefined;
 }
 
 /** Copies a text. Returns false if the browser does not allow it, as without HTTPS. */

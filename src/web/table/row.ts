@@ -25,27 +25,23 @@ export class Row {
       this.#name,
       element('span', { className: 'tag', role: 'gridcell' }, this.#tag),
     );
-    this.#drawPlant(undefined);
   }
 
-  /** Undefined is a plant that is loading. `states` are classes of the row, and whether it has them. */
-  draw(plant: Plant | undefined, isSelected: boolean, states: Record<string, boolean>): void {
+  /** Draws a plant. The keyboard is in the active row. */
+  draw(plant: Plant, isSelected: boolean, isActive: boolean): void {
     if (plant !== this.#plant) this.#drawPlant(plant);
     this.#checkbox.checked = isSelected;
     this.element.ariaSelected = String(isSelected);
-    for (const [name, isOn] of Object.entries(states)) this.element.classList.toggle(name, isOn);
+    this.element.classList.toggle('active', isActive);
   }
 
-  #drawPlant(plant: Plant | undefined): void {
-    this.#plant = plant;
-    const { id, name, tag } = plant ?? { id: '', name: '', tag: '' };
-    this.element.classList.toggle('loading', plant === undefined);
+  #drawPlant(plant: Plant): void {
+    const { id, name, tag } = (this.#plant = plant);
     this.#id.textContent = String(id);
     this.#name.textContent = name;
     this.#tag.textContent = tag;
     this.#tag.hidden = tag === '';
     this.#tag.ariaLabel = `Show only the tag ${tag}`;
-    this.#checkbox.ariaLabel = plant === undefined ? 'Loading' : `Select ${name}`;
-    this.#checkbox.disabled = plant === undefined;
+    this.#checkbox.ariaLabel = `Select ${name}`;
   }
 }

@@ -3,16 +3,13 @@
  * `aria-activedescendant` names the active row, so that no focus is lost when a row scrolls away.
  */
 import type { Plant } from '../../client/client.ts';
-import { byId, setText } from '../shared/dom.ts';
-import { formatCount } from '../shared/format.ts';
+import { byId } from '../shared/dom.ts';
 import type { PlantList } from './plant-list.ts';
 import { Row } from './row.ts';
 import type { Selection } from './selection.ts';
 
 /** Rows that are drawn above and below the visible ones, so that a scroll shows them at once. */
 const spareRows = 8;
-/** Empty rows after the known ones, which are filled as the user scrolls into them. */
-const rowsAhead = 4;
 
 interface TableActions {
   open: (plant: Plant) => void;
@@ -35,7 +32,6 @@ export class Table {
   #activeIndex = 0;
   /** Where a range that Shift extends begins, as long as it is selected. It is a plant, because rows move. */
   #anchor: Plant | undefined;
-  #newId: number | undefined;
   #isDrawPlanned = false;
 
   constructor(selection: Selection, actions: TableActions) {
@@ -52,7 +48,6 @@ export class Table {
     this.#list = list;
     this.#activeIndex = 0;
     this.#anchor = undefined;
-    this.#newId = undefined;
     this.#grid.scrollTop = 0;
     this.refresh();
   }
@@ -67,12 +62,6 @@ export class Table {
     });
   }
 
-  /** Scrolls to a plant that was added, and highlights it. */
-  reveal(index: number, id: number): void {
-    this.#newId = id;
-    this.#activate(index);
-  }
-
   focus(): void {
     this.#grid.focus();
   }
@@ -81,23 +70,16 @@ export class Table {
     const list = this.#list;
     if (list === undefined || this.#grid.clientHeight === 0) return;
     const rowPx = this.#measureRow();
-    const viewPx = this.#viewPx;
-    const { count, isComplete, isFull } = list;
-    const ahead = isComplete || isFull ? 0 : Math.max(rowsAhead, Math.ceil(viewPx / rowPx) - count);
-    const rows = count + ahead;
-    this.#spacer.style.height = `${rows * rowPx}px`;
+    const { count, isComplete } = list;
+    this.#spacer.style.height = `${count * rowPx}px`;
     this.#grid.ariaRowCount = String(isComplete ? count + 1 : -1);
     this.#grid.ariaBusy = String(count === 0 && !isComplete);
 
     const { scrollTop } = this.#grid;
     const first = Math.floor(scrollTop / rowPx);
-    const end = Math.min(rows, Math.ceil((scrollTop + viewPx) / rowPx));
-    const lastDrawn = Math.min(rows, end + spareRows);
+    const end = Math.ceil((scrollTop + this.#viewPx) / rowPx);
+    const lastDrawn = Math.min(count, end + spareRows);
     this.#drawRows(Math.max(0, first - spareRows), lastDrawn);
-    const last = Math.min(end, count);
-    const position = `Rows ${formatCount(first + 1)} to ${formatCount(last)}`;
-    const hint = isFull && last === count ? '. Filter by a tag to see others.' : '';
-    setText('position', last === 0 ? '' : position + hint);
     list.see(lastDrawn);
   }
 
@@ -111,10 +93,8 @@ export class Table {
     // From the last one, so that each new row finds its place before the next one.
     for (let index = end - 1; index >= start; index--) {
       const plant = plants[index - start];
-      this.#rowAt(index).draw(plant, this.#selection.has(plant), {
-        active: index === this.#activeIndex, // the keyboard is there
-        new: plant !== undefined && plant.id === this.#newId,
-      });
+      if (plant === undefined) continue;
+      this.#rowAt(index).draw(plant, this.#selection.has(plant), index === this.#activeIndex);
     }
     this.#body.style.transform = `translateY(${start * this.#rowPx}px)`;
     const isActiveDrawn = this.#rows.has(this.#activeIndex);
@@ -167,7 +147,7 @@ export class Table {
         this.#anchor = this.#rangeStart ?? this.#plantAt(this.#activeIndex);
         if (!this.#selectRange(this.#plantAt(index))) index = this.#activeIndex;
       }
-      this.#activate(index);
+      this.activate(index);
     } else if (!this.#acted(event)) return;
     event.preventDefault();
   }
@@ -218,7 +198,8 @@ export class Table {
     return this.#selection.add(this.#list?.between(this.#anchor.id, plant.id) ?? []);
   }
 
-  #activate(index: number): void {
+  /** Moves the keyboard to this row, and scrolls to it. */
+  activate(index: number): void {
     this.#activeIndex = index;
     const { scrollTop } = this.#grid;
     const [rowTop, rowEnd] = [index * this.#rowPx, (index + 1) * this.#rowPx];
