@@ -1,7 +1,7 @@
 /**
  * The dialog about shares: who can access the plants of the user, and whose plants the user can access.
  */
-import type { PlantStore, Share, ShareAccess, Shares, Token } from '../../client/client.ts';
+import type { PlantStore, Share, ShareAccess, Token } from '../../client/client.ts';
 import type { Connection } from '../session/connection.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
 import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
@@ -12,7 +12,6 @@ export class SharingDialog extends MenuDialog {
   readonly #onOwners: () => void;
   readonly #user = byId('sharing-user', HTMLInputElement);
   readonly #access = byId('sharing-access', HTMLSelectElement);
-  #canList = false;
   #canShare = false;
   /** Those who share with the user, as far as the table is known to show their plants. */
   #owners = '';
@@ -25,24 +24,20 @@ export class SharingDialog extends MenuDialog {
 
   protected prepare(info: Token): void {
     this.#canShare = info.scopes.includes('shares:write');
-    this.#canList = this.#canShare || info.scopes.includes('plants:read');
     show('sharing-form', this.#canShare);
     show('sharing-refused', !this.#canShare);
-    show('sharing-lists', this.#canList);
-    show('sharing-unlisted', !this.#canList);
     setText('sharing-command', commandOf(info));
   }
 
   protected async load(): Promise<void> {
-    if (!this.#canList) return;
     const shares = await this.run((store) => store.listShares());
     drawEntries(
       'sharing-given',
-      shares.given.map((share) => this.#givenEntry(share, shares)),
+      shares.given.map((share) => this.#givenEntry(share)),
     );
     drawEntries(
       'sharing-received',
-      shares.received.map((share) => this.#receivedEntry(share, shares)),
+      shares.received.map((share) => this.#receivedEntry(share)),
     );
     const owners = shares.received.map(({ user }) => user).join('\n');
     if (owners === this.#owners) return;
@@ -69,7 +64,7 @@ export class SharingDialog extends MenuDialog {
     return `“${user}” ${accessTexts[access]} all your plants.`;
   }
 
-  #givenEntry({ user, access }: Share, shares: Shares): HTMLElement {
+  #givenEntry({ user, access }: Share): HTMLElement {
     if (!this.#canShare) return element('li', {}, nameOf(user), textOf(accessTexts[access]));
     const select = element(
       'select',
@@ -79,21 +74,21 @@ export class SharingDialog extends MenuDialog {
     select.value = access;
     const change = () => this.form.run(() => this.#share(user, select));
     select.addEventListener('change', () => void change());
-    const end = this.#endButton(`sharing with ${user}`, user, shares);
+    const end = this.#endButton(`sharing with ${user}`, user);
     return element('li', {}, nameOf(user), select, end);
   }
 
-  #receivedEntry({ user, access }: Share, shares: Shares): HTMLElement {
+  #receivedEntry({ user, access }: Share): HTMLElement {
     const text = textOf(`you ${accessTexts[access]} their plants`);
     if (!this.#canShare) return element('li', {}, nameOf(user), text);
-    const end = this.#endButton(`what ${user} shares with you`, user, shares);
+    const end = this.#endButton(`what ${user} shares with you`, user);
     return element('li', {}, nameOf(user), text, end);
   }
 
-  #endButton(name: string, user: string, shares: Shares): HTMLButtonElement {
+  #endButton(name: string, user: string): HTMLButtonElement {
     const question = () => ({
       title: `End sharing with “${user}”?`,
-      text: endText(user, shares),
+      text: `This ends both directions. You no longer share with “${user}”, and “${user}” no longer shares with you. Only they can share with you again.`,
       action: 'End sharing',
     });
     const end = (store: PlantStore) => store.unshare(user);
@@ -103,16 +98,6 @@ export class SharingDialog extends MenuDialog {
 
 function textOf(text: string): HTMLElement {
   return element('span', { className: 'entry-text' }, text);
-}
-
-/** The service ends both directions, so that a repeated request never ends another share than the first one. */
-function endText(user: string, { given, received }: Shares): string {
-  const isIn = (shares: readonly Share[]) => shares.some((share) => share.user === user);
-  const others = `“${user}” no longer shares with you. Only they can share with you again.`;
-  if (!isIn(received)) return `“${user}” no longer has access to your plants.`;
-  return isIn(given)
-    ? `This ends both directions. You no longer share with “${user}”. ${others}`
-    : others;
 }
 
 /** The command that creates a token for the same user, which can also share. */
