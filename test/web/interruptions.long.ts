@@ -106,7 +106,7 @@ it('an overloaded service gets the plant later', { skip }, async (t) => {
   await page.keyboard.press('Enter');
   await page
     .locator('#add-waiting')
-    .getByText(/The service is busy\. .*tries again/)
+    .getByText(/Not accepting requests now\. .*tries again/)
     .waitFor();
   await page.getByText('Added “Patience”').waitFor();
   assert.deepEqual(await namesOf(store), ['Patience']);
@@ -133,7 +133,7 @@ it(
     await page.keyboard.press('Enter');
     await page
       .locator('#add-waiting')
-      .getByText(/You have reached a limit of the service\. .*tries again/)
+      .getByText(/Too many requests\. .*tries again/)
       .waitFor();
     plan.isLimited = false;
     await page.getByText('Added “Patience”').waitFor();

@@ -71,14 +71,10 @@ it(
     page.on('request', (request) => requests.push(request.url()));
     const field = page.locator('#sign-in-token');
     const wrong = `${token.slice(0, 20)}${token[20] === 'a' ? 'b' : 'a'}${token.slice(21)}`;
-    for (const [text, reason] of [
-      ['', 'Paste your access token here.'],
-      ['plant_short', 'This token has 11 characters instead of 64. Copy it again.'],
-      ['secret', 'This is not a token: tokens start with "plant_".'],
-    ] as const) {
+    for (const text of ['', 'plant_short', 'secret', `${token}0`]) {
       await field.fill(text);
       await page.getByRole('button', { name: 'Open the store' }).click();
-      await page.getByText(reason).waitFor();
+      await page.getByText('Paste a whole token: it starts with "plant_" and has 64').waitFor();
     }
     assert.deepEqual(requests, [], 'the service is not asked');
     await field.fill(makeToken(1));

@@ -68,7 +68,7 @@ export function testStates(looks: readonly Look[]): void {
     t.after(() => page.context().close());
     await page.getByText('I do not have a token').click();
     await page.getByRole('button', { name: 'Open the store' }).click();
-    await page.getByText('Paste your access token here.').waitFor();
+    await page.getByText('Paste a whole token').waitFor();
     await assertIn(page, 'signed out, with a fault');
   });
 

@@ -86,10 +86,11 @@ export class Connection {
   /** Waits for a service that is not available. */
   async #wait(failure: PlantStoreError): Promise<void> {
     const waitMs = pauseMs(failure, this.#failures++);
+    const hasResponded = failure.type !== 'about:blank';
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#endWait = resolve;
     showBanner({
-      title: bannerTitle(failure),
+      title: hasResponded ? `${failure.title}.` : 'The service does not respond.',
       text: `The page keeps what it shows, and tries again after ${Math.ceil(waitMs / 1_000)} s.`,
       action: 'Try now',
       onAction: resolve,
@@ -99,13 +100,6 @@ export class Connection {
     clearTimeout(timer);
     this.#waiting = undefined;
   }
-}
-
-function bannerTitle({ kind, title }: PlantStoreError): string {
-  if (kind === 'overloaded') return 'The service is busy.';
-  if (kind === 'rate-limited') return 'You have reached a limit of the service.';
-  if (kind === 'storage-full' || kind === 'storage-unavailable') return `${title}.`;
-  return 'The service does not respond.';
 }
 
 export function showTokenBanner(): void {

@@ -2,19 +2,11 @@
  * Tokens as people paste them. The page sends nothing else: it could be the password of something else.
  */
 
-/** The length of every token. */
-const tokenChars = 64;
-
 /** The token in a text that a person pasted: a token, a link, or a whole header. Throws a Malformed. */
 export function findToken(text: string): string {
-  const pasted = text.trim();
-  if (pasted === '') throw new Malformed('Paste your access token here.');
-  const [token] = /plant_[0-9A-Za-z]*/.exec(pasted) ?? [];
-  if (token === undefined) throw new Malformed('This is not a token: tokens start with "plant_".');
-  if (token.length === tokenChars) return token;
-  throw new Malformed(
-    `This token has ${token.length} characters instead of ${tokenChars}. Copy it again.`,
-  );
+  const [token] = /plant_[0-9A-Za-z]{58}(?![0-9A-Za-z])/.exec(text) ?? [];
+  if (token !== undefined) return token;
+  throw new Malformed('Paste a whole token: it starts with "plant_" and has 64 characters.');
 }
 
 /** Whether the service has created this token, and not an identity provider. */
