@@ -22,10 +22,10 @@ for (const radio of radios) {
     choose(radio.value);
     // Samples above change their height. What the reader looks at must not move.
     scrollBy({ top: radio.getBoundingClientRect().top - top, behavior: 'instant' });
-    remember('localStorage', key, radio.value);
+    remember(key, radio.value);
   });
 }
-const known = recall('localStorage', key);
+const known = recall(key);
 if (known !== undefined && radios.some(({ value }) => value === known)) choose(known);
 
 const status = document.querySelector('#status');

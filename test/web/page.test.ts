@@ -22,7 +22,7 @@ it('a link opens the store, and signing out deletes its token', { skip }, async 
   await page.getByText('Aloe vera').waitFor();
   await page.getByRole('button', { name: 'alice' }).click();
   const facts = await page.locator('#identity-facts').innerText();
-  for (const fact of ['alice', 'main', 'Manager', 'Read and change', '20']) {
+  for (const fact of ['alice', 'main', 'Manager', 'see plants, add and delete plants', '20']) {
     assert.ok(facts.includes(fact), fact);
   }
   await page.getByRole('button', { name: 'Sign out' }).click();

@@ -3,7 +3,6 @@
  */
 import type { Plant, PlantStore } from '../../client/client.ts';
 import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
-import { tagText } from '../shared/format.ts';
 import { exists } from '../table/delete-plants.ts';
 
 /** Returns a function that opens the dialog. `onGone` is called if somebody else has deleted the plant. */
@@ -23,7 +22,7 @@ export function plantDialog(
   return async (plant, canDelete) => {
     shown = plant;
     setText('plant-name', plant.name);
-    setFacts('plant-facts', { Id: String(plant.id), Tag: tagText(plant.tag) });
+    setFacts('plant-facts', { Id: String(plant.id), Tag: plant.tag || 'no tag' });
     show('plant-gone', false);
     show('plant-delete', canDelete);
     dialog.showModal();

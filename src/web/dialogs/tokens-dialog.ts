@@ -5,15 +5,9 @@ import type { OwnToken, PlantStore, Scope, Token } from '../../client/client.ts'
 import type { Connection } from '../session/connection.ts';
 import type { Question } from '../shared/confirm.ts';
 import { byId, copy, element, onPress, setText, show } from '../shared/dom.ts';
-import { formatDate, formatTime, rightsText } from '../shared/format.ts';
+import { formatTime, rightsText, scopeTexts } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
-
-const scopeTexts: Record<Scope, string> = {
-  'plants:read': 'See plants',
-  'plants:write': 'Add and delete plants',
-  'shares:write': 'Share plants',
-};
 
 /** How long a new token can be valid, in days, besides as long as the token of the page. */
 const lifetimes = [7, 30, 90, 365];
@@ -151,7 +145,7 @@ function titleOf({ label, id }: OwnToken): string {
 /** What the list shows about a token, besides its label. */
 function factsOf(token: OwnToken): string {
   const { id, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, state, current } = token;
-  const facts = [rightsText(scopes), `created ${formatDate(createdAt)}`];
+  const facts = [rightsText(scopes), `created ${formatTime(createdAt)}`];
   const expiry = state === 'expired' ? 'expired' : 'valid until';
   if (revokedAt !== undefined) facts.push(`revoked ${formatTime(revokedAt)}`);
   else if (expiresAt !== undefined) facts.push(`${expiry} ${formatTime(expiresAt)}`);
@@ -165,5 +159,5 @@ function factsOf(token: OwnToken): string {
 /** How long a token is valid that expires with this one. */
 function untilText(expiresAt: string | undefined): string {
   if (expiresAt === undefined) return 'until you revoke it';
-  return `until ${formatDate(expiresAt)}, like this one`;
+  return `until ${formatTime(expiresAt)}, like this one`;
 }

@@ -95,7 +95,7 @@ export class Session {
 
   /** Opens the store of a sign-in that was just completed, or of this tab. If it fails, the link counts. */
   async #openAgain(link: string | undefined): Promise<void> {
-    const stored = recall('sessionStorage', key);
+    const stored = recall(key);
     const signedOn = await this.#signOn?.finish().catch((error: unknown) => {
       if (!(error instanceof SignOnFailed) || (stored ?? link) === undefined) throw error;
       toast(error.message); // an address that anybody can make up must not sign the user out
@@ -144,7 +144,7 @@ export class Session {
       return this.#leave(token);
     }
     this.connection.use(token, info);
-    remember('sessionStorage', key, token);
+    remember(key, token);
     if (isOfService(token)) forgetSignOn(); // the user has changed to a token of the service
     showIdentity(info);
     show('sign-in', false);
@@ -166,7 +166,7 @@ export class Session {
     this.#onLeave();
     this.#check.abort();
     this.#signOn?.end();
-    remember('sessionStorage', key, next);
+    remember(key, next);
     forgetSignOn();
     location.reload();
     return new Promise(() => {}); // whoever waits for it ends with the page

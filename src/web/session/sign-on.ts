@@ -61,7 +61,7 @@ export class SignOn {
       verifier: randomText(),
       hash: location.hash,
     };
-    remember('sessionStorage', pendingKey, JSON.stringify(pending));
+    remember(pendingKey, JSON.stringify(pending));
     endpoint.search = new URLSearchParams([
       ...endpoint.searchParams,
       ['response_type', 'code'],
@@ -81,7 +81,8 @@ export class SignOn {
     const answer = new URLSearchParams(location.search);
     const [state, code, error] = ['state', 'code', 'error'].map((name) => answer.get(name));
     if (state == null || (code == null && error == null)) return undefined;
-    const pending = takePending();
+    const pending: Pending | null = JSON.parse(recall(pendingKey) ?? 'null');
+    remember(pendingKey, undefined);
     history.replaceState(null, '', location.pathname + (pending?.hash ?? ''));
     const { issuer, clientId } = this.#settings;
     if (state !== pending?.state || (answer.get('iss') ?? issuer) !== issuer) {
@@ -112,7 +113,7 @@ export class SignOn {
 
   /** Another access token without the user; undefined if they have to sign in again. */
   async refresh(): Promise<string | undefined> {
-    const token = recall('sessionStorage', refreshKey);
+    const token = recall(refreshKey);
     if (token === undefined) return undefined;
     const parameters = { grant_type: 'refresh_token', refresh_token: token };
     try {
@@ -160,21 +161,15 @@ export class SignOn {
 
 /** Forgets what outlives the access token. */
 export function forgetSignOn(): void {
-  remember('sessionStorage', refreshKey, undefined);
-  remember('sessionStorage', pendingKey, undefined);
+  remember(refreshKey, undefined);
+  remember(pendingKey, undefined);
 }
 
 /** A provider that rotates refresh tokens sends another one each time. */
 function accessTokenOf({ access_token: access, refresh_token: refresh }: Record<string, unknown>) {
   if (typeof access !== 'string') throw new SignOnFailed('The provider sent no access token.');
-  if (typeof refresh === 'string') remember('sessionStorage', refreshKey, refresh);
+  if (typeof refresh === 'string') remember(refreshKey, refresh);
   return access;
-}
-
-function takePending(): Pending | undefined {
-  const text = recall('sessionStorage', pendingKey);
-  remember('sessionStorage', pendingKey, undefined);
-  return text === undefined ? undefined : JSON.parse(text);
 }
 
 /** The claims of a JWT, unverified; none if it is not one. */

@@ -1,22 +1,20 @@
 /**
- * Texts that this browser keeps: `localStorage` for every tab, `sessionStorage` for this one. A browser can block both.
- * Then a text is lost with the page.
+ * Texts that this tab keeps. A browser can block that. Then a text is lost with the page.
  */
-type Area = 'localStorage' | 'sessionStorage';
 
 /** Undefined removes the text. */
-export function remember(area: Area, key: string, text: string | undefined): void {
+export function remember(key: string, text: string | undefined): void {
   try {
-    if (text === undefined) window[area].removeItem(key);
-    else window[area].setItem(key, text);
+    if (text === undefined) sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, text);
   } catch {
     // blocked, or full
   }
 }
 
-export function recall(area: Area, key: string): string | undefined {
+export function recall(key: string): string | undefined {
   try {
-    return window[area].getItem(key) ?? undefined;
+    return sessionStorage.getItem(key) ?? undefined;
   } catch {
     return undefined;
   }
