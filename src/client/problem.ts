@@ -26,6 +26,8 @@ export interface Failure extends Problem {
 /** The type of a problem without a document. */
 const noType = 'about:blank';
 const unknownOutcome = 'The change may or may not have been made.';
+const notFromService =
+  'The response is not from Plant Store, or redirects to another address. Check `url`, and any proxy in front of the service.';
 
 export class PlantStoreError extends Error {
   override readonly name = 'PlantStoreError';
@@ -76,19 +78,12 @@ export function failureOf({ status, headers }: Response, json: unknown): Failure
   const retryAfter = headers.get('retry-after') ?? '';
   const problem = isProblemDocument(json)
     ? { ...json, status, kind: kindOf(json.type) }
-    : unexpectedResponse(status, adviceOn(status));
+    : unexpectedResponse(status, notFromService);
   return {
     ...problem,
     requestId: headers.get('x-request-id') ?? undefined,
     retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined,
   };
-}
-
-function adviceOn(status: number): string {
-  // A redirect has no status in a browser.
-  return status === 0 || (status >= 300 && status < 400)
-    ? 'The address redirects to another one, which is not followed. Set `url` to the address of the service.'
-    : 'The response is not from Plant Store. Check `url`, and any proxy in front of the service.';
 }
 
 export function unexpectedResponse(status: number, detail: string): Failure {

@@ -117,15 +117,11 @@ function drawPlants({ count, isComplete, isFull, failure }: PlantList): void {
   const total = isComplete ? countOf(count, 'plant') : `more than ${countOf(count, 'plant')}`;
   const hint = isFull ? '. Filter by a tag to see others.' : '';
   setText('store-count', count === 0 ? '' : total + hint);
-  drawFilter();
-  table.refresh();
-}
-
-function drawFilter(): void {
   show('filter-chip', filter !== undefined);
   setText('filter-tag', filter ?? '');
   setText('no-match-title', `No plant has the tag “${filter}”`);
   setText('export-what', `All plants${filter === undefined ? '' : ` with the tag “${filter}”`}`);
+  table.refresh();
 }
 
 /** Shows only the plants with this tag, or all if it shows them already. */
