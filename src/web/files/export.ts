@@ -35,7 +35,7 @@ export function offerExport(store: PlantStore, filter: () => string | undefined)
     const { signal } = (running = new AbortController());
     const cancel = element('button', { type: 'button' }, 'Cancel');
     cancel.addEventListener('click', () => running.abort());
-    const message = toast('Exporting …', cancel);
+    const closeMessage = toast('Exporting …', cancel);
     try {
       // A Blob can be larger than the memory of the page: browsers move it to the disk.
       let file = new Blob([start], { type });
@@ -44,14 +44,13 @@ export function offerExport(store: PlantStore, filter: () => string | undefined)
         const rows = plants.map((plant, at) => row(plant, count + at === 0));
         file = new Blob([file, ...rows], { type });
         count += plants.length;
-        message.update(`Exporting: ${countOf(count, 'plant')} so far.`);
       }
       save(new Blob([file, end], { type }), `plants.${extension}`);
       toast(`Exported ${countOf(count, 'plant')}.`);
     } catch (error) {
       if (!signal.aborted) throw error;
     } finally {
-      message.close();
+      closeMessage();
     }
   }
 

@@ -5,12 +5,6 @@ import { byId, element, focusTable, setText } from './dom.ts';
 
 const shownMs = 6_000;
 
-export interface Toast {
-  /** Changes the text, without announcing it. */
-  update: (text: string) => void;
-  close: () => void;
-}
-
 /** Announces a text to screen readers only. */
 export function announce(text: string): void {
   setText('live', '');
@@ -18,10 +12,9 @@ export function announce(text: string): void {
   setTimeout(() => setText('live', text), 50);
 }
 
-/** Shows a message for a few seconds. One with buttons stays until `close` is called. */
-export function toast(text: string, ...buttons: HTMLButtonElement[]): Toast {
-  const words = element('p', {}, text);
-  const message = element('div', { className: 'toast' }, words, ...buttons);
+/** Shows a message for a few seconds, or one with buttons until the function that this returns is called. */
+export function toast(text: string, ...buttons: HTMLButtonElement[]): () => void {
+  const message = element('div', { className: 'toast' }, element('p', {}, text), ...buttons);
   byId('toasts', HTMLElement).append(message);
   announce(text);
   const close = () => {
@@ -30,5 +23,5 @@ export function toast(text: string, ...buttons: HTMLButtonElement[]): Toast {
     if (hadFocus) focusTable();
   };
   if (buttons.length === 0) setTimeout(close, shownMs);
-  return { close, update: (next) => (words.textContent = next) };
+  return close;
 }

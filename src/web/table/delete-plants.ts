@@ -21,7 +21,7 @@ export async function deletePlants(
   const question = { title: `Delete ${what}?`, text: 'You cannot undo this.', action: 'Delete' };
   if (!(await confirm(question))) return;
   onBegin();
-  const message = toast(`Deleting ${what} …`);
+  const closeMessage = toast(`Deleting ${what} …`);
   const failures: string[] = [];
   const work = async (plant: Plant) => {
     const failure = await deletePlant(store, plant.id);
@@ -31,7 +31,7 @@ export async function deletePlants(
   try {
     await Array.fromAsync(inParallel(plants, concurrency, work));
   } finally {
-    message.close();
+    closeMessage();
   }
   if (failures.length === 0) toast(`Deleted ${what}.`);
   else toast(`${countOf(failures.length, 'plant')} could not be deleted. ${failures.at(-1)}`);
