@@ -45,21 +45,14 @@ const ignoredColumns: readonly string[] = ['line', 'reason'];
 
 /** The names of columns in any case. Throws InvalidFile if one is not known: a misspelled one must not lose data. */
 function columnsOf(header: readonly string[]): string[] {
+  const names = header.map((column) => column.trim().toLowerCase());
   const known = [...fields, ...ignoredColumns];
-  const names = header.map((column) => {
-    const name = column.trim().toLowerCase();
-    return known.includes(name) ? name : column;
-  });
-  const unknown = names.filter((name) => !known.includes(name));
-  const repeated = names.filter((name, at) => names.indexOf(name) < at);
-  const fix = 'Use the columns name, tag and id in the first line; only name is required.';
-  const list = (some: string[]) => some.map((name) => `"${name}"`).join(', ');
-  if (!names.includes('name')) {
-    throw new InvalidFile(`No column is "name"; the first line has ${list(names)}. ${fix}`);
-  }
-  if (unknown.length > 0) throw new InvalidFile(`Unknown column: ${list(unknown)}. ${fix}`);
-  if (repeated.length > 0) throw new InvalidFile(`Repeated column: ${list(repeated)}. ${fix}`);
-  return names;
+  const bad = names.filter((name, at) => !known.includes(name) || names.indexOf(name) < at);
+  if (names.includes('name') && bad.length === 0) return names;
+  const list = (bad.length > 0 ? bad : names).map((name) => `"${name}"`).join(', ');
+  throw new InvalidFile(
+    `The first line has ${list}. Use the columns name, tag and id in it, each once; only name is required.`,
+  );
 }
 
 function rowOfRecord(record: CsvRecord, columns: readonly string[]): ImportRow {

@@ -98,7 +98,7 @@ describe('plants import', { concurrency: 2 }, () => {
     writeFileSync(file, 'nmae\nMonstera\n');
     assert.match(
       await failure([file]),
-      /^error: .*plants\.csv: No column is "name"; the first line has "nmae"/,
+      /^error: .*plants\.csv: The first line has "nmae"\. Use the columns /,
     );
     assert.ok(!existsSync(journal));
     writeFileSync(file, Buffer.from('name\nMonst\xe9ra\n', 'latin1'));

@@ -37,9 +37,10 @@ describe('a CSV file', () => {
   });
 
   const refused = {
-    'Monstera,indoor\n': /^No column is "name"; the first line has "Monstera", "indoor"\. Use /,
-    'name,tga,colour\n': /^Unknown column: "tga", "colour"\. Use /,
-    'name,tag,NAME\n': /^Repeated column: "name"\. Use /,
+    'Monstera,indoor\n': /^The first line has "monstera", "indoor"\. Use /,
+    'tag,id\n': /^The first line has "tag", "id"\. Use /,
+    'name,tga,colour\n': /^The first line has "tga", "colour"\. Use /,
+    'name,tag,NAME\n': /^The first line has "name"\. Use /,
   };
   for (const [header, message] of Object.entries(refused)) {
     it(`is refused with the columns ${header.trim()}`, () => {
