@@ -10,25 +10,31 @@
 export const tables = ['stores', 'users', 'plants', 'shares', 'tokens'] as const;
 export type Table = (typeof tables)[number];
 
+const names = (columns: string): readonly string[] => columns.split(' ');
+
 /**
- * The columns of a row, key columns first. `columns` in archive.ts of each engine lists them in the same order;
- * test/archive.test.ts fails if a column of either engine is missing there.
- *   stores  store number, name, the largest id that it has ever held
- *   users   store, user number, name, role, and the time of removal, in ms
- *   plants  store, id, owner, tag, name
- *   shares  store, owner, name of the user, access, and the time of addition, in ms
- *   tokens  store, hash, user, scopes, label, the times of creation, expiry, revocation and last use, in ms, and family
+ * What is copied of each table, key columns first. Stores, users and owners are numbers, and times are in ms. SQLite has
+ * other names for two columns. test/archive.test.ts fails if a column of either engine is missing.
  */
+export const copiedColumns: Record<Table, readonly string[]> = {
+  stores: names('store name last_id'),
+  users: names('store id name role removed_at'),
+  plants: names('store id owner tag name'),
+  shares: names('store owner user_name access since'),
+  tokens: names(
+    'store hash user_id scopes label created_at expires_at revoked_at last_used_at family',
+  ),
+};
+
+/** The values of these columns. */
 export type Row = readonly (string | number | Uint8Array | null)[];
 
-/** Number of leading columns that form the key. */
-export const keyColumnCounts: Record<Table, number> = {
-  stores: 1,
-  users: 2,
-  plants: 2,
-  shares: 3,
-  tokens: 2,
-};
+const keyColumns: Record<Table, number> = { stores: 1, users: 2, plants: 2, shares: 3, tokens: 2 };
+
+/** The part of a row, or of its columns, that is the key. */
+export function keyPartOf<T>(table: Table, values: readonly T[]): readonly T[] {
+  return values.slice(0, keyColumns[table]);
+}
 
 /** An open storage with the newest schema. Methods reject with a Problem or an error of the driver. */
 export interface Archive extends AsyncDisposable {

@@ -3,7 +3,7 @@
  */
 import { createHash } from 'node:crypto';
 import { Refusal } from '../refusal.ts';
-import { keyColumnCounts, tables, type Archive, type Row, type Table } from './archive.ts';
+import { keyPartOf, tables, type Archive, type Row, type Table } from './archive.ts';
 
 /** Number of rows that are read into memory and then written together. */
 const batchRows = 2_000;
@@ -79,7 +79,7 @@ async function* batchesOf(archive: Archive, table: Table, after?: Row): AsyncGen
     const rows = await archive.read(table, key, batchRows);
     if (rows.length === 0) return;
     yield rows;
-    key = rows.at(-1)?.slice(0, keyColumnCounts[table]);
+    key = keyPartOf(table, rows.at(-1) ?? []);
   }
 }
 

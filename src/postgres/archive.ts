@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { keyColumnCounts, type Archive, type Row, type Table } from '../copy/archive.ts';
+import { copiedColumns, keyPartOf, type Archive, type Row, type Table } from '../copy/archive.ts';
 import { parseAddress } from './pool/address.ts';
 import { runUnlimited } from './citus/citus.ts';
 import { Cluster } from './citus/cluster.ts';
@@ -12,21 +12,8 @@ import type { BoundStatement } from './pool/pool.ts';
 import { migrateCluster } from './schema/readiness.ts';
 import { Refusal } from '../refusal.ts';
 
-const names = (columns: string) => columns.split(' ');
-
-/** All columns except those that are useless in another database (test/archive.test.ts). */
-export const columns: Record<Table, readonly string[]> = {
-  stores: names('store name last_id'),
-  users: names('store id name role removed_at'),
-  tokens: names(
-    'store hash user_id scopes label created_at expires_at revoked_at last_used_at family',
-  ),
-  plants: names('store id owner tag name'),
-  shares: names('store owner user_name access since'),
-};
-
 /** All others are numbers. */
-const textColumns = names('name role scopes label family tag user_name access');
+const textColumns = 'name role scopes label family tag user_name access'.split(' ');
 
 export class PostgresArchive implements Archive {
   readonly #cluster: Cluster;
@@ -62,36 +49,25 @@ export class PostgresArchive implements Archive {
   }
 
   async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
-    const key = keyColumnsOf(table).join();
+    const key = keyPartOf(table, copiedColumns[table]).join();
     const parameters = after?.map((_, at) => `$${at + 1}`).join();
     const range = parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`;
     const statement = sql<Row>`
-      SELECT ${columns[table].join()} FROM plant_store.${table}
+      SELECT ${copiedColumns[table].join()} FROM plant_store.${table}
       ${range} ORDER BY ${key} LIMIT ${limit}`;
     return this.#cluster.any.read(statement, after ?? []);
   }
 
-  /**
-   * Adds all rows or none, so that the last row shows what was copied. Plants take one statement for each store:
-   * on distributed engines, it runs on one node.
-   */
+  /** Adds all rows or none, so that the last row shows what was copied. */
   async add(table: Table, rows: readonly Row[]): Promise<void> {
-    const parts =
-      table === 'plants' ? Object.values(Object.groupBy(rows, ([store]) => String(store))) : [rows];
-    const statements = [
-      ...(table === 'stores' ? [addStoreNames(rows)] : []),
-      ...(table === 'users' ? [raiseLastUsers(rows)] : []),
-      ...parts.map((part) => insert(table, part ?? [])),
-      ...(table === 'stores' ? [renewGrants(rows)] : []),
-    ];
-    await this.#cluster.any.transact(...statements);
+    await this.#cluster.any.transact(...statementsFor(table, rows));
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
-    const descending = keyColumnsOf(table).map((column) => `${column} DESC`);
+    const key = keyPartOf(table, copiedColumns[table]);
+    const descending = key.map((column) => `${column} DESC`).join();
     const statement = sql<Row>`
-      SELECT ${keyColumnsOf(table).join()} FROM plant_store.${table}
-      ORDER BY ${descending.join()} LIMIT 1`;
+      SELECT ${key.join()} FROM plant_store.${table} ORDER BY ${descending} LIMIT 1`;
     const [row] = await this.#cluster.any.read(statement, []);
     return row;
   }
@@ -134,35 +110,38 @@ const unfinishedSql = sql<readonly [copyOf: string | null]>`
 
 const setCopySourceSql = sql`UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1`;
 
-function insert(table: Table, rows: readonly Row[]): BoundStatement {
-  const all = columns[table].join();
-  const arrays = columns[table].map((column, at) => `$${at + 1}::${typeOf(column)}[]`).join();
+function statementsFor(table: Table, rows: readonly Row[]): BoundStatement[] {
+  if (table === 'stores') return addStores(rows);
+  if (table === 'users') return [raiseLastUsers(rows), insert(table, copiedColumns.users, rows)];
+  if (table !== 'plants') return [insert(table, copiedColumns[table], rows)];
+  // One for each store: on distributed engines, it runs on one node.
+  const parts = Object.groupBy(rows, ([store]) => String(store));
+  return Object.values(parts).map((part = []) => insert(table, copiedColumns.plants, part));
+}
+
+function addStores(rows: readonly Row[]): BoundStatement[] {
+  const names = rows.map(([store = 0, name]) => [keyOf(String(name)), String(name), store]);
+  // No cached grant of another database, such as an earlier copy, has this version.
+  const grants = newGrantsVersion();
+  return [
+    insert('named_stores', ['key', 'name', 'store'], names),
+    insert(
+      'stores',
+      [...copiedColumns.stores, 'grants'],
+      rows.map((row) => [...row, grants]),
+    ),
+  ];
+}
+
+function insert(table: string, into: readonly string[], rows: readonly Row[]): BoundStatement {
+  const all = into.join();
+  const arrays = into.map((column, at) => `$${at + 1}::${typeOf(column)}[]`).join();
   return [
     sql`
       INSERT INTO plant_store.${table} (${all})
       SELECT ${all} FROM unnest(${arrays}) AS new (${all}) ON CONFLICT DO NOTHING`,
-    columns[table].map((_, at) => rows.map((row) => row[at])),
+    into.map((_, at) => rows.map((row) => row[at])),
   ];
-}
-
-function addStoreNames(rows: readonly Row[]): BoundStatement {
-  return [
-    sql`
-      INSERT INTO plant_store.named_stores (key, name, store)
-      SELECT key, name, store FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS new (key, name, store)
-      ON CONFLICT DO NOTHING`,
-    [
-      rows.map(([, name]) => keyOf(String(name))),
-      rows.map(([, name]) => name),
-      rows.map(([store]) => store),
-    ],
-  ];
-}
-
-/** No cached grant of another database, such as an earlier copy, has this version. */
-function renewGrants(rows: readonly Row[]): BoundStatement {
-  const renew = sql`UPDATE plant_store.stores SET grants = $2 WHERE store = ANY ($1::bigint[])`;
-  return [renew, [rows.map(([store]) => store), newGrantsVersion()]];
 }
 
 /** Users that are created later get numbers above these. */
@@ -180,8 +159,4 @@ function raiseLastUsers(rows: readonly Row[]): BoundStatement {
 function typeOf(column: string): string {
   if (column === 'hash') return 'bytea';
   return textColumns.includes(column) ? 'text' : 'bigint';
-}
-
-function keyColumnsOf(table: Table): readonly string[] {
-  return columns[table].slice(0, keyColumnCounts[table]);
 }

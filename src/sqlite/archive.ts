@@ -1,22 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { keyColumnCounts, type Archive, type Row, type Table } from '../copy/archive.ts';
+import { copiedColumns, keyPartOf, type Archive, type Row, type Table } from '../copy/archive.ts';
 import { openCheckpoint } from './file/checkpoint.ts';
 import { openDatabase, type OpenOptions } from './file/open.ts';
 import { refuseNewerSchema } from './file/migrate.ts';
 import { isUnfinished, unfinishedCopyTable } from './file/schema.ts';
 import { commitAfter, prepare } from './driver.ts';
 
-const names = (columns: string) => columns.split(' ');
-
-/** All columns except those that are useless in another database (test/archive.test.ts). */
+/** The number of a user is `user` in both tables that have it. */
 export const columns: Record<Table, readonly string[]> = {
-  stores: names('store name last_id'),
-  users: names('store user name role removed_at'),
-  tokens: names(
-    'store hash user scopes label created_at expires_at revoked_at last_used_at family',
-  ),
-  plants: names('store id owner tag name'),
-  shares: names('store owner user_name access since'),
+  ...copiedColumns,
+  users: copiedColumns.users.map((name) => (name === 'id' ? 'user' : name)),
+  tokens: copiedColumns.tokens.map((name) => (name === 'user_id' ? 'user' : name)),
 };
 
 export class SqliteArchive implements Archive {
@@ -37,7 +31,7 @@ export class SqliteArchive implements Archive {
   }
 
   async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
-    const key = keyColumnsOf(table);
+    const key = keyPartOf(table, columns[table]);
     const range =
       after === undefined ? '' : `WHERE (${key.join()}) > (${key.map(() => '?').join()})`;
     const statement = prepare<Row>(
@@ -60,10 +54,9 @@ export class SqliteArchive implements Archive {
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
-    const descending = keyColumnsOf(table).map((column) => `${column} DESC`);
-    return this.#firstRow(
-      `SELECT ${keyColumnsOf(table).join()} FROM ${table} ORDER BY ${descending.join()} LIMIT 1`,
-    );
+    const key = keyPartOf(table, columns[table]);
+    const descending = key.map((column) => `${column} DESC`).join();
+    return this.#firstRow(`SELECT ${key.join()} FROM ${table} ORDER BY ${descending} LIMIT 1`);
   }
 
   /** Every commit of another connection changes data_version. */
@@ -95,8 +88,4 @@ export class SqliteArchive implements Archive {
   #firstRow(sql: string): Row | undefined {
     return prepare<Row>(this.#database, sql).get();
   }
-}
-
-function keyColumnsOf(table: Table): readonly string[] {
-  return columns[table].slice(0, keyColumnCounts[table]);
 }
