@@ -3,11 +3,10 @@
  */
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { test, type TestContext } from 'node:test';
-import { credentialOf } from '../src/access/token.ts';
-import { addToken, startApp } from './support/app.ts';
+import type { TestContext } from 'node:test';
+import { startApp } from './support/app.ts';
 import { exchange } from './support/raw.ts';
-import { it, testDatabase } from './support/storages.ts';
+import { it } from './support/storages.ts';
 
 /** All that is published on the channel until the test ends. */
 function messagesOf<T>(t: TestContext, channel: string): T[] {
@@ -47,23 +46,4 @@ it('publishes every problem with its kind, even if the request is not HTTP', asy
     { kind: 'plant-not-found' },
     { kind: 'invalid-request' },
   ]);
-});
-
-test('PostgreSQL: publishes how many requests are busy and waiting', async (t) => {
-  const database = await testDatabase(t, 'PostgreSQL');
-  await using storage = await database.open();
-  const grant = await storage.identity.identify(credentialOf(await addToken(storage, 'alice')));
-  assert.ok(grant);
-  type Usage = { server: string; lane: string; busy: number; waiting: number };
-  const usages = messagesOf<Usage>(t, 'plant-store:pool');
-  const reads = 130; // two more than are sent at a time
-  await Promise.all(Array.from({ length: reads }, () => storage.plants.find(grant.caller, 1)));
-  await storage.plants.create(grant.caller, { name: 'Monstera' });
-  const of = (name: string) => usages.filter(({ lane }) => lane === name);
-  assert.equal(Math.max(...of('reads').map(({ busy }) => busy)), 128);
-  assert.equal(Math.max(...of('reads').map(({ waiting }) => waiting)), 2);
-  const server = new URL(database.url).host;
-  const unused = { server, busy: 0, waiting: 0 };
-  assert.deepEqual(of('reads').at(-1), { ...unused, lane: 'reads' });
-  assert.deepEqual(of('transactions').at(-1), { ...unused, lane: 'transactions' });
 });

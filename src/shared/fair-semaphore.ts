@@ -14,8 +14,6 @@ interface FairSemaphoreOptions {
   maxWaitMs?: number;
   /** The error for those that wait too long, or are too many. */
   refusal?: () => Error;
-  /** Called after each change of these numbers. */
-  onChange?: (running: number, waiting: number) => void;
 }
 
 interface Waiting {
@@ -46,9 +44,9 @@ export class FairSemaphore {
   }
 
   /** Rejects with the refusal after `maxWaitMs`. Otherwise, call `release` once. */
-  async acquire(key: string, maxWaitMs?: number): Promise<void> {
+  async acquire(key: string): Promise<void> {
     if (this.#canStart(key)) this.#start(key);
-    else await this.#wait(key, maxWaitMs);
+    else await this.#wait(key);
   }
 
   release(key: string): void {
@@ -57,7 +55,7 @@ export class FairSemaphore {
     if (ofKey > 0) this.#runningOfKey.set(key, ofKey);
     else this.#runningOfKey.delete(key);
     const next = this.#waiting.take((each) => this.#canStart(each));
-    if (next === undefined) return this.#reportChange();
+    if (next === undefined) return;
     this.#start(next.key);
     next.start();
   }
@@ -70,10 +68,9 @@ export class FairSemaphore {
   #start(key: string): void {
     this.#running++;
     this.#runningOfKey.set(key, (this.#runningOfKey.get(key) ?? 0) + 1);
-    this.#reportChange();
   }
 
-  async #wait(key: string, maxWaitMs = this.#options.maxWaitMs): Promise<void> {
+  async #wait(key: string): Promise<void> {
     const { maxWaiting = Infinity, refusal = () => new Error('too many wait') } = this.#options;
     if (this.#waiting.size >= maxWaiting) {
       const longest = this.#waiting.oldestOfMoreThan(key);
@@ -83,17 +80,12 @@ export class FairSemaphore {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const refuse = () => {
       this.#waiting.delete(key, waiting);
-      this.#reportChange();
       reject(refusal());
     };
     const waiting = { key, start: resolve, refuse };
     this.#waiting.add(key, waiting);
-    this.#reportChange();
+    const { maxWaitMs } = this.#options;
     const timer = maxWaitMs === undefined ? undefined : setTimeout(refuse, maxWaitMs);
     await promise.finally(() => clearTimeout(timer));
-  }
-
-  #reportChange(): void {
-    this.#options.onChange?.(this.#running, this.#waiting.size);
   }
 }

@@ -21,16 +21,3 @@ export interface CommitMessage {
   durationMs: number;
 }
 export const commitChannel: Publisher<CommitMessage> = channel('plant-store:commit');
-
-/** Published on PostgreSQL after each change of these numbers. */
-interface PoolMessage {
-  /** Such as `db1:5432`. Each server has lanes of its own. */
-  server: string;
-  lane: PoolLane;
-  /** For `reads`, the reads in flight; for `transactions`, the connections in use. */
-  busy: number;
-  /** Reads or transactions that wait. */
-  waiting: number;
-}
-export type PoolLane = 'reads' | 'transactions';
-export const poolChannel: Publisher<PoolMessage> = channel('plant-store:pool');

@@ -3,7 +3,6 @@
  * eight for one transaction each. They open on demand, and the next use replaces one that was lost. Each server has bounds
  * of its own, so one that hangs delays no request to the others.
  */
-import { poolChannel, type PoolLane } from '../../shared/metrics.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { outcomeUnknown, Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
@@ -82,14 +81,12 @@ export class Pool {
       maxWaiting: maxWaitingReads,
       maxWaitMs: waitTimeoutMs,
       refusal: tooManyReads,
-      onChange: reportChange(name, 'reads'),
     });
     this.#transactions = new FairSemaphore({
       max: maxExclusive,
       maxOfKey: maxTransactions,
       maxWaitMs: responseTimeoutMs,
       refusal: () => new TimeoutError(),
-      onChange: reportChange(name, 'transactions'),
     });
     const onChange = (fault: unknown) => {
       // Reads and checks that wait for it can fail now. The outcome of a transaction can still arrive.
@@ -316,12 +313,6 @@ export class Pool {
 
 function sendAll(connection: Connection, statements: readonly BoundStatement[]): Promise<Row[][]> {
   return settled(statements.map(([statement, values]) => connection.query(statement, values)));
-}
-
-function reportChange(server: string, lane: PoolLane) {
-  return (busy: number, waiting: number): void => {
-    if (poolChannel.hasSubscribers) poolChannel.publish({ server, lane, busy, waiting });
-  };
 }
 
 function tooManyReads(): Problem {
