@@ -47,7 +47,8 @@ export function claimsOf(payload: JWTPayload, options: OidcOptions): Claims {
   if (userClaim === 'email' && payload['email_verified'] !== true) {
     throw refused('The provider has not verified the email address of the user.');
   }
-  const isManager = roleClaim !== undefined && has(claimAt(payload, roleClaim), managerValue);
+  const isManager =
+    roleClaim !== undefined && [claimAt(payload, roleClaim)].flat().includes(managerValue);
   return {
     userName: nameIn(payload, userClaim),
     storeName: storeClaim === undefined ? store : nameIn(payload, storeClaim),
@@ -102,10 +103,6 @@ function scopesOf(payload: JWTPayload, prefix: string): Scope[] {
   const claim = payload['scope'] ?? payload['scp'];
   const granted: readonly unknown[] = typeof claim === 'string' ? claim.split(' ') : [claim].flat();
   return scopes.filter((scope) => granted.includes(prefix + scope));
-}
-
-function has(claim: unknown, value: unknown): boolean {
-  return [claim].flat().includes(value);
 }
 
 /** The claim with this name. If there is none, the dots of the name lead into nested objects. */

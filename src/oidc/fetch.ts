@@ -12,16 +12,17 @@ const maxResponseBytes = 256 * 1024;
 export async function fetchKeys(issuer: string): Promise<unknown> {
   const signal = AbortSignal.timeout(fetchIntervalMs);
   try {
-    const { issuer: named, jwks_uri: address } = await fetchMetadata(issuer, signal);
+    // As OpenID Connect Discovery names it.
+    const metadataAddress = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+    const metadata: Record<string, unknown> = Object(await fetchJson(metadataAddress, signal));
+    const { issuer: named, jwks_uri: address } = metadata;
     if (named !== issuer) throw new Error(`the issuer of the metadata is ${JSON.stringify(named)}`);
     // A provider elsewhere must not make the service send requests to this machine.
     const isOnSameNetwork = String(address).startsWith(`${new URL(issuer).protocol}//`);
     if (typeof address !== 'string' || !isProtected(address) || !isOnSameNetwork) {
       throw new Error(`the jwks_uri of the metadata is ${JSON.stringify(address)}`);
     }
-    const keys = await fetchJson(address, signal);
-    if (keys === undefined) throw new Error(`there is nothing at ${address}`);
-    return keys;
+    return await fetchJson(address, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
     const reason = `the provider does not respond within ${fetchIntervalMs / 1_000} s`;
@@ -36,32 +37,11 @@ export function isProtected(address: string): boolean {
   return url?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname);
 }
 
-/** From the address of OpenID Connect Discovery, or else from the one of RFC 8414. */
-async function fetchMetadata(
-  issuer: string,
-  signal: AbortSignal,
-): Promise<Record<string, unknown>> {
-  const { origin, pathname } = new URL(issuer);
-  const path = pathname.replace(/\/$/, '');
-  const addresses = [
-    `${origin}${path}/.well-known/openid-configuration`,
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-  ] as const;
-  const metadata =
-    (await fetchJson(addresses[0], signal)) ?? (await fetchJson(addresses[1], signal));
-  if (typeof metadata !== 'object' || metadata === null) {
-    throw new Error(`there is no metadata at ${addresses.join(' or ')}`);
-  }
-  return { ...metadata };
-}
-
-/** Resolves to undefined if there is nothing at the address. */
 async function fetchJson(address: string, signal: AbortSignal): Promise<unknown> {
   const headers = { accept: 'application/json' };
   const response = await fetch(address, { headers, signal, redirect: 'error' });
   if (response.status !== 200 || response.body === null) {
     await response.body?.cancel();
-    if (response.status === 404) return undefined;
     throw new Error(`${address} responds with status ${response.status}`);
   }
   const chunks: Uint8Array[] = [];

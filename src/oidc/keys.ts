@@ -80,20 +80,19 @@ export class ProviderKeys {
     await pause(Math.max(0, this.#nextFetchMs - performance.now()));
     const startedMs = performance.now();
     this.#nextFetchMs = startedMs + fetchIntervalMs;
-    let unusable: readonly string[] = [];
     try {
       const { keys, faults } = parseKeys(await fetchKeys(this.#issuer));
-      unusable = faults;
       const isSame = ([id, { key }]: [string, ProviderKey]) => keys.get(id)?.key.equals(key);
       if (![...this.#keys].every(isSame)) this.#version++;
       this.#keys = keys;
       this.#fetchedMs = startedMs;
       this.#failure = undefined;
+      this.#onFetch(undefined, faults);
     } catch (error) {
       this.#failure = error;
+      this.#onFetch(error, []);
+      throw providerUnavailable(error);
     }
-    this.#onFetch(this.#failure, unusable);
-    if (this.#failure !== undefined) throw providerUnavailable(this.#failure);
   }
 }
 
