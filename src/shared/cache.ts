@@ -1,11 +1,6 @@
 /**
  * A cache bounded by the total weight of its values. The oldest value is evicted first, whether or not it
- * was used since.
- *
- * The service caches grants (sqlite/tables/grants.ts, postgres/tables/grant-cache.ts), counts of plants
- * (sqlite/tables/plant-counts.ts) and tokens by header (http/auth/auth.ts). Without this class, it caches the keys of an
- * identity provider (oidc/keys.ts), and that a schema can be used (postgres/schema/readiness.ts). Each has a comment that
- * begins with "Stale".
+ * was used since. Each cache has a comment that begins with "Stale".
  */
 export class Cache<Value extends object> {
   readonly #maxWeight: number;

@@ -62,11 +62,6 @@ export class TokenBuckets implements RateLimiter {
     this.#unitMs = (windowSeconds * 1_000) / requests;
   }
 
-  /** The number of buckets. */
-  get size(): number {
-    return this.#buckets.size;
-  }
-
   take(key: string): BucketState {
     const bucket = this.#refilled(key);
     this.#buckets.delete(key);

@@ -87,9 +87,9 @@ function lockDatabase(path: string): DatabaseSync {
 }
 
 function openBackup(file: string): DatabaseSync {
-  if (!existsSync(file))
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) {
     throw new Refusal(`There is no backup at ${file}.`, { kind: 'not-a-backup' });
-  if (!statSync(file).isFile()) throw notABackup(file);
+  }
   try {
     using opening = new DisposableStack();
     const source = opening.use(new DatabaseSync(file, { readOnly: true }));
