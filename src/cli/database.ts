@@ -19,15 +19,13 @@ export type OpenOptions = ConstructorParameters<typeof SqliteStorage>[1] &
     canBeUnavailable?: boolean;
   };
 
-const refuseMissingDriver = refuseMissing('The PostgreSQL driver', 'pg');
-
 /** Opens the storage of a valid address (options.ts). Throws Refusal if that fails. */
 export async function openStorage(url: string, options: OpenOptions): Promise<Storage> {
   if (isFile(url)) {
     const { SqliteStorage } = await import('../sqlite/storage.ts');
     return new SqliteStorage(fileOf(url), { onLongWait: () => reportLock(url), ...options });
   }
-  const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissingDriver);
+  const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissing('pg'));
   const storage = new PostgresStorage(url, options);
   const { canBeUnavailable = false } = options;
   try {
@@ -91,7 +89,7 @@ export async function openArchive(
     const { SqliteArchive } = await import('../sqlite/archive.ts');
     return new SqliteArchive(fileOf(url), { create, onLongWait: () => reportLock(url) });
   }
-  const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissingDriver);
+  const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissing('pg'));
   return PostgresArchive.open(url, { create }).catch((error: unknown) => {
     const reason = error instanceof UsageError ? undefined : reasonOf(error);
     if (reason === undefined) throw error;

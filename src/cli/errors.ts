@@ -4,7 +4,6 @@
 import { Problem } from '../problem.ts';
 import { DiskFailure, UsageError, Refusal, type RefusalKind } from '../refusal.ts';
 import { redactTokens } from '../access/token.ts';
-import { program } from './program.ts';
 
 /** Exit status after a disk failure. A service manager can hold back the restart on it (decision 17). */
 export const diskFailureStatus = 3;
@@ -39,15 +38,16 @@ export function causeOf(error: unknown): string {
 
 /** What to do if a storage cannot be used. */
 const advice: Record<RefusalKind, string> = {
-  'unfinished-copy': `Finish it with "${program} copy --resume", or choose another database.`,
+  'unfinished-copy': 'Finish it with "npx plant-store copy --resume", or choose another database.',
   'no-file': 'Run the command in the folder of the database, or set its path with --database.',
   'cannot-create': 'Choose another path with --database.',
   'not-writable': 'Fix the permissions, or choose another path with --database.',
   'not-a-file': 'Choose a database file with --database.',
   'foreign-file': 'Choose another file with --database.',
-  'replaced-file': `Put the original file back, or stop the service and restore the new file with "${program} restore".`,
+  'replaced-file':
+    'Put the original file back, or stop the service and restore the new file with "npx plant-store restore".',
   'newer-schema': 'Update Plant Store, or choose another database.',
-  'missing-schema': `Create its tables with "${program} migrate".`,
+  'missing-schema': 'Create its tables with "npx plant-store migrate".',
   'file-exists': 'Choose another name.',
   'not-a-backup': 'Choose another file.',
   'missing-database': 'Create it with createdb.',
@@ -62,13 +62,13 @@ export function messageOf({ message, kind }: Refusal): string {
   return kind === undefined ? message : `${message} ${advice[kind]}`;
 }
 
-/** Returns what an import of an optional dependency does if it fails: it refuses if the package is not installed. */
-export function refuseMissing(what: string, packageName: string): (cause: unknown) => never {
+/** Returns what an import of an optional package does if it fails: it refuses if the package is not installed. */
+export function refuseMissing(name: string): (cause: unknown) => never {
   return (cause) => {
     if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) {
       throw cause;
     }
-    const message = `${what} is not installed. Install it with "npm install ${packageName}".`;
+    const message = `The package ${name} is not installed. Install it with "npm install ${name}".`;
     throw new Refusal(message, { cause });
   };
 }

@@ -7,7 +7,6 @@ import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-
 import { scopes, type Scope } from '../access/access.ts';
 import { conforms, Name } from '../plants/plant.ts';
 import { UsageError } from '../refusal.ts';
-import { program } from './program.ts';
 
 /** In any unit. In days, these are 2,700 years. */
 export const maxDuration = 999_999;
@@ -50,9 +49,9 @@ export function storeFlag(description: string) {
   return flag('--store <name>', description).argParser(parserOf(Name));
 }
 
-/** The end of a help page. In the examples, `plant-store` becomes what the reader has to type. */
+/** The end of a help page. npx finds the program in a checkout, in a project, and if it is installed globally. */
 export function examples(lines: readonly string[]): string {
-  const shown = lines.map((line) => line.replaceAll('plant-store ', `${program} `));
+  const shown = lines.map((line) => line.replaceAll('plant-store ', 'npx plant-store '));
   return `\nExamples:\n${shown.map((line) => `  $ ${line}\n`).join('')}`;
 }
 
@@ -68,8 +67,7 @@ export function parseDatabaseUrl(text: string): string {
   const hint = 'Use sqlite:PATH or postgres://USER@HOST:PORT/DATABASE.';
   // InvalidArgumentError shows the text, which can contain a password.
   if (text.includes('@')) throw new UsageError(`The database address is not valid. ${hint}`);
-  const isPath = text !== '' && !text.includes(':');
-  throw new InvalidArgumentError(isPath ? `${hint} Did you mean sqlite:${text}?` : hint);
+  throw new InvalidArgumentError(hint);
 }
 
 /** Returns a parser of a number. */
@@ -86,18 +84,10 @@ export function parseBaseUrl(text: string): string {
   const url = URL.parse(text);
   if (!url || !['http:', 'https:'].includes(url.protocol) || /[?#@\s]/.test(text)) {
     throw new InvalidArgumentError(
-      'Use an http or https URL without a query, a fragment or a user name, such as https://plants.example/api.' +
-        suggestionFor(text),
+      'Use an http or https URL without a query, a fragment or a user name, such as https://plants.example/api.',
     );
   }
   return url.href.replace(/\/+$/, '');
-}
-
-/** For a host without a scheme. */
-function suggestionFor(text: string): string {
-  if (!/^(?!https?:)[\w.-]+(?::\d+)?(?:\/[^?#@\s]*)?$/i.test(text)) return '';
-  const isNear = /^(?:localhost|[\d.]+)(?:[:/]|$)/i.test(text);
-  return ` Did you mean ${isNear ? 'http' : 'https'}://${text}?`;
 }
 
 /** A duration such as 90d, in milliseconds. */

@@ -1,7 +1,6 @@
 /**
- * The tables of all commands. On a terminal, what other people wrote cannot change what is shown.
+ * The tables of all commands. What other people wrote cannot change what is shown.
  */
-import { io } from './output.ts';
 import { printable, widthOf } from './terminal.ts';
 
 const maxColumnWidth = 60;
@@ -15,7 +14,7 @@ type Rows = readonly (readonly (string | number)[])[];
 export function createTable(header: readonly string[]): (rows: Rows) => string {
   let widths: readonly number[] | undefined;
   return (rows) => {
-    const cells = rows.map((row) => row.map((cell) => shown(String(cell))));
+    const cells = rows.map((row) => row.map((cell) => printable(String(cell))));
     const lines = widths === undefined ? [header, ...cells] : cells;
     widths ??= header.map((_, at) => {
       const widest = lines.reduce((width, line) => Math.max(width, widthOf(line[at] ?? '')), 0);
@@ -27,10 +26,6 @@ export function createTable(header: readonly string[]): (rows: Rows) => string {
 
 export function tableOf(header: readonly string[], rows: Rows): string {
   return createTable(header)(rows);
-}
-
-function shown(cell: string): string {
-  return io.stdout.isTTY ? printable(cell) : cell;
 }
 
 function aligned(line: readonly string[], widths: readonly number[]): string {

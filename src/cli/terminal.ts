@@ -8,6 +8,7 @@ const hidden = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 const emoji = /\p{RGI_Emoji}|\p{Emoji_Presentation}/gv;
 
 export function printable(text: string): string {
+  const codeOf = (character: string) => (character.codePointAt(0) ?? 0).toString(16).toUpperCase();
   return text.replaceAll(hidden, (character) => `<U+${codeOf(character).padStart(4, '0')}>`);
 }
 
@@ -25,8 +26,4 @@ export function printableJson(value: unknown): string {
 /** The number of columns that a terminal uses for the text. The library does not know newer emoji. */
 export function widthOf(text: string): number {
   return stringWidth(text.replaceAll(emoji, '  '));
-}
-
-function codeOf(character: string): string {
-  return (character.codePointAt(0) ?? 0).toString(16).toUpperCase();
 }

@@ -188,24 +188,6 @@ describe('help', { concurrency: 2 }, () => {
     }
   });
 
-  it('is not needed for an address without its scheme: the message has the whole address', async () => {
-    const corrected = {
-      'plants list --url localhost:8080': 'http://localhost:8080',
-      'plants list --url plants.example/api': 'https://plants.example/api',
-      'serve --base-url 127.0.0.1': 'http://127.0.0.1',
-      'token list --database /x.db': 'sqlite:/x.db',
-      'copy --from plants.db': 'sqlite:plants.db',
-    };
-    for (const [args, address] of Object.entries(corrected)) {
-      const { status, stderr } = await runHere(args.split(' '));
-      assert.equal(status, 2, args);
-      assert.ok(stderr.includes(` Did you mean ${address}?\n`), stderr);
-    }
-    for (const args of ['plants list --url ftp://x', 'token list --database mysql:x']) {
-      assert.doesNotMatch((await run(args.split(' '))).stderr, /Did you mean/);
-    }
-  });
-
   it('is shown if there is no command, with exit status 2', async () => {
     for (const args of [[], ['token']]) {
       const { status, stdout, stderr } = await run(args);

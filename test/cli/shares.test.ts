@@ -47,7 +47,7 @@ test('shows names and labels of others on a terminal, but not their control char
   assert.match(await onTerminal(`access ${names[1]}c 42`), /^error: .* a<U\+202E>bc\./);
   const users: { user: string }[] = JSON.parse(await onTerminal('user list --json'));
   assert.deepEqual(new Set(users.map((each) => each.user)), new Set(names));
-  assert.match(await runOk(['user', 'list', '--database', url]), /^main +a\u202eb +member +1$/m);
+  assert.match(await runOk(['user', 'list', '--database', url]), /^main +a<U\+202E>b +member +1$/m);
 });
 
 itOnce('shares, lists shares, explains access and ends a share', async (t) => {

@@ -4,7 +4,6 @@
 import type { Identity, Role } from '../../access/access.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
-import { program } from '../program.ts';
 
 /** Throws Refusal if there is no such store. */
 export async function findStore(storage: Storage, name: string): Promise<number> {
@@ -26,12 +25,12 @@ export async function findUser(
 }
 
 function noStore(name: string): Refusal {
-  return new Refusal(`There is no store ${name}. "${program} store list" shows every store.`);
+  return new Refusal(`There is no store ${name}. "npx plant-store store list" shows every store.`);
 }
 
 export function noUser(store: string, user: string): Refusal {
   return new Refusal(
-    `Store ${store} has no user ${user}. "${program} user list" shows every user.`,
+    `Store ${store} has no user ${user}. "npx plant-store user list" shows every user.`,
   );
 }
 

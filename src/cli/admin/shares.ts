@@ -6,7 +6,6 @@ import { openStorage } from '../database.ts';
 import { findStore, findUser, allPages } from './names.ts';
 import type { InStoreOptions } from '../options.ts';
 import { printResult } from '../output.ts';
-import { program } from '../program.ts';
 import { tableOf } from '../table.ts';
 
 export async function share(
@@ -31,7 +30,7 @@ export async function unshare(owner: string, user: string, options: InStoreOptio
   const { store } = await findUser(storage, options.store, owner);
   if (!(await storage.shares.end(store, [{ owner, user }]))) {
     throw new Refusal(
-      `${owner} does not share with ${user}. "${program} shares" lists all shares.`,
+      `${owner} does not share with ${user}. "npx plant-store shares" lists all shares.`,
     );
   }
   printResult(options, { owner, user }, `${owner} no longer shares with ${user}.`);

@@ -5,7 +5,6 @@ import { credentialOf, tokenFault, tokenId } from '../../access/token.ts';
 import { displayName, openExisting, openStorage } from '../database.ts';
 import type { DatabaseOptions } from '../options.ts';
 import { ask, io, printResult, readInput } from '../output.ts';
-import { program } from '../program.ts';
 
 /**
  * Prints what is known about a token, for example after it was found in a log. The token is never an argument, which
@@ -37,7 +36,7 @@ export async function checkToken(options: DatabaseOptions, canBeMissing: boolean
   const expiresAt = formatTimestamp(expiresAtMs);
   const revokedAt = formatTimestamp(revokedAtMs);
   const sentence = `Token ${id} of user ${user} (${role}) in store ${store} is ${state}. Scopes: ${scopes.join()}.`;
-  const revoke = state === 'active' ? `\nTo revoke it: ${program} token revoke ${id}` : '';
+  const revoke = state === 'active' ? `\nTo revoke it: npx plant-store token revoke ${id}` : '';
   const value = { id, store, user, role, scopes, state, expiresAt, revokedAt };
   printResult(options, value, sentence + revoke);
 }

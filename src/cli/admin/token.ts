@@ -7,7 +7,6 @@ import { displayName, isFile, openExisting, openStorage } from '../database.ts';
 import type { DatabaseOptions, InStoreOptions } from '../options.ts';
 import { findStore, allPages } from './names.ts';
 import { printableJson, shownOn } from '../terminal.ts';
-import { program } from '../program.ts';
 import { tableOf } from '../table.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 
@@ -65,7 +64,7 @@ async function confirmUser(user: string, store: string, storeExists: boolean): P
     ? `Store ${store} has no user ${user}. Create this user?`
     : `There is no store ${store}. Create it, with user ${user}?`;
   if ((await confirm(question)) !== false) return;
-  throw new Refusal(`Nothing was created. "${program} user list" shows every user.`);
+  throw new Refusal('Nothing was created. "npx plant-store user list" shows every user.');
 }
 
 /** Prints `text`, which contains a new token. Revokes the token if the output fails. */
@@ -78,18 +77,7 @@ export async function printToken(storage: Storage, id: string, text: string): Pr
   throw new Refusal(`Token ${id} could not be printed, so it was revoked. Create another.`);
 }
 
-const header = [
-  'ID',
-  'STORE',
-  'USER',
-  'ROLE',
-  'SCOPES',
-  'CREATED',
-  'EXPIRES',
-  'LAST USE',
-  'STATE',
-  'LABEL',
-];
+const header = 'ID,STORE,USER,ROLE,SCOPES,CREATED,EXPIRES,LAST USE,STATE,LABEL'.split(',');
 
 export async function listTokens(
   options: DatabaseOptions & { store?: string | undefined },
@@ -114,7 +102,7 @@ export async function revokeToken(id: string, options: DatabaseOptions): Promise
   await using storage = await openStorage(options.database, { create: false });
   const token = await storage.identity.revokeToken(id, Date.now());
   if (token === undefined) {
-    throw new Refusal(`There is no token ${id}. "${program} token list" shows the ids.`);
+    throw new Refusal(`There is no token ${id}. "npx plant-store token list" shows the ids.`);
   }
   const text = `Revoked token ${id} of user ${token.user} in store ${token.store}.`;
   printResult(options, valueOf(token), text);

@@ -20,13 +20,11 @@ export async function listUsers(
   options: DatabaseOptions & { store?: string | undefined },
 ): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
-  if (options.store !== undefined) await findStore(storage, options.store);
-  const stores =
-    options.store === undefined
-      ? (await allStores(storage)).map(({ store }) => store)
-      : [options.store];
+  const { store: only } = options;
+  if (only !== undefined) await findStore(storage, only);
+  const stores = only === undefined ? await allStores(storage) : [{ store: only }];
   const users: UserRecord[] = [];
-  for (const store of stores) {
+  for (const { store } of stores) {
     const list = (last: UserRecord | undefined, limit: number) =>
       storage.users.list(store, { after: last?.user, limit });
     users.push(...(await allPages(list)));

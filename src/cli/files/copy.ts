@@ -6,7 +6,6 @@ import { copyAndCompare } from '../../copy/copy.ts';
 import { Refusal } from '../../refusal.ts';
 import { displayName, openArchive } from '../database.ts';
 import { printResult } from '../output.ts';
-import { program } from '../program.ts';
 import { withProgress } from '../progress.ts';
 import { causeOf, reasonOf } from '../errors.ts';
 
@@ -28,7 +27,7 @@ export async function copy(options: CopyOptions): Promise<void> {
   await using target = await openArchive(to, { create: true });
   if ((await source.unfinishedSource()) !== undefined) {
     throw new Refusal(
-      `${sourceName} is itself an incomplete copy. Finish it first with "${program} copy --resume".`,
+      `${sourceName} is itself an incomplete copy. Finish it first with "npx plant-store copy --resume".`,
     );
   }
   await prepareTarget(target, sourceName, targetName, resume);

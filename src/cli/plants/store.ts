@@ -1,6 +1,5 @@
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../client/client.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
-import { program } from '../program.ts';
 import { causeOf } from '../errors.ts';
 import { readInput } from '../output.ts';
 import { printable } from '../terminal.ts';
@@ -89,7 +88,7 @@ async function readToken(source: string | undefined): Promise<string> {
   const token = text?.trim().replace(/^(?:Bearer +|https?:\S*#token=)/i, '') ?? '';
   if (token === '') {
     throw new UsageError(
-      `There is no token. Set it in PLANT_STORE_TOKEN or with --token. "${program} token create" creates one.`,
+      'There is no token. Set it in PLANT_STORE_TOKEN or with --token. "npx plant-store token create" creates one.',
     );
   }
   if (!/^[\x21-\x7e]+$/.test(token)) {

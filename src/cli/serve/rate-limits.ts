@@ -30,7 +30,7 @@ export async function openLimits(
   if (redis === undefined)
     return { ...limits, requests: { rate, limiter: new TokenBuckets(rate) } };
   const { RedisRateLimiter } = await import('../../redis/rate-limiter.ts').catch(
-    refuseMissing('The client of Redis', '@redis/client'),
+    refuseMissing('@redis/client'),
   );
   const limiter = stack.use(await RedisRateLimiter.connect(redis, rate, log));
   return { ...limits, requests: { rate, limiter } };
