@@ -175,8 +175,8 @@ describe('help', { concurrency: 2 }, () => {
       frobnicate: "error: unknown command 'frobnicate'",
       'token frobnicate': "error: unknown command 'frobnicate'",
       'serve --frobnicate': "error: unknown option '--frobnicate'",
-      'serve plants': "error: too many arguments for 'serve': plants.\n",
-      'serve 8081': "error: too many arguments for 'serve': 8081. Did you mean --port 8081?\n",
+      'serve 8081':
+        "error: too many arguments for 'serve'. Expected 0 arguments but got 1: 8081.\n",
       'token create': "error: missing required argument 'user'",
       'serve --port': "error: option '--port <number>' argument missing",
     };

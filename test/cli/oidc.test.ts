@@ -81,14 +81,14 @@ describe('serve with an identity provider', () => {
 describe('flags of an identity provider that do not fit', { concurrency: 2 }, () => {
   const both = ['--oidc-issuer', issuer, '--oidc-audience', audience];
   const misuses: [args: string[], message: RegExp][] = [
-    [['--oidc-issuer', issuer], /Set both --oidc-issuer and --oidc-audience/],
-    [['--oidc-audience', audience], /Set both --oidc-issuer and --oidc-audience/],
-    [['--oidc-store-claim', 'nursery'], /need --oidc-issuer and --oidc-audience/],
-    [['--oidc-role-claim', 'a', '--oidc-manager-value', 'b'], /need --oidc-issuer/],
-    [[...both, '--oidc-role-claim', 'roles'], /Set both --oidc-role-claim and/],
-    [[...both, '--oidc-manager-value', 'boss'], /Set both --oidc-role-claim and/],
-    [['--oidc-client-id', 'page'], /need --oidc-issuer and --oidc-audience/],
-    [[...both, '--oidc-client-scope', 'openid'], /Set --oidc-client-id too/],
+    [['--oidc-issuer', issuer], /--oidc-issuer requires --oidc-audience\. Set both, or leave out/],
+    [['--oidc-audience', audience], /--oidc-audience requires --oidc-issuer/],
+    [['--oidc-store-claim', 'nursery'], /requires --oidc-issuer/],
+    [['--oidc-role-claim', 'a', '--oidc-manager-value', 'b'], /requires --oidc-issuer/],
+    [[...both, '--oidc-role-claim', 'roles'], /requires --oidc-manager-value/],
+    [[...both, '--oidc-manager-value', 'boss'], /requires --oidc-role-claim/],
+    [['--oidc-client-id', 'page'], /requires --oidc-issuer/],
+    [[...both, '--oidc-client-scope', 'openid'], /requires --oidc-client-id/],
     [[...both, '--oidc-client-id', 'page', '--oidc-client-scope', 'profile'], /Add openid/],
     [[...both, '--oidc-store', 'a', '--oidc-store-claim', 'b'], /cannot be used with/],
     [[...both, '--oidc-store', ' '], /Use a string of 1 to 200/],

@@ -6,31 +6,21 @@ import { defaultScopes } from '../../access/access.ts';
 import type { Storage } from '../../storage.ts';
 import { databaseOption, displayName } from '../database.ts';
 import { io, print } from '../output.ts';
-import { program, shellQuoted } from '../program.ts';
 import { printToken } from '../admin/token.ts';
-import type { ServeOptions } from './options.ts';
+import type { ServeOptions } from './command.ts';
 
 /** `service` has the address on which it listens. Rejects with a Problem if the database cannot be read yet. */
 export async function announce(storage: Storage, service: ServeOptions): Promise<void> {
   print(`Plant Store listens on ${urlOf(service)}`);
   print(`Database: ${displayName(service.database)}`);
-  const isEmpty = await hasNoToken(storage);
+  const isEmpty = (await storage.identity.listTokens({ limit: 1 })).length === 0;
   if (isEmpty && io.stdout.isTTY) return printLink(storage, pageUrl(service));
   if (isEmpty) print('There is no token yet. Create the first one:');
   else if (io.stdout.isTTY) {
     print(`Open ${pageUrl(service)} in a browser. It asks for a token. To create one:`);
   } else return;
   const database = shellQuoted(databaseOption(service.database));
-  print(`  ${program} token create ${isEmpty ? 'alice' : 'admin'} --database ${database}`);
-}
-
-async function hasNoToken(storage: Storage): Promise<boolean> {
-  try {
-    return (await storage.identity.listTokens({ limit: 1 })).length === 0;
-  } catch {
-    await storage.check(); // if it succeeds, only a node of a cluster is missing, and a cluster is not new
-    return false;
-  }
+  print(`  npx plant-store token create ${isEmpty ? 'alice' : 'admin'} --database ${database}`);
 }
 
 /** The fragment of a link stays in the browser: no server and no log receives the token. */
@@ -62,4 +52,9 @@ export function urlOf({ tlsCert, host, port }: ServeOptions): string {
 
 export function hostAndPort(host: string, port: number): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
+
+/** The text as one word of a command. Plain text stays as it is. */
+function shellQuoted(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -104,12 +104,9 @@ function checkPair(files: KeyPair, { cert, key }: KeyPair): X509Certificate {
     () => new X509Certificate(cert),
     `${files.cert} is not a certificate in PEM format. Set another with --tls-cert.`,
   );
-  const isEncrypted = /^-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED/m.test(key);
   const privateKey = orRefuse(
     () => createPrivateKey(key),
-    isEncrypted
-      ? `The private key ${files.key} is encrypted. Remove its passphrase with "openssl pkey".`
-      : `${files.key} is not a private key in PEM format. Set another with --tls-key.`,
+    `${files.key} is not a private key in PEM format without a passphrase. Set another with --tls-key.`,
   );
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new Refusal(

@@ -1,9 +1,20 @@
-import type { Command } from '@commander-js/extra-typings';
-import { examples } from '../options.ts';
-import { addServeOptions } from './options.ts';
+import { isIP } from 'node:net';
+import { availableParallelism } from 'node:os';
+import {
+  InvalidArgumentError,
+  type Command,
+  type CommandUnknownOpts,
+} from '@commander-js/extra-typings';
+import { isProtected } from '../../oidc/fetch.ts';
+import { tokenTypes } from '../../oidc/options.ts';
+import { maxId } from '../../plants/ids.ts';
+import { Name } from '../../plants/plant.ts';
+import { maxRequests, parseRate, type Rate } from '../../shared/token-buckets.ts';
+import { UsageError } from '../../refusal.ts';
+import { databaseFlag, examples, flag, integer, parseBaseUrl, parserOf } from '../options.ts';
 
 export function addServeCommand(plantStore: Command): void {
-  addServeOptions(plantStore.command('serve').description('start the HTTP service'))
+  addOptions(plantStore.command('serve').description('start the HTTP service'))
     .addHelpText(
       'after',
       examples([
@@ -12,15 +23,202 @@ export function addServeCommand(plantStore: Command): void {
         'plant-store serve --workers auto --base-url https://plants.example/api',
       ]),
     )
-    .allowExcessArguments() // here, so that the message can name the flag
     .action(async (options, command) => {
-      const [excess] = command.args;
-      if (excess !== undefined) command.error(excessMessage(excess));
+      refuseIncomplete(command);
       await (await import('./serve.ts')).serve(options);
     });
 }
 
-function excessMessage(argument: string): string {
-  const advice = /^\d+$/.test(argument) ? ` Did you mean --port ${argument}?` : '';
-  return `error: too many arguments for 'serve': ${argument}.${advice}`;
+/** The options of `serve`, as commander parses them. */
+export type ServeOptions = ReturnType<ReturnType<typeof addOptions>['opts']>;
+
+/** Settings that do nothing without another one. */
+const requirements: readonly (readonly [keyof ServeOptions, requires: keyof ServeOptions])[] = [
+  ['tlsCert', 'tlsKey'],
+  ['tlsKey', 'tlsCert'],
+  ['rateLimitRedis', 'rateLimit'],
+  ['oidcIssuer', 'oidcAudience'],
+  ['oidcAudience', 'oidcIssuer'],
+  ['oidcStoreClaim', 'oidcIssuer'],
+  ['oidcRoleClaim', 'oidcManagerValue'],
+  ['oidcManagerValue', 'oidcRoleClaim'],
+  ['oidcManagerValue', 'oidcIssuer'],
+  ['oidcClientId', 'oidcIssuer'],
+  ['oidcClientScope', 'oidcClientId'],
+];
+
+function refuseIncomplete(command: CommandUnknownOpts): void {
+  const isSet = (name: string) => ['cli', 'env'].includes(command.getOptionValueSource(name) ?? '');
+  for (const [name, other] of requirements) {
+    if (!isSet(name) || isSet(other)) continue;
+    const flagName = flagOf(name);
+    throw new UsageError(
+      `${flagName} requires ${flagOf(other)}. Set both, or leave out ${flagName}.`,
+    );
+  }
+}
+
+/** Such as --tls-cert for tlsCert. */
+function flagOf(name: string): string {
+  return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+const quota = integer(1, maxId);
+const countWorkers = integer(1, 256, 'auto or an integer');
+
+function addOptions(serve: Command) {
+  serve.createOption = flag; // so each option also has a variable
+  return serve
+    .addOption(databaseFlag())
+    .option('--host <host>', 'address to listen on', parseHost, '127.0.0.1')
+    .option('--port <number>', 'port to listen on; 0 chooses a free one', integer(0, 65_535), 8080)
+    .option(
+      '--base-url <url>',
+      'public URL, if it differs; can include a path prefix',
+      parseBaseUrl,
+    )
+    .option(
+      '--cors-origin <list>',
+      'origins whose web pages can use the service, separated by commas; * for all',
+      (text) => (text === '*' ? [text] : text.split(',').map((one) => parseOrigin(one.trim()))),
+    )
+    .option('--tls-cert <file>', 'certificate in PEM format, with its chain; for HTTPS')
+    .option('--tls-key <file>', 'private key of the certificate, in PEM format')
+    .option('--max-plants-per-user <number>', 'maximum number of plants that a user can own', quota)
+    .option('--max-plants-per-store <number>', 'maximum number of plants in a store', quota)
+    .option(
+      '--workers <number>',
+      'number of processes that serve requests; auto starts one per core',
+      (text) => (text === 'auto' ? availableParallelism() : countWorkers(text)),
+      1,
+    )
+    .option(
+      '--oidc-issuer <url>',
+      'identity provider whose access tokens are accepted: its issuer URL',
+      parseIssuer,
+    )
+    .option('--oidc-audience <text>', 'audience (aud) of those tokens: the name of this API')
+    .addOption(
+      flag('--oidc-token-type <type>', 'their type (typ); jwt also accepts JWT and none')
+        .choices(tokenTypes)
+        .default(tokenTypes[0]),
+    )
+    .option('--oidc-user-claim <claim>', 'claim with the name of the user', 'sub')
+    .option(
+      '--oidc-store <name>',
+      'store of their users; created if needed',
+      parserOf(Name),
+      'main',
+    )
+    .addOption(
+      flag(
+        '--oidc-store-claim <claim>',
+        'claim with the name of the store, if not all users have the same',
+      ).conflicts('oidcStore'),
+    )
+    .option('--oidc-role-claim <claim>', 'claim that makes a user a manager; else a member')
+    .option('--oidc-manager-value <text>', 'value of that claim for a manager')
+    .option('--oidc-scope-prefix <text>', 'what precedes the scopes in the token')
+    .option('--oidc-client-id <text>', 'id of the page at the provider; lets people sign in there')
+    .option(
+      '--oidc-client-scope <list>',
+      'scopes that the page requests, separated by spaces; openid and all of the service without it',
+      parseClientScope,
+    )
+    .addOption(
+      flag(
+        '--rate-limit <rate>',
+        'rate of requests with one token, such as 200/s or 600/m; counted by each process',
+      )
+        .argParser(parseRateOrOff)
+        .default('off' as const, 'off'),
+    )
+    .option(
+      '--rate-limit-redis <url>',
+      'Redis that counts for all processes: redis://... or rediss://...',
+      parseRedisUrl,
+    )
+    .addOption(
+      flag(
+        '--auth-failure-limit <rate>',
+        'rate of failed authentications from one address; counted by each process',
+      )
+        .argParser(parseRateOrOff)
+        .default({ requests: 600, windowSeconds: 60 } as const, '600/m'),
+    )
+    .option(
+      '--max-requests-in-progress <number>',
+      'requests with one token that are in progress; counted by each process',
+      integer(1, maxRequests),
+      512,
+    )
+    .option(
+      '--trust-proxy <list>',
+      'proxies that name their client, as addresses and networks separated by commas',
+      (text) => text.split(',').map((one) => parseProxy(one.trim())),
+    )
+    .addOption(
+      flag('--log-level <level>', 'lowest level to log; debug logs every request')
+        .choices(['debug', 'info', 'warn', 'error', 'silent'])
+        .default('info'),
+    );
+}
+
+function parseHost(text: string): string {
+  if (text.trim() !== '') return text;
+  throw new InvalidArgumentError('Use a host name or an IP address.');
+}
+
+/** An origin as browsers send it. */
+function parseOrigin(text: string): string {
+  const url = URL.parse(text);
+  if (!url || !/^https?:\/\/[^/\\?#@\s*]+\/?$/i.test(text)) {
+    throw new InvalidArgumentError(
+      'Use origins such as https://garden.example or http://localhost:5173, without a path, separated by commas; ' +
+        'or * alone for all.',
+    );
+  }
+  return url.origin; // browsers send it in this form: in lower case, without the default port
+}
+
+function parseRateOrOff(text: string): Rate | 'off' {
+  const rate = text === 'off' ? text : parseRate(text);
+  if (rate !== undefined) return rate;
+  throw new InvalidArgumentError(
+    `Use a number from 1 to ${maxRequests} followed by /s, /m or /h, such as 200/s; or off.`,
+  );
+}
+
+function parseRedisUrl(text: string): string {
+  if (/^rediss?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text;
+  // InvalidArgumentError would show the text, which can contain a password.
+  throw new UsageError(
+    'The address of Redis is not valid. Use redis://USER:PASSWORD@HOST:PORT, or rediss:// for TLS.',
+  );
+}
+
+/** An IP address or a network, such as 10.0.0.0/8. */
+function parseProxy(text: string): string {
+  const [address = '', prefix = '0', ...rest] = text.split('/');
+  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  if (rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits) return text;
+  throw new InvalidArgumentError(
+    'Use IP addresses and networks, such as 127.0.0.1 or 10.0.0.0/8, separated by commas.',
+  );
+}
+
+/** The text as it is, because tokens have exactly this text in `iss`. */
+function parseIssuer(text: string): string {
+  if (!isProtected(text) || /[?#@\s]/.test(text)) {
+    throw new InvalidArgumentError(
+      'Use an https URL without a query, a fragment or a user name, such as https://login.example/realms/plants. ' +
+        'On this machine, http works too.',
+    );
+  }
+  return text;
+}
+
+function parseClientScope(text: string): string {
+  if (text.split(' ').includes('openid')) return text;
+  throw new InvalidArgumentError('Add openid: without it, nobody can sign in.');
 }

@@ -4,15 +4,8 @@
 import type { Logger } from 'pino';
 import type { Limits } from '../../http/auth/request-limits.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
-import { UsageError } from '../../refusal.ts';
 import { refuseMissing } from '../errors.ts';
-import type { ServeOptions } from './options.ts';
-
-export function checkLimits({ rateLimit, rateLimitRedis }: ServeOptions): void {
-  if (rateLimitRedis !== undefined && rateLimit === 'off') {
-    throw new UsageError('--rate-limit-redis requires --rate-limit, such as --rate-limit 200/s.');
-  }
-}
+import type { ServeOptions } from './command.ts';
 
 /** Opens the connection to Redis, if there is one. It closes when `stack` is disposed. */
 export async function openLimits(

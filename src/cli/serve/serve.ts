@@ -5,17 +5,16 @@ import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
 import { createDrain } from '../../http/server/drain.ts';
 import { listen } from '../../http/server/listen.ts';
-import type { OidcOptions } from '../../oidc/options.ts';
 import { Problem } from '../../problem.ts';
-import { DiskFailure, UsageError } from '../../refusal.ts';
+import { DiskFailure } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { announce, urlOf } from './announce.ts';
 import { refuseListenError } from './listen-errors.ts';
-import type { ServeOptions } from './options.ts';
+import type { ServeOptions } from './command.ts';
 import { displayName, isFile, openStorage } from '../database.ts';
-import { checkLimits, openLimits } from './rate-limits.ts';
+import { openLimits } from './rate-limits.ts';
 import { createLog } from './log.ts';
-import { oidcOptions, pageSignOn, startVerifier } from './oidc.ts';
+import { pageSignOn, startVerifier } from './oidc.ts';
 import { failWith, print } from '../output.ts';
 import { onSignal, startShutdownTimeout } from '../signals.ts';
 import { startWorkers, stopWorkers } from './workers.ts';
@@ -27,9 +26,6 @@ interface Run {
   stop: AbortController;
   log: Logger;
 }
-
-/** Settings of the app that the primary of workers checks too. */
-type Checked = Pick<AppOptions, 'createServer' | 'signOn'> & { oidc: OidcOptions | undefined };
 
 /**
  * Serves until a termination signal, such as SIGTERM, or until a commit fails on the disk. Then:
@@ -47,12 +43,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
   stop.signal.addEventListener('abort', () => startShutdownTimeout(log));
   const run = { options, stop, log };
-  checkLimits(options);
   try {
+    // A primary needs no server, but it refuses a wrong certificate before it creates a database.
     const createServer = await serverFactory(run);
-    const checked = { createServer, oidc: oidcOptions(options), signOn: pageSignOn(options) };
     if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(run);
-    else await serveInProcess(run, checked);
+    else await serveInProcess(run, createServer);
   } finally {
     cluster.worker?.disconnect(); // the channel to the primary would keep a worker alive
   }
@@ -61,15 +56,12 @@ export async function serve(options: ServeOptions): Promise<void> {
 /** Returns undefined for plain HTTP. */
 async function serverFactory({ options, stop, log }: Run): Promise<AppOptions['createServer']> {
   const { tlsCert: cert, tlsKey: key } = options;
-  if (cert === undefined && key === undefined) return undefined;
-  if (cert === undefined || key === undefined) {
-    throw new UsageError('Set both --tls-cert and --tls-key for HTTPS, or neither for plain HTTP.');
-  }
+  if (cert === undefined || key === undefined) return undefined;
   const { tlsServerFactory } = await import('./certificate.ts');
   return tlsServerFactory({ cert, key }, log, stop.signal);
 }
 
-async function serveInProcess(run: Run, { oidc, ...settings }: Checked): Promise<void> {
+async function serveInProcess(run: Run, createServer: AppOptions['createServer']): Promise<void> {
   const { options, stop, log } = run;
   let hasDiskFailed = false;
   const onDiskFailure = (err: unknown) => {
@@ -81,13 +73,14 @@ async function serveInProcess(run: Run, { oidc, ...settings }: Checked): Promise
   const { buildApp } = await import('../../http/app.ts'); // here, because a primary does not need it
   await using connections = new AsyncDisposableStack();
   const app = buildApp({
-    ...settings,
+    createServer,
     storage,
     log,
     baseUrl: options.baseUrl ?? '',
     corsOrigins: options.corsOrigin ?? [],
     limits: await openLimits(options, connections, log),
-    verifier: oidc && (await startVerifier(oidc, log)),
+    verifier: await startVerifier(options, log),
+    signOn: pageSignOn(options),
     stopping: stop.signal,
   });
   const drain = createDrain(app.server);
@@ -117,30 +110,24 @@ async function serveInProcess(run: Run, { oidc, ...settings }: Checked): Promise
 }
 
 async function serveWithWorkers(run: Run): Promise<void> {
-  const { stop } = run;
+  const { options, stop, log } = run;
   try {
-    const areRunning = await startAndAnnounceWorkers(run);
-    if (!stop.signal.aborted) {
-      if (areRunning) await once(stop.signal, 'abort');
-      else failWith(1); // the first worker has reported the cause
+    {
+      // The primary opens the storage first, so that only one process migrates it or reports a failure.
+      await using storage = await openForServing(run);
+      const address = await startWorkers(options, stop, log).catch(refuseListenError(options));
+      if (stop.signal.aborted) return;
+      if (address === undefined) return failWith(1); // the first worker has reported the cause
+      await announceAt(address, storage, run);
     }
+    if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     stop.abort();
     if (!(await stopWorkers())) failWith(1);
   }
 }
 
-/** Returns false if they could not start. */
-async function startAndAnnounceWorkers(run: Run): Promise<boolean> {
-  const { options, stop, log } = run;
-  // The primary opens the storage first, so that only one process migrates it or reports a failure.
-  await using storage = await openForServing(run);
-  const address = await startWorkers(options, stop, log).catch(refuseListenError(options));
-  if (address !== undefined && !stop.signal.aborted) await announceAt(address, storage, run);
-  return address !== undefined;
-}
-
-/** A database server can start later, so its failure is only reported. */
+/** A database server, or a node of a cluster, can start later, so its failure is only reported. */
 async function announceAt(
   { address, port }: Pick<AddressInfo, 'address' | 'port'>,
   storage: Storage,
@@ -149,7 +136,7 @@ async function announceAt(
   const service = { ...options, host: address, port };
   await announce(storage, service).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error;
-    print('The database is not ready yet. Until it is, requests get 503.');
+    print('The database is not ready yet. Until it is, requests can get 503.');
     log.warn({ err: error.cause ?? error }, 'database not ready');
   });
   const { workers, database } = options;

@@ -10,7 +10,7 @@ import type { Logger } from 'pino';
 import { findFreePort } from '../../http/server/listen.ts';
 import { diskFailureStatus } from '../errors.ts';
 import { failWith } from '../output.ts';
-import type { ServeOptions } from './options.ts';
+import type { ServeOptions } from './command.ts';
 
 /** A worker that dies is replaced after this time, so that a crash loop stays slow. */
 const restartDelayMs = 1_000;
