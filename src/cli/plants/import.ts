@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { PlantStore, PlantStoreError, PlantStoreOptions } from '../../client/client.ts';
+import { PlantStore, type PlantStoreError, type PlantStoreOptions } from '../../client/client.ts';
 import {
   memoryJournal,
   type ImportJournal,
@@ -24,14 +24,10 @@ interface ImportOptions extends StoreOptions {
 /** Exit status: 1 if a row was refused, 130 if a signal stopped the import. */
 export async function importFile(file: string, options: ImportOptions): Promise<void> {
   const rows = await readPlants(file);
-  await withStore(options, async (store, storeWith) => {
-    const { user, store: storeName } = await store.token();
-    using journal = openJournal(
-      file,
-      options,
-      `user ${user} in store ${storeName} at ${options.url}`,
-    );
-    await run(storeWith, rows, journal, options);
+  await withStore(options, async (store, clientOptions) => {
+    const { user, store: name } = await store.token();
+    using journal = openJournal(file, options, `user ${user} in store ${name} at ${options.url}`);
+    await run(clientOptions, rows, journal, options);
   });
 }
 
@@ -59,7 +55,7 @@ function isEntry(value: unknown): value is JournalEntry {
 }
 
 async function run(
-  storeWith: (more: Partial<PlantStoreOptions>) => PlantStore,
+  clientOptions: PlantStoreOptions,
   rows: readonly ImportRow[],
   journal: ImportJournal,
   { concurrency, json }: ImportOptions,
@@ -70,7 +66,7 @@ async function run(
   try {
     const { signal } = stop;
     const beforeRetry = (problem: PlantStoreError) => report.waitAfter(problem, signal);
-    const store = storeWith({ timeoutMs: maxTimeoutMs, beforeRetry });
+    const store = new PlantStore({ ...clientOptions, timeoutMs: maxTimeoutMs, beforeRetry });
     const outcomes = importPlants({ store, rows, journal, concurrency, signal });
     for await (const outcome of outcomes) report.add(outcome);
     report.end();

@@ -14,20 +14,14 @@ export interface StoreOptions {
 /** Few, because a person at a terminal waits. */
 const maxRetries = 2;
 
-/**
- * Runs `work` with the client, and turns its errors into messages for people. `storeWith` is for calls that are
- * repeated in another way.
- */
-export async function withStore<T>(
+/** Runs `work` with a client, which has these options, and turns its errors into messages for people. */
+export async function withStore(
   { url, token }: StoreOptions,
-  work: (
-    store: PlantStore,
-    storeWith: (more: Partial<PlantStoreOptions>) => PlantStore,
-  ) => Promise<T>,
-): Promise<T> {
+  work: (store: PlantStore, options: PlantStoreOptions) => Promise<void>,
+): Promise<void> {
   try {
     const options = { url, token: await readToken(token), maxRetries };
-    return await work(new PlantStore(options), (more) => new PlantStore({ ...options, ...more }));
+    await work(new PlantStore(options), options);
   } catch (error) {
     if (!(error instanceof PlantStoreError)) throw error;
     throw new Refusal(printable(messageOf(error, url)), { cause: error });
