@@ -55,16 +55,10 @@ export function examples(lines: readonly string[]): string {
   return `\nExamples:\n${shown.map((line) => `  $ ${line}\n`).join('')}`;
 }
 
+/** SQLite gives paths that begin with ":" or "file:" another meaning, and other programs read a relative one behind "//". */
 export function parseDatabaseUrl(text: string): string {
-  // SQLite gives these names another meaning, and other programs read a relative path behind "//".
-  if (/^sqlite:(?::|file:|\/\/(?!\/))/i.test(text)) {
-    throw new InvalidArgumentError(
-      'Use sqlite:PATH with the path of a file, such as sqlite:plants.db or sqlite:/var/lib/plants.db. ' +
-        'The data is always in a file.',
-    );
-  }
-  if (/^(?:sqlite:|postgres(?:ql)?:\/\/)./is.test(text)) return text;
-  const hint = 'Use sqlite:PATH or postgres://USER@HOST:PORT/DATABASE.';
+  if (/^(?:sqlite:(?!:|file:|\/\/(?!\/))|postgres(?:ql)?:\/\/)./is.test(text)) return text;
+  const hint = 'Use sqlite:PATH or postgres://USER@HOST:PORT/DATABASE. PATH is the path of a file.';
   // InvalidArgumentError shows the text, which can contain a password.
   if (text.includes('@')) throw new UsageError(`The database address is not valid. ${hint}`);
   throw new InvalidArgumentError(hint);

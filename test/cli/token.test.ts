@@ -140,9 +140,9 @@ describe('token create', { concurrency: 2 }, () => {
     [['--store', ' '], /at least one of them not white space/],
     [['--database', 'plants.db'], /Use sqlite:PATH or postgres:/],
     [['--database', 'sqlite:'], /Use sqlite:PATH or postgres:/],
-    [['--database', 'sqlite::memory:'], /The data is always in a file\./],
-    [['--database', 'sqlite:file:plants.db?mode=memory'], /The data is always in a file\./],
-    [['--database', 'sqlite://plants.db'], /Use sqlite:PATH with the path of a file/],
+    [['--database', 'sqlite::memory:'], / PATH is the path of a file\./],
+    [['--database', 'sqlite:file:plants.db?mode=memory'], / PATH is the path of a file\./],
+    [['--database', 'sqlite://plants.db'], / PATH is the path of a file\./],
     [['--database', 'mysql://localhost/plants'], /Use sqlite:PATH or postgres:/],
   ];
 
