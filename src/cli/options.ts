@@ -61,7 +61,8 @@ export function parseDatabaseUrl(text: string): string {
   const hint = 'Use sqlite:PATH or postgres://USER@HOST:PORT/DATABASE. PATH is the path of a file.';
   // InvalidArgumentError shows the text, which can contain a password.
   if (text.includes('@')) throw new UsageError(`The database address is not valid. ${hint}`);
-  throw new InvalidArgumentError(hint);
+  const isPath = text !== '' && !text.includes(':');
+  throw new InvalidArgumentError(isPath ? `${hint} Did you mean sqlite:${text}?` : hint);
 }
 
 /** Returns a parser of a number. */
@@ -78,10 +79,18 @@ export function parseBaseUrl(text: string): string {
   const url = URL.parse(text);
   if (!url || !['http:', 'https:'].includes(url.protocol) || /[?#@\s]/.test(text)) {
     throw new InvalidArgumentError(
-      'Use an http or https URL without a query, a fragment or a user name, such as https://plants.example/api.',
+      'Use an http or https URL without a query, a fragment or a user name, such as https://plants.example/api.' +
+        suggestionFor(text),
     );
   }
   return url.href.replace(/\/+$/, '');
+}
+
+/** For a host without a scheme. */
+function suggestionFor(text: string): string {
+  if (!/^(?!https?:)[\w.-]+(?::\d+)?(?:\/[^?#@\s]*)?$/i.test(text)) return '';
+  const isNear = /^(?:localhost|[\d.]+)(?:[:/]|$)/i.test(text);
+  return ` Did you mean ${isNear ? 'http' : 'https'}://${text}?`;
 }
 
 /** A duration such as 90d, in milliseconds. */

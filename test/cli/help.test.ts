@@ -175,8 +175,7 @@ describe('help', { concurrency: 2 }, () => {
       frobnicate: "error: unknown command 'frobnicate'",
       'token frobnicate': "error: unknown command 'frobnicate'",
       'serve --frobnicate': "error: unknown option '--frobnicate'",
-      'serve 8081':
-        "error: too many arguments for 'serve'. Expected 0 arguments but got 1: 8081.\n",
+      'serve 8081': "error: too many arguments for 'serve': 8081. Did you mean --port 8081?\n",
       'token create': "error: missing required argument 'user'",
       'serve --port': "error: option '--port <number>' argument missing",
     };
@@ -185,6 +184,24 @@ describe('help', { concurrency: 2 }, () => {
       assert.deepEqual([status, stdout], [2, ''], args);
       assert.ok(stderr.startsWith(message), stderr);
       assert.match(stderr, /\(add --help for usage\)/);
+    }
+  });
+
+  it('is not needed for an address without its scheme: the message has the whole address', async () => {
+    const corrected = {
+      'plants list --url localhost:8080': 'http://localhost:8080',
+      'plants list --url plants.example/api': 'https://plants.example/api',
+      'serve --base-url 127.0.0.1': 'http://127.0.0.1',
+      'token list --database /x.db': 'sqlite:/x.db',
+      'copy --from plants.db': 'sqlite:plants.db',
+    };
+    for (const [args, address] of Object.entries(corrected)) {
+      const { status, stderr } = await runHere(args.split(' '));
+      assert.equal(status, 2, args);
+      assert.ok(stderr.includes(` Did you mean ${address}?\n`), stderr);
+    }
+    for (const args of ['plants list --url ftp://x', 'token list --database mysql:x']) {
+      assert.doesNotMatch((await run(args.split(' '))).stderr, /Did you mean/);
     }
   });
 

@@ -23,10 +23,18 @@ export function addServeCommand(plantStore: Command): void {
         'plant-store serve --workers auto --base-url https://plants.example/api',
       ]),
     )
+    .allowExcessArguments() // here, so that the message can name the flag
     .action(async (options, command) => {
+      const [excess] = command.args;
+      if (excess !== undefined) command.error(excessMessage(excess));
       refuseIncomplete(command);
       await (await import('./serve.ts')).serve(options);
     });
+}
+
+function excessMessage(argument: string): string {
+  const advice = /^\d+$/.test(argument) ? ` Did you mean --port ${argument}?` : '';
+  return `error: too many arguments for 'serve': ${argument}.${advice}`;
 }
 
 /** The options of `serve`, as commander parses them. */
