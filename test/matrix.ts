@@ -16,10 +16,10 @@ import {
   type Role,
 } from '../src/access/access.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf } from '../src/access/token.ts';
 import { addToken, startApp, type TestApp } from './support/app.ts';
 import { runOk } from './support/command.ts';
 import { seededRandom } from './support/random.ts';
+import { identify } from './support/tokens.ts';
 
 export interface World {
   users: number;
@@ -291,7 +291,7 @@ async function explain(model: Model, app: TestApp, random: Random): Promise<void
 }
 
 async function callerOf(storage: Storage, { token }: Person): Promise<Caller> {
-  const grant = await storage.identity.identify(credentialOf(token));
+  const grant = await identify(storage, token);
   assert.ok(grant);
   return grant.caller;
 }

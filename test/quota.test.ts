@@ -9,10 +9,10 @@ import type { Plant } from '../src/plants/plant.ts';
 import { Problem } from '../src/problem.ts';
 import type { Quotas } from '../src/plants/quota.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf } from '../src/access/token.ts';
 import { addToken } from './support/app.ts';
 import { seededRandom } from './support/random.ts';
 import { it, testDatabase, type TestDatabase } from './support/storages.ts';
+import { identify } from './support/tokens.ts';
 
 const unlimited: Quotas = { perUser: undefined, perStore: undefined };
 
@@ -24,7 +24,7 @@ async function open(t: TestContext, database: TestDatabase, quotas?: Partial<Quo
 
 async function caller(storage: Storage, user: string, role: Role = 'member'): Promise<Caller> {
   const token = await addToken(storage, user, { role });
-  const grant = await storage.identity.identify(credentialOf(token));
+  const grant = await identify(storage, token);
   assert.ok(grant);
   return grant.caller;
 }
@@ -75,7 +75,7 @@ it('a store has at most as many plants as the quota, whoever owns them', async (
   assert.equal(await create(storage, bob), storeFull(3));
   assert.equal(await create(storage, alice), userFull(2));
   const other = await addToken(storage, 'alice', { store: 'other' });
-  const grant = await storage.identity.identify(credentialOf(other));
+  const grant = await identify(storage, other);
   assert.ok(grant && isCreated(await create(storage, grant.caller)));
   assert.ok(await storage.plants.delete(alice, 1));
   assert.equal(await create(storage, bob), 4);

@@ -14,8 +14,8 @@ import type { PlantQuery } from '../src/plants/plant-storage.ts';
 import { inParallel } from '../src/client/in-parallel.ts';
 import { maxGivenShares } from '../src/access/share-storage.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf } from '../src/access/token.ts';
 import type { StorageUnderTest } from './storage.contract.ts';
+import { identify } from './support/tokens.ts';
 
 export function shareContract({ name, open, openAgain }: StorageUnderTest): void {
   describe(`${name}: shares`, () => {
@@ -335,7 +335,7 @@ async function user(
     createdAtMs: 0,
   });
   return async (at = storage) => {
-    const grant = await at.identity.identify(credentialOf(token));
+    const grant = await identify(at, token);
     assert.ok(grant);
     return grant.caller;
   };

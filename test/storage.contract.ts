@@ -12,6 +12,7 @@ import type { PlantQuery } from '../src/plants/plant-storage.ts';
 import type { TokenPosition } from '../src/access/identity-storage.ts';
 import type { Storage } from '../src/storage.ts';
 import { credentialOf, hashToken, makeToken, storeOf } from '../src/access/token.ts';
+import { identify } from './support/tokens.ts';
 
 export interface StorageUnderTest {
   name: string;
@@ -524,19 +525,19 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       const { token, id } = await storage.identity.createToken(newToken);
       const credential = credentialOf(token);
       let passedOn: Grant | undefined;
-      const identify = () => storage.identity.identify(credential, (cached) => (passedOn = cached));
-      const first = await identify();
+      const again = () => storage.identity.identify(credential, (cached) => (passedOn = cached));
+      const first = await again();
       assert.equal(passedOn, undefined);
-      assert.equal(await identify(), first);
+      assert.equal(await again(), first);
       if (passedOn !== undefined) assert.equal(passedOn, first);
       const [passedBefore] = [passedOn];
       await caller(other, 'alice', 'manager');
-      const second = await identify();
+      const second = await again();
       assert.equal(passedOn, passedBefore);
       assert.equal(second?.caller.read, 'all');
       assert.notEqual(second, first);
       await other.identity.revokeToken(id, 5_000);
-      assert.equal((await identify())?.revokedAtMs, 5_000);
+      assert.equal((await again())?.revokedAtMs, 5_000);
     });
 
     it('revokes by id, once, for every connection', async (t) => {
@@ -547,7 +548,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       const revoked = await storage.identity.revokeToken(id, 5_000);
       assert.deepEqual([revoked?.id, revoked?.revokedAtMs], [id, 5_000]);
       assert.equal((await storage.identity.revokeToken(id, 6_000))?.revokedAtMs, 5_000);
-      assert.equal((await other.identity.identify(credentialOf(token)))?.revokedAtMs, 5_000);
+      assert.equal((await identify(other, token))?.revokedAtMs, 5_000);
       const [route = '', hex = ''] = later.id.split('-');
       for (const unknown of [
         '0'.repeat(16),
@@ -561,10 +562,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       ]) {
         assert.equal(await storage.identity.revokeToken(unknown, 1), undefined, unknown);
       }
-      assert.equal(
-        (await other.identity.identify(credentialOf(later.token)))?.revokedAtMs,
-        undefined,
-      );
+      assert.equal((await identify(other, later.token))?.revokedAtMs, undefined);
     });
 
     it('finds a store and its users from their first token on', async (t) => {
@@ -716,7 +714,7 @@ async function grantOf(
   store = 'main',
 ): Promise<Grant> {
   const { token } = await storage.identity.createToken({ ...newToken, user, role, store });
-  const grant = await storage.identity.identify(credentialOf(token));
+  const grant = await identify(storage, token);
   assert.ok(grant);
   return grant;
 }

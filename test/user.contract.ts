@@ -16,8 +16,9 @@ import { maxActiveTokens, maxEndedTokens, type OwnToken } from '../src/access/ow
 import type { TokenRecord } from '../src/access/identity-storage.ts';
 import { isProblem } from '../src/problem.ts';
 import type { Storage } from '../src/storage.ts';
-import { credentialOf, tokenHashBytes, tokenId } from '../src/access/token.ts';
+import { tokenHashBytes, tokenId } from '../src/access/token.ts';
 import type { StorageUnderTest } from './storage.contract.ts';
+import { identify } from './support/tokens.ts';
 
 export function userContract({ name, open, openAgain }: StorageUnderTest): void {
   describe(`${name}: tokens that users create`, () => {
@@ -320,7 +321,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const grantOf = async (scopes: readonly Scope[]) => {
         const wanted = { store: 'main', user: 'alice', scopes, label: '', createdAtMs: 1 };
         const { token } = await storage.identity.createToken(wanted);
-        const grant = await storage.identity.identify(credentialOf(token));
+        const grant = await identify(storage, token);
         assert.ok(grant);
         return grant;
       };
@@ -587,7 +588,7 @@ async function user(
     ...times(expiresAtMs),
   });
   return async (at = storage) => {
-    const grant = await at.identity.identify(credentialOf(token));
+    const grant = await identify(at, token);
     assert.ok(grant);
     return grant;
   };

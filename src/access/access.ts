@@ -59,18 +59,23 @@ export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read'>;
  */
 export type Identified = readonly [version: number, tokenHash: string, claims?: Claims | undefined];
 
-/** What identifies the caller of a request: a token of the service, or a JWT. The hash is the SHA-256 of its text. */
+/** What identifies the caller of a request: a token of the service, or a JWT. */
 export type Credential = TokenCredential | JwtCredential;
 
-export interface TokenCredential {
+interface Identifying {
+  /** The SHA-256 of its text. */
   readonly tokenHash: Uint8Array;
+  /** The cache of the storage: what it last found. It compares the version of the grant before it uses it again. */
+  grant?: Grant | undefined;
+}
+
+export interface TokenCredential extends Identifying {
   /** The number of the store that the token names. */
   readonly store: number;
   readonly claims?: undefined;
 }
 
-export interface JwtCredential {
-  readonly tokenHash: Uint8Array;
+export interface JwtCredential extends Identifying {
   readonly store?: undefined;
   /** They are verified. The storage does not know the token, and creates the user if needed. */
   readonly claims: Claims;
@@ -102,6 +107,8 @@ export interface Grant {
   readonly role: Role;
   readonly expiresAtMs: number | undefined;
   readonly revokedAtMs: number | undefined;
+  /** When it was read, on the clock of performance.now(). */
+  readonly readMs: number;
 }
 
 /** A user as text, as a key of what is counted or takes turns by user. */

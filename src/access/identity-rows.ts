@@ -60,6 +60,7 @@ export function grantOf(
     role,
     expiresAtMs: claims?.expiresAtMs ?? expiresAt ?? undefined,
     revokedAtMs: revokedAt ?? removedAt ?? undefined,
+    readMs: performance.now(),
   };
 }
 

@@ -139,14 +139,17 @@ export class SqliteStorage implements Storage {
     return isShort(caller.read, query) ? read() : runInSlice(caller, async () => read());
   }
 
-  /** The batch refreshes the cache first. So reads for this caller include every write before this call. */
-  async #identify(credential: Credential): Promise<Grant | undefined> {
+  /** The batch notices writes first. So reads for this caller include every write before this call. */
+  #identify(credential: Credential): Promise<Grant | undefined> {
     const find = () => this.#batcher.read(({ grants }) => grants.findCached(credential));
-    const grant = await find();
-    if (grant !== undefined || credential.claims === undefined) return grant;
-    const { storeName, userName, issuedAtMs } = credential.claims;
-    await this.#writer.write(['tokens', 'createUser', storeName, userName, issuedAtMs]);
-    return find();
+    const { claims } = credential;
+    if (claims === undefined) return find();
+    return find().then(async (grant) => {
+      if (grant !== undefined) return grant;
+      const { storeName, userName, issuedAtMs } = claims;
+      await this.#writer.write(['tokens', 'createUser', storeName, userName, issuedAtMs]);
+      return find();
+    });
   }
 
   async check(): Promise<void> {

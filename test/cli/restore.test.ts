@@ -21,7 +21,6 @@ import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
 import { encodeSchema } from '../../src/shared/migrations.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { unfinishedCopyTable } from '../../src/sqlite/file/schema.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { call, startApp } from '../support/app.ts';
 import { run, runHere, runOk, serve } from '../support/command.ts';
 import { databaseFile, fill, soundIds, type DatabaseFile } from '../support/database.ts';
@@ -30,6 +29,7 @@ import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
 import { newerProgram } from '../support/versions.ts';
 import { indexOfSqlite } from '../upgrade.ts';
+import { identify } from '../support/tokens.ts';
 
 type Scope = Pick<TestContext, 'after'>;
 
@@ -117,7 +117,7 @@ describe('restore', { concurrency: 2 }, () => {
     const live = databaseFile(t);
     const token = await fill(live.path, 0);
     await using storage = new SqliteStorage(live.path, { create: false });
-    const { caller } = (await storage.identity.identify(credentialOf(token))) ?? assert.fail();
+    const { caller } = (await identify(storage, token)) ?? assert.fail();
     for (const id of [10, 20, 30]) await storage.plants.create(caller, { id, name: 'Monstera' });
     for (const suffix of ['', '-wal']) copyFileSync(live.path + suffix, path + suffix); // as a kill leaves them
     assert.ok(statSync(`${path}-wal`).size > 0);

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { maxOwnersInReach, scopes } from '../../src/access/access.ts';
 import type { Storage } from '../../src/storage.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
 import { itOnce, testDatabase } from '../support/storages.ts';
-import { idOf } from '../support/tokens.ts';
+import { identify, idOf } from '../support/tokens.ts';
 
 test('shows names and labels of others on a terminal, but not their control characters', async (t) => {
   const database = await testDatabase(t);
@@ -18,7 +17,7 @@ test('shows names and labels of others on a terminal, but not their control char
   for (const user of names) {
     token = await runOk(['token', 'create', user, '--label', 'x\u2028\u2066y', '--database', url]);
   }
-  const { caller } = (await storage.identity.identify(credentialOf(token))) ?? assert.fail();
+  const { caller } = (await identify(storage, token)) ?? assert.fail();
   await storage.plants.create(caller, { name: 'Fern', id: 42 });
   const onTerminal = async (command: string) => {
     const args = [...command.split(' '), '--database', url];
@@ -166,7 +165,7 @@ itOnce('explains that a share is not in effect', async (t) => {
 });
 
 async function createFor(storage: Storage, user: string, id: number): Promise<void> {
-  const grant = await storage.identity.identify(credentialOf(await addToken(storage, user)));
+  const grant = await identify(storage, await addToken(storage, user));
   assert.ok(grant);
   await storage.plants.create(grant.caller, { name: 'Fern', id });
 }

@@ -3,12 +3,12 @@
  */
 import assert from 'node:assert/strict';
 import type { Storage } from '../../src/storage.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import type { TestDatabase } from '../support/storages.ts';
+import { identify } from '../support/tokens.ts';
 
 export async function grantOf(storage: Storage, token: string) {
-  const grant = await storage.identity.identify(credentialOf(token));
+  const grant = await identify(storage, token);
   assert.ok(grant);
   return grant;
 }

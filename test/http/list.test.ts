@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import { describe, type TestContext } from 'node:test';
 import type { PlantQuery } from '../../src/plants/plant-storage.ts';
 import type { Storage } from '../../src/storage.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { call, override, startApp, type TestApp } from '../support/app.ts';
 import { itOnce as it } from '../support/storages.ts';
+import { identify } from '../support/tokens.ts';
 
 /** More than two batches of the stream, so that it has a first, a middle and a last one. */
 const many = 2_345;
@@ -14,7 +14,7 @@ const many = 2_345;
 async function startFull(t: TestContext, wrap?: (storage: Storage) => Storage) {
   const app = await startApp(t, wrap && { wrap });
   const alice = await app.token('alice');
-  const { caller } = (await app.storage.identity.identify(credentialOf(alice))) ?? {};
+  const { caller } = (await identify(app.storage, alice)) ?? {};
   assert.ok(caller);
   const plant = (id: number) => ({ id, tag: id % 6 === 0 ? 'b' : 'a', name: `n${id / 2}` });
   await app.database.fill(ids.map(plant));

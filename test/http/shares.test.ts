@@ -6,9 +6,9 @@ import { shareAccesses } from '../../src/access/access.ts';
 import { override, startApp, type Answer, type TestApp } from '../support/app.ts';
 import type { Share, Shares } from '../../src/client/types.ts';
 import { maxGivenShares } from '../../src/access/share-storage.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { itOnce as it } from '../support/storages.ts';
 import { until } from '../support/until.ts';
+import { identify } from '../support/tokens.ts';
 
 const scopes = ['plants:read', 'plants:write', 'shares:write'] as const;
 
@@ -132,7 +132,7 @@ it('refuses a user who is removed while the request is in progress', async (t) =
 void test('limits how much of unread responses it holds', async (t) => {
   const app = await startApp(t);
   const token = await app.token('alice', { scopes });
-  const grant = await app.storage.identity.identify(credentialOf(token));
+  const grant = await identify(app.storage, token);
   assert.ok(grant);
   const added = Array.from({ length: maxGivenShares }, (_, at) => {
     const user = '𝒳'.repeat(196) + String(at).padStart(4, '0');
@@ -170,7 +170,7 @@ it('pages through both directions together, in the order of names', async (t) =>
       }),
   });
   const token = await app.token('alice', { scopes });
-  const { caller } = (await app.storage.identity.identify(credentialOf(token))) ?? {};
+  const { caller } = (await identify(app.storage, token)) ?? {};
   assert.ok(caller);
   const owners = ['bob', 'a b&c', '\ufb00', '𝒳', 'Eve'];
   for (const [at, owner] of owners.entries()) {

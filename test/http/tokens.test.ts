@@ -6,10 +6,10 @@ import { describe } from 'node:test';
 import type { Grant } from '../../src/access/access.ts';
 import { TokenUses } from '../../src/http/auth/token-uses.ts';
 import { maxActiveTokens } from '../../src/access/own-tokens.ts';
-import { credentialOf, isToken, makeToken } from '../../src/access/token.ts';
+import { isToken, makeToken } from '../../src/access/token.ts';
 import { override, startApp, type Answer, type TestApp } from '../support/app.ts';
 import { itOnce as it, testDatabase } from '../support/storages.ts';
-import { idOf } from '../support/tokens.ts';
+import { identify, idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
 interface ShownToken {
@@ -405,7 +405,7 @@ describe('the last use of a token', () => {
     const app = await startApp(t, { open: () => database.open() });
     const grants: Grant[] = [];
     for (const user of ['alice', 'bob']) {
-      const grant = await app.storage.identity.identify(credentialOf(await app.token(user)));
+      const grant = await identify(app.storage, await app.token(user));
       assert.ok(grant);
       grants.push(grant);
     }

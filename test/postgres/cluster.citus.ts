@@ -8,7 +8,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { Client, type QueryResult } from 'pg';
 import type { Problem } from '../../src/problem.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { scopes, type Caller } from '../../src/access/access.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { addToken, call } from '../support/app.ts';
@@ -22,6 +21,7 @@ import type { Row, Statement } from '../../src/postgres/pool/connection.ts';
 import { sqlState } from '../../src/postgres/errors.ts';
 import { ShardMap, shardSql } from '../../src/postgres/citus/shard-map.ts';
 import { onShard } from '../../src/postgres/citus/shard-statement.ts';
+import { identify } from '../support/tokens.ts';
 
 assert.ok(isCitus, 'PLANT_STORE_TEST_CITUS_WORKERS names no workers');
 
@@ -89,7 +89,7 @@ it('Citus: migrate distributes tables and rows that are older than the extension
   await Promise.all([1, 2].map(() => runOk(['migrate', '--database', database.url])));
   assert.deepEqual(await distributionOf(database.url), spread);
   await using again = await database.open();
-  const grant = await again.identity.identify(credentialOf(token));
+  const grant = await identify(again, token);
   assert.ok(grant);
   const { json } = await again.plants.list(grant.caller, {
     after: 0,
@@ -156,7 +156,7 @@ it('Citus: a shard that has moved is not read where it was, even if its tables r
   await using before = new PostgresStorage(peers(url));
   await before.open();
   const token = await addToken(before, 'alice');
-  const { caller } = (await before.identity.identify(credentialOf(token))) ?? {};
+  const { caller } = (await identify(before, token)) ?? {};
   assert.ok(caller);
   const query20 = { after: 0, limit: 20, fields: ['name'] } as const;
   await before.plants.create(caller, { name: 'first' });
@@ -267,8 +267,7 @@ it('Citus: many reads together find a shard that has moved, and whose old tables
   const { url } = await testDatabase(t, 'PostgreSQL');
   await using before = new PostgresStorage(peers(url));
   await before.open();
-  const { caller } =
-    (await before.identity.identify(credentialOf(await addToken(before, 'alice')))) ?? {};
+  const { caller } = (await identify(before, await addToken(before, 'alice'))) ?? {};
   assert.ok(caller);
   const { id } = await before.plants.create(caller, { name: 'kept' });
   await using storage = new PostgresStorage(peers(url));
@@ -298,7 +297,7 @@ it('Citus: plants are found even if their table is divided otherwise than the ot
   const plants: [caller: Caller, id: number][] = [];
   for (let at = 0; at < storesToFind / 3; at++) {
     const token = await addToken(storage, 'alice', { store: `store ${at}` });
-    const { caller } = (await storage.identity.identify(credentialOf(token))) ?? {};
+    const { caller } = (await identify(storage, token)) ?? {};
     assert.ok(caller);
     const { id } = await storage.plants.create(caller, { name: 'kept' });
     plants.push([caller, id]);
@@ -400,7 +399,7 @@ it('Citus: commits changes to many stores with one transaction a node, without t
   const callers = await Promise.all(
     Array.from({ length: 60 }, async (_, at) => {
       const token = await addToken(storage, 'alice', { store: `store ${at}` });
-      const grant = await storage.identity.identify(credentialOf(token));
+      const grant = await identify(storage, token);
       assert.ok(grant);
       return grant.caller;
     }),

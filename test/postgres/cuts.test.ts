@@ -5,12 +5,12 @@ import { defaultScopes } from '../../src/access/access.ts';
 import type { Problem } from '../../src/problem.ts';
 import { keyOf } from '../../src/postgres/tables/names.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
-import { credentialOf, hashToken } from '../../src/access/token.ts';
+import { hashToken } from '../../src/access/token.ts';
 import { addToken, startApp } from '../support/app.ts';
 import { query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
 import { openPostgres, testDatabase } from '../support/storages.ts';
-import { idOf } from '../support/tokens.ts';
+import { identify, idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 import { survivesCuts } from './cuts.ts';
 
@@ -106,7 +106,7 @@ it('PostgreSQL: the next token completes a store of which only the name was stor
     `INSERT INTO plant_store.named_stores VALUES (${keyOf('main')}, 'main', 42)`,
   );
   const token = await addToken(storage, 'alice');
-  const grant = await storage.identity.identify(credentialOf(token));
+  const grant = await identify(storage, token);
   assert.equal(grant?.caller.store, 42);
 });
 

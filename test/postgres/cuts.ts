@@ -7,12 +7,12 @@ import type { TestContext } from 'node:test';
 import { scopes } from '../../src/access/access.ts';
 import type { Quotas } from '../../src/plants/quota.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { ledger } from '../support/ledger.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
 import { openPostgres } from '../support/storages.ts';
 import { until } from '../support/until.ts';
+import { identify } from '../support/tokens.ts';
 
 /** Connections live for up to so many bytes: some do not even get in, others do some hundred statements. */
 const maxBytesToLive = 40_000;
@@ -51,7 +51,7 @@ async function checkCounts(url: string, { call, storage }: TestApp, token: strin
   const plants = (json as unknown[]).length; // a list is an array
   const quotas = { perUser: undefined, perStore: plants + 1 };
   await using limited = new PostgresStorage(url, { create: true, quotas });
-  const grant = await storage.identity.identify(credentialOf(token));
+  const grant = await identify(storage, token);
   assert.ok(grant);
   await limited.plants.create(grant.caller, { name: 'the last one' });
   await assert.rejects(limited.plants.create(grant.caller, { name: 'one more' }), {

@@ -3,9 +3,9 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { testDatabase } from '../support/storages.ts';
+import { identify } from '../support/tokens.ts';
 
 const defect = new Error('a value that pg cannot send');
 
@@ -19,7 +19,7 @@ const unsendable = {
 it('PostgreSQL: rejects with the error of a defect, and other requests get their own results', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   await using storage = await database.open();
-  const grant = await storage.identity.identify(credentialOf(await addToken(storage, 'alice')));
+  const grant = await identify(storage, await addToken(storage, 'alice'));
   assert.ok(grant);
   const { caller } = grant;
   const create = (name: string) => storage.plants.create(caller, { name });

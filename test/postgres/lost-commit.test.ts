@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import type { Plant } from '../../src/plants/plant.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
 import { openPostgres } from '../support/storages.ts';
 import { until } from '../support/until.ts';
+import { identify } from '../support/tokens.ts';
 
 /** The longest time of a change: 5.5 seconds in docs/scaling.md, and what a busy machine adds. */
 const maxOutcomeMs = 6_500;
@@ -28,7 +28,7 @@ async function setUp(t: TestContext) {
   t.after(() => sound[Symbol.asyncDispose]());
   const storage = await openPostgres(url);
   t.after(() => storage[Symbol.asyncDispose]());
-  const grant = await sound.identity.identify(credentialOf(await addToken(sound, 'alice')));
+  const grant = await identify(sound, await addToken(sound, 'alice'));
   assert.ok(grant);
   const { caller } = grant;
   const { promise: sent, resolve } = Promise.withResolvers<void>();

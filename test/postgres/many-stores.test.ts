@@ -10,12 +10,12 @@ import type { CommitMessage } from '../../src/shared/metrics.ts';
 import type { Plant } from '../../src/plants/plant.ts';
 import { Problem } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
 import { openPostgres, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
+import { identify } from '../support/tokens.ts';
 
 const stores = 50;
 /** A quarter of the changes that can be pending: a busy machine could not write more in time. */
@@ -35,7 +35,7 @@ async function callersIn(storage: Storage, count: number): Promise<Caller[]> {
   return Promise.all(
     numbers.map(async (number) => {
       const token = await addToken(storage, 'alice', { store: `store ${number}` });
-      const grant = await storage.identity.identify(credentialOf(token));
+      const grant = await identify(storage, token);
       assert.ok(grant);
       return grant.caller;
     }),

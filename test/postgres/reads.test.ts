@@ -6,11 +6,11 @@ import { describe, it } from 'node:test';
 import type { Caller } from '../../src/access/access.ts';
 import { Problem } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
 import { openPostgres, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
+import { identify } from '../support/tokens.ts';
 
 /** One more is refused at once, and so are these. */
 const maxReads = 2_048;
@@ -23,7 +23,7 @@ const plants = Array.from({ length: 100 }, (_, at) => ({
 }));
 
 async function callerIn(storage: Storage): Promise<Caller> {
-  const grant = await storage.identity.identify(credentialOf(await addToken(storage, 'alice')));
+  const grant = await identify(storage, await addToken(storage, 'alice'));
   assert.ok(grant);
   return grant.caller;
 }

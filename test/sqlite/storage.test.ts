@@ -23,6 +23,7 @@ import { storageContract } from '../storage.contract.ts';
 import { addToken } from '../support/app.ts';
 import { seededRandom } from '../support/random.ts';
 import { tempFolder } from '../support/temp.ts';
+import { identify } from '../support/tokens.ts';
 
 let path = '';
 
@@ -121,13 +122,13 @@ function readlinkOf(link: string): string {
 
 /** Identifies the caller, then reads the first page, as a request does. */
 async function firstPage(storage: SqliteStorage, token: string): Promise<PlantPage> {
-  const grant = await storage.identity.identify(credentialOf(token));
+  const grant = await identify(storage, token);
   assert.ok(grant);
   return storage.plants.list(grant.caller, { after: 0, limit: 100, fields: ['id', 'name'] });
 }
 
 async function callerOf(storage: SqliteStorage, token: string): Promise<Caller> {
-  const grant = await storage.identity.identify(credentialOf(token));
+  const grant = await identify(storage, token);
   assert.ok(grant);
   return grant.caller;
 }

@@ -11,10 +11,10 @@ import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { lockTimeoutMs } from '../../src/sqlite/file/open.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Batch, Write } from '../../src/sqlite/writer/messages.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from '../support/app.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
+import { identify } from '../support/tokens.ts';
 
 const threadFile = new URL('../../src/sqlite/writer/thread.ts', import.meta.url);
 
@@ -22,7 +22,7 @@ async function open(t: TestContext) {
   const path = join(tempFolder(t), 'plants.db');
   const storage = new SqliteStorage(path, { create: true });
   t.after(() => storage[Symbol.asyncDispose]());
-  const grant = await storage.identity.identify(credentialOf(await addToken(storage, 'alice')));
+  const grant = await identify(storage, await addToken(storage, 'alice'));
   assert.ok(grant);
   return { path, storage, alice: grant.caller };
 }

@@ -6,10 +6,10 @@
 import assert from 'node:assert/strict';
 import { scopes, shareAccesses, type ShareAccess } from '../../src/access/access.ts';
 import type { Storage } from '../../src/storage.ts';
-import { credentialOf } from '../../src/access/token.ts';
 import { addToken } from './app.ts';
 import { checkAgainst, type Specification, type StepOf } from './linearizability.ts';
 import { Client, type Network, type Sent, type User } from './recorder.ts';
+import { identify } from './tokens.ts';
 
 type State = ShareAccess | 'none';
 
@@ -61,7 +61,7 @@ export async function makeShareStore(storage: Storage, store: string): Promise<S
   const owners = [await make('alice'), await make('bob')];
   const receivers = [await make('carol'), await make('dora')];
   for (const [at, { name, token }] of owners.entries()) {
-    const grant = await storage.identity.identify(credentialOf(token));
+    const grant = await identify(storage, token);
     assert.ok(grant);
     await storage.plants.create(grant.caller, { id: at + 1, name });
   }

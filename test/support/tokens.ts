@@ -1,6 +1,13 @@
-import { defaultScopes, formatScopes, type Identity } from '../../src/access/access.ts';
+import {
+  defaultScopes,
+  formatScopes,
+  type Credential,
+  type Grant,
+  type Identity,
+} from '../../src/access/access.ts';
 import type { Archive } from '../../src/copy/archive.ts';
 import { credentialOf, hashToken, tokenId } from '../../src/access/token.ts';
+import type { Storage } from '../../src/storage.ts';
 
 /** The id that every list shows for this token. */
 export function idOf(token: string): string {
@@ -17,4 +24,15 @@ export async function restoreToken(
   const times = [Date.now(), null, null, null];
   const columns = [formatScopes(defaultScopes), 'restored', ...times, null];
   await archive.add('tokens', [[store, hashToken(token), user, ...columns]]);
+}
+
+const credentials = new WeakMap<Storage, Map<string, Credential>>();
+
+/** As a service does it, which keeps each credential: the storage caches the grant in it. */
+export function identify(storage: Storage, token: string): Promise<Grant | undefined> {
+  const known = credentials.get(storage) ?? new Map<string, Credential>();
+  credentials.set(storage, known);
+  const credential = known.get(token) ?? credentialOf(token);
+  known.set(token, credential);
+  return storage.identity.identify(credential);
 }

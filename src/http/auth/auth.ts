@@ -79,19 +79,8 @@ export class Authentication {
    * has to check a cached grant first, the page is read meanwhile.
    */
   requireScope(scopes: readonly [Scope, ...Scope[]], readPage?: PageReader) {
-    return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      let ahead: { grant: Grant; page: Promise<PlantPage> | undefined } | undefined;
-      const readAhead = (cached: Grant) => {
-        const isUseful = grantsAny(cached, scopes) && stateOf(cached, Date.now()) === 'active';
-        if (!isUseful || this.#limits.hasRefused(cached)) return;
-        ahead = { grant: cached, page: readPage?.(request, cached.caller) };
-        ahead.page?.catch(() => {}); // it may not be needed
-      };
-      const grant = await this.#authenticate(request, reply, readPage && readAhead);
-      assertScope(grant, scopes, reply);
-      request.grant = grant;
-      if (ahead?.grant === grant) request.page = ahead.page;
-    };
+    return (request: FastifyRequest, reply: FastifyReply) =>
+      this.#authenticate(request, reply, scopes, readPage);
   }
 
   /**
@@ -99,18 +88,23 @@ export class Authentication {
    * least one scope, because it may be meant for another application.
    */
   requireToken() {
-    return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      const grant = await this.#authenticate(request, reply);
-      if (!grant.isStored) assertScope(grant, allScopes, reply);
-      request.grant = grant;
-    };
+    return (request: FastifyRequest, reply: FastifyReply) => this.#authenticate(request, reply);
   }
 
   async #authenticate(
     request: FastifyRequest,
     reply: FastifyReply,
-    onCheck?: (cached: Grant) => void,
-  ): Promise<Grant> {
+    scopes?: readonly Scope[],
+    readPage?: PageReader,
+  ): Promise<void> {
+    const needed = scopes ?? allScopes;
+    let ahead: { grant: Grant; page: Promise<PlantPage> | undefined } | undefined;
+    const readAhead = (cached: Grant) => {
+      const isUseful = grantsAny(cached, needed) && stateOf(cached, Date.now()) === 'active';
+      if (!isUseful || this.#limits.hasRefused(cached)) return;
+      ahead = { grant: cached, page: readPage?.(request, cached.caller) };
+      ahead.page?.catch(() => {}); // it may not be needed
+    };
     const { authorization } = request.headers;
     if (authorization === undefined) {
       reply.header('www-authenticate', 'Bearer'); // no error, because nothing was sent (RFC 6750, section 3.1)
@@ -125,7 +119,7 @@ export class Authentication {
       const known = this.#knownCredential(authorization);
       const grant = await (known === undefined
         ? this.#lookUp(authorization, request, reply)
-        : this.#storage.identify(known, onCheck));
+        : this.#storage.identify(known, readPage && readAhead));
       if (grant === undefined) {
         throw refused('There is no such token. Check that it was created for this service.');
       }
@@ -135,7 +129,9 @@ export class Authentication {
       const admitted = this.#limits.admit(grant, reply);
       if (admitted !== undefined) await admitted;
       this.#uses.note(grant, nowMs);
-      return grant;
+      if (scopes !== undefined || !grant.isStored) assertScope(grant, needed, reply);
+      request.grant = grant;
+      if (ahead?.grant === grant) request.page = ahead.page;
     } catch (error) {
       if (isProblem(error, 'invalid-token')) this.#limits.checkFailures(request, reply, true);
       throw error;
@@ -189,7 +185,8 @@ function isJwt(text: string): boolean {
 }
 
 function grantsAny({ caller }: Grant, scopes: readonly Scope[]): boolean {
-  return scopes.some((scope) => caller.scopes.has(scope));
+  for (const scope of scopes) if (caller.scopes.has(scope)) return true;
+  return false;
 }
 
 /** Throws `insufficient-scope` if the grant has none of the scopes. */

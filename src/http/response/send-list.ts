@@ -9,6 +9,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
+import type { PlantPage } from '../../plants/plant-storage.ts';
 import { Problem } from '../../problem.ts';
 import type { UnreadResponses } from './unread-responses.ts';
 import { sendJson } from './send.ts';
@@ -33,8 +34,6 @@ export interface List<Cursor extends string | number> {
   query: Query;
   /** The first batch begins after this cursor. */
   after: Cursor;
-  /** If the list is one page that takes one short read. */
-  isShort?: boolean;
   /** Maximum number of items in a batch: it must not take much longer than other requests. */
   maxBatchItems: number;
   /** The text of the body before, between and after its arrays. */
@@ -70,22 +69,34 @@ export interface ListOptions {
   baseUrl: string;
 }
 
-/** Sends a list, with the address of the next page if there is one. */
+/** Sends a page of plants that took one short read, which is the most frequent response. */
+export function sendShortPage(
+  { query, grant }: FastifyRequest<{ Querystring: Query }>,
+  reply: FastifyReply,
+  { json, next }: PlantPage,
+  { unread, baseUrl }: ListOptions,
+): FastifyReply {
+  const text = `[${json}]`;
+  unread.reservationFor(grant.caller, reply.raw).reserveText(text);
+  if (next !== undefined) addLink(reply, `${baseUrl}/plants`, query, next);
+  return sendJson(reply, text);
+}
+
+/** Sends a list that takes more than one short read, with the address of the next page if there is one. */
 export async function sendList<Cursor extends string | number>(
   request: FastifyRequest,
   reply: FastifyReply,
   list: List<Cursor>,
   { unread, longReads, log, baseUrl }: ListOptions,
 ): Promise<FastifyReply> {
-  const { path, query, after, frame, isShort = false } = list;
-  const { limit } = query;
+  const { path, query, frame } = list;
   const { caller, family } = request.grant;
   const reservation = unread.reservationFor(caller, reply.raw);
   const beforeRead = (bytes: number) => {
     assertConnected(reply);
     reservation.reserve(bytes + streamBytes);
   };
-  if (limit === undefined && frame.length === 2) {
+  if (query.limit === undefined && frame.length === 2) {
     const chunks = chunksOf(list, beforeRead);
     const { value, done } = await longReads.run(family, () => chunks.next());
     if (done === true) {
@@ -98,13 +109,11 @@ export async function sendList<Cursor extends string | number>(
     body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
     return sendJson(reply, body);
   }
-  const { arrays, next } = await (isShort && limit !== undefined
-    ? list.read({ after, limit })
-    : longReads.run(family, () => readPage(list, beforeRead)));
+  const { arrays, next } = await longReads.run(family, () => readPage(list, beforeRead));
   const json = frame.map((text, at) => text + (arrays[at] ?? '')).join('');
   reservation.reserveText(json);
-  if (limit !== undefined && next !== undefined) {
-    reply.header('link', `<${baseUrl}${path}?${nextQuery(query, next)}>; rel="next"`);
+  if (query.limit !== undefined && next !== undefined) {
+    addLink(reply, baseUrl + path, query, next);
   }
   return sendJson(reply, json);
 }
@@ -211,11 +220,18 @@ function batchReader<Cursor extends string | number>(
   };
 }
 
-/** The query of the next page, with all other parameters unchanged. Arrays are repeated, as openapi.json describes it. */
-function nextQuery({ limit, after: _previous, ...others }: Query, after: string | number): string {
-  const parameters = Object.entries({ limit, after, ...others });
-  const pairs = parameters.flatMap(([name, value]) =>
-    [value ?? []].flat().map((each) => `${name}=${encodeURIComponent(each)}`),
-  );
-  return pairs.join('&');
+/** The address of the next page, with all other parameters unchanged. Arrays are repeated, as openapi.json describes it. */
+function addLink(reply: FastifyReply, url: string, query: Query, after: string | number): void {
+  let text = `limit=${query.limit}&after=${encoded(after)}`;
+  for (const name in query) {
+    const value = query[name];
+    if (name === 'limit' || name === 'after' || value === undefined) continue;
+    if (typeof value !== 'object') text += `&${name}=${encoded(value)}`;
+    else for (const each of value) text += `&${name}=${encoded(each)}`;
+  }
+  reply.header('link', `<${url}?${text}>; rel="next"`);
+}
+
+function encoded(value: string | number): string | number {
+  return typeof value === 'number' ? value : encodeURIComponent(value);
 }

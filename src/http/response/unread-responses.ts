@@ -10,35 +10,16 @@ import { maxUnreadBytes, maxUnreadBytesOfUser } from '../limits.ts';
 /** Responses up to this length are not counted. */
 const maxUncountedChars = 16 * 1024;
 
-/** The memory of one response, until it closes. Both methods throw `overloaded` if the budget is exceeded. */
-interface Reservation {
-  /** Sets the memory of the response. Call it before the work that needs more. */
-  reserve(bytes: number): void;
-  /** Sets it to the length of the whole response, unless that is short. */
-  reserveText(text: string): void;
-}
-
 export class UnreadResponses {
   #total = 0;
   readonly #byUser = new Map<string, number>();
 
   reservationFor(user: Identity, response: ServerResponse): Reservation {
-    let reserved: number | undefined; // undefined until the first one: short responses need none
-    const reserve = (bytes: number) => {
-      if (response.destroyed) return; // the client has disconnected, so no `close` would release them
-      const key = userKey(user);
-      this.#change(key, bytes - (reserved ?? 0));
-      if (reserved === undefined) response.once('close', () => this.#change(key, -(reserved ?? 0)));
-      reserved = bytes;
-    };
-    const reserveText = (text: string) => {
-      const isShort = text.length <= maxUncountedChars;
-      if (!isShort || reserved !== undefined) reserve(isShort ? 0 : Buffer.byteLength(text));
-    };
-    return { reserve, reserveText };
+    return new Reservation(this, user, response);
   }
 
-  #change(key: string, bytes: number): void {
+  /** Throws `overloaded` if it exceeds a limit. `key` is that of a user. */
+  add(key: string, bytes: number): void {
     const total = this.#total + bytes;
     const ofUser = (this.#byUser.get(key) ?? 0) + bytes;
     if (bytes > 0 && (ofUser > maxUnreadBytesOfUser || total > maxUnreadBytes)) {
@@ -50,5 +31,39 @@ export class UnreadResponses {
     this.#total = total;
     if (ofUser === 0) this.#byUser.delete(key);
     else this.#byUser.set(key, ofUser);
+  }
+}
+
+/** The memory of one response, until it closes. Both methods throw `overloaded` if that exceeds a limit. */
+class Reservation {
+  readonly #all: UnreadResponses;
+  readonly #user: Identity;
+  readonly #response: ServerResponse;
+  /** Undefined until the first one: short responses need none. */
+  #reserved: number | undefined;
+
+  constructor(all: UnreadResponses, user: Identity, response: ServerResponse) {
+    this.#all = all;
+    this.#user = user;
+    this.#response = response;
+  }
+
+  /** Sets the memory of the response. Call it before the work that needs more. */
+  reserve(bytes: number): void {
+    if (this.#response.destroyed) return; // the client has disconnected, so no `close` would release them
+    const key = userKey(this.#user);
+    this.#all.add(key, bytes - (this.#reserved ?? 0));
+    if (this.#reserved === undefined) {
+      this.#response.once('close', () => this.#all.add(key, -(this.#reserved ?? 0)));
+    }
+    this.#reserved = bytes;
+  }
+
+  /** Sets it to the length of the whole response, unless that is short. */
+  reserveText(text: string): void {
+    const isShort = text.length <= maxUncountedChars;
+    if (!isShort || this.#reserved !== undefined) {
+      this.reserve(isShort ? 0 : Buffer.byteLength(text));
+    }
   }
 }

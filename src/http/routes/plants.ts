@@ -8,7 +8,7 @@ import { isShort } from '../../plants/lists.ts';
 import { defaultFields, plantJson } from '../../plants/lists.ts';
 import type { PlantQuery } from '../../plants/plant-storage.ts';
 import { plantNotFound } from '../../problem.ts';
-import { assertConnected, sendList, type Range } from '../response/send-list.ts';
+import { assertConnected, sendList, sendShortPage, type Range } from '../response/send-list.ts';
 import type { RouteOptions } from './operation.ts';
 import { createPlant, deletePlant, getPlant, listPlants } from './plant-schemas.ts';
 import { sendJson } from '../response/send.ts';
@@ -41,20 +41,28 @@ export function plantRoutes(
       schema: listPlants,
     },
     async (request, reply) => {
-      const { query, page, grant } = request;
+      const { query, page } = request;
+      const { caller } = request.grant;
+      const short = shortPageOf(caller.read, query);
+      if (short !== undefined) {
+        return sendShortPage(
+          request,
+          reply,
+          await (page ?? storage.plants.list(caller, short)),
+          lists,
+        );
+      }
       const { after = 0, tag, fields = defaultFields } = query;
-      const { caller } = grant;
       const assertWanted = () => assertConnected(reply);
       const list = {
         path: '/plants',
         query,
         after,
-        isShort: shortPageOf(caller.read, query) !== undefined,
         maxBatchItems: 1_000,
         frame: ['[', ']'] as const,
         read: async (range: Range<number>) => {
           const wanted = { ...range, tag, fields, assertWanted };
-          const { json, next } = await (page ?? storage.plants.list(caller, wanted));
+          const { json, next } = await storage.plants.list(caller, wanted);
           return { arrays: [json], next };
         },
       };

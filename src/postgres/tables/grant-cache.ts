@@ -1,16 +1,10 @@
 /**
- * The cache of grants. Each request first checks the version of the grants of its store, which is how a revoked token or
- * a changed role is noticed. One query serves all requests that arrived before it was sent.
+ * Whether a cached grant is current. Each request first checks the version of the grants of its store, which is how a
+ * revoked token or a changed role is noticed. One query serves all requests that arrived before it was sent.
  */
 import { randomInt } from 'node:crypto';
-import type { Grant } from '../../access/access.ts';
-import { Cache } from '../../shared/cache.ts';
 import { sql } from '../pool/connection.ts';
 import type { Cluster } from '../citus/cluster.ts';
-
-/** Maximum age of a cached grant. */
-const maxAgeMs = 10_000;
-const maxGrants = 10_000;
 
 export const refreshSql = sql<readonly [grants: number]>`
   SELECT grants FROM plant_store.stores WHERE store = $1`;
@@ -25,8 +19,6 @@ export class Freshness {
   /** By store: the queries in flight for its version, and those that follow them. */
   readonly #inFlight = new Map<number, Promise<number | undefined>>();
   readonly #next = new Map<number, Promise<number | undefined>>();
-  /** Stale for 10 s if somebody changes rows by hand, without the version: they notice. */
-  readonly #grants = new Cache<{ grant: Grant; untilMs: number }>(maxGrants);
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster;
@@ -40,15 +32,6 @@ export class Freshness {
     const next = this.#next.get(store) ?? this.#queryNext(store);
     this.#next.set(store, next);
     return next;
-  }
-
-  getGrant(key: string): Grant | undefined {
-    const cached = this.#grants.get(key);
-    return cached !== undefined && performance.now() < cached.untilMs ? cached.grant : undefined;
-  }
-
-  setGrant(key: string, grant: Grant): void {
-    this.#grants.set(key, { grant, untilMs: performance.now() + maxAgeMs });
   }
 
   /** Waits for the query in flight, which can be older than the caller. */

@@ -13,7 +13,7 @@ import {
   type ReceivedShare,
   type Role,
 } from '../../access/access.ts';
-import { grantOf, hashKey, unrevokedCaller, type TokenTerms } from '../../access/identity-rows.ts';
+import { grantOf, unrevokedCaller, type TokenTerms } from '../../access/identity-rows.ts';
 import { Problem } from '../../problem.ts';
 import { sql, type Row } from '../pool/connection.ts';
 import { problemOf } from '../errors.ts';
@@ -34,6 +34,9 @@ type GrantRow = readonly [
   received: readonly ReceivedShare[],
   grantsVersion: number,
 ];
+
+/** Cached grants are stale for so long if somebody changes rows by hand, without the version. */
+const maxAgeMs = 10_000;
 
 type WhoWrites = Pick<Caller, 'store' | 'identified'>;
 
@@ -173,9 +176,8 @@ export class Grants {
     credential: Credential,
     onCheck: (cached: Grant) => void,
   ): Promise<Grant | undefined> {
-    const key = hashKey(credential.tokenHash);
-    const cached = this.#freshness.getGrant(key);
-    if (cached !== undefined) {
+    const { grant: cached } = credential;
+    if (cached !== undefined && performance.now() < cached.readMs + maxAgeMs) {
       const current = this.#freshness.grantsVersion(cached.caller.store);
       onCheck(cached);
       if ((await current) === cached.caller.identified[0]) return cached;
@@ -183,7 +185,7 @@ export class Grants {
     const grant = await (credential.claims === undefined
       ? this.#findToken(credential)
       : this.#findUser(credential));
-    if (grant !== undefined) this.#freshness.setGrant(key, grant);
+    credential.grant = grant;
     return grant;
   }
 

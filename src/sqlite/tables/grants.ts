@@ -10,18 +10,14 @@ import {
   type Identified,
   type ReceivedShare,
 } from '../../access/access.ts';
-import { Cache } from '../../shared/cache.ts';
 import {
   grantOf,
-  hashKey,
   unrevokedCaller,
   type TokenTerms,
   type UserRow,
 } from '../../access/identity-rows.ts';
 import { Problem } from '../../problem.ts';
 import type { Prepare } from '../driver.ts';
-
-const maxCachedGrants = 10_000;
 
 /** The shares in effect of the user with a name. */
 export const receivedShares = `
@@ -44,8 +40,6 @@ export function openGrants(prepare: Prepare) {
     WHERE stores.name = ? AND users.name = ?`);
   const findReceived = prepare<ReceivedShare>(`SELECT owner, access ${receivedShares}`);
 
-  /** Stale never: each batch of reads calls `refresh` first, in its transaction. */
-  const cache = new Cache<Grant>(maxCachedGrants);
   /** Of all grants; undefined if it is not known. */
   let currentVersion: number | undefined;
 
@@ -74,16 +68,16 @@ export function openGrants(prepare: Prepare) {
   }
 
   return {
-    /** Drops cached grants if any token, user or share has changed. Call it after another connection has written. */
+    /** Notices changes of tokens, users and shares. Call it after another connection has written. */
     refresh(): void {
-      const version = readVersion();
-      if (version !== currentVersion) cache.clear();
-      currentVersion = version;
+      currentVersion = readVersion();
     },
 
     /** Undefined if there is no such token, or if the user of a JWT does not exist at the time of its issue. */
     findCached(credential: Credential): Grant | undefined {
-      return cache.getOrLoad(hashKey(credential.tokenHash), () => find(credential));
+      const { grant } = credential;
+      if (grant !== undefined && grant.caller.identified[0] === currentVersion) return grant;
+      return (credential.grant = find(credential));
     },
 
     /**
