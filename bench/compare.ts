@@ -1,7 +1,7 @@
 /**
  * Compares this checkout with another one: `npm run bench:compare -- FOLDER [workload ...]`. Both run side by
  * side, each on its own database, and get load in turn. So the ratio of each round holds even if the speed of
- * the machine changes. FOLDER is a checkout after `npm ci`.
+ * the machine changes. FOLDER is a checkout after `npm ci`. With `--storage postgres`, each has a server of its own.
  */
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { medianOf, medianRatio, formatNumber, table } from './figures.ts';
 import { runRound, workloads, type Round, type Workload } from './load.ts';
 import { plantsPerUser } from './plants.ts';
+import type * as PostgresBench from './postgres.ts';
 import type * as Seed from './seed.ts';
 import { serviceAt, start, type Running } from './systems.ts';
 import { medianByThread, threadTable } from './threads.ts';
@@ -17,6 +18,7 @@ import { assertToolsInstalled, temporaryFolder } from './workspace.ts';
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    storage: { type: 'string', default: 'sqlite' },
     plants: { type: 'string', default: '100000' },
     rounds: { type: 'string', default: '9' },
     seconds: { type: 'string', default: '2' },
@@ -48,9 +50,7 @@ for (const [half, order] of [
   const sides = new Map<number, { system: Running; seeded: Seed.Seeded }>();
   for (const at of order) {
     const root = executables[at] ?? '';
-    // Each checkout's own, because their schemas can differ.
-    const { seed }: typeof Seed = await import(join(root, 'bench', 'seed.ts'));
-    const seeded = seed(temporary, `side-${half}-${at}`, population);
+    const seeded = await fill(root, `side-${half}-${at}`, stack);
     const service = serviceAt(join(root, 'bin', 'plant-store.js'));
     sides.set(at, { system: stack.use(await start(service, seeded)), seeded });
   }
@@ -65,6 +65,16 @@ for (const [half, order] of [
       }
     }
   }
+}
+
+/** By the checkout's own code, because their schemas can differ. */
+async function fill(root: string, name: string, stack: AsyncDisposableStack): Promise<Seed.Seeded> {
+  if (values.storage === 'postgres') {
+    const { Postgres }: typeof PostgresBench = await import(join(root, 'bench', 'postgres.ts'));
+    return stack.use(await Postgres.start()).seed(temporary, name, population);
+  }
+  const { seed }: typeof Seed = await import(join(root, 'bench', 'seed.ts'));
+  return seed(temporary, name, population);
 }
 
 const rows = [...results].map(([workload, [other, own]]) => {

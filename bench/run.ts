@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { formatNumber } from './figures.ts';
+import { firstSeconds } from './first-seconds.ts';
 import {
   growthTable,
   loadTable,
@@ -51,6 +52,7 @@ const studies: Record<string, (bench: Bench, seeded: Seeded) => Promise<string>>
   'full-list': ({ systems, folder }, seeded) => fullList(systems, folder, seeded),
   workers: ({ systems, pace }, seeded) => workers(systems, seeded, pace),
   start: ({ systems }, seeded) => starts(systems, seeded),
+  'first-seconds': ({ systems, pace }, seeded) => firstSeconds(systems, seeded, pace),
   'lone-create': ({ systems, folder, pace }, seeded) => loneCreate(systems, folder, seeded, pace),
 };
 
@@ -85,7 +87,7 @@ The databases are in the temporary folder (TMPDIR), which must be on a disk.
   --only NAME[,...]   run only these (default: all):
                       ${workloadNames.join(', ')},
                       ${studyNames.join(', ')};
-                      the last four need sqlite
+                      the last five need sqlite
   --write             also write the figures to docs/; needs all figures, and at least
                       ${writtenPace.rounds} rounds of ${writtenPace.seconds} seconds
   --help              show this

@@ -6,7 +6,7 @@ import { Cluster } from './citus/cluster.ts';
 import { sql } from './pool/connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { refuseNewerSchema } from './schema/migrate.ts';
-import { newGrantsVersion } from './tables/grant-cache.ts';
+import { newGrantsVersion } from './tables/grants-version.ts';
 import { keyOf } from './tables/names.ts';
 import type { BoundStatement } from './pool/pool.ts';
 import { migrateCluster } from './schema/readiness.ts';

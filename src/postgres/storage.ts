@@ -9,7 +9,7 @@ import type { Storage } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
 import { parseAddress } from './pool/address.ts';
 import { Cluster, type ClusterEvents } from './citus/cluster.ts';
-import { Freshness } from './tables/grant-cache.ts';
+import { GrantsVersions } from './tables/grants-version.ts';
 import { Names } from './tables/names.ts';
 import { Plants } from './tables/plants.ts';
 import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
@@ -41,10 +41,10 @@ export class PostgresStorage implements Storage {
       onFault: onServerFault,
     });
     this.#readiness = new Readiness(this.#cluster, options);
-    const freshness = new Freshness(this.#cluster);
+    const versions = new GrantsVersions(this.#cluster);
     const names = new Names(this.#cluster);
     this.plants = new Plants(this.#cluster, quotas);
-    this.identity = new Tokens(this.#cluster, freshness, names);
+    this.identity = new Tokens(this.#cluster, versions, names);
     this.shares = openShares(this.#cluster, names);
     this.users = openUsers(this.#cluster, names);
   }

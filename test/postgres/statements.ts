@@ -14,7 +14,7 @@ import { grantSql } from '../../src/postgres/tables/grants.ts';
 import { nameSql } from '../../src/postgres/tables/names.ts';
 import { tokenSql } from '../../src/postgres/tables/tokens.ts';
 import { userSql } from '../../src/postgres/tables/users.ts';
-import { refreshSql } from '../../src/postgres/tables/grant-cache.ts';
+import { refreshSql } from '../../src/postgres/tables/grants-version.ts';
 
 const { listAll: _all, listStore, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;

@@ -34,8 +34,8 @@ declare module 'fastify' {
 
 /** Maximum characters of the cached Authorization headers. */
 const maxKnownChars = 16 * 1024 * 1024;
-/** The overhead of a cached header, in characters. */
-const entryOverheadChars = 500;
+/** The overhead of a cached header, in characters, with the grant that the storage caches in its credential. */
+const entryOverheadChars = 1_500;
 /** Verifications of JWTs in progress. They run in the four threads of Node, which must have room for other work. */
 const maxVerifications = 4;
 

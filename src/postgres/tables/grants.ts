@@ -17,7 +17,7 @@ import { grantOf, unrevokedCaller, type TokenTerms } from '../../access/identity
 import { Problem } from '../../problem.ts';
 import { sql, type Row } from '../pool/connection.ts';
 import { problemOf } from '../errors.ts';
-import { newGrantsVersion, type Freshness } from './grant-cache.ts';
+import { newGrantsVersion, type GrantsVersions } from './grants-version.ts';
 import { keyOf, type Names } from './names.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { BoundStatement, Pool } from '../pool/pool.ts';
@@ -148,11 +148,11 @@ export class Grants {
   readonly maxLookups = 32;
   protected readonly cluster: Cluster;
   protected readonly names: Names;
-  readonly #freshness: Freshness;
+  readonly #versions: GrantsVersions;
 
-  constructor(cluster: Cluster, freshness: Freshness, names: Names) {
+  constructor(cluster: Cluster, versions: GrantsVersions, names: Names) {
     this.cluster = cluster;
-    this.#freshness = freshness;
+    this.#versions = versions;
     this.names = names;
   }
 
@@ -178,7 +178,7 @@ export class Grants {
   ): Promise<Grant | undefined> {
     const { grant: cached } = credential;
     if (cached !== undefined && performance.now() < cached.readMs + maxAgeMs) {
-      const current = this.#freshness.grantsVersion(cached.caller.store);
+      const current = this.#versions.current(cached.caller.store);
       onCheck(cached);
       if ((await current) === cached.caller.identified[0]) return cached;
     }

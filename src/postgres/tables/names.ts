@@ -8,7 +8,7 @@ import { defect } from '../../problem.ts';
 import { sql } from '../pool/connection.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { BoundStatement } from '../pool/pool.ts';
-import { newGrantsVersion } from './grant-cache.ts';
+import { newGrantsVersion } from './grants-version.ts';
 
 interface NamedUser {
   user: number;

@@ -14,7 +14,7 @@ export function newGrantsVersion(): number {
   return randomInt(2 ** 48 - 1); // its largest range
 }
 
-export class Freshness {
+export class GrantsVersions {
   readonly #cluster: Cluster;
   /** By store: the queries in flight for its version, and those that follow them. */
   readonly #inFlight = new Map<number, Promise<number | undefined>>();
@@ -28,7 +28,7 @@ export class Freshness {
    * The version of the store's grants as of this call or later; undefined if the store does not exist. Compare versions
    * for equality only, because a restored database can have an older one. None is used twice.
    */
-  grantsVersion(store: number): Promise<number | undefined> {
+  current(store: number): Promise<number | undefined> {
     const next = this.#next.get(store) ?? this.#queryNext(store);
     this.#next.set(store, next);
     return next;
