@@ -65,7 +65,7 @@ export type Credential = TokenCredential | JwtCredential;
 interface Identifying {
   /** The SHA-256 of its text. */
   readonly tokenHash: Uint8Array;
-  /** The cache of the storage: what it last found. It compares the version of the grant before it uses it again. */
+  /** What the storage last found. Stale never: the storage compares the version of the grant before it uses it again. */
   grant?: Grant | undefined;
 }
 

@@ -35,7 +35,7 @@ type GrantRow = readonly [
   grantsVersion: number,
 ];
 
-/** Cached grants are stale for so long if somebody changes rows by hand, without the version. */
+/** Stale for 10 s: if somebody changes rows by hand, without the version, cached grants are used for so long. */
 const maxAgeMs = 10_000;
 
 type WhoWrites = Pick<Caller, 'store' | 'identified'>;
