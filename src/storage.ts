@@ -43,4 +43,7 @@ export interface Storage extends AsyncDisposable {
 
   /** Resolves if the storage can respond. */
   check(): Promise<void>;
+
+  /** Starts in the background what the first write would otherwise wait for. */
+  warmUp?(): void;
 }

@@ -152,6 +152,10 @@ export class SqliteStorage implements Storage {
     });
   }
 
+  warmUp(): void {
+    this.#writer.start();
+  }
+
   async check(): Promise<void> {
     this.#connection.checkFile();
     if (this.#connection.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());

@@ -90,6 +90,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const sockets = await listen(app.server, options, isFirst).catch(refuseListenError(options));
 
   try {
+    storage.warmUp?.();
     const address = app.server.address() as AddressInfo; // it listens on a port
     if (worker === undefined) await announceAt(address, storage, run);
     else worker.send(address);

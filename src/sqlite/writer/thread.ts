@@ -9,6 +9,7 @@ import {
 } from 'node:worker_threads';
 import { defect, Problem } from '../../problem.ts';
 import { Connection } from '../connection.ts';
+import { nowMs } from '../file/locks.ts';
 import { lockTimeoutMs } from '../file/open.ts';
 import { call, type Tables } from '../tables/tables.ts';
 import type { Failure, Outcomes, Batch, ThreadData, Write } from './messages.ts';
@@ -24,6 +25,7 @@ const connection = new Connection({ ...file, cacheKiB });
 if (parentPort !== null) run(parentPort);
 
 function run(port: MessagePort): void {
+  prepare();
   port.on('message', (first: Message) => {
     for (let next: Message | undefined = first; next !== undefined;) {
       const batches: Batch[] = [];
@@ -44,6 +46,15 @@ function run(port: MessagePort): void {
       }
     }
   });
+}
+
+/** So that the first write finds the file open. If it cannot be opened, each write tries again and gets the error. */
+function prepare(): void {
+  try {
+    connection.open({ create: false, deadlineMs: nowMs() });
+  } catch {
+    // The next write reports it.
+  }
 }
 
 type Message = Batch | 'close';

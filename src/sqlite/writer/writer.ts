@@ -51,6 +51,11 @@ export class Writer {
     return (await result) as ResultOf<W>; // the result of this write
   }
 
+  /** The first write does it otherwise. */
+  start(): void {
+    this.#thread ??= this.#startThread();
+  }
+
   /** Waits for all pending writes, then ends the thread. */
   async close(): Promise<void> {
     this.#flush();
@@ -66,9 +71,9 @@ export class Writer {
     const writes = this.#unsent;
     this.#unsent = new Map();
     try {
-      this.#thread ??= this.#start();
+      this.start();
       const batch: Batch = { sentMs: nowMs(), writes };
-      this.#thread.postMessage(batch);
+      this.#thread?.postMessage(batch);
     } catch (error) {
       // The thread could not be started, so nothing was sent.
       const problem = storageUnavailable(error);
@@ -76,7 +81,7 @@ export class Writer {
     }
   }
 
-  #start(): Worker {
+  #startThread(): Worker {
     const thread = new Worker(threadFile, { workerData: this.#data });
     const onLost = (cause: unknown) => {
       if (this.#thread !== thread) return;
