@@ -1,6 +1,7 @@
 /**
  * Puts load on all systems in turn. In each round, every system gets the same requests for the same time.
  */
+import { setTimeout } from 'node:timers/promises';
 import { medianOf, medianRatio, formatMeasured, formatRatio, table } from './figures.ts';
 import { cpuUs, cpuUsByThread, peakMiB, resetPeak } from './proc.ts';
 import type { Seeded } from './seed.ts';
@@ -38,8 +39,12 @@ export const workloads: readonly Workload[] = [
   },
 ];
 
+/** A process is idle if it uses so little CPU time in this time. */
+const idleCheckMs = 100;
+const maxIdleUs = 20_000;
+
 /** Load before the first round, so that the code is compiled by then. */
-const warmUpSeconds = 1;
+const warmUpSeconds = 2;
 
 export interface Pace {
   rounds: number;
@@ -119,12 +124,21 @@ export async function runRound(
   const result = await wrk(system, { requests, connections, seconds, seed }, seeded);
   const after = { all: cpuUs(system.pid), threads: cpuUsByThread(system.pid) };
   const eachRequest = (fromUs: number, toUs: number) => (toUs - fromUs) / result.requests;
+  await untilIdle(system.pid);
   if (['create', 'delete', 'mix'].includes(requests)) await system.store?.trim();
   return {
     ...result,
     cpuUsPerRequest: eachRequest(before.all, after.all),
     cpuUsByThread: byThread((kind) => eachRequest(before.threads[kind], after.threads[kind])),
   };
+}
+
+/** Some servers go on with requests whose clients have left, which would slow down the next system. */
+async function untilIdle(pid: number): Promise<void> {
+  for (let before = cpuUs(pid); ; before = cpuUs(pid)) {
+    await setTimeout(idleCheckMs);
+    if (cpuUs(pid) - before < maxIdleUs) return;
+  }
 }
 
 export function loadTable(all: readonly Measured[]): string {

@@ -56,6 +56,8 @@ const studies: Record<string, (bench: Bench, seeded: Seeded) => Promise<string>>
   'lone-create': ({ systems, folder, pace }, seeded) => loneCreate(systems, folder, seeded, pace),
 };
 
+const maxJsonServerPlants = 100_000;
+
 const workloadNames = workloads.map(({ name }) => name);
 const studyNames = Object.keys(studies);
 /** What can be measured on each storage: most studies need SQLite files. */
@@ -155,7 +157,8 @@ async function loads(
   if (chosen.length === 0) return [];
   const { 'json-server': jsonServer, ...others } = systems;
   const compared = Object.values(others);
-  if (postgres === undefined) compared.push(jsonServer); // it has a storage of its own
+  // It has a storage of its own, and takes seconds for each create if that is larger.
+  if (postgres === undefined && seeded.plants <= maxJsonServerPlants) compared.push(jsonServer);
   return withRunning(compared, seeded, async (running) => {
     const measured: Measured[] = [];
     for (const workload of chosen) {

@@ -59,23 +59,21 @@ export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read'>;
  */
 export type Identified = readonly [version: number, tokenHash: string, claims?: Claims | undefined];
 
-/** What identifies the caller of a request: a token of the service, or a JWT. */
+/**
+ * What identifies the caller of a request: a token of the service, or a JWT. The hash is the SHA-256 of its text. A storage
+ * caches what it finds for an object, so keep that for the next request.
+ */
 export type Credential = TokenCredential | JwtCredential;
 
-interface Identifying {
-  /** The SHA-256 of its text. */
+export interface TokenCredential {
   readonly tokenHash: Uint8Array;
-  /** What the storage last found. Stale never: the storage compares the version of the grant before it uses it again. */
-  grant?: Grant | undefined;
-}
-
-export interface TokenCredential extends Identifying {
   /** The number of the store that the token names. */
   readonly store: number;
   readonly claims?: undefined;
 }
 
-export interface JwtCredential extends Identifying {
+export interface JwtCredential {
+  readonly tokenHash: Uint8Array;
   readonly store?: undefined;
   /** They are verified. The storage does not know the token, and creates the user if needed. */
   readonly claims: Claims;
@@ -107,8 +105,6 @@ export interface Grant {
   readonly role: Role;
   readonly expiresAtMs: number | undefined;
   readonly revokedAtMs: number | undefined;
-  /** When it was read, on the clock of performance.now(). */
-  readonly readMs: number;
 }
 
 /** A user as text, as a key of what is counted or takes turns by user. */

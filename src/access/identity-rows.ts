@@ -60,7 +60,6 @@ export function grantOf(
     role,
     expiresAtMs: claims?.expiresAtMs ?? expiresAt ?? undefined,
     revokedAtMs: revokedAt ?? removedAt ?? undefined,
-    readMs: performance.now(),
   };
 }
 

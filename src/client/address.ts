@@ -16,7 +16,10 @@ export function addressOf(base: URL, path: Path, query: Query = {}): URL {
   const segmentOf = collection === 'plants' ? idSegment : nameSegment;
   const address = new URL([collection, ...members.map(segmentOf)].join('/'), base);
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) address.searchParams.set(name, String(value));
+    if (value === undefined) continue;
+    // The service refuses an empty list, so that one is sent too.
+    const values = Array.isArray(value) && value.length > 0 ? value : [value];
+    for (const each of values) address.searchParams.append(name, String(each));
   }
   return address;
 }

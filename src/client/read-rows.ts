@@ -4,8 +4,10 @@
 import { readCsv, separatorOf, unguardFormulas, type CsvRecord } from './csv.ts';
 import type { NewPlant, PlantField } from './types.ts';
 
-/** A row of the file: the plant in it, or why there is none. Elements of a JSON array have no `line`. */
-export type ImportRow = { line?: number | undefined } & ({ plant: NewPlant } | { fault: string });
+/** A row of the file: the plant in it, or why there is none. Elements of a JSON array have no `line`, but their text. */
+export type ImportRow = { line?: number | undefined } & (
+  { plant: NewPlant } | { fault: string; text?: string }
+);
 
 /** The whole file cannot be imported. The message describes why, and how to fix it. */
 export class InvalidFile extends Error {
@@ -47,11 +49,12 @@ const ignoredColumns: readonly string[] = ['line', 'reason'];
 function columnsOf(header: readonly string[]): string[] {
   const names = header.map((column) => column.trim().toLowerCase());
   const known = [...fields, ...ignoredColumns];
-  const bad = names.filter((name, at) => !known.includes(name) || names.indexOf(name) < at);
+  const isBad = (name: string, at: number) => !known.includes(name) || names.indexOf(name) < at;
+  const bad = header.filter((_, at) => isBad(names[at] ?? '', at));
   if (names.includes('name') && bad.length === 0) return names;
-  const list = (bad.length > 0 ? bad : names).map((name) => `"${name}"`).join(', ');
+  const list = (bad.length > 0 ? bad : header).map((column) => `"${column.trim()}"`).join(', ');
   throw new InvalidFile(
-    `The first line has ${list}. Use the columns name, tag and id in it, each once; only name is required.`,
+    `The first line has ${bad.length > 0 ? 'the unknown or repeated columns ' : ''}${list}. Use name, tag and id in it, each once; only name is required.`,
   );
 }
 
@@ -82,8 +85,9 @@ function readArray(text: string): ImportRow[] {
   try {
     return parseArray(text);
   } catch (error) {
-    const { message } = error as Error; // JSON.parse throws nothing else
-    throw new InvalidFile(`The file is not valid JSON: ${message}.`, { cause: error });
+    if (error instanceof InvalidFile) throw error;
+    const { message } = error as Error; // the functions of JSON throw nothing else
+    throw new InvalidFile(`The file cannot be read as JSON: ${message}.`, { cause: error });
   }
 }
 
@@ -99,12 +103,14 @@ function readLines(text: string): ImportRow[] {
   });
 }
 
-/** Throws a SyntaxError. */
+/** Throws an Error if the text is not JSON, or an object has a field twice. */
 function parseArray(text: string): ImportRow[] {
   const values: readonly unknown[] = JSON.parse(text);
   // JSON.parse keeps only the last of two members with one name.
   if (membersIn(text) !== membersIn(JSON.stringify(values))) {
-    throw new SyntaxError('an object has the same field twice');
+    throw new InvalidFile(
+      'An object has the same field twice. To see which, save the file with one object per line.',
+    );
   }
   return values.map(rowOf);
 }
@@ -116,7 +122,8 @@ function membersIn(json: string): number {
 /** The service checks the fields, so that every field of the object reaches it. */
 function rowOf(value: unknown): ImportRow {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { fault: 'A row must be a JSON object with the fields name, tag and id.' };
+    const fault = 'A row must be a JSON object with the fields name, tag and id.';
+    return { fault, text: JSON.stringify(value) };
   }
   return { plant: value as NewPlant }; // the service checks it
 }

@@ -20,8 +20,6 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
 
 /** Merging fewer owners is always fast. */
 export const minScannedOwners = 16;
-/** Plants of the store among which a step searches those in reach: it takes either engine less than 1 ms. */
-export const maxScannedPlants = 2_000;
 
 /**
  * Whether so many of the plants of the store are in reach that it is faster to search them in order

@@ -20,8 +20,7 @@ export interface PlantStorage {
    * plants with exactly that tag.
    *
    * The cost depends neither on the cursor nor on the size of the store. It grows with the number of owners in
-   * reach. If `tag` is given and the reach is not the whole store, it can scan all plants in reach. Other
-   * requests run between the steps of a scan.
+   * reach. If `tag` is given, it can scan all plants in reach. Other requests run between the steps of a scan.
    */
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage>;
 

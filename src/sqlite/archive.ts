@@ -6,7 +6,7 @@ import { refuseNewerSchema } from './file/migrate.ts';
 import { isUnfinished, unfinishedCopyTable } from './file/schema.ts';
 import { commitAfter, prepare } from './driver.ts';
 
-/** The number of a user is `user` in both tables that have it. */
+/** The columns `id` of users and `user_id` of tokens are called `user` here. */
 export const columns: Record<Table, readonly string[]> = {
   ...copiedColumns,
   users: copiedColumns.users.map((name) => (name === 'id' ? 'user' : name)),

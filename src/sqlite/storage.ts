@@ -139,7 +139,10 @@ export class SqliteStorage implements Storage {
     return isShort(caller.read, query) ? read() : runInSlice(caller, async () => read());
   }
 
-  /** The batch notices writes first. So reads for this caller include every write before this call. */
+  /**
+   * The batch first checks for writes of others, so reads for this caller include every write before this call. Not
+   * async: most callers have a token, and need no other promise.
+   */
   #identify(credential: Credential): Promise<Grant | undefined> {
     const find = () => this.#batcher.read(({ grants }) => grants.findCached(credential));
     const { claims } = credential;

@@ -98,7 +98,7 @@ describe('plants import', { concurrency: 2 }, () => {
     writeFileSync(file, 'nmae\nMonstera\n');
     assert.match(
       await failure([file]),
-      /^error: .*plants\.csv: The first line has "nmae"\. Use the columns /,
+      /^error: .*plants\.csv: The first line has the unknown or repeated columns "nmae"\. Use name, tag/,
     );
     assert.ok(!existsSync(journal));
     writeFileSync(file, Buffer.from('name\nMonst\xe9ra\n', 'latin1'));

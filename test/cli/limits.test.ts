@@ -69,6 +69,7 @@ it('serve refuses invalid limits, and shows no password', async () => {
     '--trust-proxy proxy.example': /Use IP addresses and networks/,
     '--trust-proxy 2001:db8::/129,::1': /Use IP addresses and networks/,
     '--rate-limit-redis redis://127.0.0.1': /requires --rate-limit/,
+    '--rate-limit off --rate-limit-redis redis://127.0.0.1': /requires --rate-limit/,
     '--rate-limit 1/s --rate-limit-redis rediss://:secret@': /address of Redis is not valid/,
     '--rate-limit 1/s --rate-limit-redis http://:secret@127.0.0.1': /address of Redis is not valid/,
   };

@@ -11,8 +11,9 @@ import { describe, it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { call } from '../support/app.ts';
-import { run, runHere, serve } from '../support/command.ts';
+import { run, runHere, serve, start } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
+import { freePort } from '../support/postgres.ts';
 import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
@@ -143,6 +144,26 @@ describe('serve with flags', () => {
         `error: Cannot listen on 127.0.0.1:${port}: the port is in use. ` +
           'Choose another with --port, or 0 for a free one.\n',
       );
+    }
+  });
+
+  it('of two services that start at once on one port, only one listens', async (t) => {
+    const port = String(await freePort());
+    for (let round = 0; round < 5; round++) {
+      const children = [1, 2].map(() =>
+        start(['serve', '--port', port, '--database', databaseFile(t).url]),
+      );
+      t.after(() => children.forEach((child) => child.kill('SIGKILL')));
+      const ends = children.map(async (child, at) => {
+        let stderr = '';
+        child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+        await once(child, 'close');
+        return { at, stderr };
+      });
+      const { at, stderr } = await Promise.race(ends);
+      children[1 - at]?.kill();
+      await Promise.all(ends);
+      assert.match(stderr, /the port is in use/);
     }
   });
 

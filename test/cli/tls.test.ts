@@ -215,14 +215,14 @@ describe(
           /: it is not a regular file\. Set the path of a file .* with --tls-key/,
         ]),
         [{ ...sound, cert: sound.key }, /is not a certificate in PEM format\. Set .* --tls-cert/],
-        [{ ...sound, key: sound.cert }, /is not a private key in PEM format .*\. Set .* --tls-key/],
+        [{ ...sound, key: sound.cert }, /is not a private key in PEM format, .*\. Set .* --tls-key/],
         [
           { ...sound, key: otherKey },
           /other-key\.pem does not belong to the certificate .*sound\.pem/,
         ],
         [
           { ...sound, key: encryptKey(sound.key) },
-          /is not a private key .* without a passphrase\. Set /,
+          /is not a private key .*, or has a passphrase, which .* removes\. Set /,
         ],
       ];
       for (const workers of ['1', '2']) {

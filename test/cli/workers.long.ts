@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { run } from '../support/command.ts';
+import { databaseFile } from '../support/database.ts';
 import { shared } from '../support/shared.ts';
 import { until } from '../support/until.ts';
 import { connectionToEach, killWorkers, start, workers } from './workers.ts';
@@ -22,6 +23,18 @@ describe('serve --workers', () => {
       stderr,
       `error: Cannot listen on 127.0.0.1:${port}: the port is in use. Choose another with --port, or 0 for a free one.\n`,
     );
+  });
+
+  it('keeps its address while workers are replaced', async (t) => {
+    const started = service();
+    const { port } = new URL(started.service.address);
+    const before = await connectionToEach(started);
+    for (const pid of before.keys()) process.kill(pid, 'SIGKILL');
+    for (const connection of before.values()) await connection.closed();
+    const args = ['serve', '--port', port, '--database', databaseFile(t).url];
+    const { status, stderr } = await run(args);
+    assert.equal(status, 1, stderr);
+    assert.match(stderr, /the port is in use/);
   });
 
   it('replaces all workers if they die at once, even right after their start', async () => {

@@ -37,10 +37,12 @@ describe('a CSV file', () => {
   });
 
   const refused = {
-    'Monstera,indoor\n': /^The first line has "monstera", "indoor"\. Use /,
+    'Monstera,indoor\n':
+      /^The first line has the unknown or repeated columns "Monstera", "indoor"\. Use /,
     'tag,id\n': /^The first line has "tag", "id"\. Use /,
-    'name,tga,colour\n': /^The first line has "tga", "colour"\. Use /,
-    'name,tag,NAME\n': /^The first line has "name"\. Use /,
+    'name,tga,colour\n':
+      /^The first line has the unknown or repeated columns "tga", "colour"\. Use /,
+    'name,tag,NAME\n': /^The first line has the unknown or repeated columns "NAME"\. Use /,
   };
   for (const [header, message] of Object.entries(refused)) {
     it(`is refused with the columns ${header.trim()}`, () => {
@@ -84,9 +86,10 @@ describe('a JSON file', () => {
 
   it('is refused if its array is malformed, with the place, or has a field twice', () => {
     const refused = {
-      '[\n{"name": "a"}\n{"name": "b"}]': /^The file is not valid JSON: .* \(line 3 column 1\)\.$/,
+      '[\n{"name": "a"}\n{"name": "b"}]':
+        /^The file cannot be read as JSON: .* \(line 3 column 1\)\.$/,
       '[{"name":"a","tag":"x:","tag":"y"}]':
-        /^The file is not valid JSON: an object has the same field twice\.$/,
+        /^An object has the same field twice\. To see which, save the file with one object per line\.$/,
     };
     for (const [text, message] of Object.entries(refused)) {
       assert.throws(() => readRows(text), { name: 'InvalidFile', message });

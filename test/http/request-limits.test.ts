@@ -166,7 +166,10 @@ describe('the limit on the rate of requests', () => {
     }
     assert.equal(buckets.peek('busy').isAllowed, false);
     assert.equal(buckets.peek(`invented ${maxBuckets - 1}`).isAllowed, false);
-    assert.equal(buckets.peek('idle').isAllowed, true);
+    for (const evicted of ['idle', 'invented 0']) {
+      assert.equal(buckets.peek(evicted).isAllowed, true, evicted);
+    }
+    assert.equal(buckets.peek('invented 1').isAllowed, false);
   });
 
   it('is written as a number and a unit', () => {

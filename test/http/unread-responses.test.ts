@@ -6,7 +6,7 @@ import { maxUnreadBytesOfUser } from '../../src/http/limits.ts';
 import { UnreadResponses } from '../../src/http/response/unread-responses.ts';
 import { startApp } from '../support/app.ts';
 
-it('the budget of memory is whole again after each response, also after one that reserved nothing', async (t) => {
+it('each response releases its memory, also one that reserved nothing', async (t) => {
   const unread = new UnreadResponses();
   const caller = { store: 1, user: 1 };
   const reservationFor = (response: ServerResponse) => unread.reservationFor(caller, response);

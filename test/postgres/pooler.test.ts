@@ -9,7 +9,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
-import { freePort } from '../support/postgres.ts';
+import { freePort, query } from '../support/postgres.ts';
 import { without } from '../support/programs.ts';
 import { testDatabase } from '../support/storages.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -59,12 +59,20 @@ for (const mode of ['session', 'transaction']) {
   for (const [what, ignored] of [
     ['refuses', ''],
     ['ignores', `ignore_startup_parameters = ${parameters}`],
+    // The database itself has one of them.
+    ['ignores all but one of', `ignore_startup_parameters = ${parameters}`],
   ] as const) {
     test(
       `does not start behind PgBouncer in ${mode} mode that ${what} the time limits`,
       { skip: without('pgbouncer') },
       async (t) => {
         const { url } = await testDatabase(t, 'PostgreSQL');
+        if (what === 'ignores all but one of') {
+          await query(
+            url,
+            `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET lock_timeout = '2s'`,
+          );
+        }
         const behind = await pool(t, url, `pool_mode = ${mode}\n${ignored}`);
         const storage = new PostgresStorage(behind);
         t.after(() => storage[Symbol.asyncDispose]());

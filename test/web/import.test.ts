@@ -47,7 +47,10 @@ it(
 
     await page.getByRole('button', { name: 'Another file' }).click();
     await choose(page, 'pflanzen.csv', 'Pflanze\nFicus\n');
-    await page.getByRole('alert').getByText('The first line has "pflanze". Use ').waitFor();
+    await page
+      .getByRole('alert')
+      .getByText('The first line has the unknown or repeated columns "Pflanze". Use ')
+      .waitFor();
     // The file of the refused rows is fixed, and imported.
     const fixed = saved.replace('"""Ficus;"', 'Ficus').replace('\n,herbs,', '\nThyme,herbs,');
     await choose(page, 'plants-refused.csv', fixed);

@@ -8,7 +8,7 @@ import {
 import { maxTimeoutMs } from '../../client/options.ts';
 import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
 import { importPlants } from '../../client/send-rows.ts';
-import { Refusal } from '../../refusal.ts';
+import { Refusal, UsageError } from '../../refusal.ts';
 import { Journal } from '../../sqlite/import-journal.ts';
 import { failWith, printError, readInput } from '../output.ts';
 import { onSignal } from '../signals.ts';
@@ -23,6 +23,11 @@ interface ImportOptions extends StoreOptions {
 
 /** Exit status: 1 if a row was refused, 130 if a signal stopped the import. */
 export async function importFile(file: string, options: ImportOptions): Promise<void> {
+  if (file === '-' && options.token === '-') {
+    throw new UsageError(
+      'Standard input cannot be both the token and the file. Use --token @FILE.',
+    );
+  }
   const rows = await readPlants(file);
   await withStore(options, async (store, clientOptions) => {
     const { user, store: name } = await store.token();

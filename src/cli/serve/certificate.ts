@@ -106,7 +106,7 @@ function checkPair(files: KeyPair, { cert, key }: KeyPair): X509Certificate {
   );
   const privateKey = orRefuse(
     () => createPrivateKey(key),
-    `${files.key} is not a private key in PEM format without a passphrase. Set another with --tls-key.`,
+    `${files.key} is not a private key in PEM format, or has a passphrase, which "openssl pkey" removes. Set another with --tls-key.`,
   );
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new Refusal(

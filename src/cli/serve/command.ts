@@ -40,7 +40,7 @@ function excessMessage(argument: string): string {
 /** The options of `serve`, as commander parses them. */
 export type ServeOptions = ReturnType<ReturnType<typeof addOptions>['opts']>;
 
-/** Settings that do nothing without another one. */
+/** Settings that need another one. */
 const requirements: readonly (readonly [keyof ServeOptions, requires: keyof ServeOptions])[] = [
   ['tlsCert', 'tlsKey'],
   ['tlsKey', 'tlsCert'],
@@ -58,7 +58,7 @@ const requirements: readonly (readonly [keyof ServeOptions, requires: keyof Serv
 function refuseIncomplete(command: CommandUnknownOpts): void {
   const isSet = (name: string) => ['cli', 'env'].includes(command.getOptionValueSource(name) ?? '');
   for (const [name, other] of requirements) {
-    if (!isSet(name) || isSet(other)) continue;
+    if (!isSet(name) || (isSet(other) && command.getOptionValue(other) !== 'off')) continue;
     const flagName = flagOf(name);
     throw new UsageError(
       `${flagName} requires ${flagOf(other)}. Set both, or leave out ${flagName}.`,

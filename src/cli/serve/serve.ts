@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
 import { createDrain } from '../../http/server/drain.ts';
-import { listen } from '../../http/server/listen.ts';
+import { listen, listenAlone } from '../../http/server/listen.ts';
 import { Problem } from '../../problem.ts';
 import { DiskFailure } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
@@ -86,8 +86,9 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const drain = createDrain(app.server);
   await app.ready();
   const { worker } = cluster;
-  const isFirst = worker === undefined || worker.id === 1;
-  const sockets = await listen(app.server, options, isFirst).catch(refuseListenError(options));
+  const listening =
+    worker === undefined ? listenAlone(app.server, options) : listen(app.server, options);
+  const sockets = await listening.catch(refuseListenError(options));
 
   try {
     storage.warmUp?.();

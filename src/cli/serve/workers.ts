@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { findFreePort } from '../../http/server/listen.ts';
+import { reserve } from '../../http/server/listen.ts';
 import { diskFailureStatus } from '../errors.ts';
 import { failWith } from '../output.ts';
 import type { ServeOptions } from './command.ts';
@@ -20,13 +20,14 @@ const restartDelayMs = 1_000;
  * address once the first one listens, or with undefined if it failed; it has then reported why.
  */
 export async function startWorkers(
-  { workers, host, port }: ServeOptions,
+  { workers, ...where }: ServeOptions,
   stop: AbortController,
   log: Logger,
 ): Promise<AddressInfo | undefined> {
-  // Workers cannot use port 0: if all of them died, their replacements would listen on another port.
-  const actualPort = port === 0 ? await findFreePort(host, port) : port;
-  cluster.setupPrimary({ args: [...process.argv.slice(2), `--port=${actualPort}`] });
+  // Here, so that no other service takes the address while a worker is being replaced.
+  const { host, port, lock } = await reserve(where);
+  stop.signal.addEventListener('abort', () => lock.forEach((one) => one.close()));
+  cluster.setupPrimary({ args: [...process.argv.slice(2), `--host=${host}`, `--port=${port}`] });
   const first = cluster.fork();
   const address = await Promise.race([
     once(first, 'message').then(([message]) => message as AddressInfo), // as serve.ts sends it

@@ -34,8 +34,12 @@ declare module 'fastify' {
 
 /** Maximum characters of the cached Authorization headers. */
 const maxKnownChars = 16 * 1024 * 1024;
-/** The overhead of a cached header, in characters, with the grant that the storage caches in its credential. */
+/**
+ * The overhead of a cached header, in characters, with the grant that the storage caches for its credential. Each owner in
+ * reach takes more.
+ */
 const entryOverheadChars = 1_500;
+const ownerChars = 8;
 /** Verifications of JWTs in progress. They run in the four threads of Node, which must have room for other work. */
 const maxVerifications = 4;
 
@@ -80,7 +84,7 @@ export class Authentication {
    */
   requireScope(scopes: readonly [Scope, ...Scope[]], readPage?: PageReader) {
     return (request: FastifyRequest, reply: FastifyReply) =>
-      this.#authenticate(request, reply, scopes, readPage);
+      this.#authorize(request, reply, scopes, readPage);
   }
 
   /**
@@ -88,10 +92,11 @@ export class Authentication {
    * least one scope, because it may be meant for another application.
    */
   requireToken() {
-    return (request: FastifyRequest, reply: FastifyReply) => this.#authenticate(request, reply);
+    return (request: FastifyRequest, reply: FastifyReply) => this.#authorize(request, reply);
   }
 
-  async #authenticate(
+  /** Without scopes, any scope of a JWT is enough, and a token of the service needs none. */
+  async #authorize(
     request: FastifyRequest,
     reply: FastifyReply,
     scopes?: readonly Scope[],
@@ -152,6 +157,10 @@ export class Authentication {
   ): Promise<Grant | undefined> {
     const client = this.#limits.clientOf(request);
     const token = tokenIn(authorization);
+    // The scheme can have any case, and any number of spaces behind it. One of these forms is cached.
+    const header = `Bearer ${token}`;
+    const known = this.#knownCredential(header);
+    if (known !== undefined) return this.#storage.identify(known);
     let credential: Credential;
     let keysVersion: number | undefined;
     if (this.#verifier !== undefined && isJwt(token)) {
@@ -167,8 +176,11 @@ export class Authentication {
     const lookups = this.#lookups.get(place) ?? limitLookups(this.#storage.maxLookups);
     this.#lookups.set(place, lookups);
     const grant = await lookups.run(client, () => this.#storage.identify(credential));
-    const chars = authorization.length + entryOverheadChars;
-    if (grant !== undefined) this.#known.set(authorization, { credential, chars, keysVersion });
+    if (grant === undefined) return undefined;
+    const { read, write } = grant.caller;
+    const owners = read === 'all' ? 0 : read.length + write.length;
+    const chars = header.length + entryOverheadChars + owners * ownerChars;
+    this.#known.set(header, { credential, chars, keysVersion });
     return grant;
   }
 
@@ -185,8 +197,7 @@ function isJwt(text: string): boolean {
 }
 
 function grantsAny({ caller }: Grant, scopes: readonly Scope[]): boolean {
-  for (const scope of scopes) if (caller.scopes.has(scope)) return true;
-  return false;
+  return scopes.some((scope) => caller.scopes.has(scope));
 }
 
 /** Throws `insufficient-scope` if the grant has none of the scopes. */

@@ -9,7 +9,6 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
-import type { PlantPage } from '../../plants/plant-storage.ts';
 import { Problem } from '../../problem.ts';
 import type { UnreadResponses } from './unread-responses.ts';
 import { sendJson } from './send.ts';
@@ -69,16 +68,17 @@ export interface ListOptions {
   baseUrl: string;
 }
 
-/** Sends a page of plants that took one short read, which is the most frequent response. */
+/** Sends a page that took one short read, which is the most frequent response. `json` has its items. */
 export function sendShortPage(
   { query, grant }: FastifyRequest<{ Querystring: Query }>,
   reply: FastifyReply,
-  { json, next }: PlantPage,
+  path: string,
+  { json, next }: { json: string; next: number | undefined },
   { unread, baseUrl }: ListOptions,
 ): FastifyReply {
   const text = `[${json}]`;
   unread.reservationFor(grant.caller, reply.raw).reserveText(text);
-  if (next !== undefined) addLink(reply, `${baseUrl}/plants`, query, next);
+  if (next !== undefined) addLink(reply, baseUrl + path, query, next);
   return sendJson(reply, text);
 }
 

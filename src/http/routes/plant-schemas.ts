@@ -24,7 +24,8 @@ const after = afterOf(
 
 const tag = Type.Optional({
   ...Tag,
-  meaning: 'Only plants with exactly this tag. Empty: only plants without a tag.',
+  meaning:
+    'Only plants with exactly this tag. Empty: only plants without a tag. Such a list can search all plants that the user has access to.',
 });
 
 const PlantParams = Type.Object({ id: { ...PlantId, meaning: 'The id of the plant.' } }, strict);

@@ -45,12 +45,8 @@ export function plantRoutes(
       const { caller } = request.grant;
       const short = shortPageOf(caller.read, query);
       if (short !== undefined) {
-        return sendShortPage(
-          request,
-          reply,
-          await (page ?? storage.plants.list(caller, short)),
-          lists,
-        );
+        const read = await (page ?? storage.plants.list(caller, short));
+        return sendShortPage(request, reply, '/plants', read, lists);
       }
       const { after = 0, tag, fields = defaultFields } = query;
       const assertWanted = () => assertConnected(reply);

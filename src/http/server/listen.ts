@@ -21,21 +21,34 @@ const backlog = 4_096;
 /** Whether the system distributes connections. Elsewhere, there is one socket, which workers share (node:cluster). */
 const hasSharedPorts = process.platform === 'linux';
 
+interface Where {
+  host: string;
+  port: number;
+}
+
 /**
- * Resolves with the sockets to close (drain.ts). Rejects if another service listens there. A process that joins others
- * at their address is not the first, and skips this check.
+ * Reserves an address for the sockets of one service: those with `reusePort` would also join the sockets of another one,
+ * even if both start at once. The reservation ends with the process, or when `lock` closes. Rejects with EADDRINUSE.
  */
-export async function listen(
-  server: Server,
-  { host, port }: { host: string; port: number },
-  isFirst = true,
-): Promise<NetServer[]> {
+export async function reserve({ host, port }: Where): Promise<Where & { lock: NetServer[] }> {
   // One address, because the others of localhost could lead to another service.
+  const { address } = await lookup(host);
+  const lock = hasSharedPorts && port !== 0 ? [await lockAddress(address, port)] : [];
+  try {
+    const actualPort = await findFreePort(address, port);
+    if (hasSharedPorts && port === 0) lock.push(await lockAddress(address, actualPort));
+    return { host: address, port: actualPort, lock };
+  } catch (error) {
+    closeAll(lock);
+    throw error;
+  }
+}
+
+/** Listens at a reserved address. Resolves with the sockets to close (drain.ts). */
+export async function listen(server: Server, { host, port }: Where): Promise<NetServer[]> {
   const { address } = await lookup(host);
   const options = { host: address, port, backlog };
   if (!hasSharedPorts) return [await start(server, options)];
-  // Sockets with reusePort would also join those of another service, so one without it goes first.
-  if (isFirst) options.port = await findFreePort(address, port);
   const others = Array.from({ length: sockets - 1 }, () =>
     createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
       server.emit('connection', socket),
@@ -45,14 +58,30 @@ export async function listen(
   const starts = all.map((one) => start(one, { ...options, reusePort: true }));
   await Promise.all(starts).catch(async (error: unknown) => {
     await Promise.allSettled(starts);
-    for (const one of all) one.close(); // those that listen would keep the process running
+    closeAll(all); // those that listen would keep the process running
     throw error;
   });
   return all;
 }
 
+/** Reserves the address and listens there. */
+export async function listenAlone(server: Server, where: Where): Promise<NetServer[]> {
+  const { lock, ...address } = await reserve(where);
+  try {
+    return [...(await listen(server, address)), ...lock];
+  } catch (error) {
+    closeAll(lock);
+    throw error;
+  }
+}
+
+/** An abstract Unix socket is a lock: one process can have each name, and the system frees it when that process ends. */
+function lockAddress(address: string, port: number): Promise<NetServer> {
+  return start(createServer(), { path: `\0plant-store ${address}:${port}` });
+}
+
 /** Returns `port`, or a free one for 0. Rejects with EADDRINUSE if it is in use. */
-export async function findFreePort(host: string, port: number): Promise<number> {
+async function findFreePort(host: string, port: number): Promise<number> {
   const probe = await start(createServer(), { host, port, exclusive: true });
   const address = probe.address() as AddressInfo; // it listens on a port
   probe.close(); // immediately frees the port
@@ -62,4 +91,8 @@ export async function findFreePort(host: string, port: number): Promise<number> 
 async function start(server: NetServer, options: ListenOptions): Promise<NetServer> {
   await once(server.listen(options), 'listening');
   return server;
+}
+
+function closeAll(servers: readonly NetServer[]): void {
+  for (const one of servers) one.close();
 }

@@ -55,7 +55,10 @@ export class Cluster {
   readonly #seed: Pool;
   /** By number, the coordinator first. Empty if there is one server. */
   #nodes = new Map<number, Node>();
-  /** Undefined if there is one server. */
+  /**
+   * Undefined if there is one server. Stale for 5 s after a move of a shard: nobody notices, unless the coordinator hangs
+   * (docs/cluster.md).
+   */
   #map: ShardMap | undefined;
   /** What all nodes have in the row of the migrations; undefined if there is none yet. */
   #identity: string | undefined;

@@ -1,6 +1,6 @@
 /**
  * Which node of a Citus cluster has a row. Citus divides the hashes of the distribution column into ranges, the shards
- * of a table. Every node can answer for every shard, so an outdated map costs a hop and never a wrong response.
+ * of a table. Every node can answer for every shard, so a request with an outdated map costs a hop.
  */
 import { tablesOfStore } from './citus.ts';
 import { sql } from '../pool/connection.ts';

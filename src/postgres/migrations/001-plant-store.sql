@@ -82,6 +82,6 @@ CREATE TABLE IF NOT EXISTS plant_store.plants (
   PRIMARY KEY (store, id)
 );
 
--- Each list reads one range of an index, in the order of the response. A list by tag scans the plants in reach
--- (decision 7).
+-- Each list without a tag reads one range of an index, in the order of the response. A list by tag scans the plants in
+-- reach (decision 7).
 CREATE INDEX IF NOT EXISTS plants_by_owner ON plant_store.plants (store, owner, id);

@@ -48,8 +48,10 @@ const timeouts = {
   lock_timeout: 2_000,
   idle_in_transaction_session_timeout: 4_000,
 };
-/** How servers show the `lock_timeout`. */
-const shownLockTimeouts: readonly unknown[] = ['2s', '2000ms', '2000'];
+/** Whether a server shows a time limit as it was set: `2s`, `2000ms` or `2000`. */
+function isInForce(shown: string | null | undefined, ms: number): boolean {
+  return [`${ms / 1_000}s`, `${ms}ms`, String(ms)].includes(shown ?? '');
+}
 
 /**
  * Each statement has one good plan, which uses the index created for it. PostgreSQL caches plans, and can choose
@@ -129,8 +131,10 @@ export class Connection {
       await client.connect().catch((error: unknown) => {
         throw codeOf(error) === undefined ? new ConnectionError(error) : error;
       });
-      const [[lockTimeout, ...server] = []] = await connection.query(sessionInfoSql, []);
-      if (!shownLockTimeouts.includes(lockTimeout)) throw poolerRefusal();
+      const [info = []] = await connection.query(sessionInfoSql, []);
+      const limits = Object.values(timeouts);
+      if (!limits.every((ms, at) => isInForce(info[at], ms))) throw poolerRefusal();
+      const server = info.slice(limits.length);
       refuseUnsafe(server);
       if (isPostgres(server)) await connection.command(plannerSettings);
       await verify(connection);
@@ -244,12 +248,17 @@ const durabilitySettings = ['fsync', 'full_page_writes', 'synchronous_commit'] a
 
 export type ServerRow = readonly (string | null)[];
 
+function settings(names: readonly string[]): string {
+  return names.map((name) => `current_setting('${name}', true)`).join();
+}
+
 export const serverInfoColumns = `
   version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
-  ${durabilitySettings.map((setting) => `current_setting('${setting}', true)`).join()}`;
+  ${settings(durabilitySettings)}`;
 
+/** First the `timeouts`. */
 const sessionInfoSql = sql<ServerRow>`
-  SELECT current_setting('lock_timeout', true), ${serverInfoColumns}`;
+  SELECT ${settings(Object.keys(timeouts))}, ${serverInfoColumns}`;
 
 /**
  * Throws WrongServer if the server accepts no writes, and Refusal if changes or text could be lost. Engines without

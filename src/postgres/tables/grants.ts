@@ -35,7 +35,7 @@ type GrantRow = readonly [
   grantsVersion: number,
 ];
 
-/** Stale for 10 s: if somebody changes rows by hand, without the version, cached grants are used for so long. */
+/** Maximum age of a cached grant. */
 const maxAgeMs = 10_000;
 
 type WhoWrites = Pick<Caller, 'store' | 'identified'>;
@@ -149,6 +149,8 @@ export class Grants {
   protected readonly cluster: Cluster;
   protected readonly names: Names;
   readonly #versions: GrantsVersions;
+  /** Stale for 10 s if somebody changes rows by hand, without the version: they notice. */
+  readonly #cache = new WeakMap<Credential, { grant: Grant; untilMs: number }>();
 
   constructor(cluster: Cluster, versions: GrantsVersions, names: Names) {
     this.cluster = cluster;
@@ -176,8 +178,8 @@ export class Grants {
     credential: Credential,
     onCheck: (cached: Grant) => void,
   ): Promise<Grant | undefined> {
-    const { grant: cached } = credential;
-    if (cached !== undefined && performance.now() < cached.readMs + maxAgeMs) {
+    const { grant: cached, untilMs = 0 } = this.#cache.get(credential) ?? {};
+    if (cached !== undefined && performance.now() < untilMs) {
       const current = this.#versions.current(cached.caller.store);
       onCheck(cached);
       if ((await current) === cached.caller.identified[0]) return cached;
@@ -185,7 +187,9 @@ export class Grants {
     const grant = await (credential.claims === undefined
       ? this.#findToken(credential)
       : this.#findUser(credential));
-    credential.grant = grant;
+    if (grant !== undefined) {
+      this.#cache.set(credential, { grant, untilMs: performance.now() + maxAgeMs });
+    }
     return grant;
   }
 

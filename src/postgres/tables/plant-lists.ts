@@ -6,7 +6,6 @@ import { maxId } from '../../plants/ids.ts';
 import {
   isDense,
   listKind,
-  maxScannedPlants,
   minScannedOwners,
   pageOf,
   scan,
@@ -15,6 +14,7 @@ import {
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
 import {
   listSql,
+  maxScannedPlants,
   listValues,
   mergeSql,
   scanStepEndSql,

@@ -3,16 +3,16 @@
  */
 import { soleOwner, type ReadAccess } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
-import { maxScannedPlants, type PlantRow } from '../../plants/lists.ts';
+import type { PlantRow } from '../../plants/lists.ts';
 import type { PlantQuery } from '../../plants/plant-storage.ts';
 import { sql, type Statement } from '../pool/connection.ts';
 
 /**
- * The plants of a store with one value in a column and ids above `after` and up to `upTo`, in ascending order. Only the
- * index of the column can find and sort these rows. For `column = value ORDER BY id`, PostgreSQL can choose the primary
- * key and read the whole store (decision 7).
+ * The plants of an owner with ids above `after` and up to `upTo`, in ascending order. Only the index by owner can find and
+ * sort these rows. For `owner = value ORDER BY id`, PostgreSQL can choose the primary key and read the whole store
+ * (decision 7).
  */
-export const rangeOf = (owner: string, after: string, upTo: string) => `
+export const ownerRange = (owner: string, after: string, upTo: string) => `
   store = $1 AND (plants.owner, plants.id) > (${owner}, ${after})
     AND (plants.owner, plants.id) <= (${owner}, ${upTo})
   ORDER BY plants.owner, plants.id`;
@@ -23,7 +23,7 @@ export const rangeOf = (owner: string, after: string, upTo: string) => `
  */
 export const listSql = {
   store: pageSql('store = $1 AND id > $2 AND id <= $3 ORDER BY id'),
-  owner: pageSql(rangeOf('$5', '$2', '$3')),
+  owner: pageSql(ownerRange('$5', '$2', '$3')),
 };
 type RangeKind = keyof typeof listSql;
 
@@ -32,6 +32,9 @@ function pageSql(range: string): Statement<PlantRow> {
 }
 
 type MergedRow = readonly [...PlantRow, completeTo: number | null];
+
+/** Plants of the store among which a step searches: it takes the server a millisecond. */
+export const maxScannedPlants = 2_000;
 
 type SearchedRow = readonly [...PlantRow, isFound: boolean, nth: number];
 
@@ -68,12 +71,12 @@ export const mergeSql = sql<MergedRow>`
       SELECT reach.owner, next.id
       FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
         SELECT id FROM plant_store.plants
-        WHERE ${rangeOf('reach.owner', '$2', '$3')} LIMIT 1
+        WHERE ${ownerRange('reach.owner', '$2', '$3')} LIMIT 1
       ) AS next
       ORDER BY next.id LIMIT $4
     ) AS nearest CROSS JOIN LATERAL (
       SELECT id, row_number() OVER (ORDER BY plants.owner, id) AS nth FROM plant_store.plants
-      WHERE ${rangeOf('nearest.owner', 'nearest.id - 1', '$3')} LIMIT $6
+      WHERE ${ownerRange('nearest.owner', 'nearest.id - 1', '$3')} LIMIT $6
     ) AS ids
     ORDER BY ids.id LIMIT $4
   ) AS merged JOIN plant_store.plants ON plants.store = $1 AND plants.id = merged.id
@@ -87,7 +90,7 @@ export const scanStepEndSql = sql<readonly [id: number | null]>`
   SELECT min(share.id)
   FROM unnest($2::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
     SELECT id FROM plant_store.plants
-    WHERE ${rangeOf('reach.owner', '$3', '$4')}
+    WHERE ${ownerRange('reach.owner', '$3', '$4')}
     LIMIT 1 OFFSET ${scanStepPlants} / greatest(cardinality($2::bigint[]), 1)
   ) AS share`;
 
@@ -99,7 +102,7 @@ export const scanStepSql = sql<PlantRow>`
   SELECT scanned.id, scanned.name, scanned.tag
   FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
     SELECT id, name, tag FROM plant_store.plants
-    WHERE ${rangeOf('reach.owner', '$2', '$3')} LIMIT ${scanStepPlants + 1}
+    WHERE ${ownerRange('reach.owner', '$2', '$3')} LIMIT ${scanStepPlants + 1}
   ) AS scanned
   WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`;
 

@@ -13,10 +13,10 @@ import type {
 import { sql } from '../pool/connection.ts';
 import { changeGrantsVersion } from './grants.ts';
 import type { Names } from './names.ts';
-import { rangeOf } from './plant-statements.ts';
+import { ownerRange } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 
-const plantsOfUser = rangeOf('$2', '0', String(maxId));
+const plantsOfUser = ownerRange('$2', '0', String(maxId));
 const nameOfUser = 'SELECT name FROM plant_store.users WHERE users.store = $1 AND users.id = $2';
 
 export const userSql = {

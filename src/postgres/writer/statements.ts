@@ -3,7 +3,7 @@
  */
 import { maxId } from '../../plants/ids.ts';
 import { sql, statementOf } from '../pool/connection.ts';
-import { rangeOf } from '../tables/plant-statements.ts';
+import { ownerRange } from '../tables/plant-statements.ts';
 
 export type StoreRow = readonly [
   lastId: number,
@@ -30,7 +30,7 @@ export const changeSql = {
     FROM unnest($2::bigint[]) AS owners (owner) CROSS JOIN LATERAL (
       SELECT count(*) AS plants FROM (
         SELECT id FROM plant_store.plants
-        WHERE ${rangeOf('owners.owner', '0', String(maxId))} LIMIT $3
+        WHERE ${ownerRange('owners.owner', '0', String(maxId))} LIMIT $3
       ) AS limited
     ) AS counted`,
   countPlantsOfStore: sql<readonly [plants: number]>`

@@ -39,7 +39,7 @@ CREATE INDEX tokens_by_user ON tokens (store, user);
 -- The order of all lists of tokens.
 CREATE INDEX tokens_by_store ON tokens (store, hash);
 
--- Each list is a range of one index, in the order of its response. Managers read the table itself.
+-- Each list without a tag is a range of one index, in the order of its response. Managers read the table itself.
 -- The index by owner also covers name and tag, so that a member's page is one range too. No index has tags: each create
 -- would update it (docs/decisions/0007-indexes.md).
 CREATE TABLE plants (

@@ -40,6 +40,8 @@ export function openGrants(prepare: Prepare) {
     WHERE stores.name = ? AND users.name = ?`);
   const findReceived = prepare<ReceivedShare>(`SELECT owner, access ${receivedShares}`);
 
+  /** Stale never: each batch of reads calls `refresh` first, in its transaction. */
+  let cache = new WeakMap<Credential, Grant>();
   /** Of all grants; undefined if it is not known. */
   let currentVersion: number | undefined;
 
@@ -68,16 +70,20 @@ export function openGrants(prepare: Prepare) {
   }
 
   return {
-    /** Notices changes of tokens, users and shares. Call it after another connection has written. */
+    /** Drops cached grants if any token, user or share has changed. Call it after another connection has written. */
     refresh(): void {
-      currentVersion = readVersion();
+      const version = readVersion();
+      if (version !== currentVersion) cache = new WeakMap();
+      currentVersion = version;
     },
 
     /** Undefined if there is no such token, or if the user of a JWT does not exist at the time of its issue. */
     findCached(credential: Credential): Grant | undefined {
-      const { grant } = credential;
-      if (grant !== undefined && grant.caller.identified[0] === currentVersion) return grant;
-      return (credential.grant = find(credential));
+      const cached = cache.get(credential);
+      if (cached !== undefined) return cached;
+      const grant = find(credential);
+      if (grant !== undefined) cache.set(credential, grant);
+      return grant;
     },
 
     /**

@@ -3,13 +3,7 @@
  */
 import { soleOwner, type Reach, type ReadAccess } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
-import {
-  isDense,
-  maxScannedPlants,
-  minScannedOwners,
-  type PlantRow,
-  type ScanStep,
-} from '../../plants/lists.ts';
+import { isDense, minScannedOwners, type PlantRow, type ScanStep } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
 import type { Prepare, Statement } from '../driver.ts';
@@ -24,8 +18,8 @@ const ranges = {
 };
 type RangeKind = keyof typeof ranges;
 
-/** Plants that a step reads to find those of one owner with a tag, which takes less than 1 ms. */
-const maxTaggedPlants = 500;
+/** Plants that a step reads to find those of owners, or with a tag. The largest plants take 1 ms. */
+const maxScannedPlants = 500;
 /**
  * Work of a step that merges owners, which takes about 1.5 ms. The unit is the search for the first plant of an owner.
  * Each plant that is read takes as long as two of them.
@@ -66,17 +60,18 @@ interface Step extends ScanStep {
 export function openLists(prepare: Prepare) {
   const ofOwner = prepare<PlantRow>(`
     SELECT id, name, tag FROM ${plantsByOwner}
-    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxTaggedPlants}`);
+    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxScannedPlants}`);
   const endOfScan = prepare<[id: number]>(`
     SELECT id FROM plants NOT INDEXED
     WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxScannedPlants - 1}`);
-  const scan = prepare<PlantRow>(`
-    SELECT id, name, tag FROM plants NOT INDEXED
-    WHERE store = ?1 AND id > ?2 AND id <= ?3 AND +owner IN (SELECT value FROM json_each(?5) AS reach)
-    ORDER BY id LIMIT ?4 + 0`);
-  const scanTag = prepare<PlantRow>(`
-    SELECT id, name, tag FROM plants NOT INDEXED
-    WHERE store = ?1 AND id > ?2 AND id <= ?3 AND tag = ?5 ORDER BY id LIMIT ?4 + 0`);
+  const searchFor = (condition: string) =>
+    prepare<PlantRow>(`
+      SELECT id, name, tag FROM plants NOT INDEXED
+      WHERE store = ?1 AND id > ?2 AND id <= ?3 AND ${condition} ORDER BY id LIMIT ?4 + 0`);
+  const search = {
+    owners: searchFor('+owner IN (SELECT value FROM json_each(?5) AS reach)'),
+    tag: searchFor('tag = ?5'),
+  };
   // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next
   // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
   // sort last, with id null.
@@ -94,23 +89,22 @@ export function openLists(prepare: Prepare) {
 
   function readOwner(store: number, owner: number, after: number): Step {
     const rows = ofOwner.all(store, owner, after);
-    return { rows, scannedTo: rows[maxTaggedPlants - 1]?.[0], isDense: true };
+    return { rows, scannedTo: rows[maxScannedPlants - 1]?.[0], isDense: true };
   }
 
-  /** Reads the next plants of the store, and skips those out of reach. */
-  function scanStore(store: number, reach: Reach, after: number, limit: number): Step {
+  /** Searches the next plants of the store for those of owners, which are a JSON array, or with a tag. */
+  function searchStore(
+    store: number,
+    by: keyof typeof search,
+    wanted: string,
+    after: number,
+    limit: number,
+  ): Step {
     const end = endOfScan.get(store, after)?.[0];
-    const rows = scan.all(store, after, end ?? maxId, limit + 1, JSON.stringify(reach));
+    const rows = search[by].all(store, after, end ?? maxId, limit + 1, wanted);
     const last = rows[limit]?.[0];
     const isDenseHere = last !== undefined || isDense(rows.length, maxScannedPlants);
     return { rows, scannedTo: last ?? end, isDense: isDenseHere };
-  }
-
-  /** Reads the next plants of the store, and skips those with other tags. */
-  function scanForTag(store: number, tag: string, after: number, limit: number): Step {
-    const end = endOfScan.get(store, after)?.[0];
-    const rows = scanTag.all(store, after, end ?? maxId, limit + 1, tag);
-    return { rows, scannedTo: end, isDense: true };
   }
 
   /** Merges the next plants of each owner. */
@@ -140,7 +134,10 @@ export function openLists(prepare: Prepare) {
      */
     scanStep({ store, read }: ReadAccess, query: PlantQuery, wasDense: boolean): Step {
       const { after, tag } = query;
-      if (read === 'all') return scanForTag(store, tag ?? '', after, query.limit);
+      if (read === 'all') {
+        if (tag === undefined) throw new Error('the plants of a store are a page');
+        return searchStore(store, 'tag', tag, after, query.limit);
+      }
       const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
       const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
       const canScan = wasDense && read.length >= minScannedOwners;
@@ -149,7 +146,7 @@ export function openLists(prepare: Prepare) {
         owner !== undefined
           ? readOwner(store, owner, after)
           : canScan
-            ? scanStore(store, read, after, limit)
+            ? searchStore(store, 'owners', JSON.stringify(read), after, limit)
             : mergeOwners(store, read, after, limit);
       if (tag === undefined) return step;
       return { ...step, rows: step.rows.filter(([, , plantTag]) => plantTag === tag) };

@@ -88,7 +88,7 @@ export class SharingDialog extends MenuDialog {
   #endButton(name: string, user: string): HTMLButtonElement {
     const question = () => ({
       title: `End sharing with “${user}”?`,
-      text: `This ends both directions. You no longer share with “${user}”, and “${user}” no longer shares with you. Only they can share with you again.`,
+      text: `This ends both directions: neither of you can use a share to access the other's plants. Only “${user}” can share with you again.`,
       action: 'End sharing',
     });
     const end = (store: PlantStore) => store.unshare(user);

@@ -75,9 +75,11 @@ export class ImportProgress {
     const records = this.#sortedRefusals.map(({ row, line, reason = '' }) => {
       const source = rows[row - 1];
       const plant: Record<string, unknown> =
-        source && 'plant' in source ? { ...source.plant } : { name: lines[(line ?? 0) - 1] };
+        source && 'plant' in source
+          ? { ...source.plant }
+          : { name: source?.text ?? lines[(line ?? 0) - 1] };
       const cells = ['name', 'tag', 'id'].map((field) => textOf(plant[field]));
-      return writeCsv([...cells, line ?? '', reason]);
+      return writeCsv([...cells, line ?? `row ${row}`, reason]);
     });
     const header = writeCsv(['name', 'tag', 'id', 'line', 'reason']);
     const file = new Blob([header, ...records], { type: 'text/csv' });
