@@ -215,7 +215,10 @@ describe(
           /: it is not a regular file\. Set the path of a file .* with --tls-key/,
         ]),
         [{ ...sound, cert: sound.key }, /is not a certificate in PEM format\. Set .* --tls-cert/],
-        [{ ...sound, key: sound.cert }, /is not a private key in PEM format, .*\. Set .* --tls-key/],
+        [
+          { ...sound, key: sound.cert },
+          /is not a private key in PEM format, .*\. Set .* --tls-key/,
+        ],
         [
           { ...sound, key: otherKey },
           /other-key\.pem does not belong to the certificate .*sound\.pem/,
