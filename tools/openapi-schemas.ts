@@ -4,7 +4,7 @@
  */
 import type { TSchema } from '@sinclair/typebox';
 import { roles, type GrantState, type Role } from '../src/access/access.ts';
-import { ShareAccess } from '../src/access/share.ts';
+import { ShareAccess } from '../src/http/routes/share-schemas.ts';
 import { Scope } from '../src/http/routes/token-schemas.ts';
 import { maxId } from '../src/plants/ids.ts';
 import type { PlantField } from '../src/plants/plant.ts';

@@ -11,7 +11,7 @@ import { addRoutes } from '../src/http/app.ts';
 import type { Operation } from '../src/http/routes/operation.ts';
 import { NewToken, Scope } from '../src/http/routes/token-schemas.ts';
 import { NewPlant, PlantField } from '../src/plants/plant.ts';
-import { ShareAccess } from '../src/access/share.ts';
+import { ShareAccess } from '../src/http/routes/share-schemas.ts';
 import type { Storage } from '../src/storage.ts';
 import { OptionalKind } from '../src/shared/typebox.ts';
 import { blocksOf, Page } from './markdown.ts';

@@ -2,7 +2,6 @@
  * Shares the event loop between long reads and other requests. In each iteration of the loop, long reads run for one
  * slice, and their users take turns. The rest of the iteration is for other requests.
  */
-import { userKey, type Identity } from '../access/access.ts';
 import { RoundRobin } from './round-robin.ts';
 
 /** After this time, a slice begins no other read. A read takes up to 2 ms. */
@@ -10,14 +9,17 @@ const sliceMs = 1;
 
 let leftMs = sliceMs;
 let isScheduled = false;
-/** By user. At most one for each list in progress. */
+/** By key, such as a user. At most one for each list in progress. */
 const waiting = new RoundRobin<() => void>();
 
-/** Runs `work` now, or in a later iteration of the event loop if the slice of this one is used up. */
-export function runInSlice<T>(user: Identity, work: () => Promise<T>): Promise<T> {
+/**
+ * Runs `work` now, or in a later iteration of the event loop if the slice of this one is used up. `key` is what takes
+ * turns, such as a user.
+ */
+export function runInSlice<T>(key: string, work: () => Promise<T>): Promise<T> {
   if (waiting.size === 0 && leftMs > 0) return timed(work);
   const { promise, resolve } = Promise.withResolvers<T>();
-  waiting.add(userKey(user), () => resolve(timed(work)));
+  waiting.add(key, () => resolve(timed(work)));
   return promise;
 }
 

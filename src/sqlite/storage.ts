@@ -2,7 +2,7 @@
  * The SQLite storage, on node:sqlite. Reads run on the event loop and end within one iteration of it, so that the
  * WAL can be restarted. Writes run on a writer thread.
  */
-import type { Credential, Grant, ReadAccess } from '../access/access.ts';
+import { userKey, type Credential, type Grant, type ReadAccess } from '../access/access.ts';
 import { createdPlant, creationOf } from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
 import { isShort, listKind, scan } from '../plants/lists.ts';
@@ -128,7 +128,7 @@ export class SqliteStorage implements Storage {
     if (kind === 'scan' || kind === 'owners') {
       let isDense = true;
       return scan(query, (left) =>
-        runInSlice(caller, async () => {
+        runInSlice(userKey(caller), async () => {
           const step = this.#connection.read(({ lists }) => lists.scanStep(caller, left, isDense));
           ({ isDense } = step);
           return step;
@@ -136,7 +136,7 @@ export class SqliteStorage implements Storage {
       );
     }
     const read = () => this.#connection.read(({ lists }) => lists.page(kind, caller, query));
-    return isShort(caller.read, query) ? read() : runInSlice(caller, async () => read());
+    return isShort(caller.read, query) ? read() : runInSlice(userKey(caller), async () => read());
   }
 
   /**

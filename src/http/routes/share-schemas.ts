@@ -2,12 +2,21 @@
  * The operations on shares: their parameters and bodies.
  */
 import { Name } from '../../plants/plant.ts';
-import { ShareAccess } from '../../access/share.ts';
+import { shareAccesses, type ShareAccess as Access } from '../../access/access.ts';
 import { Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
 /** Without an example, so that samples show the first page. */
 const { examples: _, ...nameOfUser } = Name;
+
+/** Its description is its rule, as in plant.ts. */
+export const ShareAccess = Type.Unsafe<Access>({
+  type: 'string',
+  enum: shareAccesses,
+  description: 'read or write',
+  meaning: '`read`: the user can list and get the plants. `write`: the user can also delete them.',
+  examples: ['read'],
+});
 
 const ShareParams = Type.Object(
   {

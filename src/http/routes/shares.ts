@@ -3,6 +3,7 @@
  * a user.
  */
 import type { FastifyInstance } from 'fastify';
+import { userKey } from '../../access/access.ts';
 import { invalidRequest, shareNotFound } from '../../problem.ts';
 import type { Share } from '../../access/share-storage.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
@@ -30,7 +31,7 @@ export function shareRoutes(
       maxBatchItems: 200,
       frame: ['{"given":[', '],"received":[', ']}'] as const,
       read: async (range: Range<string>) => {
-        const page = await runInSlice(caller, () =>
+        const page = await runInSlice(userKey(caller), () =>
           storage.shares.of(caller.store, userName, range),
         );
         const given = page.given.map(({ user, access }) => JSON.stringify({ user, access }));

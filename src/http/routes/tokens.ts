@@ -4,7 +4,13 @@
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Static } from '@sinclair/typebox';
-import { scopes as allScopes, stateOf, type Grant, type Scope } from '../../access/access.ts';
+import {
+  scopes as allScopes,
+  stateOf,
+  userKey,
+  type Grant,
+  type Scope,
+} from '../../access/access.ts';
 import type { TokenPosition, TokenRecord } from '../../access/identity-storage.ts';
 import type { OwnToken } from '../../access/own-tokens.ts';
 import { invalidRequest, Problem, tokenNotFound } from '../../problem.ts';
@@ -66,7 +72,9 @@ export function tokenRoutes(
       frame: ['[', ']'] as const,
       read: async ({ after, limit }: Range<string>) => {
         const wanted = { owner: grant.caller, after: positionOf(after, grant), limit: limit + 1 };
-        const found = await runInSlice(grant.caller, () => storage.identity.listTokens(wanted));
+        const found = await runInSlice(userKey(grant.caller), () =>
+          storage.identity.listTokens(wanted),
+        );
         const tokens = found.slice(0, limit);
         const items = tokens.map((token) => JSON.stringify(valueOf(token, grant)));
         const next = found.length > limit ? tokens.at(-1)?.id : undefined;
