@@ -2,7 +2,8 @@
  * Faults that last long, and more kinds of them.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { fork, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -149,30 +150,24 @@ it(
   'reports that nothing was changed if the writer thread cannot start',
   { skip: without('prlimit') },
   async (t) => {
-    const { url } = databaseFile(t);
-    const database = ['--database', url];
-    const token = await runOk(['token', 'create', 'alice', ...database]);
-    const { address, child } = await serve(t, [...database, '--log-level', 'silent']);
+    const { path } = databaseFile(t);
+    const program = fileURLToPath(new URL('../support/lazy-writer.ts', import.meta.url));
+    const child = fork(program, [path, await fill(path, 0)]);
+    t.after(() => child.kill());
+    const answer = async () => (await once(child, 'message'))[0] as string; // as it sends it
+    const create = () => {
+      child.send('create');
+      return answer();
+    };
     const limitFiles = (count: number) =>
       spawnSync('prlimit', ['--pid', String(child.pid), `--nofile=${count}:`]);
-    const connection = new Connection(address);
-    t.after(() => connection.socket.destroy());
-    const answerTo = (head: string, body = '') => {
-      const headers = `Host: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json`;
-      const request = `${head} HTTP/1.1\r\n${headers}\r\nContent-Length: ${body.length}\r\n\r\n`;
-      connection.write(request + body);
-      return connection.answer();
-    };
-    const create = (name: string) => answerTo('POST /plants', JSON.stringify({ name }));
 
-    assert.equal((await answerTo('GET /plants'))?.body, '[]'); // so that it is accepted
+    assert.equal(await answer(), 'ready');
     limitFiles(3); // no further file can be opened
-    const refused = await create('refused');
-    assert.equal(refused?.status, 503);
-    assert.match(refused.body, /storage-unavailable/);
+    assert.equal(await create(), 'storage-unavailable');
     limitFiles(1_024);
-    assert.equal((await create('stored'))?.status, 201);
-    assert.equal((await answerTo('GET /plants'))?.body, '[{"name":"stored","tag":""}]');
+    assert.equal(await create(), 'stored');
+    assert.deepEqual(soundIds(path), [1]);
   },
 );
 

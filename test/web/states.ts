@@ -119,7 +119,7 @@ export function testStates(looks: readonly Look[]): void {
     await page.getByText('You cannot share with yourself.').waitFor();
     await assertIn(page, 'sharing');
     await page.getByRole('button', { name: 'End sharing with' }).click();
-    await page.getByText('This ends both directions.').waitFor();
+    await page.getByText('This ends both directions').waitFor();
     await assertIn(page, 'end of a share');
   });
 
