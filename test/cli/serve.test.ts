@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -146,6 +146,16 @@ describe('serve with flags', () => {
       );
     }
   });
+
+  it(
+    'closes connections to the lock of its address',
+    { skip: process.platform !== 'linux' && 'other systems have no abstract sockets' },
+    async () => {
+      const { hostname, port } = new URL(started().service.address);
+      const socket = connect(`\0plant-store ${hostname}:${port}`);
+      await once(socket.resume(), 'close');
+    },
+  );
 
   it('of two services that start at once on one port, only one listens', async (t) => {
     const port = String(await freePort());

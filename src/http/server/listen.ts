@@ -77,7 +77,9 @@ export async function listenAlone(server: Server, where: Where): Promise<NetServ
 
 /** An abstract Unix socket is a lock: one process can have each name, and the system frees it when that process ends. */
 function lockAddress(address: string, port: number): Promise<NetServer> {
-  return start(createServer(), { path: `\0plant-store ${address}:${port}` });
+  const lock = createServer();
+  lock.maxConnections = 0; // every user of the machine can connect to it
+  return start(lock, { path: `\0plant-store ${address}:${port}` });
 }
 
 /** Returns `port`, or a free one for 0. Rejects with EADDRINUSE if it is in use. */
