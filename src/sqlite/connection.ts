@@ -11,7 +11,7 @@ import { openDatabase, type OpenOptions } from './file/open.ts';
 import { prepare, type Statement } from './driver.ts';
 import { isFailedSync, leavesConnectionUsable, problemOf, type Stage } from './errors.ts';
 import { beginImmediate, nowMs } from './file/locks.ts';
-import { refuseUnusableSchema } from './file/migrate.ts';
+import { openSchemaCheck } from './file/migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './file/same-file.ts';
 import { openTables, type Tables } from './tables/tables.ts';
 
@@ -19,6 +19,8 @@ import { openTables, type Tables } from './tables/tables.ts';
 export interface OpenConnection extends Tables {
   database: DatabaseSync;
   file: OpenFile;
+  /** Throws Refusal if a newer program has made the schema unusable. */
+  checkSchema: () => void;
   checkpoint: () => void;
   /** Differs after each commit of another connection, in any process (sqlite.org/pragma.html#pragma_data_version). */
   readDataVersion: Statement<[version: number]>;
@@ -68,6 +70,7 @@ export class Connection {
       ...openTables(database, quotas),
       database,
       file,
+      checkSchema: openSchemaCheck(database, path),
       checkpoint: openCheckpoint(database),
       readDataVersion: prepare(database, 'PRAGMA data_version'),
       dataVersion: undefined,
@@ -93,7 +96,7 @@ export class Connection {
     try {
       if (this.#open !== undefined) {
         this.#open.file.check();
-        refuseUnusableSchema(this.#open.database, path);
+        this.#open.checkSchema();
       } else if (fileId !== undefined) refuseOtherFile(path, fileId);
       return undefined;
     } catch (error) {
@@ -201,12 +204,12 @@ export class Connection {
 
   /**
    * Call it at the start of a transaction. If another connection has written since the last one, drops what is cached.
-   * Throws Refusal if a newer program has made the schema unusable.
+   * Throws Refusal if the schema has become unusable.
    */
   #refresh(open: OpenConnection): void {
     const dataVersion = open.readDataVersion.get()?.[0];
     if (dataVersion === open.dataVersion) return;
-    refuseUnusableSchema(open.database, this.#settings.path);
+    open.checkSchema();
     open.grants.refresh();
     open.counts.clear();
     open.dataVersion = dataVersion; // last, so that the next call checks again if a read fails

@@ -12,7 +12,7 @@ import {
   decodeSchema,
   type Schema,
 } from '../../shared/migrations.ts';
-import { commitAfter, readPragma } from '../driver.ts';
+import { commitAfter, prepare, readPragma } from '../driver.ts';
 import { isLocked } from '../errors.ts';
 import { beginImmediate } from './locks.ts';
 
@@ -50,7 +50,7 @@ export function migrate(database: DatabaseSync, path: string, wait: LockWait): v
       database.exec(`PRAGMA user_version = ${encodeSchema(schemaAfter(schema, migration))}`);
     });
   }
-  refuseUnusableSchema(database, path);
+  openSchemaCheck(database, path)();
 }
 
 function begin(database: DatabaseSync, { deadlineMs, onLongWait }: LockWait): void {
@@ -72,9 +72,10 @@ export function versionOf(database: DatabaseSync): number {
   return readSchema(database).version;
 }
 
-/** Throws Refusal if this program must not use the schema. A newer program can migrate an open file. */
-export function refuseUnusableSchema(database: DatabaseSync, path: string): void {
-  refuseUnusable(readSchema(database), newestVersion, path);
+/** Returns a function that throws Refusal if this program must not use the schema. A newer one can migrate an open file. */
+export function openSchemaCheck(database: DatabaseSync, path: string): () => void {
+  const readVersion = prepare<[version: number]>(database, 'PRAGMA user_version');
+  return () => refuseUnusable(decodeSchema(readVersion.get()?.[0] ?? 0), newestVersion, path);
 }
 
 /** Throws Refusal if the schema is newer, even if this program can use it. */

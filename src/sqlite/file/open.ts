@@ -9,7 +9,7 @@ import { readPragma } from '../driver.ts';
 import { refusalFor, systemCode, systemReason, writingRefusal } from '../errors.ts';
 import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
 import { nowMs, retryWhileLocked } from './locks.ts';
-import { applicationId, migrate, refuseUnusableSchema, type LockWait } from './migrate.ts';
+import { applicationId, migrate, openSchemaCheck, type LockWait } from './migrate.ts';
 import { rewriteWal } from './rewrite-wal.ts';
 
 /** How long a write waits in the queue and for locks of other processes. */
@@ -60,7 +60,7 @@ function openOnce(
   }
   configure(database);
   if (migrates) migrate(database, path, wait);
-  else refuseUnusableSchema(database, path);
+  else openSchemaCheck(database, path)();
   database.exec(`PRAGMA busy_timeout = ${lockTimeoutMs}`); // migrations change it
   opening.move();
   return database;

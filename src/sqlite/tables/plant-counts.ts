@@ -21,7 +21,7 @@ export function openCounts(prepare: Prepare, quotas: Quotas) {
   /** Stale never: whatever this thread did not do clears them. A count is at most one above the quota. */
   const cache = new Cache<{ count: number }>(maxCachedCounts);
 
-  function addTo(key: string, added: 1 | -1, quota = 0): void {
+  function addTo(key: string, added: 1 | -1, quota: number): void {
     const cached = cache.get(key);
     if (cached === undefined) return;
     if (cached.count > quota)
@@ -55,8 +55,9 @@ export function openCounts(prepare: Prepare, quotas: Quotas) {
 
     /** Call it after a plant was created or deleted. */
     add(store: number, owner: number, added: 1 | -1): void {
-      addTo(keyOf(store, owner), added, quotas.perUser);
-      addTo(keyOf(store), added, quotas.perStore);
+      const { perUser, perStore } = quotas;
+      if (perUser !== undefined) addTo(keyOf(store, owner), added, perUser);
+      if (perStore !== undefined) addTo(keyOf(store), added, perStore);
     },
   };
 }

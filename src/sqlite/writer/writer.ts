@@ -19,7 +19,7 @@ import {
 } from './messages.ts';
 
 /** Maximum number of writes in a message. Writes that are requested before the next tick share one. */
-const maxBatchWrites = 8;
+const maxBatchWrites = 16;
 /** A write without an outcome after this time fails with `outcome-unknown`. Includes waiting for a lock. */
 const outcomeTimeoutMs = 20_000;
 
