@@ -70,7 +70,7 @@ const names: Record<StorageName, readonly string[]> = {
 const printed: string[] = [];
 
 /** The minimum for --write: with less, a single pause of the machine can determine a figure. */
-const writtenPace: Pace = { rounds: 3, seconds: 2 };
+const writtenPace: Pace = { rounds: 3, seconds: 10 };
 
 const docs = fileURLToPath(new URL('../docs', import.meta.url));
 
