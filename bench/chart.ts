@@ -1,5 +1,5 @@
 /**
- * The chart of docs/performance.md, as SVG. It has its own background, because GitHub has a light and a dark
+ * The chart of docs/explanation/performance.md, as SVG. It has its own background, because GitHub has a light and a dark
  * mode, and text that is legible when a phone scales it down.
  */
 import { BarChart } from 'echarts/charts';

@@ -1,6 +1,6 @@
 /**
  * Writes the figures of a run to docs/, between pairs of comments, so that nobody copies figures by hand. The
- * tables go to performance-tables.md. For SQLite, it also writes the summary and the chart.
+ * tables go to bench/results/README.md. For SQLite, it also writes the summary and the chart.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,19 +21,22 @@ export interface Report {
 }
 
 /** Throws if a figure of the summary or a comment in a page is missing. */
-export async function writePages(docs: string, report: Report): Promise<void> {
+export async function writePages(root: string, report: Report): Promise<void> {
   const { storage, setting, tables } = report;
-  await replaceFigures(join(docs, 'performance-tables.md'), storage, `${setting}\n\n${tables}`);
-  if (storage === 'sqlite') await writeSummary(docs, report);
+  await replaceFigures(join(root, 'bench/results/README.md'), storage, `${setting}\n\n${tables}`);
+  if (storage === 'sqlite') await writeSummary(join(root, 'docs'), report);
 }
 
 async function writeSummary(docs: string, { setting, sizes }: Report): Promise<void> {
   const plants = sizes[0]?.plants ?? Number.NaN;
   const comparisons = compareWorkloads(sizes[0]?.measured ?? []);
-  const image = `![${chartTitle(comparisons)}. The table below has the figures.](performance.svg)`;
+  const image = `![${chartTitle(comparisons)}. The table below has the figures.](../images/performance.svg)`;
   const parts = [sentences(plants, comparisons), image, readerTable(sizes), setting];
-  await replaceFigures(join(docs, 'performance.md'), 'summary', parts.join('\n\n'));
-  writeFileSync(join(docs, 'performance.svg'), renderChart(formatNumber(plants), comparisons));
+  await replaceFigures(join(docs, 'explanation/performance.md'), 'summary', parts.join('\n\n'));
+  writeFileSync(
+    join(docs, 'images/performance.svg'),
+    renderChart(formatNumber(plants), comparisons),
+  );
 }
 
 /** Replaces the Markdown between the two comments in a page. */

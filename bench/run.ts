@@ -72,7 +72,7 @@ const printed: string[] = [];
 /** The minimum for --write: with less, a single pause of the machine can determine a figure. */
 const writtenPace: Pace = { rounds: 3, seconds: 10 };
 
-const docs = fileURLToPath(new URL('../docs', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
 
 const help = `Usage: npm run bench -- [options]
 
@@ -122,7 +122,7 @@ async function main(): Promise<void> {
     print(growthTable(first?.measured ?? [], measured));
   }
   if (isWritten) {
-    await writePages(docs, { storage, setting, tables: printed.join('\n\n'), sizes: results });
+    await writePages(root, { storage, setting, tables: printed.join('\n\n'), sizes: results });
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * The summary of docs/performance.md: three sentences and one table from the figures of a run.
+ * The summary of docs/explanation/performance.md: three sentences and one table from the figures of a run.
  */
 import { formatMeasured, formatNumber, table } from './figures.ts';
 import type { Measured } from './load.ts';

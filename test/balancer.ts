@@ -1,5 +1,5 @@
 /**
- * HAProxy as set up in docs/scaling.md, while thousands of connections send requests that never become
+ * HAProxy as set up in docs/how-to/replicas.md, while thousands of connections send requests that never become
  * complete.
  */
 import assert from 'node:assert/strict';

@@ -1,5 +1,5 @@
 /**
- * What runs in the service besides our own code is written down: for people in docs/security.md, for
+ * What runs in the service besides our own code is written down: for people in docs/explanation/security.md, for
  * programs by `npm run sbom`.
  */
 import assert from 'node:assert/strict';
@@ -30,8 +30,10 @@ function installed(): Map<string, Installed> {
   return found;
 }
 
-test('docs/security.md has a reason for each production dependency, and for no other', () => {
-  const rows = tableOf(new Page(`${root}docs/security.md`).section('Dependencies').tokens);
+test('docs/explanation/security.md has a reason for each production dependency, and for no other', () => {
+  const rows = tableOf(
+    new Page(`${root}docs/explanation/security.md`).section('Dependencies').tokens,
+  );
   const wanted = Object.keys({ ...packageFile.dependencies, ...packageFile.peerDependencies });
   assert.deepEqual(rows.map(([dependency = '']) => dependency).toSorted(), wanted.toSorted());
   for (const [dependency = '', reason = ''] of rows) assert.ok(reason.length > 10, dependency);

@@ -18,7 +18,8 @@ import { programs, without, type Program } from './support/programs.ts';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { name, version, scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
-const withExamples = ['README.md', ...globSync('docs/*.md', { cwd: root }).toSorted()];
+const pages = globSync('docs/{tutorials,how-to,reference,explanation}/*.md', { cwd: root });
+const withExamples = ['README.md', ...pages.toSorted()];
 const all = [...globSync('*.md', { cwd: root }), ...globSync('docs/**/*.md', { cwd: root })];
 
 for (const file of withExamples) {
@@ -147,9 +148,9 @@ async function settingsOf(command: readonly string[]): Promise<Setting[]> {
   return settings;
 }
 
-const errors = new Page(join(root, 'docs/errors.md')).sections;
+const errors = new Page(join(root, 'docs/reference/errors.md')).sections;
 
-test('docs/errors.md has a section with type and status for each kind of problem', () => {
+test('docs/reference/errors.md has a section with type and status for each kind of problem', () => {
   assert.deepEqual(
     errors.map(({ heading }) => heading).toSorted(),
     Object.keys(problemResponses).toSorted(),
@@ -163,7 +164,7 @@ test('docs/errors.md has a section with type and status for each kind of problem
 });
 
 for (const [kind, trigger] of Object.entries(problemTriggers)) {
-  test(`docs/errors.md shows the response of the service for ${kind}`, async (t) => {
+  test(`docs/reference/errors.md shows the response of the service for ${kind}`, async (t) => {
     const { tokens = [] } = errors.find(({ heading }) => heading === kind) ?? {};
     const [example, ...others] = blocksOf(tokens).filter(({ language }) => language === 'json');
     assert.ok(example && others.length === 0, `${kind} has one example in JSON`);

@@ -41,7 +41,7 @@ test('the package', { timeout: 200_000 }, async (suite) => {
     const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
     const { '': _, ...packages } = lock.packages as Record<string, { hasInstallScript?: boolean }>;
     assert.ok(Object.keys(packages).length <= maxPackages, String(Object.keys(packages).length));
-    const deploy = readFileSync(join(root, 'docs/deploy.md'), 'utf8');
+    const deploy = readFileSync(join(root, 'docs/how-to/deploy.md'), 'utf8');
     assert.match(deploy, new RegExp(`\\bhas ${Object.keys(packages).length} packages\\b`));
     assert.ok(statSync(tarball).size <= maxTarballBytes, String(statSync(tarball).size));
     for (const [name, { hasInstallScript }] of Object.entries(packages)) {

@@ -1,6 +1,6 @@
 /**
  * The responses of the operations, as openapi.json describes them. Each header, schema and problem is defined once,
- * under its name in `components`. The table of problems.ts and docs/errors.md describe problems.
+ * under its name in `components`. The table of problems.ts and docs/reference/errors.md describe problems.
  */
 import type { TSchema } from '@sinclair/typebox';
 import type { Operation } from '../src/http/routes/operation.ts';

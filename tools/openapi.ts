@@ -46,7 +46,7 @@ const schemas = {
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));
 const packageFile = new URL('../package.json', import.meta.url);
 const maxInt32 = 2 ** 31 - 1;
-const errorsFile = fileURLToPath(new URL('../docs/errors.md', import.meta.url));
+const errorsFile = fileURLToPath(new URL('../docs/reference/errors.md', import.meta.url));
 
 /** The document as text, as it is committed. */
 export function openapiText(): string {
@@ -156,7 +156,7 @@ function sentence(rule: unknown): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** The examples of docs/errors.md that responses refer to. A test compares all of them with real responses. */
+/** The examples of docs/reference/errors.md that responses refer to. A test compares all of them with real responses. */
 function examplesOfProblems(responses: object): object {
   const referring = JSON.stringify(responses);
   const sections = new Page(errorsFile).sections.filter(({ heading }) =>

@@ -1,5 +1,5 @@
 /**
- * Makes the pictures of the page for README.md and docs/page.md: `npm run screenshots`. It drives a real service with
+ * Makes the pictures of the page for README.md and docs/how-to/page.md: `npm run screenshots`. It drives a real service with
  * plants as a nursery has them, in a real browser.
  */
 import type { TestContext } from 'node:test';

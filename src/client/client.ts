@@ -1,5 +1,5 @@
 /**
- * The client of the Plant Store, for Node and browsers. docs/client.md shows how to use it.
+ * The client of the Plant Store, for Node and browsers. docs/reference/client.md shows how to use it.
  */
 import { addressOf, type Path, type Query } from './address.ts';
 import { Call, type Reply } from './call.ts';

@@ -1,5 +1,5 @@
 /**
- * What the claims of a verified token grant: who the user is, and what they can do. docs/sign-on.md describes each
+ * What the claims of a verified token grant: who the user is, and what they can do. docs/how-to/sign-on.md describes each
  * setting.
  */
 import type { JWTPayload, JWTVerifyOptions } from 'jose';

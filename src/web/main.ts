@@ -1,5 +1,5 @@
 /**
- * The page: puts its parts together. docs/page.md describes what it does, decision 31 why it is built this way.
+ * The page: puts its parts together. docs/how-to/page.md describes what it does, decision 31 why it is built this way.
  */
 import { PlantStoreError, type Plant, type Token } from '../client/client.ts';
 import { addDialog } from './dialogs/add-dialog.ts';

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,10 @@ import { writePages, type Report } from '../../bench/pages.ts';
 import { byThread } from '../../bench/threads.ts';
 import { tempFolder } from '../support/temp.ts';
 
-const docs = fileURLToPath(new URL('../../docs', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const summary = 'docs/explanation/performance.md';
+const tables = 'bench/results/README.md';
+const chart = 'docs/images/performance.svg';
 const bench = fileURLToPath(new URL('../../bench/run.ts', import.meta.url));
 const maxChartBytes = 30_000;
 
@@ -51,16 +54,15 @@ function measured(workload: string): Measured[] {
 
 function pages(t: TestContext) {
   const folder = tempFolder(t);
-  for (const page of ['performance.md', 'performance-tables.md']) {
-    cpSync(join(docs, page), join(folder, page));
-  }
+  mkdirSync(join(folder, 'docs/images'), { recursive: true });
+  for (const page of [summary, tables]) cpSync(join(root, page), join(folder, page));
   return { folder, read: (page: string) => readFileSync(join(folder, page), 'utf8') };
 }
 
 test('replaces the figures in the pages with those of a run, and keeps the rest', async (t) => {
   const { folder, read } = pages(t);
   await writePages(folder, report);
-  const page = read('performance.md');
+  const page = read(summary);
   assert.match(page, /^# Performance\n/);
   assert.match(page, /^That is 2\.0 times as many as the same service on Express 5/m);
   assert.match(page, /^Reads reach 50 % of .*\. Writes reach 50 % of/m);
@@ -69,18 +71,15 @@ test('replaces the figures in the pages with those of a run, and keeps the rest'
     /^\| Create, 256 clients +\| +20,000 \| +1\.0 \| +2\.0 \| +2\.0 \| +0\.50 \|$/m,
   );
   assert.match(page, /\n## Measure it yourself\n/);
-  assert.match(
-    read('performance-tables.md'),
-    /## SQLite\n\n.*\n\non 2 cores\n\n### 1,000 plants\n/,
-  );
-  assert.match(read('performance-tables.md'), /\n## PostgreSQL\n/);
+  assert.match(read(tables), /## SQLite\n\n.*\n\non 2 cores\n\n### 1,000 plants\n/);
+  assert.match(read(tables), /\n## PostgreSQL\n/);
 });
 
 test('writes the same bytes for the same figures', async (t) => {
   const { folder, read } = pages(t);
   const written = async () => {
     await writePages(folder, report);
-    return ['performance.md', 'performance-tables.md', 'performance.svg'].map(read);
+    return [summary, tables, chart].map(read);
   };
   assert.deepEqual(await written(), await written());
 });
@@ -88,31 +87,28 @@ test('writes the same bytes for the same figures', async (t) => {
 test('draws a small chart with a text alternative and no script', async (t) => {
   const { folder, read } = pages(t);
   await writePages(folder, report);
-  const chart = read('performance.svg');
-  assert.ok(Buffer.byteLength(chart) < maxChartBytes, `${Buffer.byteLength(chart)} bytes`);
+  const svg = read(chart);
+  assert.ok(Buffer.byteLength(svg) < maxChartBytes, `${Buffer.byteLength(svg)} bytes`);
   const message = 'Plant Store serves 2.0 times as many requests as Express 5';
-  assert.ok(chart.includes(`<title>${message}</title>`));
-  assert.ok(read('performance.md').includes(`![${message}. `));
-  assert.doesNotMatch(chart, /<script/);
+  assert.ok(svg.includes(`<title>${message}</title>`));
+  assert.ok(read(summary).includes(`![${message}. `));
+  assert.doesNotMatch(svg, /<script/);
 });
 
 test('figures of PostgreSQL do not change the summary and tables of SQLite', async (t) => {
   const { folder, read } = pages(t);
   await writePages(folder, report);
-  const summary = read('performance.md');
+  const before = read(summary);
   await writePages(folder, { ...report, storage: 'postgres', tables: '### 2,000 plants' });
-  assert.equal(read('performance.md'), summary);
-  assert.match(
-    read('performance-tables.md'),
-    /### 1,000 plants[^]*## PostgreSQL[^]*### 2,000 plants/,
-  );
+  assert.equal(read(summary), before);
+  assert.match(read(tables), /### 1,000 plants[^]*## PostgreSQL[^]*### 2,000 plants/);
 });
 
 test('rejects a page without its markers, and writes nothing', async (t) => {
   const { folder } = pages(t);
-  cpSync(join(docs, 'api.md'), join(folder, 'performance-tables.md'));
+  cpSync(join(root, 'docs/reference/api.md'), join(folder, tables));
   await assert.rejects(writePages(folder, report), /has no comments "figures: sqlite"/);
-  assert.ok(!existsSync(join(folder, 'performance.svg')));
+  assert.ok(!existsSync(join(folder, chart)));
 });
 
 test('writes no figures of fewer than 3 rounds of 10 seconds', () => {

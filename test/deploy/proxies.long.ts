@@ -1,5 +1,5 @@
 /**
- * The service behind the reverse proxies of docs/deploy.md, and requests that never become complete.
+ * The service behind the reverse proxies of docs/how-to/deploy.md, and requests that never become complete.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

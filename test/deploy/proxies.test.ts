@@ -1,5 +1,5 @@
 /**
- * The service behind nginx. The other proxies of docs/deploy.md have the same tests in proxies.long.ts.
+ * The service behind nginx. The other proxies of docs/how-to/deploy.md have the same tests in proxies.long.ts.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * The service behind each reverse proxy of docs/deploy.md: it behaves as without one, over TLS.
+ * The service behind each reverse proxy of docs/how-to/deploy.md: it behaves as without one, over TLS.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
 /**
- * The limits of the systemd unit of docs/deploy.md, compared with what the service does.
+ * The limits of the systemd unit of docs/how-to/deploy.md, compared with what the service does.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

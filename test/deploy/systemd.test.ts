@@ -1,5 +1,5 @@
 /**
- * The systemd unit of docs/deploy.md. The tests do not need systemd as the first process: they check the file.
+ * The systemd unit of docs/how-to/deploy.md. The tests do not need systemd as the first process: they check the file.
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';

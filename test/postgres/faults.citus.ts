@@ -34,7 +34,7 @@ const maxBad = 0.01;
 const maxSlower = 3;
 /** Below this, the scheduling of the processes of this computer decides. */
 const minQuietP99Ms = 10;
-/** The longest response time in any state of the database: docs/scaling.md. */
+/** The longest response time in any state of the database: docs/how-to/replicas.md. */
 const maxResponseMs = 12_000;
 
 const skip = await notLocal();

@@ -12,7 +12,7 @@ import { databaseBehindProxy } from '../support/proxy.ts';
 import { emptyDatabase, openPostgres, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
-/** The longest response time in any state of the database: 12 seconds in docs/scaling.md. */
+/** The longest response time in any state of the database: 12 seconds in docs/how-to/replicas.md. */
 const responseTimeoutMs = 12_000;
 
 describe('PostgreSQL: the service', () => {

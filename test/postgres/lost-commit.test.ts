@@ -10,7 +10,7 @@ import { openPostgres } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 import { identify } from '../support/tokens.ts';
 
-/** The longest time of a change: 5.5 seconds in docs/scaling.md, and what a busy machine adds. */
+/** The longest time of a change: 5.5 seconds in docs/how-to/replicas.md, and what a busy machine adds. */
 const maxOutcomeMs = 6_500;
 
 /** A simple query, as the protocol sends it. */

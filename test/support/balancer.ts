@@ -1,5 +1,5 @@
 /**
- * HAProxy in front of replicas, with the configuration of docs/scaling.md.
+ * HAProxy in front of replicas, with the configuration of docs/how-to/replicas.md.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

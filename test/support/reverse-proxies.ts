@@ -1,5 +1,5 @@
 /**
- * The reverse proxies of docs/deploy.md, with TLS: nginx, Caddy and HAProxy run with the files of deploy/. Only
+ * The reverse proxies of docs/how-to/deploy.md, with TLS: nginx, Caddy and HAProxy run with the files of deploy/. Only
  * addresses and paths are replaced.
  */
 import { execFileSync, spawn } from 'node:child_process';
@@ -26,7 +26,7 @@ export interface ReverseProxy {
 }
 
 interface Setup {
-  /** Whether the public address has the path prefix of docs/deploy.md, /api. */
+  /** Whether the public address has the path prefix of docs/how-to/deploy.md, /api. */
   isBelowPath: boolean;
   folder: string;
   httpPort: number;
@@ -158,9 +158,9 @@ function selfSigned(folder: string): { certificate: string; key: string } {
   return { certificate, key };
 }
 
-/** The lines for a proxy in docs/deploy.md. */
+/** The lines for a proxy in docs/how-to/deploy.md. */
 function documented(language: string): string {
-  return new Page(new URL('../../docs/deploy.md', import.meta.url)).blocks
+  return new Page(new URL('../../docs/how-to/deploy.md', import.meta.url)).blocks
     .filter((block) => block.language === language)
     .map(({ text }) => text)
     .join('');

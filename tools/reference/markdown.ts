@@ -1,5 +1,5 @@
 /**
- * Sections of the documentation (docs/*.md) as HTML. They are the only source of their texts.
+ * Sections of the documentation (docs/reference) as HTML. They are the only source of their texts.
  */
 import { Marked, type Token } from 'marked';
 import { Html } from './html.ts';

@@ -1,5 +1,5 @@
 /**
- * Generates the reference at `/docs` from openapi.json and docs/*.md: for the package when it is built, in a checkout at
+ * Generates the reference at `/docs` from openapi.json and docs/reference: for the package when it is built, in a checkout at
  * the first request.
  *
  * The page works without its script, which adds the choice of a language, buttons to copy code and the address of
@@ -23,9 +23,9 @@ import {
 export function referencePage(): string {
   const document = parseOpenApi(readFileSync(fileOf('openapi.json'), 'utf8'));
   const groups = groupsOf(document);
-  const api = new Page(fileOf('docs/api.md'));
-  const client = new Page(fileOf('docs/client.md'));
-  const errors = new Page(fileOf('docs/errors.md'));
+  const api = new Page(fileOf('docs/reference/api.md'));
+  const client = new Page(fileOf('docs/reference/client.md'));
+  const errors = new Page(fileOf('docs/reference/errors.md'));
   return html`<!doctype html>
     <html lang="en" data-language="curl">
       <head>

@@ -48,7 +48,7 @@ export const startHtml = html`<section id="token" class="operation" aria-labelle
     </div>
   </section>`;
 
-/** The loop over all pages, with the programs of docs/api.md. They show two plants; here they get large pages. */
+/** The loop over all pages, with the programs of docs/reference/api.md. They show two plants; here they get large pages. */
 export function pagingHtml(id: string, section: Section): Html {
   const sample = (language: string) =>
     programOf(section, language).replace('limit=1&', 'limit=1000&');
@@ -74,7 +74,7 @@ export function pagingHtml(id: string, section: Section): Html {
   </section>`;
 }
 
-/** The client, with the program of docs/client.md. */
+/** The client, with the program of docs/reference/client.md. */
 export function clientHtml(id: string, section: Section): Html {
   return html`<section id="${id}" class="operation" aria-labelledby="${id}-title">
     <div class="about">
@@ -124,7 +124,7 @@ export function headersHtml(id: string, headers: Record<string, Header>): Html {
   </section>`;
 }
 
-/** Each problem of docs/errors.md, folded, with its cause, its example and its fix. */
+/** Each problem of docs/reference/errors.md, folded, with its cause, its example and its fix. */
 export function problemsHtml(id: string, problems: Section[]): Html {
   return html`<section id="${id}" class="prose" aria-labelledby="${id}-title">
     <h2 id="${id}-title">Problems</h2>

@@ -1,5 +1,5 @@
 /**
- * Problems as HTTP responses (RFC 9457). docs/errors.md describes each kind.
+ * Problems as HTTP responses (RFC 9457). docs/reference/errors.md describes each kind.
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';

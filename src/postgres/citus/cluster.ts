@@ -57,7 +57,7 @@ export class Cluster {
   #nodes = new Map<number, Node>();
   /**
    * Undefined if there is one server. Stale for 5 s after a move of a shard: nobody notices, unless the coordinator hangs
-   * (docs/cluster.md).
+   * (docs/how-to/cluster.md).
    */
   #map: ShardMap | undefined;
   /** What all nodes have in the row of the migrations; undefined if there is none yet. */

@@ -1,5 +1,5 @@
 /**
- * The rules for every response, whatever the request: from docs/api.md, RFC 9110, RFC 9457 and
+ * The rules for every response, whatever the request: from docs/reference/api.md, RFC 9110, RFC 9457 and
  * RFC 6750, without code of the service.
  */
 import { valuesOf, type Answer } from './wire.ts';

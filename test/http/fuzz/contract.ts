@@ -1,5 +1,5 @@
 /**
- * The oracle: which responses docs/api.md and the RFCs allow for a request, from the request
+ * The oracle: which responses docs/reference/api.md and the RFCs allow for a request, from the request
  * as it is sent and a model of the stores. It shares no code with the service.
  *
  * A request may have several faults. They are looked for in stages: the bytes and the target, the

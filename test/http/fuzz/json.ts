@@ -1,5 +1,5 @@
 /**
- * The rules of docs/api.md for a body, checked on its bytes by an independent parser (RFC 8259):
+ * The rules of docs/reference/api.md for a body, checked on its bytes by an independent parser (RFC 8259):
  * no JSON.parse, no schema, nothing of src.
  */
 

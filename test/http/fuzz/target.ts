@@ -1,5 +1,5 @@
 /**
- * The rules of docs/api.md, RFC 9112 (section 3.2) and RFC 3986 for a target and its query, checked
+ * The rules of docs/reference/api.md, RFC 9112 (section 3.2) and RFC 3986 for a target and its query, checked
  * on their bytes.
  */
 import { exactInteger, maxId, isTag } from './json.ts';
@@ -182,7 +182,7 @@ export function judgeQuery(
   return judged;
 }
 
-/** As a list with commas, or one after the other (docs/api.md). */
+/** As a list with commas, or one after the other (docs/reference/api.md). */
 function judgeFields(texts: readonly string[]): Field[] | undefined {
   const fields = texts.flatMap((text) => text.split(','));
   const isField = (one: string): one is Field => fieldNames.some((name) => name === one);
