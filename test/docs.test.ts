@@ -7,9 +7,19 @@ import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Tokens } from 'marked';
 import { problemResponses, problemType } from '../src/http/response/problems.ts';
 import { run } from './support/command.ts';
-import { blocksOf, normalise, Page, tableOf, tokenIds, type Example } from '../tools/markdown.ts';
+import { commandsFile, commandsText } from '../tools/commands.ts';
+import {
+  blocksOf,
+  normalise,
+  Page,
+  tableOf,
+  tokenIds,
+  type Example,
+  type Section,
+} from '../tools/markdown.ts';
 import { problemTriggers } from './support/problem-triggers.ts';
 import { emptyDatabase } from './support/storages.ts';
 import { shownAddress, Terminal } from './support/terminal.ts';
@@ -106,26 +116,59 @@ test('every npm command in the documentation exists', () => {
   assert.ok(commands > 0);
 });
 
-test('the tables of settings contain exactly the options of every command', async () => {
-  const settings = await settingsOf([]);
-  let commands: string[] = [];
-  const { tokens } = new Page(join(root, 'README.md')).section('Settings');
-  const documented = tokens.flatMap((token) => {
-    if (token.type === 'heading') {
-      commands = [...token.raw.matchAll(/`([^`]+)`/g)].map(([, command = '']) => command);
-    }
-    return tableOf([token]).flatMap(([flag, variable, initial]) =>
-      commands.map((command) => ({ command, setting: `${flag} ${variable} ${initial}` })),
-    );
-  });
-  const inOrder = (some: Setting[]) => some.map((one) => JSON.stringify(one)).toSorted();
-  assert.deepEqual(inOrder(documented), inOrder(settings));
+test('docs/reference/commands.md is generated from the current program', async () => {
+  const generated = await commandsText();
+  assert.equal(readFileSync(commandsFile, 'utf8'), generated, 'run "npm run docs:commands"');
 });
 
-interface Setting {
+test('docs/reference/commands.md has exactly the options of every command', async () => {
+  const [shared, ...sections] = new Page(commandsFile).sections;
+  assert.equal(shared?.heading, 'Options of several commands');
+  const ofShared = optionsOf(shared);
+  const documented = sections.flatMap((section) => {
+    const [, also = ''] = /^Also (.*)\.$/m.exec(section.text) ?? [];
+    const names = [...also.matchAll(/`(--[^`]+)`/g)].map(([, long = '']) => long);
+    const others = names.map((long) => ofShared.find(({ flag }) => flag.split(' ')[0] === long));
+    return [...optionsOf(section), ...others].map((option) => ({
+      command: section.heading,
+      ...option,
+    }));
+  });
+  const inOrder = (some: object[]) => some.map((one) => JSON.stringify(one)).toSorted();
+  assert.deepEqual(inOrder(documented), inOrder(await settingsOf([])));
+  const withOptions = new Set(documented.map(({ command }) => command));
+  const others = sections.filter(({ heading }) => !withOptions.has(heading));
+  assert.deepEqual(
+    others.map(({ heading }) => heading),
+    ['completion'],
+  );
+});
+
+interface Option {
+  flag: string;
+  variable: string;
+  initial: string;
+  /** With the choices, and without the characters that Markdown needs. */
+  description: string;
+}
+
+interface Setting extends Option {
   command: string;
-  /** Its flag, variable and default. */
-  setting: string;
+}
+
+/** The rows of the table of a section, which has only the columns that it needs. */
+function optionsOf({ tokens }: Section): Option[] {
+  const table = tokens.find(({ type }) => type === 'table') as Tokens.Table | undefined;
+  const columns = (table?.header ?? []).map(({ text }) => text);
+  return tableOf(tokens).map((cells) => {
+    const cell = (column: string) => cells[columns.indexOf(column)] || 'none';
+    return {
+      flag: cell('Option'),
+      variable: cell('Variable'),
+      initial: cell('Default'),
+      description: cell('Description').replaceAll('\\', ''),
+    };
+  });
 }
 
 /** Every option of a command and of those below it, as its help shows it. */
@@ -134,11 +177,21 @@ async function settingsOf(command: readonly string[]): Promise<Setting[]> {
   assert.equal(status, 0);
   const unwrapped = stdout.replaceAll(/\n {4,}/g, ' ');
   const options = [...unwrapped.matchAll(/^ {2}(--\S+(?: <\S+>)?) +(.*)$/gm)];
-  const settings = options.map(([, flag, about = '']) => {
-    const [, variable = 'none'] = /env: (\w+)\)$/.exec(about) ?? [];
-    const [, initial = ''] = /default: (.*?)(?:, env: |\)$)/.exec(about) ?? [];
-    const shown = initial.replaceAll('"', '') || 'none';
-    return { command: command.join(' '), setting: `${flag} ${variable} ${shown}` };
+  const settings = options.map(([, flag = '', about = '']) => {
+    const [, text = '', extras = ''] =
+      /^(.*?)(?: \(((?:choices|default|env): .*)\))?$/.exec(about) ?? [];
+    const extra = (kind: string) => {
+      const pattern = new RegExp(`\\b${kind}: (.*?)(?=, (?:default|env): |$)`);
+      return pattern.exec(extras)?.[1]?.replaceAll('"', '') || 'none';
+    };
+    const choices = extra('choices');
+    return {
+      command: command.join(' '),
+      flag,
+      variable: extra('env'),
+      initial: extra('default'),
+      description: choices === 'none' ? text : `${text} (${choices})`,
+    };
   });
   const [, list = ''] = /^Commands:\n((?: .*\n)*)/m.exec(unwrapped) ?? [];
   const children = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, child = '']) => child);

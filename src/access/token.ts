@@ -1,6 +1,6 @@
 /**
  * The text of a token: `plant_`, the number of its store, 32 random bytes, and the CRC-32 of both, all in base62. Secret
- * scanners find leaked tokens by the prefix. The store shows where to look the token up (decision 37). The service
+ * scanners find leaked tokens by the prefix. The store shows where to look the token up (decision 4). The service
  * refuses typos by the checksum, without a query. Only the hash of a token is ever stored.
  */
 import { hash, randomBytes } from 'node:crypto';

@@ -34,7 +34,8 @@ export function main(argv: readonly string[], streams: Io = process): Promise<nu
   });
 }
 
-function program() {
+/** The commands with their options, for `main` and for docs/reference/commands.md. */
+export function program() {
   const { version, description } = JSON.parse(readFileSync(packageFile, 'utf8'));
   const plantStore = new Command('plant-store')
     .description(description)

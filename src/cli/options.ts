@@ -41,7 +41,7 @@ export function databaseCommand(parent: Command, name: string, lines: readonly s
   return parent
     .command(name)
     .addOption(databaseFlag())
-    .option('--json', 'print the result as one line of JSON')
+    .option('--json', 'print the result as JSON')
     .addHelpText('after', examples(lines));
 }
 

@@ -23,7 +23,7 @@ export const minScannedOwners = 16;
 
 /**
  * Whether so many of the plants of the store are in reach that it is faster to search them in order
- * than to merge the next plants of each owner (decision 32).
+ * than to merge the next plants of each owner (decision 22).
  */
 export function isDense(inReach: number, ofStore: number): boolean {
   return inReach * 50 >= ofStore;

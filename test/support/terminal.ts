@@ -101,6 +101,8 @@ export class Terminal {
     const printed = all.slice(all.indexOf('\n') + 1);
     const [, address = ''] = /listens on (\S+)/.exec(printed) ?? [];
     this.#service = { address, pid: Number(pid), closed };
+    // A reader's service keeps its port after a restart. Here, the variable of the reader gets the new one.
+    this.#shell.stdin?.write(`[ -z "$PLANT_STORE_URL" ] || PLANT_STORE_URL='${address}'\n`);
     return this.#shown(printed);
   }
 

@@ -63,7 +63,7 @@ export function pagingHtml(id: string, section: Section): Html {
       </p>
       <p>
         The URL is relative, unless the service has a public address: resolve it against the URL of
-        the request. Use a <code>limit</code> of 1,000 or more.
+        the request. Use a <code>limit</code> of 1000.
       </p>
       <p>
         A list is not a snapshot. A plant that exists before, during and after the list is in it
@@ -80,8 +80,8 @@ export function clientHtml(id: string, section: Section): Html {
     <div class="about">
       <h2 id="${id}-title">JavaScript client</h2>
       <p>
-        The package <code>plant-store</code> has a client for Node and browsers, with types. It has
-        a method for each operation on plants.
+        The package <code>plant-store-client</code> is a client for Node and browsers, with types.
+        It has a method for each operation.
       </p>
       <p>
         The client follows the pages of a list and throws typed errors. It repeats a request only if
@@ -131,7 +131,7 @@ export function problemsHtml(id: string, problems: Section[]): Html {
     <p>
       Every error is a problem document (RFC 9457) with <code>type</code>, <code>title</code>,
       <code>status</code> and <code>detail</code>. <code>detail</code> describes what is wrong with
-      this request and how to fix it. For invalid input, <code>errors</code> lists every fault. Base
+      this request and how to fix it. For invalid input, <code>errors</code> lists the faults. Base
       your code on the last part of <code>type</code>, or on the status if the type is unknown.
     </p>
     ${problems.map(problemHtml)}

@@ -117,15 +117,19 @@ function addShareCommands(plantStore: Command): void {
   databaseCommand(plantStore, 'unshare', ['plant-store unshare alice bob'])
     .description('end a share')
     .argument('<owner>', 'user whose plants they are', parserOf(Name))
-    .argument('<user>', 'name of the user', parserOf(Name))
+    .argument('<user>', 'user who loses access', parserOf(Name))
     .addOption(inStore())
     .action(async (from, user, options) =>
       (await import('./shares.ts')).unshare(from, user, options),
     );
 
   databaseCommand(plantStore, 'shares', ['plant-store shares', 'plant-store shares alice --json'])
-    .description('list the shares of a user, given and received, or of a whole store')
-    .argument('[user]', 'one of the users', parserOf(Name))
+    .description('list the shares of a user or of a whole store')
+    .argument(
+      '[user]',
+      'owner or recipient of the shares; without it, all shares of the store',
+      parserOf(Name),
+    )
     .addOption(inStore())
     .action(async (user, options) => (await import('./shares.ts')).listShares(user, options));
 

@@ -9,7 +9,7 @@ export function addDatabaseCommands(plantStore: Command): void {
     'plant-store migrate',
     'plant-store migrate --database postgres://plants@db.example/plants',
   ])
-    .description('create a database or upgrade its schema (serve also does this)')
+    .description('create a database or upgrade its schema; serve also does this')
     .action(async (options) => (await import('./migrate.ts')).migrate(options));
 
   databaseCommand(plantStore, 'backup', ['plant-store backup plants.backup'])
@@ -30,7 +30,7 @@ export function addDatabaseCommands(plantStore: Command): void {
     .addOption(databaseUrl('--from <url>', 'database to copy'))
     .addOption(databaseUrl('--to <url>', 'empty database to copy it to'))
     .option('--resume', 'resume an interrupted copy', false)
-    .option('--json', 'print the result as one line of JSON')
+    .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
       examples([

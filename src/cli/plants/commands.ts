@@ -76,10 +76,10 @@ function plantsCommand(plants: Command, name: string, lines: readonly string[]) 
     .addOption(
       flag(
         '--token <token>',
-        'token; @FILE reads it from a file, - from standard input; prefer the variable: other users of the machine can see the arguments',
+        'token; @FILE reads it from a file, - from standard input; prefer the variable: other users can see arguments',
       ),
     )
-    .option('--json', 'print JSON, also on a terminal')
+    .option('--json', 'print the result as JSON')
     .addHelpText('after', examples(lines));
 }
 

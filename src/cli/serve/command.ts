@@ -75,7 +75,8 @@ const quota = integer(1, maxId);
 const countWorkers = integer(1, 256, 'auto or an integer');
 
 function addOptions(serve: Command) {
-  serve.createOption = flag; // so each option also has a variable
+  serve.helpOption('-h, --help', 'display help for command');
+  serve.createOption = flag; // so each other option also has a variable
   return serve
     .addOption(databaseFlag())
     .option('--host <host>', 'address to listen on', parseHost, '127.0.0.1')
@@ -96,47 +97,48 @@ function addOptions(serve: Command) {
     .option('--max-plants-per-store <number>', 'maximum number of plants in a store', quota)
     .option(
       '--workers <number>',
-      'number of processes that serve requests; auto starts one per core',
+      'number of processes that serve requests; auto starts one for each core',
       (text) => (text === 'auto' ? availableParallelism() : countWorkers(text)),
       1,
     )
     .option(
       '--oidc-issuer <url>',
-      'identity provider whose access tokens are accepted: its issuer URL',
+      'issuer URL of the identity provider whose access tokens are accepted',
       parseIssuer,
     )
-    .option('--oidc-audience <text>', 'audience (aud) of those tokens: the name of this API')
+    .option('--oidc-audience <text>', 'audience (aud) of the access tokens: the name of this API')
     .addOption(
-      flag('--oidc-token-type <type>', 'their type (typ); jwt also accepts JWT and none')
+      flag(
+        '--oidc-token-type <type>',
+        'type (typ) of the access tokens; jwt also accepts JWT and none',
+      )
         .choices(tokenTypes)
         .default(tokenTypes[0]),
     )
     .option('--oidc-user-claim <claim>', 'claim with the name of the user', 'sub')
-    .option(
-      '--oidc-store <name>',
-      'store of their users; created if needed',
-      parserOf(Name),
-      'main',
-    )
+    .option('--oidc-store <name>', 'store of the users; created if needed', parserOf(Name), 'main')
     .addOption(
       flag(
         '--oidc-store-claim <claim>',
-        'claim with the name of the store, if not all users have the same',
+        'claim with the name of the store, if users have different ones',
       ).conflicts('oidcStore'),
     )
-    .option('--oidc-role-claim <claim>', 'claim that makes a user a manager; else a member')
-    .option('--oidc-manager-value <text>', 'value of that claim for a manager')
-    .option('--oidc-scope-prefix <text>', 'what precedes the scopes in the token')
-    .option('--oidc-client-id <text>', 'id of the page at the provider; lets people sign in there')
+    .option('--oidc-role-claim <claim>', 'claim with the roles of the user')
+    .option(
+      '--oidc-manager-value <text>',
+      'value of the role claim that makes a user a manager; other users are members',
+    )
+    .option('--oidc-scope-prefix <text>', 'prefix of the scopes in the access tokens')
+    .option('--oidc-client-id <text>', 'client id of the page; lets people sign in at the provider')
     .option(
       '--oidc-client-scope <list>',
-      'scopes that the page requests, separated by spaces; openid and all of the service without it',
+      'scopes that the page requests, separated by spaces; by default openid and all of the service',
       parseClientScope,
     )
     .addOption(
       flag(
         '--rate-limit <rate>',
-        'rate of requests with one token, such as 200/s or 600/m; counted by each process',
+        'maximum rate of requests with one token, such as 200/s or 600/m; counted by each process',
       )
         .argParser(parseRateOrOff)
         .default('off' as const, 'off'),
@@ -149,20 +151,20 @@ function addOptions(serve: Command) {
     .addOption(
       flag(
         '--auth-failure-limit <rate>',
-        'rate of failed authentications from one address; counted by each process',
+        'maximum rate of failed authentications from one address, or off; counted by each process',
       )
         .argParser(parseRateOrOff)
         .default({ requests: 600, windowSeconds: 60 } as const, '600/m'),
     )
     .option(
       '--max-requests-in-progress <number>',
-      'requests with one token that are in progress; counted by each process',
+      'maximum number of requests in progress with one token; counted by each process',
       integer(1, maxRequests),
       512,
     )
     .option(
       '--trust-proxy <list>',
-      'proxies that name their client, as addresses and networks separated by commas',
+      'proxies that pass on the address of the client, as addresses and networks separated by commas',
       (text) => text.split(',').map((one) => parseProxy(one.trim())),
     )
     .addOption(
