@@ -121,7 +121,16 @@ const onlyInRepository =
 /** Packs a copy of the checkout, because packing writes dist/. */
 async function pack(temp: string): Promise<string> {
   const copy = join(temp, 'checkout');
-  const excluded = ['node_modules', '.git', '.cache', 'dist', 'dist-client', 'test', 'bench', 'site'];
+  const excluded = [
+    'node_modules',
+    '.git',
+    '.cache',
+    'dist',
+    'dist-client',
+    'test',
+    'bench',
+    'site',
+  ];
   const filter = (file: string) => !excluded.includes(relative(root, file));
   cpSync(root, copy, { recursive: true, filter });
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
