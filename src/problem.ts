@@ -86,8 +86,8 @@ export class Faults {
 /** `faults` has at least one. `more` are not listed. */
 export function invalidRequest(faults: readonly Fault[], more = 0): Problem {
   const count = faults.length + more;
-  const rest = more === 0 ? 'each' : `${faults.length} of them, and there are ${more} more`;
-  const all = `The request has ${count} errors; "errors" lists ${rest}.`;
+  const listed = more === 0 ? 'them' : `the first ${faults.length}`;
+  const all = `The request has ${count} errors. "errors" lists ${listed}.`;
   const detail = count === 1 ? faults[0]?.detail : undefined;
   return new Problem('invalid-request', detail ?? all, { faults });
 }
@@ -100,7 +100,7 @@ function failure(kind: ProblemKind, detail: string): (cause: unknown) => Problem
 /** An unexpected error, which the client did not cause. */
 export const defect = failure(
   'internal-error',
-  'The service failed; the request is not the cause.',
+  'This is a bug in the service, not an error in your request.',
 );
 
 export const outcomeUnknown = failure(
@@ -110,16 +110,19 @@ export const outcomeUnknown = failure(
 
 export const storageUnavailable = failure(
   'storage-unavailable',
-  'The storage is unavailable now. Nothing was changed; try again later.',
+  'The storage is unavailable, so nothing was changed. Try again later.',
 );
 
 export const storageFull = failure(
   'storage-full',
-  'There is no space left to store this. Nothing was changed.',
+  'The storage has no space left, so nothing was changed. The operator has to free some.',
 );
 
 export const tooManyWrites = () =>
-  new Problem('overloaded', 'Too many writes are pending. Nothing was changed; try again later.');
+  new Problem(
+    'overloaded',
+    'Too many writes are pending, so nothing was changed. Try again later.',
+  );
 
 /** The same for a plant that does not exist and for one that the caller cannot access. */
 export const plantNotFound = () =>
@@ -133,7 +136,7 @@ export const shareNotFound = () =>
   new Problem('share-not-found', 'There is no share between you and a user of this name.');
 
 export const tokenEnded = (state: string) =>
-  new Problem('invalid-token', `The token is ${state}; get a new one.`);
+  new Problem('invalid-token', `The token is ${state}. Get a new one.`);
 
 /** The same for a token of another user and for one that does not exist. */
 export const tokenNotFound = () =>
@@ -145,5 +148,5 @@ export const tokenNotFound = () =>
 export const idTaken = (id: number) =>
   new Problem(
     'id-taken',
-    `The store already has a plant with the id ${id}. Send another id, or none to have one assigned.`,
+    `The store already has a plant with the id ${id}. Choose another id, or leave it out.`,
   );

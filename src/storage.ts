@@ -7,15 +7,14 @@ import type { UserStorage } from './access/user-storage.ts';
  * Stores plants, tokens and shares. The promises of the service depend on what is specified here, and
  * `test/storage.contract.ts` tests it on every storage.
  *
- * Durability. A write resolves only after the change is on disk. Every read that starts later in the same
- * process sees it. In another process, every read sees it if its caller was identified later (`identify`),
- * because `identify` checks whether others have written (`refresh` of each engine). A request
- * identifies its caller first, so it sees every change that was acknowledged before it.
+ * Durability. A write resolves only after the change is on disk. Every read that starts later in the same process sees
+ * it. In another process, every read sees it whose caller was identified later, because `identify` checks whether
+ * others have written (`refresh` of each engine). A request identifies its caller first, so it sees every change that
+ * was acknowledged before it.
  *
- * Isolation. Every method that takes a caller stays within the caller's store and reach (access.ts). The scopes
- * of the token are checked before, not here. A write checks in its own transaction that its caller's token was not revoked
- * since, and that their reach still includes the plant (`Identified`). It rejects with `invalid-token` if the token was
- * revoked. A write of an operator has no caller. Whether a token has expired is checked before.
+ * Isolation. Every method that takes a caller stays within the caller's store and reach (access.ts). A write checks
+ * both again in its own transaction (`Identified`), and rejects with `invalid-token` if the caller's token was revoked.
+ * The scopes and the expiry of the token are checked before, not here. A write of an operator has no caller.
  *
  * Input. Callers pass only what the schemas of plant.ts accept. Text is returned code point for code point.
  *

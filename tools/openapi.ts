@@ -141,8 +141,10 @@ function parameterOf(name: string, place: string, required: boolean, schema: TSc
 /** A schema with the descriptions, patterns and formats that clients need. */
 function asPublished(schema: object): Record<string, unknown> {
   const { meaning, portablePattern, ...copy }: Record<string, unknown> = { ...schema };
+  const refused =
+    portablePattern === undefined ? '' : ' U+0080 to U+009F and lone surrogates are refused too.';
   if (typeof meaning === 'string') {
-    copy['description'] = `${meaning} ${sentence(copy['description'])}`;
+    copy['description'] = `${meaning} ${sentence(copy['description'])}${refused}`;
   }
   if (portablePattern !== undefined) copy['pattern'] = portablePattern;
   if (copy['type'] === 'integer') {

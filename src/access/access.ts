@@ -54,14 +54,14 @@ export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read'>;
 
 /**
  * How a caller was identified: the version of the grants that were read, the hash of the token as latin1 text, and the
- * claims of a JWT. Every write compares the version in its transaction. If it differs, the caller is identified again
- * there, so that nothing is written for a token that was revoked. It is a tuple, because it is part of changes (changes.ts).
+ * claims of a JWT. Every write compares the version in its transaction and, if it differs, identifies the caller again,
+ * so that nothing is written for a revoked token. A tuple, because it is part of changes (changes.ts).
  */
 export type Identified = readonly [version: number, tokenHash: string, claims?: Claims | undefined];
 
 /**
  * What identifies the caller of a request: a token of the service, or a JWT. The hash is the SHA-256 of its text. A storage
- * caches what it finds for an object, so keep that for the next request.
+ * caches what it finds for a credential object, so keep the object for the next request.
  */
 export type Credential = TokenCredential | JwtCredential;
 
@@ -107,7 +107,7 @@ export interface Grant {
   readonly revokedAtMs: number | undefined;
 }
 
-/** A user as text, as a key of what is counted or takes turns by user. */
+/** A user as text: a key for what is counted or takes turns by user. */
 export function userKey({ store, user }: Identity): string {
   return `${store} ${user}`; // unlike the id of a token, it has a space
 }
@@ -166,7 +166,7 @@ export function soleOwner(reach: Reach): number | undefined {
 export const operations = ['read', 'write'] as const;
 export type Operation = (typeof operations)[number];
 
-/** What allows it (`owner`, `manager` or `share`), or why not. With `scope` and `ended`, the user can, but not the token. */
+/** Why access is allowed (the first three) or not. For `scope` and `ended`, the user has access, but not the token. */
 export type Rule =
   | 'owner'
   | 'manager'

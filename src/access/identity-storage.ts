@@ -13,8 +13,8 @@ export interface IdentityStorage {
    * The grant of this credential, even if it has expired or was revoked; undefined if there is none. It is
    * the only source of a caller: reads for this caller see every change acknowledged before the call.
    *
-   * If it takes a wait to check whether a cached grant is current, `onCheck` gets that grant meanwhile. What is read for
-   * it is as new as what is read afterwards, and can be used only if the call resolves to the same object.
+   * If checking a cached grant takes a wait, `onCheck` gets that grant meanwhile. What is read for that grant is as new
+   * as what is read afterwards, but can be used only if the call resolves to the same object.
    */
   identify(credential: Credential, onCheck?: (cached: Grant) => void): Promise<Grant | undefined>;
 
@@ -38,9 +38,9 @@ export interface IdentityStorage {
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
 
   /**
-   * Revokes a token: every process refuses it from the next request on (tables/grants.ts of each engine). Resolves to the
-   * revoked token, or to undefined if there is none. A second call does not change `revokedAtMs`. If `by` is given,
-   * only a token of the same user is revoked, and only one that it can revoke (`assertCanRevoke` in own-tokens.ts).
+   * Revokes a token, which every process refuses from the next request on (tables/grants.ts of each engine). Resolves
+   * to the revoked token, whose `revokedAtMs` a second call does not change, or to undefined if there is none. With
+   * `by`, revokes only a token of the same user that `by` can revoke (`assertCanRevoke` in own-tokens.ts).
    */
   revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined>;
 

@@ -43,7 +43,7 @@ export function tokensToDelete(
   if (tokens.length - ended.length >= maxActiveTokens) {
     return new Problem(
       'too-many-tokens',
-      `You have ${maxActiveTokens} active tokens or more, which is the maximum. Revoke one that you do not need.`,
+      `You have reached the maximum of ${maxActiveTokens} active tokens. Revoke one that you do not need.`,
     );
   }
   const newestFirst = ended.toSorted(([, a], [, b]) => b - a);
@@ -83,6 +83,6 @@ export function assertCanRevoke(
   if (canRevoke) return;
   throw new Problem(
     'insufficient-scope',
-    'Your token cannot revoke this one. A token that was created with another one can revoke itself and those that descend from it; any other token can revoke those with at most its scopes.',
+    'Your token cannot revoke this one. A token that was created with another token can revoke itself and its descendants. Any other token can revoke tokens that have at most its scopes.',
   );
 }

@@ -53,7 +53,7 @@ export function sharesPageOf(user: string, rows: readonly ShareRow[], limit: num
 export const tooManyShares = () =>
   new Problem(
     'too-many-shares',
-    `You share with ${maxGivenShares} users, which is the maximum. End a share first.`,
+    `You share with the maximum of ${maxGivenShares} users. End a share first.`,
   );
 
 /** A removed user cannot share: a later user of that name must not share anything. */
@@ -63,13 +63,13 @@ export const userRemoved = () =>
 /**
  * The shares of a storage (storage.ts). Every process applies a change from the next request on.
  *
- * A share names the user who receives it, who need not exist: it takes effect once a user has that name. So nobody
- * can find out by sharing which users exist.
+ * A share names the user who receives it, who need not exist: it takes effect once a user has that name. So sharing
+ * does not reveal which users exist.
  */
 export interface ShareStorage {
   /**
-   * Adds a share, or sets the access of an existing one. Resolves to whether it is new. `sinceMs` is the time of the
-   * addition, since the Unix epoch. Without `by`, an operator shares for the owner.
+   * Adds a share at `sinceMs` (since the Unix epoch), or sets the access of an existing one. Resolves to whether the
+   * share is new. Without `by`, an operator shares for the owner.
    *
    * Rejects with `invalid-token` if the owner was removed: a later user of that name must not share anything. Rejects
    * with `too-many-shares` if the owner shares with `maxGivenShares` others.

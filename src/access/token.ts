@@ -1,7 +1,9 @@
 /**
- * The text of a token: `plant_`, the number of its store, 32 random bytes, and the CRC-32 of both, all in base62. Secret
- * scanners find leaked tokens by the prefix. The store shows where to look the token up (decision 4). The service
- * refuses typos by the checksum, without a query. Only the hash of a token is ever stored.
+ * The text of a token, of which only the hash is ever stored. Its parts, in base62 after the prefix:
+ * - `plant_`, by which secret scanners find leaked tokens
+ * - the number of its store, which shows where to look the token up (decision 4)
+ * - 32 random bytes
+ * - the CRC-32 of both, by which the service refuses typos without a query
  */
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -75,7 +77,7 @@ export function hashToken(token: string): Buffer {
 
 /**
  * The public id of a token: the number of its store and a part of its hash, so it reveals nothing else about the token.
- * That of a JWT, which names no store, is only the part of its hash.
+ * The id of a JWT, which names no store, is only a part of its hash.
  */
 export function tokenId(tokenHash: Uint8Array, store: number | undefined): string {
   const hex = Buffer.from(tokenHash).toString('hex', 0, idHexChars / 2);

@@ -1,6 +1,6 @@
 /**
- * Completes commands, flags and their choices. At each Tab, the shell runs `complete` with the line so far in COMP_LINE,
- * as bash does for all such programs, and gets the words that can come next.
+ * Completes commands, flags and their choices. At each Tab, the shell runs `complete` with the line so far in
+ * COMP_LINE, as bash does, and gets the words that can come next.
  */
 import { Argument, type Command, type CommandUnknownOpts } from '@commander-js/extra-typings';
 import { examples } from './options.ts';

@@ -5,7 +5,7 @@ import { Problem } from '../problem.ts';
 import { DiskFailure, UsageError, Refusal, type RefusalKind } from '../refusal.ts';
 import { redactTokens } from '../access/token.ts';
 
-/** Exit status after a disk failure. A service manager can hold back the restart on it (decision 17). */
+/** Exit status after a disk failure, which a service manager can exclude from restarts (decision 17). */
 export const diskFailureStatus = 3;
 
 export function exitStatusOf(error: unknown): number {
@@ -62,7 +62,7 @@ export function messageOf({ message, kind }: Refusal): string {
   return kind === undefined ? message : `${message} ${advice[kind]}`;
 }
 
-/** Returns what an import of an optional package does if it fails: it refuses if the package is not installed. */
+/** Returns a handler for a failed import of an optional package, which refuses if the package is not installed. */
 export function refuseMissing(name: string): (cause: unknown) => never {
   return (cause) => {
     if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) {
@@ -79,7 +79,7 @@ const fileFaults: Record<string, string> = {
   EACCES: 'permission denied',
 };
 
-/** Returns what a read of a file does if it fails: it refuses with the reason, and with what to do about it. */
+/** Returns a handler for a failed read of a file, which refuses with the reason and a solution. */
 export function refuseUnreadable(what: string, ...solution: string[]): (cause: unknown) => never {
   return (cause) => {
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
@@ -95,8 +95,8 @@ export function redactSecrets(text: string): string {
 }
 
 /**
- * Replaces the password, and the colon before it, in each address of a database or of Redis in `text` with `replacement`. It also
- * finds addresses that are mistyped.
+ * Replaces the password, and the colon before it, in each address of a database or of Redis in `text`. Also finds
+ * mistyped addresses.
  */
 export function replacePasswords(text: string, replacement: string): string {
   return text.replace(

@@ -1,6 +1,5 @@
 /**
- * The program. The commands of each folder are in its command.ts or commands.ts. The code of a command is loaded when it
- * runs.
+ * The program. The commands of each folder are in its command.ts or commands.ts, and load their code when they run.
  * Exit status: 0 success, 1 failure or lost output, 2 invalid usage, 3 disk failure.
  */
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Parsers of the command-line options. What several calls have in common, such as the database, can also be set by an
- * environment variable.
+ * Parsers of the command-line options. Environment variables can also set what several calls have in common, such as
+ * the database.
  */
 import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
@@ -8,7 +8,7 @@ import { scopes, type Scope } from '../access/access.ts';
 import { conforms, Name } from '../plants/plant.ts';
 import { UsageError } from '../refusal.ts';
 
-/** In any unit. In days, these are 2,700 years. */
+/** The maximum number in a duration, in any unit. In days, it is 2,700 years. */
 export const maxDuration = 999_999;
 
 const defaultDatabase = 'sqlite:plant-store.db';
@@ -31,7 +31,7 @@ export interface DatabaseOptions {
   json?: true | undefined;
 }
 
-/** Those of a command about one store. */
+/** The options of a command about one store. */
 export interface InStoreOptions extends DatabaseOptions {
   store: string;
 }
@@ -55,7 +55,7 @@ export function examples(lines: readonly string[]): string {
   return `\nExamples:\n${shown.map((line) => `  $ ${line}\n`).join('')}`;
 }
 
-/** SQLite gives paths that begin with ":" or "file:" another meaning, and other programs read a relative one behind "//". */
+/** SQLite gives paths that begin with ":" or "file:" another meaning. Others read a relative path after "//". */
 export function parseDatabaseUrl(text: string): string {
   if (/^(?:sqlite:(?!:|file:|\/\/(?!\/))|postgres(?:ql)?:\/\/)./is.test(text)) return text;
   const hint = 'Use sqlite:PATH or postgres://USER@HOST:PORT/DATABASE. PATH is the path of a file.';

@@ -1,5 +1,5 @@
 /**
- * The tables of all commands. What other people wrote cannot change what is shown.
+ * The tables of all commands. Text of other people cannot change how a terminal shows a table.
  */
 import { printable, widthOf } from './terminal.ts';
 

@@ -17,7 +17,7 @@ export function addressOf(base: URL, path: Path, query: Query = {}): URL {
   const address = new URL([collection, ...members.map(segmentOf)].join('/'), base);
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined) continue;
-    // The service refuses an empty list, so that one is sent too.
+    // An empty list is sent too, so that the service refuses it.
     const values = Array.isArray(value) && value.length > 0 ? value : [value];
     for (const each of values) address.searchParams.append(name, String(each));
   }

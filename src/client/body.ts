@@ -1,4 +1,4 @@
-/** More than the longest response has. A response that never ends must not fill the memory. */
+/** Longer than any response of the service: a response that never ends must not fill the memory. */
 const maxBodyBytes = 64 * 1_024 ** 2;
 
 /** The body as text; undefined if it is too long. */

@@ -28,7 +28,7 @@ import type {
 
 export type { CallOptions, PlantStoreOptions, TokenSource } from './options.ts';
 export { PlantStoreError, type AnyProblemKind, type ClientProblemKind } from './problem.ts';
-export type * from './types.ts'; // but its Plant, which this file replaces
+export type * from './types.ts'; // except Plant, which this file replaces
 
 /** Maximum number of plants, tokens or other users in a page. */
 const maxPage = 1_000;
@@ -48,7 +48,7 @@ export class PlantStore {
   }
 
   /**
-   * Creates a plant. After a temporary problem, the request is repeated if `plant` has an id. Without one, it is
+   * Creates a plant. After a temporary problem, the request is repeated if `plant` has an id. Without an id, it is
    * repeated only if it certainly created nothing.
    */
   async create<const F extends Fields = DefaultFields>(
@@ -171,7 +171,7 @@ export class PlantStore {
     await this.#call('repeatable', options, (call) => call.send('PUT', address, { access }));
   }
 
-  /** Ends what the user shares with another one, and what that user shares with them. */
+  /** Ends the shares between the user and another one, in both directions. */
   async unshare(user: string, options?: CallOptions): Promise<void> {
     await this.#delete(['shares', user], 'share-not-found', options);
   }
@@ -204,7 +204,7 @@ export class PlantStore {
   async #delete(path: Path, goneKind: ProblemKind, options: CallOptions | undefined) {
     const address = this.#address(path);
     await this.#call('repeatable', options, async (call) => {
-      if (goneKind === 'invalid-token') call.canRenewToken = false; // it is this one that ends
+      if (goneKind === 'invalid-token') call.canRenewToken = false; // the call revokes this very token
       try {
         await call.send('DELETE', address);
       } catch (error) {

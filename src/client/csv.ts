@@ -51,7 +51,7 @@ function readFields(
   }
 }
 
-/** The separator that the first line has most of; a comma if it has none. */
+/** The most frequent separator in the first line; a comma if there is none. */
 export function separatorOf(text: string): Separator {
   const [firstLine = ''] = /^[^\r\n]*/.exec(text) ?? [];
   const header = firstLine.replaceAll(/"[^"]*"/g, '');
@@ -65,9 +65,9 @@ export function writeCsv(fields: readonly (string | number)[]): string {
 }
 
 /**
- * Spreadsheets run text that begins with one of these characters as a formula, and names can come from other users.
- * An apostrophe before the character prevents that. It is also needed after a semicolon, because spreadsheets in many
- * countries split there. Apostrophes that are already there do not count, so `unguardFormulas` can undo this.
+ * Spreadsheets run text that begins with one of these characters as a formula, unless an apostrophe precedes it. They
+ * also do so after a semicolon, because spreadsheets in many countries split there. Apostrophes that are already there
+ * get one more, so that `unguardFormulas` can undo this.
  */
 const guarded = /((?:^|;)["\s]*)'('*[=+\-@＝＋－＠])/gu;
 const formulas = /((?:^|;)["\s]*)('*[=+\-@＝＋－＠])/gu;

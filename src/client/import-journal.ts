@@ -1,5 +1,5 @@
 /**
- * What an import writes down, so that an interrupted one can continue.
+ * What an import records, so that it can continue after an interruption.
  */
 
 /**
@@ -9,9 +9,9 @@
  */
 export type JournalEntry = { id: number; added: boolean } | { after: number };
 
-/** It belongs to one user of one store. */
+/** A journal belongs to one user of one store. */
 export interface ImportJournal {
-  /** All entries by their key. A key has the content of a row. */
+  /** All entries by key. A key contains the content of a row. */
   readonly entries: ReadonlyMap<string, JournalEntry>;
   /** Adds or replaces an entry. Resolves when it would survive the end of the process. */
   write(key: string, entry: JournalEntry): Promise<void>;

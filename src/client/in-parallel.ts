@@ -1,6 +1,6 @@
 /**
- * Runs `work` on each item, at most `width` at a time, and yields the results as they arrive. If one fails, or the
- * consumer stops, no further item is started, and those in progress end first.
+ * Runs `work` on each item, at most `width` at a time, and yields the results as they arrive. If an item fails or the
+ * consumer stops, starts no further item and waits for those in progress.
  */
 export async function* inParallel<Item, Result>(
   items: Iterable<Item>,

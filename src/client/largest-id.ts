@@ -1,8 +1,8 @@
 import type { PlantStore } from './client.ts';
 
 /**
- * The largest id that the user can see; 0 if there is none. Its steps double until no id is above, and then halve. It
- * sends about 40 requests for 1,000,000 plants.
+ * The largest id that the user can see; 0 if there is none. Doubles its steps until no id is above, then halves them:
+ * about 40 requests for 1,000,000 plants.
  */
 export async function largestVisibleId(store: PlantStore, signal: AbortSignal): Promise<number> {
   let low = (await nextId(store, 0, signal)) ?? 0;

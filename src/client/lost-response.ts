@@ -1,6 +1,6 @@
 /**
- * What the client concludes if a request fails: whether it may have changed the store, and if a plant was created
- * although its response was lost. Decision 27 has the rules.
+ * What the client concludes if a request fails: whether the request may have changed the store, and whether a plant was
+ * created although the response was lost. Decision 27 has the rules.
  */
 import { isProblem, type Failure } from './problem.ts';
 import type { NewPlant } from './types.ts';
@@ -14,7 +14,7 @@ export function mayHaveChanged({ kind, status }: Failure): boolean {
   return status < 300 || status >= 500;
 }
 
-/** The plant that has the id of `plant` if both are equal. Then an earlier request has created it. */
+/** The plant with the id of `plant`, if both are equal: an earlier request has created it. */
 export async function findCreated<Found extends NewPlant>(
   plant: NewPlant,
   get: (id: number) => Promise<Found>,

@@ -12,21 +12,21 @@ export interface PlantStoreOptions {
   timeoutMs?: number | undefined;
   /** Maximum number of retries of a call after temporary problems. By default 4. */
   maxRetries?: number | undefined;
-  /** Waits before each retry instead of the client, or throws. There is then no maximum number of retries. */
+  /** Waits before each retry in place of the client, or throws to end the call. `maxRetries` is then ignored. */
   beforeRetry?: ((problem: PlantStoreError) => Promise<void>) | undefined;
   /** Sends the requests instead of the global `fetch`. */
   fetch?: ((url: URL, init: RequestInit) => Promise<Response>) | undefined;
 }
 
 /**
- * Called before each call. If the service refuses the token with 401, it is called once more with that token. If it
- * then returns another one, the call continues.
+ * Called before each call, and once more with the refused token if the service responds with 401. If the function then
+ * returns a different token, the call continues.
  */
 export type TokenSource = (refused?: string) => string | Promise<string>;
 
 /** The options of every method. */
 export interface CallOptions {
-  /** Aborts the call. One that changes something may have changed it. */
+  /** Aborts the call. An aborted write may still take effect. */
   signal?: AbortSignal | undefined;
   /** How long this call can take, retries included. By default the `timeoutMs` of the client. */
   timeoutMs?: number | undefined;

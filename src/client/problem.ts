@@ -51,7 +51,7 @@ export class PlantStoreError extends Error {
   readonly outcomeUnknown: boolean;
 
   constructor(failure: Failure, outcomeUnknown: boolean) {
-    // The service says it itself.
+    // A problem document describes the outcome itself.
     const outcome = outcomeUnknown && failure.type === noType ? ` ${unknownOutcome}` : '';
     super(
       `${failure.kind}: ${failure.detail}${outcome}`,

@@ -45,7 +45,7 @@ const fields: readonly string[] = ['name', 'tag', 'id'];
 /** The page adds these to the refused rows that it saves. */
 const ignoredColumns: readonly string[] = ['line', 'reason'];
 
-/** The names of columns in any case. Throws InvalidFile if one is not known: a misspelled one must not lose data. */
+/** Column names are case-insensitive. Throws InvalidFile for an unknown name: a misspelled one must not lose data. */
 function columnsOf(header: readonly string[]): string[] {
   const names = header.map((column) => column.trim().toLowerCase());
   const known = [...fields, ...ignoredColumns];
@@ -54,7 +54,7 @@ function columnsOf(header: readonly string[]): string[] {
   if (names.includes('name') && bad.length === 0) return names;
   const list = (bad.length > 0 ? bad : header).map((column) => `"${column.trim()}"`).join(', ');
   throw new InvalidFile(
-    `The first line has ${bad.length > 0 ? 'the unknown or repeated columns ' : ''}${list}. Use name, tag and id in it, each once; only name is required.`,
+    `The first line has ${bad.length > 0 ? 'unknown or repeated columns' : 'only the columns'} ${list}. It must have name, and can have tag and id, each once.`,
   );
 }
 
@@ -79,7 +79,7 @@ function isFilled(record: CsvRecord): boolean {
   return 'fault' in record || record.fields.some((field) => field !== '');
 }
 
-const invalidId = `"id" must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}.`;
+const invalidId = `"id" must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}.`;
 
 function readArray(text: string): ImportRow[] {
   try {
@@ -119,7 +119,7 @@ function membersIn(json: string): number {
   return json.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"/g, '').split(':').length;
 }
 
-/** The service checks the fields, so that every field of the object reaches it. */
+/** Keeps every field of the object, because the service checks them. */
 function rowOf(value: unknown): ImportRow {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     const fault = 'A row must be a JSON object with the fields name, tag and id.';

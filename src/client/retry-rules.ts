@@ -11,10 +11,10 @@ import type { PlantStoreError } from './problem.ts';
  */
 export type Effect = 'read' | 'repeatable' | 'once';
 
-/** The service ends every request within 12 s. After this time, a request and its response are lost. */
+/** The service ends every request within 12 s, so after this time, its response is lost. */
 export const maxRequestMs = 15_000;
 const firstPauseMs = 500;
-/** The longest pause that is not asked for by the service, and before its random part. */
+/** The longest pause without its random part, unless the service asks for a longer one. */
 const longestPauseMs = 15_000;
 
 /** Responses of a proxy that does not reach the service. */

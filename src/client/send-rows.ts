@@ -1,7 +1,7 @@
 /**
  * Adds the rows of a file to a store, many at a time, and never a row twice. A row without an id gets one here,
- * because only a request with an id can be repeated safely. The journal has the id before the request is sent.
- * Decision 30 explains why.
+ * because only a request with an id can be repeated safely. The journal has the id before the request is sent
+ * (decision 30).
  */
 import { PlantStoreError, type NewPlant, type PlantStore } from './client.ts';
 import type { ImportJournal } from './import-journal.ts';
@@ -15,7 +15,7 @@ import { isTemporary, maxRequestMs } from './retry-rules.ts';
 import { pause } from './waiting.ts';
 
 export interface ImportOptions {
-  /** Its calls wait for the service as long as the import should. */
+  /** A client whose calls wait for the service as long as the import should. */
   store: PlantStore;
   rows: readonly ImportRow[];
   journal: ImportJournal;
@@ -26,8 +26,8 @@ export interface ImportOptions {
 }
 
 /**
- * Yields an outcome for each row, in the order in which they happen. Throws a PlantStoreError if a call fails that is
- * about more than a row. To continue after that, import the same rows again with the same journal.
+ * Yields an outcome for each row, in the order in which they happen. Throws a PlantStoreError if a failure concerns
+ * more than one row. To continue after that, import the same rows again with the same journal.
  */
 export async function* importPlants(options: ImportOptions): AsyncGenerator<ImportOutcome, void> {
   for (const [at, row] of options.rows.entries()) {
@@ -36,7 +36,7 @@ export async function* importPlants(options: ImportOptions): AsyncGenerator<Impo
   }
   const tasks = tasksOf(options.rows);
   const sender = new Sender(options);
-  // First, because the reserved ids must be above them.
+  // Rows with ids come first, because the reserved ids must be above theirs.
   yield* sender.addWithOwnIds(tasks.filter(({ plant }) => plant.id !== undefined));
   yield* sender.addWithoutIds(tasks.filter(({ plant }) => plant.id === undefined));
 }
@@ -118,8 +118,8 @@ class Sender {
   }
 
   /**
-   * Returns the tasks whose id another plant has. After the first one, no new task is started. Those in the journal
-   * are, because their plants may exist.
+   * Returns the tasks whose ids other plants have. After the first of them, starts only tasks that are in the journal,
+   * because their plants may exist.
    */
   async *#addAll(
     tasks: readonly Task[],
@@ -138,11 +138,11 @@ class Sender {
   }
 
   /**
-   * Reserves a block of ids for the tasks. The last task gets the id above the block. The service assigns other clients
-   * only larger ids, so the block stays free. Tasks that this completes are removed from the list.
+   * Reserves a block of ids for the tasks: it adds the last task with the id above the block, so that the service
+   * assigns only larger ids to other clients. Removes the tasks that it completes from the list.
    */
   async *#reserve(left: Task[]): AsyncGenerator<ImportOutcome, Block> {
-    // Undefined if the store has plants that this user cannot see. Then the service has to assign an id.
+    // Undefined if the store has plants that this user cannot see: the service then has to assign an id.
     let base = this.#hadConflict ? undefined : await largestVisibleId(this.#store, this.#signal);
     for (let task = left.at(-1); task !== undefined; task = left.at(-1)) {
       if (base === undefined) {
@@ -196,7 +196,7 @@ class Sender {
     return result;
   }
 
-  /** The service assigns the id. If the outcome of a request is unknown, its plant is searched for before the next. */
+  /** Lets the service assign the id. After an unknown outcome, searches for the plant before another request. */
   async #addWithoutId({ plant, key }: Task): Promise<Result> {
     const entry = this.#journal.entries.get(key);
     let after = entry && 'after' in entry ? entry.after : undefined;

@@ -2,11 +2,11 @@
 
 /** A plant to create. A JSON object with the fields name, id and tag. */
 export interface NewPlant {
-  /** What the plant is called. A string of 1 to 200 Unicode code points, at least one of them not white space, without control characters and lone surrogates. */
+  /** What the plant is called. A string of 1 to 200 characters (code points), not only white space, without control characters. U+0080 to U+009F and lone surrogates are refused too. */
   name: string;
-  /** The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held, or a random free one if none is left. An integer from 1 to 9007199254740991. */
+  /** The id of the plant. By default, the service assigns the number after the largest id that the store has ever held. If no such number is left, it assigns a random free one. An integer from 1 to 9007199254740991. */
   id?: number;
-  /** A word of your own to find the plant by. Without it, the tag is empty. A string of at most 100 Unicode code points, without control characters and lone surrogates. */
+  /** A word that helps you to find the plant. By default, the tag is empty. A string of at most 100 characters (code points), without control characters. U+0080 to U+009F and lone surrogates are refused too. */
   tag?: string;
 }
 
@@ -56,13 +56,13 @@ export interface Token {
   expiresAt?: string;
 }
 
-/** A token to create. Without a body, it grants the same as the one of the request. A JSON object with the fields scopes, expiresAt and label. */
+/** The token to create. Without a body, it grants the same as the token of the request. A JSON object with the fields scopes, expiresAt and label. */
 export interface NewToken {
-  /** What the token allows: at most the scopes of the token of the request, which are the default. A list of at least one of plants:read, plants:write, shares:write, each at most once. */
+  /** What the token allows. The default, and the maximum, are the scopes of the token of the request. A list of at least one of plants:read, plants:write, shares:write, each at most once. */
   scopes?: Scope[];
-  /** When the token expires: not later than the token of the request, whose expiry is the default. A time with an offset from UTC, as in RFC 3339. */
+  /** When the token expires. The default, and the latest time, is the expiry of the token of the request. A time with an offset from UTC, as in RFC 3339. */
   expiresAt?: string;
-  /** A note of your own to tell tokens apart. A string of at most 100 Unicode code points, without control characters and lone surrogates. */
+  /** A note that helps you to tell tokens apart. A string of at most 100 characters (code points), without control characters. U+0080 to U+009F and lone surrogates are refused too. */
   label?: string;
 }
 

@@ -1,13 +1,13 @@
 /**
- * Waits that end. `AbortSignal.any()` and `.timeout()` would need newer browsers, and hold memory after the wait.
+ * Waits with a limit. `AbortSignal.any()` and `.timeout()` would need newer browsers, and hold memory after the wait.
  */
 
 /** When a wait ends early. */
 interface Limits {
   timeoutMs: number;
-  /** What the signal gets as its reason at that time. */
+  /** Returns the reason with which the signal of `work` aborts after this time. */
   timeout: () => unknown;
-  /** Aborts the signal too, with its own reason. */
+  /** If it aborts, the signal of `work` aborts with the same reason. */
   signal?: AbortSignal | undefined;
 }
 

@@ -8,7 +8,7 @@ import { keyPartOf, tables, type Archive, type Row, type Table } from './archive
 /** Number of rows that are read into memory and then written together. */
 const batchRows = 2_000;
 
-/** Shows what is done during `work`, and how many rows of the total. */
+/** Shows the progress of `work`: its title, and how many rows of the total are done. */
 type WithProgress = <T>(
   title: string,
   unit: string,

@@ -10,13 +10,13 @@ export const maxBodyBytes = 16_384;
 export const maxHeaderBytes = 16_384;
 /** Maximum number of request headers. Even a short one costs a few hundred bytes of memory. */
 export const maxHeaders = 100;
-/** Maximum time in which a complete request must arrive, and before the first one of a connection, a TLS handshake. */
+/** Maximum time for a complete request to arrive, and for the TLS handshake before the first one. */
 export const requestTimeoutMs = 30_000;
 /** A connection without traffic is closed after this time: between two requests, or if the client stops reading. */
 export const idleTimeoutMs = 72_000;
 /** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */
 export const maxPipelinedRequests = 8;
-/** The same of all connections together. Each can have 16 KiB of headers. */
+/** The same for all connections together. Each request can have 16 KiB of headers. */
 export const maxPipelinedRequestsTotal = 4_000;
 
 /** Maximum bytes of long responses in memory until clients read them: of all users, and of one user. */
@@ -24,8 +24,8 @@ export const maxUnreadBytes = 64 * 1024 * 1024;
 export const maxUnreadBytesOfUser = 4 * 1024 * 1024;
 
 /**
- * Maximum number of lists that take more than one short read, and are read at once for one token and those created with
- * it. Others wait. They are bounded by the number of connections, each of which has one request in progress.
+ * Maximum number of lists with more than one short read that are in progress for a token and those created with it.
+ * Others wait: the number of connections limits them, because each has one request in progress.
  */
 export const maxLongReads = 16;
 

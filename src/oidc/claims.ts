@@ -72,7 +72,7 @@ function timesOf({ iat, exp }: JWTPayload): Pick<Claims, 'issuedAtMs' | 'expires
   if (iat < 0) throw refused('The claim "iat" is before 1970.');
   if (exp === undefined || !(exp * 1_000 < endOfTimeMs))
     throw refused('The claim "exp" is too large.');
-  if (exp * 1_000 <= nowMs) throw refused('The token is expired; get a new one.');
+  if (exp * 1_000 <= nowMs) throw refused('The token is expired. Get a new one.');
   return {
     // The earliest time: a token from before the removal of its user must not create the user again.
     issuedAtMs: Math.floor((iat - clockSkewSeconds) * 1_000), // both can have fractions (RFC 7519, section 2)

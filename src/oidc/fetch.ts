@@ -3,7 +3,7 @@
  * provider or a network in between may be broken or hostile.
  */
 
-/** From the start of a fetch to the start of the next one, and so the maximum time for the metadata and the keys. */
+/** Time from the start of one fetch to the next, and so the maximum time to fetch the metadata and the keys. */
 export const fetchIntervalMs = 3_000;
 /** Maximum size of a response, uncompressed. */
 const maxResponseBytes = 256 * 1024;
@@ -12,7 +12,7 @@ const maxResponseBytes = 256 * 1024;
 export async function fetchKeys(issuer: string): Promise<unknown> {
   const signal = AbortSignal.timeout(fetchIntervalMs);
   try {
-    // As OpenID Connect Discovery names it.
+    // The path that OpenID Connect Discovery defines.
     const metadataAddress = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
     const metadata: Record<string, unknown> = Object(await fetchJson(metadataAddress, signal));
     const { issuer: named, jwks_uri: address } = metadata;
@@ -30,7 +30,7 @@ export async function fetchKeys(issuer: string): Promise<unknown> {
   }
 }
 
-/** Whether nobody on the network can change what comes from this URL: it is HTTPS, or on this machine. */
+/** Whether responses from this URL are safe from tampering on the network: it is HTTPS, or on this machine. */
 export function isProtected(address: string): boolean {
   const url = URL.parse(address);
   if (url?.protocol === 'https:') return true;

@@ -8,14 +8,14 @@ import type { JWK } from 'jose';
 import { Problem } from '../problem.ts';
 import { fetchIntervalMs, fetchKeys } from './fetch.ts';
 
-/** Keys that are older are fetched again while the old ones are in use. */
+/** Older keys are fetched again, and remain in use meanwhile. */
 const maxAgeMs = 5 * 60_000;
 const maxKeys = 100;
 /** Weaker keys can be broken, and larger ones cost too much time. */
 const minRsaBits = 2_048;
 const maxRsaBits = 8_192;
 
-/** Curves, and `RSA`, of the keys that the allowed algorithms use. */
+/** RSA, and the curves of the other allowed algorithms. */
 const usableTypes = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'];
 
 export interface ProviderKey {
@@ -24,7 +24,7 @@ export interface ProviderKey {
   readonly alg: string | undefined;
 }
 
-/** Called after each fetch: with the reason if it failed, else with undefined and with what is wrong with some keys. */
+/** Called after each fetch. `failure` is undefined if it succeeded, and `unusable` describes unusable keys. */
 export type OnFetch = (failure: unknown, unusable: readonly string[]) => void;
 
 export class ProviderKeys {
@@ -67,7 +67,7 @@ export class ProviderKeys {
     return this.#keys.get(id);
   }
 
-  /** All callers share one fetch. After a failure, none waits for the next one. */
+  /** All callers share one fetch. After a failed one, calls fail immediately until the next one is due. */
   async #fetch(): Promise<void> {
     if (this.#failure !== undefined && performance.now() < this.#nextFetchMs) {
       throw providerUnavailable(this.#failure);
@@ -105,8 +105,8 @@ function providerUnavailable(cause: unknown): Problem {
 }
 
 /**
- * The keys for signatures by their ids. A key that cannot be used is skipped, as RFC 7517 asks. Throws if no key is left:
- * an answer like that must not replace the keys that are in use.
+ * The keys for signatures by their ids. Skips keys that cannot be used, as RFC 7517 asks. Throws if no key is left,
+ * because such a response must not replace the keys in use.
  */
 function parseKeys(answer: unknown): { keys: Map<string, ProviderKey>; faults: string[] } {
   const list = typeof answer === 'object' && answer !== null && 'keys' in answer && answer.keys;
@@ -136,7 +136,7 @@ function keyOf(jwk: JWK): ProviderKey {
   return { key, alg: typeof jwk.alg === 'string' ? jwk.alg : undefined };
 }
 
-/** The engine checks the other members. */
+/** `createPublicKey` checks the other members. */
 function isForSignatures(value: unknown): value is JWK & { kid: string } {
   if (typeof value !== 'object' || value === null) return false;
   const { kid, kty, crv, use, key_ops: operations }: JWK = value;

@@ -10,7 +10,7 @@ export interface PageSignOn {
   readonly scope: string;
 }
 
-/** Which tokens of the identity provider are accepted, and what their claims mean. The flags `--oidc-...` set it. */
+/** Which tokens of the identity provider are accepted, and what their claims mean. The flags `--oidc-...` set these. */
 export interface OidcOptions {
   /** The URL of the provider, exactly as its tokens have it in `iss`. */
   readonly issuer: string;
@@ -22,7 +22,7 @@ export interface OidcOptions {
   /** The claim with the name of the store. Without it, all users belong to `store`. */
   readonly storeClaim?: string | undefined;
   readonly store: string;
-  /** A user is a manager if this claim is, or contains, `managerValue`. Without it, the stored role counts. */
+  /** A user is a manager if this claim is or contains `managerValue`. Without a claim, the stored role counts. */
   readonly roleClaim?: string | undefined;
   readonly managerValue?: string | undefined;
   /** What precedes the names of our scopes in the token. */

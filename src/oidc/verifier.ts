@@ -1,6 +1,6 @@
 /**
- * Verifies the JWTs of an identity provider as access tokens (RFC 9068, RFC 8725). Only the keys that the provider
- * publishes count: nothing in a token can add one.
+ * Verifies the JWTs of an identity provider as access tokens (RFC 9068, RFC 8725). Only keys that the provider
+ * publishes are trusted: nothing in a token can add a key.
  */
 import {
   decodeProtectedHeader,
@@ -49,7 +49,7 @@ export class Verifier {
     this.#keys = new ProviderKeys(options.issuer, onFetch);
   }
 
-  /** What was verified remains verified while this does not change, and until the token expires. */
+  /** While this version stays the same, a verified token remains valid until it expires. */
   get keysVersion(): number {
     this.#keys.refresh();
     return this.#keys.version;
@@ -61,7 +61,7 @@ export class Verifier {
   }
 
   /**
-   * The key that the token claims to be signed with. It can take as long as two fetches of the keys. Rejects with a
+   * The key that the token claims to be signed with. Can take as long as two fetches of the keys. Rejects with a
    * Problem: `invalid-token`, or `provider-unavailable` if the key is unknown and the provider does not respond.
    */
   async findKey(token: string): Promise<ProviderKey> {
@@ -110,7 +110,7 @@ function headerOf(token: string): ProtectedHeaderParameters {
 }
 
 function reasonOf(error: unknown): string {
-  if (error instanceof errors.JWTExpired) return 'The token is expired; get a new one.';
+  if (error instanceof errors.JWTExpired) return 'The token is expired. Get a new one.';
   if (error instanceof errors.JWTClaimValidationFailed) {
     const state = error.reason === 'missing' ? 'missing' : 'not accepted here';
     return `The claim "${error.claim}" of the token is ${state}.`;

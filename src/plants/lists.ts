@@ -1,6 +1,6 @@
 /**
  * What both engines share about lists: how each kind is read, pages of rows, and their JSON. The writer thread of SQLite
- * loads it, so it must not load the library of the schemas.
+ * loads this module, so it must not load the library of the schemas.
  */
 import type { Reach } from '../access/access.ts';
 import type { Plant, PlantField } from './plant.ts';
@@ -22,8 +22,8 @@ export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
 export const minScannedOwners = 16;
 
 /**
- * Whether so many of the plants of the store are in reach that it is faster to search them in order
- * than to merge the next plants of each owner (decision 22).
+ * Whether enough plants of the store are in reach that searching in order is faster than merging the next plants of
+ * each owner (decision 22).
  */
 export function isDense(inReach: number, ofStore: number): boolean {
   return inReach * 50 >= ofStore;

@@ -19,8 +19,8 @@ export interface PlantStorage {
    * The first `limit` plants with an id above `after`, in ascending order of id. If `tag` is given, only
    * plants with exactly that tag.
    *
-   * The cost depends neither on the cursor nor on the size of the store. It grows with the number of owners in
-   * reach. If `tag` is given, it can scan all plants in reach. Other requests run between the steps of a scan.
+   * The cost depends neither on the cursor nor on the size of the store, but on the number of owners in reach. With
+   * `tag`, it can be a scan of all plants in reach. Other requests run between the steps of a scan.
    */
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage>;
 
@@ -31,7 +31,7 @@ export interface PlantStorage {
   findOwner(store: number, id: number): Promise<string | undefined>;
 }
 
-/** `listKind` (lists.ts) must know every filter: otherwise, unfiltered pages are returned. */
+/** `listKind` (lists.ts) must consider every filter: otherwise, pages are not filtered. */
 export interface PlantQuery {
   after: number;
   limit: number;

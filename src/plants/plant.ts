@@ -5,7 +5,7 @@ import { Type } from '../shared/typebox.ts';
 const maxNameCodePoints = 200;
 const maxTagCodePoints = 100;
 
-// The description of a schema is its rule: a fragment that fits after "must be". Problems quote it;
+// The description of a schema is its rule: a fragment that fits after "Use" and "must be". Problems quote it;
 // openapi.json has it after the meaning of the value.
 
 // Control characters (C0, DEL, C1) and lone surrogates: storages treat them differently.
@@ -35,7 +35,7 @@ export const Name = Type.String({
   maxLength: maxNameCodePoints,
   pattern: notBlankWithout(refused),
   portablePattern: notBlankWithout(refusedEverywhere),
-  description: `a string of 1 to ${maxNameCodePoints} Unicode code points, at least one of them not white space, without control characters and lone surrogates`,
+  description: `a string of 1 to ${maxNameCodePoints} characters (code points), not only white space, without control characters`,
   meaning: 'What the plant is called.',
   examples: ['Monstera deliciosa'],
 });
@@ -44,8 +44,8 @@ export const Tag = Type.String({
   maxLength: maxTagCodePoints,
   pattern: without(refused),
   portablePattern: without(refusedEverywhere),
-  description: `a string of at most ${maxTagCodePoints} Unicode code points, without control characters and lone surrogates`,
-  meaning: 'A word of your own to find the plant by. Without it, the tag is empty.',
+  description: `a string of at most ${maxTagCodePoints} characters (code points), without control characters`,
+  meaning: 'A word that helps you to find the plant. By default, the tag is empty.',
   examples: ['indoor'],
 });
 
@@ -54,7 +54,7 @@ export const PlantId = Type.Integer({
   maximum: maxId,
   description: `an integer from 1 to ${maxId}`,
   meaning:
-    'The id that the plant gets. Without it, the service assigns the number after the largest id that the store has ever held, or a random free one if none is left.',
+    'The id of the plant. By default, the service assigns the number after the largest id that the store has ever held. If no such number is left, it assigns a random free one.',
   examples: [42],
 });
 

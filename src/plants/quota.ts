@@ -1,9 +1,9 @@
 import { Problem } from '../problem.ts';
 
 /**
- * How many plants a user can own and a store can have; undefined for no limit. They limit only creates: if more plants
- * exist, all remain. All processes that serve a database must have the same quotas.
- * Each engine counts in the transaction of the create.
+ * How many plants a user can own and a store can have; undefined for no limit. Quotas limit only creates: if more
+ * plants exist, all remain. Each engine counts in the transaction of the create, and all processes that serve a
+ * database must have the same quotas.
  */
 export interface Quotas {
   readonly perUser: number | undefined;

@@ -12,7 +12,7 @@ import type { BoundStatement } from './pool/pool.ts';
 import { migrateCluster } from './schema/readiness.ts';
 import { Refusal } from '../refusal.ts';
 
-/** All others are numbers. */
+/** The columns of text. All others are numbers. */
 const textColumns = 'name role scopes label family tag user_name access'.split(' ');
 
 export class PostgresArchive implements Archive {
@@ -35,7 +35,7 @@ export class PostgresArchive implements Archive {
     return new PostgresArchive(cluster);
   }
 
-  /** One statement, however long it takes: in steps, every machine would send its keys. */
+  /** Counts in one statement, however long it takes: in steps, every machine would have to send all keys. */
   async count(table: Table): Promise<number> {
     const text = `SELECT count(*) FROM plant_store.${table}`;
     try {
@@ -114,7 +114,7 @@ function statementsFor(table: Table, rows: readonly Row[]): BoundStatement[] {
   if (table === 'stores') return addStores(rows);
   if (table === 'users') return [raiseLastUsers(rows), insert(table, copiedColumns.users, rows)];
   if (table !== 'plants') return [insert(table, copiedColumns[table], rows)];
-  // One for each store: on distributed engines, it runs on one node.
+  // One statement for each store, so that each runs on one node of a distributed engine.
   const parts = Object.groupBy(rows, ([store]) => String(store));
   return Object.values(parts).map((part = []) => insert(table, copiedColumns.plants, part));
 }

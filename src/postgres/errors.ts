@@ -44,7 +44,7 @@ export function isRetryable(error: unknown): boolean {
   return retryableCodes.test(codeOf(error) ?? '');
 }
 
-/** A conflict, a deadlock, or a statement that the one before it on the connection should have prepared, but failed. */
+/** A conflict, a deadlock, or a statement that is not prepared, because an earlier one that prepares it has failed. */
 const retryableCodes = /^(?:40001|40P01|26000)$/;
 
 /** Whether the server refused one statement, and the connection still works. */
@@ -65,8 +65,8 @@ export function isDefect(error: unknown): boolean {
 }
 
 /**
- * Whether the server reported an internal error. On one server, it is in the data of the statement. On Citus, it can also
- * be the connection to another node.
+ * Whether the server reported an internal error. On one server, the data of the statement causes it. On Citus, a lost
+ * connection between nodes can cause it too.
  */
 export function isInternalError(error: unknown): boolean {
   return codeOf(error)?.startsWith('XX') === true;
@@ -134,11 +134,11 @@ export function refusalFor(error: unknown): Refusal | undefined {
 const noTlsMessage = 'The server does not support SSL connections';
 
 const refusals: readonly (readonly [codes: RegExp, reason: string, kind?: RefusalKind])[] = [
-  [/^28/, 'The database server refuses the user or the password of the address. Check both.'],
+  [/^28/, 'The database server refuses the user or the password in the address. Check both.'],
   [/^3D000$/, 'The server has no database with the name in the address.', 'missing-database'],
   [
     /^42501$/,
-    'The user of the address lacks a privilege that Plant Store needs. Grant CREATE on the database.',
+    'The user in the address lacks a privilege that Plant Store needs. Grant CREATE on the database.',
   ],
   [
     /ALTNAME/,

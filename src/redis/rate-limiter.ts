@@ -1,6 +1,6 @@
 /**
  * Token buckets in Redis, which several processes share. While Redis does not respond, each process counts by itself,
- * so that no request fails or waits for it.
+ * so that no request fails or waits for Redis.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { createClient } from '@redis/client';
@@ -12,7 +12,7 @@ import {
   type RateLimiter,
 } from '../shared/token-buckets.ts';
 
-/** How long a request can wait for Redis, and the start of the service too. */
+/** How long a request, or the start of the service, can wait for Redis. */
 const timeoutMs = 250;
 
 /** Returns 1 if the bucket was not empty, its whole units, and the milliseconds until its next one. The clock is that of Redis. */
@@ -48,18 +48,18 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
     this.#client.on('error', (err: unknown) => this.#fail(err));
   }
 
-  /** Waits for the connection, but not for long. It is opened again whenever it fails. */
+  /** Waits for the connection up to `timeoutMs`. The connection is opened again whenever it fails. */
   static async connect(url: string, rate: Rate, log: Logger): Promise<RedisRateLimiter> {
     const limiter = new RedisRateLimiter(url, rate, log);
-    // It rejects only if the limiter is disposed while it connects.
+    // Rejects only if the limiter is disposed while it connects.
     const connected = limiter.#client.connect().catch(() => {});
     await Promise.race([connected, pause(timeoutMs, undefined, { ref: false })]);
     return limiter;
   }
 
   /**
-   * While Redis fails, one command at a time finds out whether it is back. The other requests do not wait for it, and
-   * their commands do not fill the memory.
+   * While Redis fails, one command at a time checks whether it is back. Other requests neither wait nor send commands,
+   * which would fill the memory.
    */
   async take(key: string): Promise<BucketState> {
     if (this.#isFailing && this.#pending > 0) return this.#local.take(key);
@@ -84,7 +84,7 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
     this.#pending++;
     this.#client
       .eval(takeFromBucket, {
-        keys: [`plant-store:${requests}/${windowSeconds}:${key}`], // another limit has other buckets
+        keys: [`plant-store:${requests}/${windowSeconds}:${key}`], // each limit has its own buckets
         arguments: [requests, windowSeconds * 1_000].map(String),
       })
       .finally(() => {

@@ -1,6 +1,6 @@
 /**
- * A cache bounded by the total weight of its values. The oldest value is evicted first, whether or not it
- * was used since. Each cache has a comment that begins with "Stale".
+ * A cache bounded by the total weight of its values. Evicts the oldest value first, even if it was just used. The
+ * comment at each cache begins with "Stale", and describes how long its values can be outdated.
  */
 export class Cache<Value extends object> {
   readonly #maxWeight: number;

@@ -9,10 +9,10 @@ interface FairSemaphoreOptions {
   max?: number;
   /** Maximum number of holders of one key. */
   maxOfKey?: number;
-  /** Maximum number that wait. Then the key with the most loses the one that has waited longest. */
+  /** Maximum number of waiting calls. Beyond it, the key with the most of them loses its oldest one. */
   maxWaiting?: number;
   maxWaitMs?: number;
-  /** The error for those that wait too long, or are too many. */
+  /** The error for calls that wait too long, or exceed `maxWaiting`. */
   refusal?: () => Error;
 }
 

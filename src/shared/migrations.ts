@@ -1,6 +1,6 @@
 /**
  * Migrations of both engines: numbered SQL files. The first line of each states whether older versions of the
- * program can still use the database. Each database stores that in one number
+ * program can still use the database. A database stores its version and the oldest usable one in one number
  * (docs/decisions/0021-migrations.md).
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ export interface Migration {
 export interface Schema {
   /** Number of migrations applied. */
   version: number;
-  /** Oldest version whose programs can use it. A migration that refuses older programs raises it first. */
+  /** Programs from this version on can use the schema. A migration that refuses older ones raises this first. */
   usableFrom: number;
 }
 

@@ -1,4 +1,4 @@
-/** Items by key. The keys take turns, so one with many items delays no other. */
+/** Items by key. The keys take turns, so a key with many items does not delay the others. */
 export class RoundRobin<Item> {
   /** In the order of their turns. No set is empty. */
   readonly #items = new Map<string, Set<Item>>();

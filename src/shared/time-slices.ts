@@ -13,8 +13,8 @@ let isScheduled = false;
 const waiting = new RoundRobin<() => void>();
 
 /**
- * Runs `work` now, or in a later iteration of the event loop if the slice of this one is used up. `key` is what takes
- * turns, such as a user.
+ * Runs `work` now, or in a later iteration of the event loop if the slice of this one is used up. The keys, such as
+ * users, take turns.
  */
 export function runInSlice<T>(key: string, work: () => Promise<T>): Promise<T> {
   if (waiting.size === 0 && leftMs > 0) return timed(work);

@@ -1,6 +1,6 @@
 /**
- * Limits the rate of requests with token buckets. A bucket is full at first. Each request takes one unit from it, and
- * it refills steadily: completely in one window.
+ * Limits the rate of requests with token buckets. A bucket is full at first. Each request takes one unit, and the
+ * bucket refills steadily, completely in one window.
  */
 
 /** Maximum number of requests of a rate. */
@@ -31,9 +31,9 @@ export function formatRate({ requests, windowSeconds }: Rate): string {
 export interface BucketState {
   /** False if the bucket was empty. */
   readonly isAllowed: boolean;
-  /** How many requests it allows now. */
+  /** How many requests the bucket allows now. */
   readonly remaining: number;
-  /** Milliseconds until it gets another unit. */
+  /** Milliseconds until the bucket gets another unit. */
   readonly nextMs: number;
 }
 
@@ -42,7 +42,7 @@ export interface RateLimiter {
   take(key: string): BucketState | Promise<BucketState>;
 }
 
-/** Maximum number of buckets. The one that was used least recently is evicted, and would be full if it is used again. */
+/** Maximum number of buckets. Beyond it, the least recently used one is evicted, and would be full if used again. */
 export const maxBuckets = 10_000;
 
 interface Bucket {

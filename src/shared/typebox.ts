@@ -1,6 +1,6 @@
 /**
- * TypeBox, to define schemas. An import loads it as 200 ES modules. As CommonJS, it takes about 6 ms and 1 MiB
- * less at each start.
+ * TypeBox, to define schemas. Loading it as CommonJS instead of 200 ES modules saves about 6 ms and 1 MiB at each
+ * start.
  */
 import { createRequire } from 'node:module';
 import type * as TypeBox from '@sinclair/typebox';

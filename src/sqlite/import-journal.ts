@@ -21,7 +21,7 @@ export class Journal<Entry extends object> {
 
   /**
    * Creates the file if needed. Throws Refusal if another process has it open, if it is not for `owner`, or if an entry
-   * is not one.
+   * is malformed.
    */
   constructor(path: string, owner: string, isEntry: (value: unknown) => value is Entry) {
     try {

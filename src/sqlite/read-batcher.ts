@@ -1,6 +1,6 @@
 /**
- * Batches reads: all requests that arrive in one iteration of the event loop share one transaction, which begins
- * at its end. The transaction first checks for writes of other connections, so no request reads older data.
+ * Batches reads: all requests that arrive in one iteration of the event loop share one transaction, which begins at the
+ * end of the iteration. The transaction first checks for writes of other connections, so no request reads older data.
  */
 import type { Connection, OpenConnection } from './connection.ts';
 

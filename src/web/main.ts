@@ -150,14 +150,14 @@ byId('filter', HTMLFormElement).addEventListener('submit', (event) => {
   input.value = '';
 });
 
-/** The command lists what the table shows. It reads the token from $TOKEN: it must not be in a clipboard or history. */
+/** The command lists what the table shows. It names a variable, so that no clipboard or history has the token. */
 async function copyCurl(): Promise<void> {
   const url = new URL('plants?fields=id,name,tag', serviceUrl);
   if (filter !== undefined) url.search += `&${new URLSearchParams({ tag: filter })}`;
   const address = url.href.replaceAll("'", '%27');
-  const isCopied = await copy(`curl '${address}' -H "Authorization: Bearer $TOKEN"`);
-  if (isCopied) toast('Copied. The command reads your token from $TOKEN.');
-  else toast('The browser does not allow the page to copy. Use HTTPS.');
+  const isCopied = await copy(`curl '${address}' -H "Authorization: Bearer $PLANT_STORE_TOKEN"`);
+  if (isCopied) toast('Copied. The command reads your token from $PLANT_STORE_TOKEN.');
+  else toast('The browser did not allow copying. Open the page over HTTPS.');
 }
 
 for (const id of ['filter-clear', 'no-match-clear']) onPress(id, () => void (location.hash = ''));

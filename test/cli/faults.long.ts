@@ -127,7 +127,7 @@ it(
     reader.write('\r\n');
     const [refused, list] = await Promise.all(open.map((connection) => connection.answer()));
     assert.equal(refused?.status, 503);
-    assert.match(refused?.body ?? '', /storage-unavailable.*Nothing was changed/);
+    assert.match(refused?.body ?? '', /storage-unavailable.*nothing was changed/);
     assert.deepEqual([list?.status, list?.body], [200, '[]']);
     assert.equal(await service.ended, 3);
   },

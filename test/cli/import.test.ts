@@ -49,7 +49,7 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.deepEqual([status, stdout], [1, 'Added 1 plant; 2 rows were refused.\n']);
     assert.match(
       stderr,
-      /^line 4: The quotes do not match\. .*\nline 3: "name" has a control character \(U\+009B\); .*\n$/,
+      /^line 4: The quotes do not match\. .*\nline 3: "name" has a control character \(U\+009B\)\. .*\n$/,
     );
   });
 
@@ -98,7 +98,7 @@ describe('plants import', { concurrency: 2 }, () => {
     writeFileSync(file, 'nmae\nMonstera\n');
     assert.match(
       await failure([file]),
-      /^error: .*plants\.csv: The first line has the unknown or repeated columns "nmae"\. Use name, tag/,
+      /^error: .*plants\.csv: The first line has unknown or repeated columns "nmae"\. It must have name/,
     );
     assert.ok(!existsSync(journal));
     writeFileSync(file, Buffer.from('name\nMonst\xe9ra\n', 'latin1'));

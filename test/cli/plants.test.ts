@@ -246,8 +246,8 @@ describe('plants', { concurrency: 2 }, () => {
       assert.equal(await runOk(['plants', 'list', '--token', pasted], { env: url }), '[]');
     }
     const failures = {
-      '': /^error: There is no token\. Set it in PLANT_STORE_TOKEN or with --token\. ".*" creates one\.$/m,
-      'plant_ 0': /^error: The token has characters that no token has\./m,
+      '': /^error: No token is set\. Set one in PLANT_STORE_TOKEN or with --token\. Create one with ".*"\.$/m,
+      'plant_ 0': /^error: The token contains characters that no token can have\./m,
       plant_0: /^error: .* Set another token in PLANT_STORE_TOKEN or with --token\.$/m,
       '@/nowhere/token': /^error: Cannot read the token from \/nowhere\/token: there is no /m,
     };
@@ -289,7 +289,7 @@ describe('plants', { concurrency: 2 }, () => {
       [['list', '--url', 'ftp://x'], 2, /Use an http or https URL/],
       [['list', '--fields', 'name,nmae'], 2, /Use one or more of id, name, tag, each once\./],
       [['list', '--json', '--csv'], 2, /cannot be used with/],
-      [['add', ''], 1, /^error: "name" is empty; it must be /],
+      [['add', ''], 1, /^error: "name" is empty\. Use a string of 1 to 200 /],
       [['add', 'x', '--id', '0'], 2, /Use an integer from 1 to 9007199254740991\./],
       [['rm', 'Monstera'], 2, /Use an integer from 1 to 9007199254740991\./],
     ];

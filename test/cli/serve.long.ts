@@ -34,7 +34,10 @@ it('on a terminal creates no token if there is one, and prints how to', async (t
   if (service === undefined) return;
   assert.equal(await service.interrupt(), 0);
   assert.doesNotMatch(service.output(), /plant_/);
-  assert.match(service.output(), new RegExp(`^Open ${service.address}/ in a browser\\.`, 'm'));
+  assert.match(
+    service.output(),
+    new RegExp(`^Open ${service.address}/ in a browser and enter a token\\.`, 'm'),
+  );
   const [, args = ''] = /^ {2}npx plant-store (token .*)$/m.exec(service.output()) ?? [];
   assert.match(await runOk(args.split(' ')), /^plant_\w{58}$/);
 });

@@ -118,7 +118,7 @@ itOnce('shares, lists shares, explains access and ends a share', async (t) => {
   const again = await run(['unshare', 'alice', 'bob'], { env });
   assert.deepEqual(
     [again.status, again.stderr],
-    [1, 'error: alice does not share with bob. "npx plant-store shares" lists all shares.\n'],
+    [1, 'error: alice does not share with bob. List all shares with "npx plant-store shares".\n'],
   );
 });
 
@@ -161,7 +161,10 @@ itOnce('explains that a share is not in effect', async (t) => {
   }
   await createFor(storage, owners.at(-1) ?? '', 1);
   const text = await runOk(['access', 'bob', '1', '--database', database.url]);
-  assert.match(text, /bob cannot read plant 1: owner 999 shares .* received too many shares/);
+  assert.match(
+    text,
+    /bob cannot read plant 1: owner 999 shares .* has the maximum number of shares/,
+  );
 });
 
 async function createFor(storage: Storage, user: string, id: number): Promise<void> {

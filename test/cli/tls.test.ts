@@ -204,15 +204,15 @@ describe(
       const wrong: [files: TestCertificate, advice: RegExp][] = [
         [
           { ...sound, cert: missing },
-          /missing: there is no such file\. Set the path of a file .* with --tls-cert/,
+          /missing: there is no such file\. With --tls-cert, set the path of a file/,
         ],
         [
           { ...sound, key: missing },
-          /missing: there is no such file\. Set the path of a file .* with --tls-key/,
+          /missing: there is no such file\. With --tls-key, set the path of a file/,
         ],
         ...[fifo, folder].map((key): [TestCertificate, RegExp] => [
           { ...sound, key },
-          /: it is not a regular file\. Set the path of a file .* with --tls-key/,
+          /: it is not a regular file\. With --tls-key, set the path of a file/,
         ]),
         [{ ...sound, cert: sound.key }, /is not a certificate in PEM format\. Set .* --tls-cert/],
         [
@@ -225,7 +225,7 @@ describe(
         ],
         [
           { ...sound, key: encryptKey(sound.key) },
-          /is not a private key .*, or has a passphrase, which .* removes\. Set /,
+          /is not a private key .*, or it has a passphrase\. Remove a passphrase with .*\. Set /,
         ],
       ];
       for (const workers of ['1', '2']) {
@@ -251,7 +251,7 @@ describe(
       assert.equal(status, 1);
       assert.match(
         stderr,
-        /: permission denied\. Set the path of a file that the service can read with --tls-(?:cert|key)\.\n$/,
+        /: permission denied\. With --tls-(?:cert|key), set the path of a file that the service can read\.\n$/,
       );
     });
   },

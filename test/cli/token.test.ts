@@ -135,9 +135,9 @@ describe('token create', { concurrency: 2 }, () => {
     [['--expires', '0d'], duration],
     [['--expires', '1y'], duration],
     [['--expires', '1000000s'], duration],
-    [['--label', 'x'.repeat(101)], /Use a string of at most 100 Unicode code points/],
+    [['--label', 'x'.repeat(101)], /Use a string of at most 100 characters/],
     [['--label', 'two\tlines'], /without control characters/],
-    [['--store', ' '], /at least one of them not white space/],
+    [['--store', ' '], /not only white space/],
     [['--database', 'plants.db'], /Use sqlite:PATH or postgres:/],
     [['--database', 'sqlite:'], /Use sqlite:PATH or postgres:/],
     [['--database', 'sqlite::memory:'], / PATH is the path of a file\./],
@@ -164,7 +164,7 @@ describe('token create', { concurrency: 2 }, () => {
     for (const user of ['', 'a\tb', 'x'.repeat(201)]) {
       const { status, stderr } = await run(['token', 'create', user, '--database', url]);
       assert.equal(status, 2, JSON.stringify(user));
-      assert.match(stderr, /argument 'user'.* Use a string of 1 to 200 Unicode code points/);
+      assert.match(stderr, /argument 'user'.* Use a string of 1 to 200 characters/);
     }
   });
 });
@@ -243,7 +243,10 @@ describe('token create on a terminal', { concurrency: 2 }, () => {
       '--database',
       url,
     ]);
-    assert.match(stderr, /^User alice was a member and is a manager now, with every token\.$/m);
+    assert.match(
+      stderr,
+      /^Changed the role of user alice from member to manager, for all their tokens\.$/m,
+    );
     const createNew = ['token', 'create', 'alice', '--database', `${url}.new`, '--yes'];
     const fresh = await run(createNew, { isTerminal: true });
     assert.equal(fresh.status, 0);
@@ -326,7 +329,7 @@ describe('a token and the running service', { concurrency: 2 }, () => {
     const token = await runOk(create);
     const answer = () => call(`${address}/plants`, 'GET', { token });
     await until('the token is refused', async () => (await answer()).status === 401, 3_000);
-    assert.match((await answer()).text, /The token is expired; get a new one\./);
+    assert.match((await answer()).text, /The token is expired\. Get a new one\./);
   });
 });
 
@@ -338,7 +341,7 @@ it('token revoke exits with 1 for an unknown id, and shows how to list ids', asy
     assert.deepEqual([status, stdout], [1, '']);
     assert.equal(
       stderr,
-      `error: There is no token ${id}. "npx plant-store token list" shows the ids.\n`,
+      `error: There is no token ${id}. List all tokens with "npx plant-store token list".\n`,
     );
   }
   assert.equal((await list(url))[0]?.['STATE'], 'active');

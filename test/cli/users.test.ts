@@ -53,7 +53,7 @@ describe('user list and store list', { concurrency: 2 }, () => {
         status: 1,
         stdout: '',
         stderr:
-          'error: There is no store nosuch. "npx plant-store store list" shows every store.\n',
+          'error: There is no store nosuch. List all stores with "npx plant-store store list".\n',
       });
     }
     const stores = JSON.parse(await runOk(['store', 'list', '--json', ...at]));
@@ -124,12 +124,16 @@ describe('user remove', { concurrency: 2 }, () => {
       await addToken(storage, 'gone');
       await runOk(['user', 'remove', 'gone', '--yes', '--database', url]);
       const noUser = (user: string) =>
-        `Store main has no user ${user}. "npx plant-store user list" shows every user.`;
+        `Store main has no user ${user}. List all users with "npx plant-store user list".`;
       const misuses: [args: string[], status: number, message: string][] = [
         [['nobody'], 1, noUser('nobody')],
         [['alice', '--plants-to', 'carol'], 1, noUser('carol')],
         [['alice', '--plants-to', 'gone'], 1, noUser('gone')],
-        [['alice', '--plants-to', 'alice'], 2, 'Choose another user with --plants-to.'],
+        [
+          ['alice', '--plants-to', 'alice'],
+          2,
+          'The user cannot get their own plants. Choose another with --plants-to.',
+        ],
         [
           ['alice'],
           1,
@@ -188,7 +192,7 @@ describe('user remove', { concurrency: 2 }, () => {
       status: 2,
       stdout: '',
       stderr:
-        'error: There is no terminal to confirm this on, so nothing was changed. Pass --yes to remove user alice.\n',
+        'error: Nothing was changed, because there is no terminal to ask on. Pass --yes to remove user alice.\n',
     });
     assert.equal((await grantOf(storage, alice)).revokedAtMs, undefined);
     assert.equal((await storage.users.find('main', 'alice'))?.isRemoved, false);
@@ -206,7 +210,7 @@ describe('user remove', { concurrency: 2 }, () => {
       const args = remove('alice', '--plants-to', 'bob');
       const { status, stderr } = await run(args, { input: `${answer}\n`, isTerminal: true });
       const question =
-        'Remove user alice from store main? Their tokens and shares end, and bob gets their plants. [y/N] ';
+        'Remove user alice from store main? This revokes their tokens, ends their shares, and gives their plants to bob. [y/N] ';
       assert.ok(stderr.startsWith(question), stderr);
       assert.equal(status, expected, stderr);
     }
@@ -252,7 +256,7 @@ describe('token check', { concurrency: 2 }, () => {
       run(['token', 'check', ...args], { cwd, input });
     const { status, stdout } = await check(` ${token}\r\n\n`);
     assert.equal(status, 0);
-    const missing = `There is no database at ${join(cwd, 'plant-store.db')}: set --database to see whose it is.`;
+    const missing = `There is no database at ${join(cwd, 'plant-store.db')}. To see whose token this is, set --database.`;
     assert.equal(stdout, `This is a Plant Store token with the id ${idOf(token)}. ${missing}\n`);
     const value = JSON.parse((await check(token, '--json')).stdout);
     assert.deepEqual(value, { id: idOf(token) });

@@ -37,8 +37,8 @@ describe('an import', { concurrency: 2 }, () => {
     const byRow = outcomes.toSorted((one, other) => one.row - other.row);
     assert.deepEqual(byRow[0], { row: 1, line: 2, status: 'added', id: byRow[0]?.id });
     assert.deepEqual(byRow.at(-1), { row: 6, line: 9, status: 'refused', reason: 'not a row' });
-    assert.match(byRow[1]?.reason ?? '', /^"name" is empty; it must be /);
-    assert.match(byRow[2]?.reason ?? '', /^Unknown field "tga"; /);
+    assert.match(byRow[1]?.reason ?? '', /^"name" is empty\. Use a string of /);
+    assert.match(byRow[2]?.reason ?? '', /^Unknown field "tga"\. Use only /);
     assert.deepEqual(await names(), ['good']);
   });
 

@@ -38,11 +38,12 @@ describe('a CSV file', () => {
 
   const refused = {
     'Monstera,indoor\n':
-      /^The first line has the unknown or repeated columns "Monstera", "indoor"\. Use /,
-    'tag,id\n': /^The first line has "tag", "id"\. Use /,
+      /^The first line has unknown or repeated columns "Monstera", "indoor"\. It must have name, /,
+    'tag,id\n': /^The first line has only the columns "tag", "id"\. It must have name, /,
     'name,tga,colour\n':
-      /^The first line has the unknown or repeated columns "tga", "colour"\. Use /,
-    'name,tag,NAME\n': /^The first line has the unknown or repeated columns "NAME"\. Use /,
+      /^The first line has unknown or repeated columns "tga", "colour"\. It must have name, /,
+    'name,tag,NAME\n':
+      /^The first line has unknown or repeated columns "NAME"\. It must have name, /,
   };
   for (const [header, message] of Object.entries(refused)) {
     it(`is refused with the columns ${header.trim()}`, () => {

@@ -111,7 +111,7 @@ test('the example of its README works in the oldest supported Node', async (t) =
   const [example] = readme.blocks;
   const text = example?.text.replace('https://plants.example', url) ?? assert.fail();
   writeFileSync(join(folder, 'example.mjs'), text);
-  process.env['TOKEN'] = token;
+  process.env['PLANT_STORE_TOKEN'] = token;
   assert.equal(await inFolder(...oldestNode, 'example.mjs'), '1 Monstera\n');
 });
 

@@ -91,7 +91,7 @@ it('adds no header unless it is on', async (t) => {
   assert.deepEqual(corsHeaders(answer), []);
 });
 
-it('lets pages of each named origin read every response, and those of no other', async (t) => {
+it('lets pages of each named origin, and of no other, read every response', async (t) => {
   const { port, token } = await startApp(t, { corsOrigins: [garden, shed] });
   const alice = `Authorization: Bearer ${await token('alice')}`;
   for (const origin of [garden, shed]) {

@@ -97,7 +97,7 @@ describe('list', () => {
       const { status, json } = await app.call('GET', `/plants?limit=${limit}`, { token });
       assert.equal(status, 400);
       const detail =
-        '"limit" is too large; it must be an integer from 1 to 1000, or left out for the whole list.';
+        '"limit" is too large. Use an integer from 1 to 1000, or no "limit" for the whole list.';
       assert.deepEqual((json as { errors: unknown }).errors, [{ parameter: 'limit', detail }]);
     }
   });

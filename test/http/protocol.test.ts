@@ -294,7 +294,7 @@ it('refuses two Content-Types, with a body and without', async (t) => {
   ]) {
     const { status, problem } = read(await exchange(port, bytes));
     assert.equal(status, 400);
-    assert.match(problem.detail, /two Content-Type/);
+    assert.match(problem.detail, /exactly one Content-Type/);
   }
 });
 

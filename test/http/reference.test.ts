@@ -93,7 +93,7 @@ async function runSample(app: TestApp, token: string, language: string, text: st
     Python: ['python3', '-c', program],
   };
   const [command, ...args] = commands[language] ?? [''];
-  const env = { ...process.env, TOKEN: token };
+  const env = { ...process.env, PLANT_STORE_TOKEN: token };
   return (await promisify(execFile)(command, args, { env, cwd: tmpdir() })).stdout;
 }
 

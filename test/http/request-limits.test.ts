@@ -58,7 +58,7 @@ describe('the limit on the rate of requests', () => {
       assert.equal(answer.headers.get('retry-after'), null);
     }
     const refused = await call('GET', '/token', { token: alice });
-    assertLimited(refused, /limited to 3\/h\. Send this one again after 1[12]\d\d s\./);
+    assertLimited(refused, /limited to 3\/h\. Try again in 1[12]\d\d s\./);
     const [, { t: next }] = itemOf(refused, 'ratelimit');
     assert.equal(refused.headers.get('retry-after'), String(next));
     assert.equal((await call('GET', '/plants', { token: bob })).status, 200);
@@ -237,7 +237,7 @@ describe('the limit on requests in progress', () => {
     await call('GET', '/plants', { token: alice }); // known tokens are admitted in the order of their requests
     const held = [await begin(t, app, alice), await begin(t, app, alice)];
     const refused = await call('GET', '/plants', { token: alice });
-    assertLimited(refused, /^2 requests with this token are in progress, the maximum/);
+    assertLimited(refused, /^Requests in progress with this token are limited to 2\. /);
     const policy = ['in-progress', { q: 2, qu: 'concurrent-requests' }];
     assert.deepEqual(itemOf(refused, 'ratelimit-policy'), policy);
     assert.equal((await call('GET', '/plants', { token: bob })).status, 200);

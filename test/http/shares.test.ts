@@ -52,7 +52,7 @@ it('shares a collection, shows it on both sides, and ends it from either', async
   }
 });
 
-it('answers alike about users who exist, who do not, and who belong to another store', async (t) => {
+it('responds alike about users who exist, who do not, and who belong to another store', async (t) => {
   const app = await startApp(t);
   const token = await app.token('alice', { scopes });
   await app.token('bob');

@@ -83,7 +83,7 @@ describe('POST /tokens', () => {
     assert.equal(status, 403);
     const challenge = 'Bearer error="insufficient_scope", scope="shares:write plants:write"';
     assert.equal(headers.get('www-authenticate'), challenge);
-    assert.match(text, /it lacks shares:write plants:write\./);
+    assert.match(text, /so a new token cannot have shares:write plants:write\./);
     assert.equal((await listed(app, alice)).length, 1);
   });
 
@@ -93,7 +93,7 @@ describe('POST /tokens', () => {
     const alice = await app.token('alice', { expiresAtMs });
     for (const [timeMs, reason] of [
       [Date.now(), /is in the past/],
-      [expiresAtMs + 1, /is later than your own token expires; send at most 20\d\d-/],
+      [expiresAtMs + 1, /is after your own token expires\. Send 20\d\d-/],
     ] as const) {
       const json = { expiresAt: new Date(timeMs).toISOString() };
       const refused = await app.call('POST', '/tokens', { token: alice, json });

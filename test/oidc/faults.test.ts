@@ -30,7 +30,7 @@ describe('a provider', { concurrency: true }, () => {
     assert.ok(fetches >= 1 && fetches <= allowed, `${fetches} fetches of ${allowed}`);
   });
 
-  it('that is down costs nothing to those whose key is known', async (t) => {
+  it('that is down does not affect tokens whose key is known', async (t) => {
     const { provider, ask } = await start(t);
     const used = await provider.sign();
     assert.equal((await ask(used)).status, 200);

@@ -21,7 +21,7 @@ function withParts(parts: { password?: string; pathname?: string; search?: strin
 describe('PostgreSQL: the commands', () => {
   it('fail at startup on errors that waiting does not fix, without showing the password', async () => {
     for (const [database, expected, message] of [
-      [withParts({ password: 'hunter2' }), 1, /refuses the user or the password of the address/],
+      [withParts({ password: 'hunter2' }), 1, /refuses the user or the password in the address/],
       [withParts({ pathname: '/nowhere' }), 1, /has no database with the name in the address/],
       ['mysql://u:hunter2@host/db', 2, /Use sqlite:PATH or postgres:/],
       ['postgres://u:hunter2/@host/db', 2, /is not the address of a PostgreSQL server/],
@@ -117,7 +117,7 @@ describe('PostgreSQL: the commands', () => {
     assert.equal(status, 1);
     assert.match(
       stderr,
-      /The copy was interrupted: .*\. Fix that, then continue with --resume\.$/m,
+      /The copy was interrupted: .*\. Fix the cause, then continue with --resume\.$/m,
     );
     proxy.bytesToLive = () => Infinity;
     assert.match(

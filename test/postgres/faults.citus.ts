@@ -39,7 +39,7 @@ const maxResponseMs = 12_000;
 
 const skip = await notLocal();
 
-describe('Citus: stores on other machines do not notice', { skip }, () => {
+describe('Citus: stores on other machines are not affected', { skip }, () => {
   it('a worker that hangs for 30 s', async (t) => {
     await oneFails(t, {
       begin: (worker) => worker.pause(),

@@ -48,7 +48,7 @@ describe('PostgreSQL: the service', () => {
       };
       await set('off', 503);
       await using storage = new PostgresStorage(server.url());
-      const message = new RegExp(`runs with ${setting} = off; Plant Store needs it on`);
+      const message = new RegExp(`runs with ${setting} = off, but Plant Store needs on`);
       await assert.rejects(storage.open(), { name: 'Refusal', message });
       await set('on', 200);
     }

@@ -35,8 +35,8 @@ it(
     assert.deepEqual(await violations(page), []);
     const reasons = await page.locator('#import-refusals tr').allInnerTexts();
     assert.match(reasons[0] ?? '', /^line 3\s+The quotes do not match\./);
-    assert.match(reasons[1] ?? '', /^line 4\s+"name" is empty; it must be /);
-    assert.match(reasons[2] ?? '', /^line 6\s+"name" is empty; it must be /);
+    assert.match(reasons[1] ?? '', /^line 4\s+"name" is empty\. Use a string of /);
+    assert.match(reasons[2] ?? '', /^line 6\s+"name" is empty\. Use a string of /);
 
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Save refused rows' }).click();
@@ -49,7 +49,7 @@ it(
     await choose(page, 'pflanzen.csv', 'Pflanze\nFicus\n');
     await page
       .getByRole('alert')
-      .getByText('The first line has the unknown or repeated columns "Pflanze". Use ')
+      .getByText('The first line has unknown or repeated columns "Pflanze". It must have ')
       .waitFor();
     // The file of the refused rows is fixed, and imported.
     const fixed = saved.replace('"""Ficus;"', 'Ficus').replace('\n,herbs,', '\nThyme,herbs,');

@@ -78,7 +78,7 @@ it('a service that is down and back costs no reload', { skip }, async (t) => {
   await page.keyboard.press('Enter');
   const banner = page.getByRole('region', { name: 'Connection' });
   await banner.getByText('The service does not respond.').waitFor();
-  await banner.getByText(/tries again after \d+ s\./).waitFor();
+  await banner.getByText(/tries again in \d+ s\./).waitFor();
   const { port } = new URL(service.address);
   await serve(t, ['--database', url, '--port', port]);
   await banner.waitFor({ state: 'hidden' });

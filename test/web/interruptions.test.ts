@@ -20,7 +20,7 @@ it('a revoked token loses no typed text, and another one continues', { skip }, a
   const token = await app.token('alice');
   await page.locator('#renew-token').fill('plant_wrong');
   await page.keyboard.press('Enter');
-  await page.locator('#renew-token-fault').getByText('Paste a whole token').waitFor();
+  await page.locator('#renew-token-fault').getByText('Paste the whole token').waitFor();
   await page.locator('#renew-token').fill(token);
   await page.keyboard.press('Enter');
   await page.locator('#rows').getByText('A name that took long to type').waitFor();

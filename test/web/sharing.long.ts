@@ -21,9 +21,9 @@ it('an answer is for its own question, however soon the next one follows', { ski
 
   await pressAtOnce(page, end('bob'), no, end('carol'));
   await page.getByRole('button', { name: 'End sharing', exact: true }).click();
-  await page.getByText('You and “carol” share nothing now.').waitFor();
+  await page.getByText('You and “carol” no longer share plants.').waitFor();
   await pressAtOnce(page, end('bob'), no, end('dave'), yes);
-  await page.getByText('You and “dave” share nothing now.').waitFor();
+  await page.getByText('You and “dave” no longer share plants.').waitFor();
   const given = [{ user: 'bob', access: 'read' }];
   assert.deepEqual(await sharesOf(app, token), { given, received: [] });
 });

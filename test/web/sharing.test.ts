@@ -29,9 +29,9 @@ it(
     await press(page, 'Enter');
     await page.getByText('You share with nobody.').waitFor();
     await press(page, 'Enter');
-    await page.locator('#sharing-user-fault').getByText('Enter the name of a user.').waitFor();
+    await page.locator('#sharing-user-fault').getByText('Enter a user name of').waitFor();
     for (const [name, fault] of [
-      ['..', 'No URL can contain the name "..".'],
+      ['..', 'The page cannot share with a user called “..”.'],
       ['alice', 'You cannot share with yourself.'],
     ] as const) {
       await page.keyboard.insertText(name);
@@ -58,7 +58,7 @@ it(
     await press(page, 'Escape');
     assert.equal(await page.locator(':focus').innerText(), 'End', 'nothing has ended');
     await press(page, 'Enter', 'Tab', 'Enter');
-    await page.getByText('You and “bob” share nothing now.').waitFor();
+    await page.getByText('You and “bob” no longer share plants.').waitFor();
     await page.getByText('You share with nobody.').waitFor();
     assert.deepEqual(await sharesOf(app, token), { given: [], received: [] });
     await press(page, 'Escape');
@@ -78,13 +78,13 @@ it('plants of others can be seen, not deleted, and leave with their share', { sk
   await assertNames(page, [...shelf.map(({ name }) => name), 'Of bob']);
   await page.getByRole('checkbox', { name: 'Select Of bob' }).click();
   await deleteChosen(page);
-  await toast(page, '1 plant could not be deleted. You can see the plants of some users').waitFor();
+  await toast(page, '1 plant could not be deleted. Some users let you see their plants').waitFor();
   await page.locator('#rows').getByText('Of bob').waitFor();
 
   await openSharing(page);
   await page.getByText('you can see their plants').waitFor();
   await page.getByRole('button', { name: 'End what bob shares with you' }).click();
-  await page.getByText('can share with you again.').waitFor();
+  await page.getByText('ask them to share again.').waitFor();
   // The response is lost, so the page repeats the request.
   await page.route(
     '**/shares/bob',

@@ -43,8 +43,8 @@ export function testStore(looks: readonly Look[]): void {
     await page.getByText('Choose the id yourself').click();
     await page.getByRole('textbox', { name: 'Id optional' }).fill('one');
     await page.keyboard.press('Enter');
-    await page.getByText('must be a whole number').waitFor();
-    await page.getByText('Enter a name.').waitFor();
+    await page.getByText('Enter a whole number').waitFor();
+    await page.getByText('Enter a name of').waitFor();
     await assertIn(page, 'add, with a fault');
     assert.deepEqual(errors, []);
     await page.getByRole('textbox', { name: 'Id optional' }).fill('');
@@ -68,7 +68,7 @@ export function testStates(looks: readonly Look[]): void {
     t.after(() => page.context().close());
     await page.getByText('I do not have a token').click();
     await page.getByRole('button', { name: 'Open the store' }).click();
-    await page.getByText('Paste a whole token').waitFor();
+    await page.getByText('Paste the whole token').waitFor();
     await assertIn(page, 'signed out, with a fault');
   });
 
@@ -119,7 +119,7 @@ export function testStates(looks: readonly Look[]): void {
     await page.getByText('You cannot share with yourself.').waitFor();
     await assertIn(page, 'sharing');
     await page.getByRole('button', { name: 'End sharing with' }).click();
-    await page.getByText('This ends both directions').waitFor();
+    await page.getByText('Sharing ends in both directions').waitFor();
     await assertIn(page, 'end of a share');
   });
 
@@ -132,7 +132,7 @@ export function testStates(looks: readonly Look[]): void {
     await page.getByText('Expired and revoked').click();
     await page.locator('#tokens-label').fill('x'.repeat(101));
     await page.keyboard.press('Enter');
-    await page.locator('#tokens-label-fault').getByText('too long').waitFor();
+    await page.locator('#tokens-label-fault').getByText('Enter a label of up to 100').waitFor();
     await assertIn(page, 'tokens, with a fault');
     await page.locator('#tokens-label').fill('W'.repeat(100));
     await page.keyboard.press('Enter');

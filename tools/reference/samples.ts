@@ -59,7 +59,7 @@ function defaultMethod(body: unknown): string {
 function curl({ method, url, needsToken, body }: Request): string {
   const parts = [url.includes('?') ? `'${url}'` : url];
   if (method !== defaultMethod(body)) parts.unshift(`-X ${method}`);
-  if (needsToken) parts.push('-H "Authorization: Bearer $TOKEN"');
+  if (needsToken) parts.push('-H "Authorization: Bearer $PLANT_STORE_TOKEN"');
   if (body !== undefined) {
     parts.push("-H 'Content-Type: application/json'", `-d '${JSON.stringify(body)}'`);
   }
@@ -68,7 +68,7 @@ function curl({ method, url, needsToken, body }: Request): string {
 
 function javaScript({ method, url, needsToken, body, isAnswered }: Request): string {
   const headers = [
-    ...(needsToken ? ['    authorization: `Bearer ${process.env.TOKEN}`,'] : []),
+    ...(needsToken ? ['    authorization: `Bearer ${process.env.PLANT_STORE_TOKEN}`,'] : []),
     ...(body === undefined ? [] : ["    'content-type': 'application/json',"]),
   ];
   const options = [
@@ -90,7 +90,7 @@ function javaScript({ method, url, needsToken, body, isAnswered }: Request): str
 
 function python({ method, url, needsToken, body, isAnswered }: Request): string {
   const headers = [
-    ...(needsToken ? ['    "Authorization": "Bearer " + os.environ["TOKEN"],'] : []),
+    ...(needsToken ? ['    "Authorization": "Bearer " + os.environ["PLANT_STORE_TOKEN"],'] : []),
     ...(body === undefined ? [] : ['    "Content-Type": "application/json",']),
   ];
   const options = [

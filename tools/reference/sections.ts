@@ -25,7 +25,9 @@ export const startHtml = html`<section id="token" class="operation" aria-labelle
         <code>plant-store serve</code> prints a link that opens it with a token.
       </p>
     </div>
-    <div class="example">${copyableHtml('export TOKEN=$(npx plant-store token create alice)')}</div>
+    <div class="example">
+      ${copyableHtml('export PLANT_STORE_TOKEN=$(npx plant-store token create alice)')}
+    </div>
   </section>
   <section id="requests" class="operation" aria-labelledby="requests-title">
     <div class="about">
@@ -44,7 +46,7 @@ export const startHtml = html`<section id="token" class="operation" aria-labelle
       </p>
     </div>
     <div class="example">
-      ${copyableHtml(`curl ${sampleAddress}/token \\\n  -H "Authorization: Bearer $TOKEN"`)}
+      ${copyableHtml(`curl ${sampleAddress}/token \\\n  -H "Authorization: Bearer $PLANT_STORE_TOKEN"`)}
     </div>
   </section>`;
 

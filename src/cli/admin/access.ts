@@ -52,7 +52,7 @@ export async function explainAccess(
     token.scopes.join(),
   ]);
   const table = tableOf(['TOKEN', 'READ', 'WRITE', 'STATE', 'SCOPES'], rows);
-  const none = `${user} has no token.`;
+  const none = `${user} has no tokens.`;
   printResult(options, value, [...sentences, rows.length === 0 ? none : table].join('\n'));
 }
 
@@ -66,14 +66,14 @@ function reasonFor(rule: Rule, { user, owner = '', share = 'read' }: Question): 
     manager: `${user} is a manager of the store`,
     share: `${owner} shares with ${user} (${share})`,
     'share-for-reading': `${owner} shares with ${user} only for reading`,
-    'share-not-in-effect': `${owner} shares with ${user}, who has received too many shares before`,
+    'share-not-in-effect': `${owner} shares with ${user}, but ${user} already has the maximum number of shares`,
     'no-access': `${owner} owns it and does not share with ${user}`,
     'no-plant': 'the store has no such plant',
   };
   return rule === 'scope' || rule === 'ended' ? '' : reasons[rule];
 }
 
-/** Names the rule if the token is the reason: that of the user is in the sentences above. */
+/** Names the rule if the token is the reason. If the user is, the sentences above have the rule. */
 function yesOrNo({ allowed, rule }: Decision): string {
   if (allowed) return 'yes';
   return rule === 'scope' || rule === 'ended' ? `no: ${rule}` : 'no';

@@ -33,9 +33,10 @@ function addTokenCommands(plantStore: Command): void {
     .argument('<user>', 'user of the token; created if needed', parserOf(Name))
     .addOption(storeFlag('store of the user; created if needed').default('main'))
     .addOption(
-      new Option('--role <role>', 'role of the user from now on; a new user is a member').choices(
-        roles,
-      ),
+      new Option(
+        '--role <role>',
+        'new role of the user; without it, a new user is a member',
+      ).choices(roles),
     )
     .addOption(
       new Option('--scope <list>', 'scopes that the token grants, separated by commas')
@@ -69,7 +70,7 @@ function addTokenCommands(plantStore: Command): void {
     .action(async (id, options) => (await import('./token.ts')).revokeToken(id, options));
 
   databaseCommand(token, 'check', ['plant-store token check < found-in-a-log.txt'])
-    .description('read a string on standard input, and show whether it is a token, and whose')
+    .description('read a string from standard input and show whether it is a token, and whose')
     .action(async (options, command) => {
       const canBeMissing = command.getOptionValueSource('database') === 'default';
       await (await import('./token-check.ts')).checkToken(options, canBeMissing);
@@ -88,16 +89,16 @@ function addUserCommands(plantStore: Command): void {
     'plant-store user remove alice --plants-to bob',
     'plant-store user remove carol --store south --yes',
   ])
-    .description("end a user's tokens and shares, and give their plants to another user")
+    .description("revoke a user's tokens, end their shares, and give their plants to another user")
     .argument('<user>', 'name of the user', parserOf(Name))
     .addOption(storeFlag('store of the user').default('main'))
     .option('--plants-to <user>', 'user of the store who gets the plants', parserOf(Name))
-    .option('--yes', 'remove the user without asking; necessary without a terminal', false)
+    .option('--yes', 'remove the user without asking; required without a terminal', false)
     .action(async (name, options) => (await import('./users.ts')).removeUser(name, options));
 
   const store = plantStore.command('store').description('list stores');
   databaseCommand(store, 'list', ['plant-store store list --json'])
-    .description('list stores with the number of their users and their largest id')
+    .description('list stores with their number of users and their largest plant id')
     .action(async (options) => (await import('./users.ts')).listStores(options));
 }
 
@@ -106,9 +107,11 @@ function addShareCommands(plantStore: Command): void {
 
   databaseCommand(plantStore, 'share', ['plant-store share alice bob read'])
     .description('let a user access all plants of an owner')
-    .argument('<owner>', 'user whose plants they are', parserOf(Name))
-    .argument('<user>', 'user who can access them; can be created later', parserOf(Name))
-    .addArgument(new Argument('<access>', 'write includes read').choices(shareAccesses))
+    .argument('<owner>', 'user who owns the plants', parserOf(Name))
+    .argument('<user>', 'user who gets access; can be created later', parserOf(Name))
+    .addArgument(
+      new Argument('<access>', 'kind of access; write includes read').choices(shareAccesses),
+    )
     .addOption(inStore())
     .action(async (from, user, access, options) =>
       (await import('./shares.ts')).share(from, user, access, options),
@@ -116,7 +119,7 @@ function addShareCommands(plantStore: Command): void {
 
   databaseCommand(plantStore, 'unshare', ['plant-store unshare alice bob'])
     .description('end a share')
-    .argument('<owner>', 'user whose plants they are', parserOf(Name))
+    .argument('<owner>', 'user who owns the plants', parserOf(Name))
     .argument('<user>', 'user who loses access', parserOf(Name))
     .addOption(inStore())
     .action(async (from, user, options) =>

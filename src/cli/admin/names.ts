@@ -25,12 +25,14 @@ export async function findUser(
 }
 
 function noStore(name: string): Refusal {
-  return new Refusal(`There is no store ${name}. "npx plant-store store list" shows every store.`);
+  return new Refusal(
+    `There is no store ${name}. List all stores with "npx plant-store store list".`,
+  );
 }
 
 export function noUser(store: string, user: string): Refusal {
   return new Refusal(
-    `Store ${store} has no user ${user}. "npx plant-store user list" shows every user.`,
+    `Store ${store} has no user ${user}. List all users with "npx plant-store user list".`,
   );
 }
 

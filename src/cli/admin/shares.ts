@@ -30,7 +30,7 @@ export async function unshare(owner: string, user: string, options: InStoreOptio
   const { store } = await findUser(storage, options.store, owner);
   if (!(await storage.shares.end(store, [{ owner, user }]))) {
     throw new Refusal(
-      `${owner} does not share with ${user}. "npx plant-store shares" lists all shares.`,
+      `${owner} does not share with ${user}. List all shares with "npx plant-store shares".`,
     );
   }
   printResult(options, { owner, user }, `${owner} no longer shares with ${user}.`);

@@ -26,7 +26,7 @@ export async function checkToken(options: DatabaseOptions, canBeMissing: boolean
     ? await openExisting(database)
     : await openStorage(database, { create: false });
   if (storage === undefined) {
-    const advice = `There is no database at ${name}: set --database to see whose it is.`;
+    const advice = `There is no database at ${name}. To see whose token this is, set --database.`;
     return printResult(options, { id }, `${known}. ${advice}`);
   }
   const grant = await storage.identity.identify(credential);

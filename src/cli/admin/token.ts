@@ -46,7 +46,9 @@ export async function createToken(user: string, options: CreateOptions): Promise
   const owner = `${isNew ? 'new ' : ''}user ${user} in ${found.store === undefined ? 'new ' : ''}store ${store}`;
   printError(`Created token ${id} for ${owner}. Save it now: it is not shown again.`);
   if (!isNew && role !== undefined && role !== found.role) {
-    printError(`User ${user} was a ${found.role} and is a ${role} now, with every token.`);
+    printError(
+      `Changed the role of user ${user} from ${found.role} to ${role}, for all their tokens.`,
+    );
   }
   const expiresAt = formatTimestamp(lifetime.expiresAtMs);
   const value = { token, id, user, store, scopes, label, expiresAt };
@@ -54,8 +56,10 @@ export async function createToken(user: string, options: CreateOptions): Promise
 }
 
 async function confirmDatabase(database: string): Promise<void> {
-  const state = isFile(database) ? 'does not exist' : 'contains no Plant Store';
-  const answer = await confirm(`The database ${displayName(database)} ${state}. Create it?`);
+  const question = isFile(database)
+    ? 'does not exist. Create it?'
+    : 'has no tables of Plant Store. Create them?';
+  const answer = await confirm(`The database ${displayName(database)} ${question}`);
   if (answer === false) throw new Refusal('Nothing was created.', { kind: 'no-file' }); // a script continues
 }
 
@@ -64,7 +68,7 @@ async function confirmUser(user: string, store: string, storeExists: boolean): P
     ? `Store ${store} has no user ${user}. Create this user?`
     : `There is no store ${store}. Create it, with user ${user}?`;
   if ((await confirm(question)) !== false) return;
-  throw new Refusal('Nothing was created. "npx plant-store user list" shows every user.');
+  throw new Refusal('Nothing was created. List all users with "npx plant-store user list".');
 }
 
 /** Prints `text`, which contains a new token. Revokes the token if the output fails. */
@@ -102,7 +106,9 @@ export async function revokeToken(id: string, options: DatabaseOptions): Promise
   await using storage = await openStorage(options.database, { create: false });
   const token = await storage.identity.revokeToken(id, Date.now());
   if (token === undefined) {
-    throw new Refusal(`There is no token ${id}. "npx plant-store token list" shows the ids.`);
+    throw new Refusal(
+      `There is no token ${id}. List all tokens with "npx plant-store token list".`,
+    );
   }
   const text = `Revoked token ${id} of user ${token.user} in store ${token.store}.`;
   printResult(options, valueOf(token), text);

@@ -51,22 +51,26 @@ const batchRows = 500;
 const batchPauseMs = 5;
 
 /**
- * Each step can be repeated. So if the command is interrupted, the next run continues, also for a user who was removed
- * before a plant that they were creating arrived.
+ * Each step can be repeated, so the next run continues an interrupted one. It also gives away a plant that arrived
+ * after the removal of its owner.
  */
 export async function removeUser(name: string, options: RemoveOptions): Promise<void> {
   const { store, plantsTo, yes } = options;
-  if (plantsTo === name) throw new UsageError('Choose another user with --plants-to.');
+  if (plantsTo === name) {
+    throw new UsageError('The user cannot get their own plants. Choose another with --plants-to.');
+  }
   await using storage = await openStorage(options.database, { create: false });
   const user = await storage.users.find(store, name);
   if (user === undefined) throw noUser(store, name);
   const hasHeir = (await findHeir(storage, user, options)) !== undefined;
-  const plants = hasHeir ? `, and ${plantsTo} gets their plants` : '';
-  const question = `Remove user ${name} from store ${store}? Their tokens and shares end${plants}.`;
+  const effect = hasHeir
+    ? `revokes their tokens, ends their shares, and gives their plants to ${plantsTo}`
+    : 'revokes their tokens and ends their shares';
+  const question = `Remove user ${name} from store ${store}? This ${effect}.`;
   if (!yes) await requireConsent(name, question);
 
   let moved = 0;
-  // Again if something that was being created arrived meanwhile, or if the heir was removed.
+  // Repeats if a plant or a share was added meanwhile, or if the heir was removed.
   do {
     const heir = await findHeir(storage, user, options);
     await inBatches(() => storage.users.endAccess(user, Date.now(), batchRows));
@@ -85,7 +89,7 @@ async function requireConsent(user: string, question: string): Promise<void> {
   if (answer) return;
   if (answer === false) throw new Refusal('Nothing was changed.');
   throw new UsageError(
-    `There is no terminal to confirm this on, so nothing was changed. Pass --yes to remove user ${user}.`,
+    `Nothing was changed, because there is no terminal to ask on. Pass --yes to remove user ${user}.`,
   );
 }
 

@@ -36,7 +36,7 @@ export async function copy(options: CopyOptions): Promise<void> {
     (error: unknown) => {
       if (error instanceof Refusal || reasonOf(error) === undefined) throw error;
       throw new Refusal(
-        `The copy was interrupted: ${causeOf(error)}. Fix that, then continue with --resume.`,
+        `The copy was interrupted: ${causeOf(error)}. Fix the cause, then continue with --resume.`,
         { cause: error },
       );
     },

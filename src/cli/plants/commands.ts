@@ -58,10 +58,15 @@ export function addPlantsCommands(plantStore: Command): void {
     'plant-store plants import plants.json --concurrency 8',
     'curl -s https://plants.example/list.csv | plant-store plants import - --journal list.journal',
   ])
-    .description('add the plants of a CSV or JSON file; run it again to continue')
+    .description(
+      'add the plants of a CSV or JSON file; to continue after an interruption, run it again',
+    )
     .argument('<file>', 'path of the file; - reads standard input')
     .option('--concurrency <number>', 'number of requests in flight', integer(1, 1_000), 32)
-    .option('--journal <file>', 'file that records the import; usually FILE.import-journal')
+    .option(
+      '--journal <file>',
+      'file that records what was imported; by default FILE.import-journal, and none for standard input',
+    )
     .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
 }
 
@@ -76,7 +81,7 @@ function plantsCommand(plants: Command, name: string, lines: readonly string[]) 
     .addOption(
       flag(
         '--token <token>',
-        'token; @FILE reads it from a file, - from standard input; prefer the variable: other users can see arguments',
+        'token, @FILE to read it from a file, or - for standard input; prefer the variable, because other users can see arguments',
       ),
     )
     .option('--json', 'print the result as JSON')

@@ -33,7 +33,7 @@ export function createReport(rows: number, json: boolean) {
       else if (status === 'refused') printAboveBar(`${placeOf(outcome)}: ${reason}`);
     },
 
-    /** Waits before a call is repeated, and says so once. Throws the problem if it lasts too long. */
+    /** Waits before a call is repeated, and reports that once. Throws the problem if it lasts too long. */
     async waitAfter(problem: PlantStoreError, signal: AbortSignal): Promise<void> {
       const waitMs = pauseMs(problem, 1);
       if (performance.now() + waitMs > lastOutcomeMs + maxOutageMs) throw problem;

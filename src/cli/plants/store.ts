@@ -37,7 +37,7 @@ function messageOf(
     return `Cannot connect to ${url} with TLS. If the service has no certificate, use http in the address.`;
   }
   if (outcomeUnknown && !codes.some((code) => connectionErrors.includes(code))) {
-    return `The response was lost, so the change may have been made. Check it before you repeat the command. ${detail}`;
+    return `The response was lost, so the change may have been made. Check whether it was made before you repeat the command. ${detail}`;
   }
   if (kind === 'network') {
     return `Cannot connect to ${url}: ${causeOf(cause)}. Start the service, or set its address with --url.`;
@@ -54,7 +54,7 @@ function messageOf(
   return errors.length > 1 ? errors.map((fault) => fault.detail).join(' ') : detail;
 }
 
-/** Without a connection, nothing was sent. */
+/** Errors without a connection, so nothing was sent. */
 const connectionErrors = [
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -82,11 +82,13 @@ async function readToken(source: string | undefined): Promise<string> {
   const token = text?.trim().replace(/^(?:Bearer +|https?:\S*#token=)/i, '') ?? '';
   if (token === '') {
     throw new UsageError(
-      'There is no token. Set it in PLANT_STORE_TOKEN or with --token. "npx plant-store token create" creates one.',
+      'No token is set. Set one in PLANT_STORE_TOKEN or with --token. Create one with "npx plant-store token create".',
     );
   }
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new UsageError('The token has characters that no token has. Check what you passed.');
+    throw new UsageError(
+      'The token contains characters that no token can have. Check what you passed.',
+    );
   }
   return token;
 }

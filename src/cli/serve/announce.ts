@@ -17,7 +17,7 @@ export async function announce(storage: Storage, service: ServeOptions): Promise
   if (isEmpty && io.stdout.isTTY) return printLink(storage, pageUrl(service));
   if (isEmpty) print('There is no token yet. Create the first one:');
   else if (io.stdout.isTTY) {
-    print(`Open ${pageUrl(service)} in a browser. It asks for a token. To create one:`);
+    print(`Open ${pageUrl(service)} in a browser and enter a token. To create one:`);
   } else return;
   const database = shellQuoted(databaseOption(service.database));
   print(`  npx plant-store token create ${isEmpty ? 'alice' : 'admin'} --database ${database}`);
@@ -38,7 +38,7 @@ async function printLink(storage: Storage, url: string): Promise<void> {
   await printToken(storage, id, `Open this link in a browser. ${about}\n  ${link}`);
 }
 
-/** Where a browser finds the page. It cannot open an address that means "all addresses of this machine". */
+/** Where a browser finds the page. A browser cannot open an address that means "all addresses of this machine". */
 function pageUrl(service: ServeOptions): string {
   const { baseUrl, host } = service;
   if (baseUrl !== undefined) return `${baseUrl}/`;

@@ -89,7 +89,7 @@ async function readPair(files: KeyPair): Promise<KeyPair> {
 }
 
 async function read(what: string, path: string, option: string): Promise<string> {
-  const advice = `Set the path of a file that the service can read with ${option}.`;
+  const advice = `With ${option}, set the path of a file that the service can read.`;
   const refuse = refuseUnreadable(`the ${what} ${path}`, advice);
   const status = await stat(path).catch(refuse);
   // Opening a pipe would block a thread until something writes to it, and the process could not exit.
@@ -102,11 +102,11 @@ async function read(what: string, path: string, option: string): Promise<string>
 function checkPair(files: KeyPair, { cert, key }: KeyPair): X509Certificate {
   const certificate = orRefuse(
     () => new X509Certificate(cert),
-    `${files.cert} is not a certificate in PEM format. Set another with --tls-cert.`,
+    `${files.cert} is not a certificate in PEM format. Set another one with --tls-cert.`,
   );
   const privateKey = orRefuse(
     () => createPrivateKey(key),
-    `${files.key} is not a private key in PEM format, or has a passphrase, which "openssl pkey" removes. Set another with --tls-key.`,
+    `${files.key} is not a private key in PEM format, or it has a passphrase. Remove a passphrase with "openssl pkey". Set another key with --tls-key.`,
   );
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new Refusal(
@@ -117,7 +117,7 @@ function checkPair(files: KeyPair, { cert, key }: KeyPair): X509Certificate {
     createSecureContext(secureContextOptions({ cert, key })); // checks the chain, and the strength of the key
   } catch (cause) {
     throw new Refusal(
-      `The certificate ${files.cert} cannot be used: ${causeOf(cause)}. Get another one.`,
+      `The certificate ${files.cert} cannot be used: ${causeOf(cause)}. Use another certificate.`,
       { cause },
     );
   }

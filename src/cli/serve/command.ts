@@ -83,7 +83,7 @@ function addOptions(serve: Command) {
     .option('--port <number>', 'port to listen on; 0 chooses a free one', integer(0, 65_535), 8080)
     .option(
       '--base-url <url>',
-      'public URL, if it differs; can include a path prefix',
+      'public URL of the service, for example behind a proxy; can include a path prefix',
       parseBaseUrl,
     )
     .option(
@@ -91,7 +91,7 @@ function addOptions(serve: Command) {
       'origins whose web pages can use the service, separated by commas; * for all',
       (text) => (text === '*' ? [text] : text.split(',').map((one) => parseOrigin(one.trim()))),
     )
-    .option('--tls-cert <file>', 'certificate in PEM format, with its chain; for HTTPS')
+    .option('--tls-cert <file>', 'certificate for HTTPS, in PEM format, with its chain')
     .option('--tls-key <file>', 'private key of the certificate, in PEM format')
     .option('--max-plants-per-user <number>', 'maximum number of plants that a user can own', quota)
     .option('--max-plants-per-store <number>', 'maximum number of plants in a store', quota)
@@ -110,7 +110,7 @@ function addOptions(serve: Command) {
     .addOption(
       flag(
         '--oidc-token-type <type>',
-        'type (typ) of the access tokens; jwt also accepts JWT and none',
+        'type (typ) of the access tokens; jwt also accepts at+jwt and no type',
       )
         .choices(tokenTypes)
         .default(tokenTypes[0]),
@@ -120,7 +120,7 @@ function addOptions(serve: Command) {
     .addOption(
       flag(
         '--oidc-store-claim <claim>',
-        'claim with the name of the store, if users have different ones',
+        'claim with the name of the store, if users belong to different stores',
       ).conflicts('oidcStore'),
     )
     .option('--oidc-role-claim <claim>', 'claim with the roles of the user')
@@ -132,7 +132,7 @@ function addOptions(serve: Command) {
     .option('--oidc-client-id <text>', 'client id of the page; lets people sign in at the provider')
     .option(
       '--oidc-client-scope <list>',
-      'scopes that the page requests, separated by spaces; by default openid and all of the service',
+      'scopes that the page requests, separated by spaces; by default openid and all scopes of the service',
       parseClientScope,
     )
     .addOption(
@@ -145,7 +145,7 @@ function addOptions(serve: Command) {
     )
     .option(
       '--rate-limit-redis <url>',
-      'Redis that counts for all processes: redis://... or rediss://...',
+      'Redis server that counts requests for all processes: redis://... or rediss://...',
       parseRedisUrl,
     )
     .addOption(
@@ -164,7 +164,7 @@ function addOptions(serve: Command) {
     )
     .option(
       '--trust-proxy <list>',
-      'proxies that pass on the address of the client, as addresses and networks separated by commas',
+      'addresses and networks of proxies that pass on the address of the client, separated by commas',
       (text) => text.split(',').map((one) => parseProxy(one.trim())),
     )
     .addOption(
@@ -222,7 +222,7 @@ function parseIssuer(text: string): string {
   if (!isProtected(text) || /[?#@\s]/.test(text)) {
     throw new InvalidArgumentError(
       'Use an https URL without a query, a fragment or a user name, such as https://login.example/realms/plants. ' +
-        'On this machine, http works too.',
+        'An http URL must lead to this machine.',
     );
   }
   return text;

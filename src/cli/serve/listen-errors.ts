@@ -13,7 +13,7 @@ const reasons: Record<string, string> = {
   ENOTFOUND: 'the host name cannot be resolved. Choose another with --host',
 };
 
-/** Returns what listening does if it fails: it refuses, if the reason is one of these. */
+/** Returns a handler for a failure to listen, which refuses for these reasons. */
 export function refuseListenError({ host, port }: ServeOptions) {
   return (cause: NodeJS.ErrnoException): never => {
     const reason = reasons[cause.code ?? ''];

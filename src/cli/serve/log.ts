@@ -32,7 +32,7 @@ function readableLine(entry: string): string {
   return err === undefined || err.type === Refusal.name ? `${line}\n` : `${line}\n${err.stack}\n`;
 }
 
-/** Text as it is if it cannot be confused with other words of the line. */
+/** Quotes text unless it cannot be confused with other words of the line. */
 function readableValue(value: unknown): string {
   return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
 }

@@ -1,5 +1,5 @@
 /**
- * What the flags of `serve` for an identity provider stand for (docs/how-to/sign-on.md).
+ * Turns the flags of `serve` for an identity provider into options (docs/how-to/sign-on.md).
  */
 import type { Logger } from 'pino';
 import { scopes } from '../../access/access.ts';

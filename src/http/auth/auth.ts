@@ -40,14 +40,14 @@ const maxKnownChars = 16 * 1024 * 1024;
  */
 const entryOverheadChars = 1_500;
 const ownerChars = 8;
-/** Verifications of JWTs in progress. They run in the four threads of Node, which must have room for other work. */
+/** Maximum number of JWTs verified at a time. They share the four threads of Node with other work. */
 const maxVerifications = 4;
 
-/** What a header that was accepted stands for. */
+/** What an accepted header stands for. */
 interface Known {
   credential: Credential;
   chars: number;
-  /** That of the keys by which a JWT was verified. */
+  /** The version of the keys that verified a JWT. */
   keysVersion: number | undefined;
 }
 
@@ -119,7 +119,7 @@ export class Authentication {
     }
     try {
       if (headerCount(request.raw, 'authorization') > 1) {
-        throw refused('There are two Authorization headers; send one.');
+        throw refused('Send exactly one Authorization header.');
       }
       const known = this.#knownCredential(authorization);
       const grant = await (known === undefined
@@ -165,7 +165,7 @@ export class Authentication {
     let keysVersion: number | undefined;
     if (this.#verifier !== undefined && isJwt(token)) {
       this.#limits.checkFailures(request, reply, false); // verifying it would cost much more than a lookup
-      ({ keysVersion } = this.#verifier); // before the key is found, so that it is at most as new
+      ({ keysVersion } = this.#verifier); // read first, so that it is never newer than the key
       credential = await this.#verify(this.#verifier, token, client);
     } else if (isToken(token)) {
       credential = credentialOf(token);
@@ -184,7 +184,7 @@ export class Authentication {
     return grant;
   }
 
-  /** Anybody can make up tokens that need a verification, so each client has a limited number of them in progress. */
+  /** Anybody can make up tokens that need a verification, so their number in progress is limited for each client. */
   async #verify(verifier: Verifier, token: string, client: string): Promise<Credential> {
     const key = await verifier.findKey(token); // outside of the limit, because it can wait for the provider
     return this.#verifications.run(client, () => verifier.verify(token, key));
@@ -205,14 +205,14 @@ function assertScope(grant: Grant, scopes: readonly Scope[], reply: FastifyReply
   if (grantsAny(grant, scopes)) return;
   const [first = ''] = scopes; // the challenge cannot express "or"
   const granted = [...grant.caller.scopes].join(' ') || 'none';
-  const detail = `This operation requires the scope ${scopes.join(' or ')}; the token has ${granted}.`;
+  const detail = `This operation requires the scope ${scopes.join(' or ')}, but the token has ${granted}.`;
   throw insufficientScope(reply, first, detail);
 }
 
 function tokenIn(authorization: string): string {
   const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? [];
   if (token !== undefined) return token;
-  throw refused('The header must have the form "Authorization: Bearer <token>".');
+  throw refused('Send the header as "Authorization: Bearer <token>".');
 }
 
 function refused(detail: string): Problem {

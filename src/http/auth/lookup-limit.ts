@@ -1,7 +1,7 @@
 /**
- * Limits lookups of tokens that are not cached. Clients can invent any number of tokens, because the checksum is
- * public. So each client has a limited number of lookups, and clients are served round-robin. A flood from one
- * client delays neither the new tokens of others nor requests with known tokens.
+ * Limits lookups of tokens that are not cached, because clients can invent any number of tokens with a valid checksum.
+ * Each client has a limited number of lookups, and clients take turns. So a flood from one client delays neither the
+ * new tokens of others nor requests with known tokens.
  */
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { Problem } from '../../problem.ts';

@@ -47,7 +47,7 @@ export class RequestLimits {
   readonly #proxies: TrustedProxies | undefined;
   readonly #log: Logger;
   #hasWarnedOfProxy = false;
-  /** Each family can be named in the log once a minute. */
+  /** Each family is logged at most once a minute. */
   readonly #reports = new TokenBuckets({ requests: 1, windowSeconds: 60 });
 
   constructor(limits: Limits, log: Logger) {
@@ -68,7 +68,7 @@ export class RequestLimits {
     );
   }
 
-  /** Whether the last request with this grant was refused, so that no work is begun ahead for the next one. */
+  /** Whether the last request with this grant was refused. Nothing is then read ahead for the next one. */
   hasRefused(grant: Grant): boolean {
     return this.#refused.has(grant);
   }
@@ -118,7 +118,7 @@ export class RequestLimits {
       reply
         .header('ratelimit-policy', `"in-progress";q=${max};qu="concurrent-requests"`)
         .header('ratelimit', '"in-progress";r=0');
-      throw rateLimited(reply, 1, `${max} requests with this token are in progress, the maximum.`);
+      throw rateLimited(reply, 1, `Requests in progress with this token are limited to ${max}.`);
     }
     if (reply.raw.destroyed) return; // the client has disconnected, so no `close` would follow
     this.#inProgress.set(family, inProgress + 1);
@@ -161,7 +161,7 @@ function setFields(
 
 function rateLimited(reply: FastifyReply, seconds: number, reason: string): Problem {
   reply.header('retry-after', seconds);
-  return new Problem('rate-limited', `${reason} Send this one again after ${seconds} s.`);
+  return new Problem('rate-limited', `${reason} Try again in ${seconds} s.`);
 }
 
 /** At least 1, because the fields have whole seconds. */

@@ -35,11 +35,11 @@ export function acceptJsonBodies(app: FastifyInstance): void {
 function bodyProblem(request: FastifyRequest, takesBody: boolean): Problem | null {
   const { raw, headers } = request;
   if (headers['content-type'] !== undefined && headerCount(raw, 'content-type') > 1) {
-    return new Problem('invalid-request', 'There are two Content-Type headers; send one.');
+    return new Problem('invalid-request', 'Send exactly one Content-Type header.');
   }
   if (!hasBody(request)) return null;
   if (takesBody) return isPlainJson(request) ? null : unsupportedMediaType();
-  return new Problem('invalid-request', 'This operation takes no body; send none.');
+  return new Problem('invalid-request', 'Send this request without a body.');
 }
 
 type Done = (error: Error | null, body?: Buffer) => void;

@@ -22,7 +22,7 @@ export function readJson(bytes: Buffer, example: unknown, faults: Faults): unkno
   const sample = JSON.stringify(example);
   faults.add(
     { pointer: '' },
-    () => `The body is not well-formed JSON in UTF-8; send an object like ${sample}.`,
+    () => `The body is not valid JSON in UTF-8. Send an object like ${sample}.`,
   );
   return undefined;
 }
@@ -48,13 +48,13 @@ function findLosses(text: string, faults: Faults): void {
     else if (token === ':') {
       name = JSON.parse(latest) as string; // the token is a quoted string
       if (seen.has(name))
-        faults.add({ pointer: pointerTo(name) }, () => `"${name}" is sent twice; send it once.`);
+        faults.add({ pointer: pointerTo(name) }, () => `"${name}" is repeated. Send it once.`);
       seen.add(name);
     } else if (!isLosslessNumber(token)) {
       faults.add(
         { pointer: pointerTo(name) },
         () =>
-          `${truncate(token)} cannot be represented exactly; the largest integer that can is ${Number.MAX_SAFE_INTEGER}.`,
+          `${truncate(token)} cannot be represented exactly. The largest integer that can is ${Number.MAX_SAFE_INTEGER}.`,
       );
     }
   }

@@ -26,20 +26,20 @@ export function readQuery(schema: TObject, url: string, faults: Faults): Record<
       continue;
     }
     const [encodedName, encodedText] = splitOnce(pair, '=');
-    // The string of the schema is a faster key than an equal one.
+    // The string of the schema is a faster key than an equal string from the URL.
     const name = encodedName === likely ? likely : decode(encodedName);
     const text = decode(encodedText);
     const parameter = name ?? encodedName;
     if (name === undefined || text === undefined) {
-      faults.add({ parameter }, () => `"${parameter}" is not percent-encoded UTF-8.`);
+      faults.add({ parameter }, () => `"${parameter}" is not valid percent-encoded UTF-8.`);
     } else if (!Object.hasOwn(schema.properties, name)) {
-      faults.add({ parameter }, () => `Unknown parameter "${name}"; ${adviceFor(name, schema)}.`);
+      faults.add({ parameter }, () => `Unknown parameter "${name}". ${adviceFor(name, schema)}`);
     } else if (!Object.hasOwn(value, name)) {
       value[name] = parseParameter(schema.properties[name], text);
     } else if (schema.properties[name]?.['type'] === 'array') {
       value[name] = [value[name], text.split(',')].flat();
     } else {
-      faults.add({ parameter }, () => `"${name}" is sent twice; send it once.`);
+      faults.add({ parameter }, () => `"${name}" is repeated. Send it once.`);
     }
   }
   return value;
@@ -50,13 +50,13 @@ function adviceFor(name: string, { properties }: TObject): string {
   const schema = Object.hasOwn(properties, array) ? properties[array] : undefined;
   if (schema?.['type'] !== 'array') return allowed(properties);
   const [first, second] = (schema['items'] as TSchema)['enum'] as string[]; // arrays have names of fields
-  return `write it as ${array}=${first}&${array}=${second}`;
+  return `Write it as ${array}=${first}&${array}=${second}.`;
 }
 
 /** Names what can be used instead of an unknown field or parameter. */
 export function allowed(properties: object): string {
   const known = Object.keys(properties);
-  return known.length > 0 ? `use ${known.join(', ')}` : 'there are none here';
+  return known.length > 0 ? `Use only ${known.join(', ')}.` : 'This operation has none.';
 }
 
 /** The text after the first `?`, or an empty string. */

@@ -106,18 +106,17 @@ function addFaults(
   const members = value as Record<string, unknown>;
   for (const [name, member] of Object.entries(schema.properties)) {
     const place = placeOf(name);
-    const rule = `it must be ${member.description}`;
+    const rule = `Use ${member.description}.`;
     if (!Object.hasOwn(members, name)) {
-      if (schema.required?.includes(name))
-        faults.add(place, () => `"${name}" is missing; ${rule}.`);
+      if (schema.required?.includes(name)) faults.add(place, () => `"${name}" is missing. ${rule}`);
     } else if (!ajv.validate(member, members[name])) {
       const reason = reasonOf(ajv.errors?.[0]?.keyword, members[name], 'parameter' in place);
-      faults.add(place, () => `"${name}" ${reason}; ${rule}.`);
+      faults.add(place, () => `"${name}" ${reason}. ${rule}`);
     }
   }
   for (const name of Object.keys(members)) {
     if (Object.hasOwn(schema.properties, name)) continue;
-    faults.add(placeOf(name), () => `Unknown field "${name}"; ${allowed(schema.properties)}.`);
+    faults.add(placeOf(name), () => `Unknown field "${name}". ${allowed(schema.properties)}`);
   }
 }
 

@@ -34,7 +34,7 @@ export function lazily<T>(load: () => Promise<T>): () => Promise<T> {
     }));
 }
 
-/** It reads the document once, because the files of the program do not change while it runs. */
+/** Reads the document once, because the files of the program do not change while it runs. */
 export function responderFor({ read, headers }: Document): Responder {
   const load = lazily(() => encode(read));
   return async (request, reply, cacheControl = 'no-cache') => {

@@ -88,7 +88,7 @@ export function sendProblem(
   const { id } = reply.request;
   setPrivateHeaders(reply.code(status).header('x-request-id', id));
   const body = problemBody(problem, id, pathPrefix);
-  // It needs no Vary, because no problem can be cached.
+  // No Vary is needed, because problems are never cached.
   if (problem.kind === 'path-not-found' && prefersPage(reply.request)) {
     return sendNotFoundPage(reply, pathPrefix);
   }
@@ -131,7 +131,7 @@ export function unsupportedMediaType(): Problem {
 export function headersTooLarge(): Problem {
   return new Problem(
     'headers-too-large',
-    `The URL and the headers together can have at most ${maxHeaderBytes} bytes, in at most ${maxHeaders} headers.`,
+    `The URL and the headers can have at most ${maxHeaderBytes} bytes together, and ${maxHeaders} headers.`,
   );
 }
 

@@ -33,7 +33,7 @@ export interface List<Cursor extends string | number> {
   query: Query;
   /** The first batch begins after this cursor. */
   after: Cursor;
-  /** Maximum number of items in a batch: it must not take much longer than other requests. */
+  /** Maximum number of items in a batch: reading it must not take much longer than other requests. */
   maxBatchItems: number;
   /** The text of the body before, between and after its arrays. */
   frame: readonly [string, ...string[], string];
@@ -118,13 +118,13 @@ export async function sendList<Cursor extends string | number>(
   return sendJson(reply, json);
 }
 
-/** Throws once the client has disconnected. Nobody gets the response. */
+/** Throws once the client has disconnected, because nobody would get the response. */
 export function assertConnected({ raw }: FastifyReply): void {
   if (!raw.destroyed) return;
   throw new Problem('invalid-request', 'The connection closed before the response was complete.');
 }
 
-/** A page is sent as a whole, because the address of the next one comes first. So are several arrays. */
+/** A page is sent as a whole, because `Link` comes before its items. So is a body with several arrays. */
 async function readPage<Cursor extends string | number>(
   list: List<Cursor>,
   beforeRead: (bytes: number) => void,
@@ -144,8 +144,8 @@ async function readPage<Cursor extends string | number>(
 }
 
 /**
- * The text of a list with one array. The last chunk is returned. While the client reads a chunk, nothing here holds it or
- * its batch.
+ * Yields the text of a list with one array, and returns the last chunk. While the client reads a chunk, nothing here
+ * holds that chunk or its batch.
  */
 async function* chunksOf<Cursor extends string | number>(
   list: List<Cursor>,

@@ -18,14 +18,14 @@ export class UnreadResponses {
     return new Reservation(this, user, response);
   }
 
-  /** Throws `overloaded` if it exceeds a limit. `key` is that of a user. */
+  /** Throws `overloaded` if that exceeds a limit. `key` identifies a user. */
   add(key: string, bytes: number): void {
     const total = this.#total + bytes;
     const ofUser = (this.#byUser.get(key) ?? 0) + bytes;
     if (bytes > 0 && (ofUser > maxUnreadBytesOfUser || total > maxUnreadBytes)) {
       throw new Problem(
         'overloaded',
-        'Too many long responses are unread. Read those that you have requested, or request short pages with "limit".',
+        'Too many long responses are unread. Read them first, or request short pages with "limit".',
       );
     }
     this.#total = total;
@@ -59,7 +59,7 @@ class Reservation {
     this.#reserved = bytes;
   }
 
-  /** Sets it to the length of the whole response, unless that is short. */
+  /** Sets the memory to the length of the whole response, unless the response is short. */
   reserveText(text: string): void {
     const isShort = text.length <= maxUncountedChars;
     if (!isShort || this.#reserved !== undefined) {

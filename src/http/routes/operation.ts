@@ -1,6 +1,6 @@
 /**
- * What an operation is: its input, as the only source of validation and of the types of requests, and what it does, for
- * openapi.json. Its responses are described in tools/openapi-responses.ts, because only openapi.json needs that.
+ * An operation: its input, from which validation and the types of requests derive, and its description in openapi.json.
+ * tools/openapi-responses.ts describes its responses, because only openapi.json needs that.
  */
 import type { TObject, TSchema } from '@sinclair/typebox';
 import { Type } from '../../shared/typebox.ts';
@@ -32,7 +32,7 @@ export interface RouteOptions extends ListOptions {
   authentication: Authentication;
 }
 
-/** A page is held in memory. */
+/** There is a maximum, because a page is held in memory. */
 const maxLimit = 1_000;
 
 /** No other parameters. */
@@ -43,14 +43,14 @@ export function limitOf(items: string) {
     Type.Integer({
       minimum: 1,
       maximum: maxLimit,
-      description: `an integer from 1 to ${maxLimit}, or left out for the whole list`,
-      meaning: `The maximum number of ${items} in the response. Without it, the response has all of them.`,
+      description: `an integer from 1 to ${maxLimit}, or no "limit" for the whole list`,
+      meaning: `The maximum number of ${items} in the response.`,
       examples: [100],
     }),
   );
 }
 
 export function afterOf<Schema extends TSchema>(items: string, schema: Schema) {
-  const meaning = `The cursor: only ${items} after this one. The \`Link\` header of a page has the next one.`;
+  const meaning = `The cursor: the response has only ${items} after this one. The \`Link\` header of a page has the next cursor.`;
   return Type.Optional({ ...schema, meaning });
 }

@@ -12,7 +12,7 @@ const fields = Type.Optional(
     minItems: 1,
     description: 'a comma-separated list of id, name and tag, each at most once',
     meaning:
-      'Which fields the response has, in this order; `name` and `tag` by default. Send the parameter once for each field, or once with all of them.',
+      'The fields of the response, in this order. The default is `name` and `tag`. Send the parameter once for each field, or once with all of them.',
     examples: [['id', 'name', 'tag']],
   }),
 );
@@ -25,7 +25,7 @@ const after = afterOf(
 const tag = Type.Optional({
   ...Tag,
   meaning:
-    'Only plants with exactly this tag. Empty: only plants without a tag. Such a list can search all plants that the user has access to.',
+    'Lists only plants with exactly this tag. An empty tag lists the plants without one. The service may search all plants that the user has access to.',
 });
 
 const PlantParams = Type.Object({ id: { ...PlantId, meaning: 'The id of the plant.' } }, strict);
@@ -35,7 +35,7 @@ export const createPlant = {
   operationId: 'createPlant',
   summary: 'Create a plant',
   description:
-    'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. If you send an id of your own, you can repeat the request without creating a second plant. Requires the scope `plants:write`.',
+    'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. If you send your own id, you can repeat the request without creating a second plant. Requires the scope `plants:write`.',
   tags: ['plants'],
   querystring: FieldsQuery,
   body: NewPlant,
@@ -45,7 +45,7 @@ export const listPlants = {
   operationId: 'listPlants',
   summary: 'List plants',
   description:
-    'Returns the plants that the calling user has access to, in ascending order of id. The response has ids if `fields` names them. If plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
+    'Returns the plants that the calling user has access to, in ascending order of id. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
   tags: ['plants'],
   querystring: Type.Object({ limit: limitOf('plants'), after, tag, fields }, strict),
 } satisfies Operation;

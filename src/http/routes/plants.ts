@@ -79,7 +79,7 @@ export function plantRoutes(
   });
 }
 
-/** The page that is all that a list reads; undefined for a list that takes more than one short read. */
+/** The only page of a list that takes one short read; undefined for other lists. */
 function shortPageOf(
   reach: Reach,
   query: Static<typeof listPlants.querystring>,

@@ -33,7 +33,7 @@ export const listShares = {
   operationId: 'listShares',
   summary: 'List your shares',
   description:
-    'Returns with whom the calling user shares their plants, and who shares theirs with the user. Both are in ascending order of the name. If others follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read` or `shares:write`.',
+    'Returns the users with whom the calling user shares plants, and the users who share theirs. Both lists are in ascending order of name. If more users follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read` or `shares:write`.',
   tags: ['shares'],
   querystring: Type.Object(
     { limit: limitOf('other users'), after: afterOf('users with names', nameOfUser) },
@@ -45,7 +45,7 @@ export const sharePlants = {
   operationId: 'sharePlants',
   summary: 'Share your plants',
   description:
-    'Lets another user of the store read all plants of the calling user, or read and delete them. It takes effect with the next request of the other user. The response does not depend on whether there is such a user: the share takes effect once there is. Requires the scope `shares:write`.',
+    'Lets another user of the store read all plants of the calling user, or read and delete them. The share takes effect with the next request of the other user. The response does not reveal whether that user exists. If not, the share takes effect once they do. Requires the scope `shares:write`.',
   tags: ['shares'],
   params: ShareParams,
   querystring: Type.Object({}, strict),
@@ -64,7 +64,7 @@ export const endShare = {
   operationId: 'endShare',
   summary: 'End a share',
   description:
-    'Ends what the calling user shares with the other user, and what that user shares with the caller. If you repeat the request, the response is 404. Requires the scope `shares:write`.',
+    'Ends sharing between the calling user and the other user, in both directions. If you repeat the request, the response is 404. Requires the scope `shares:write`.',
   tags: ['shares'],
   params: ShareParams,
   querystring: Type.Object({}, strict),

@@ -1,6 +1,5 @@
 /**
- * The routes with which users share their plants. What they say about a name never depends on whether there is such
- * a user.
+ * The routes with which users share their plants. Their responses do not reveal whether the other user exists.
  */
 import type { FastifyInstance } from 'fastify';
 import { userKey } from '../../access/access.ts';

@@ -22,7 +22,7 @@ export const NewToken = Type.Optional(
           minItems: 1,
           description: `a list of at least one of ${scopes.join(', ')}, each at most once`,
           meaning:
-            'What the token allows: at most the scopes of the token of the request, which are the default.',
+            'What the token allows. The default, and the maximum, are the scopes of the token of the request.',
           examples: [['plants:read']],
         }),
       ),
@@ -31,20 +31,21 @@ export const NewToken = Type.Optional(
           format: 'date-time',
           description: 'a time with an offset from UTC, as in RFC 3339',
           meaning:
-            'When the token expires: not later than the token of the request, whose expiry is the default.',
+            'When the token expires. The default, and the latest time, is the expiry of the token of the request.',
           examples: ['2027-01-31T12:00:00Z'],
         }),
       ),
       label: Type.Optional({
         ...Tag,
-        meaning: 'A note of your own to tell tokens apart.',
+        meaning: 'A note that helps you to tell tokens apart.',
         examples: ['phone'],
       }),
     },
     {
       additionalProperties: false,
       description: 'a JSON object with the fields scopes, expiresAt and label',
-      meaning: 'A token to create. Without a body, it grants the same as the one of the request.',
+      meaning:
+        'The token to create. Without a body, it grants the same as the token of the request.',
       examples: [{ scopes: ['plants:read'], label: 'phone' }],
     },
   ),
@@ -61,7 +62,7 @@ export const getToken = {
   operationId: 'getToken',
   summary: 'Get your token',
   description:
-    'Returns what the token of the request grants, to whom and until when. Any valid token is enough: it needs no scope.',
+    'Describes the token of the request: its user, store, role, scopes and expiry. Requires no scope.',
   tags,
   querystring,
 } satisfies Operation;
@@ -70,7 +71,7 @@ export const revokeOwnToken = {
   operationId: 'revokeOwnToken',
   summary: 'Revoke your token',
   description:
-    'Revokes the token of the request. From the next request on, every process of the service refuses it with 401. It needs no scope.',
+    'Revokes the token of the request. From the next request on, every process of the service refuses it with 401. Requires no scope.',
   tags,
   querystring,
 } satisfies Operation;
@@ -79,7 +80,7 @@ export const createToken = {
   operationId: 'createToken',
   summary: 'Create a token',
   description:
-    'Creates another token of the calling user, with at most the scopes and the lifetime of the token of the request. Without a body, it grants the same. The response shows it once. If the outcome is unknown, you can repeat the request: nobody knows the token that may have been created. It needs no scope.',
+    'Creates another token for the calling user, with at most the scopes and the lifetime of the token of the request. Without a body, it grants the same. Only this response contains the token itself. If the outcome is unknown, you can repeat the request, because nobody has the token that may have been created. Requires no scope.',
   tags,
   querystring,
   body: NewToken,
@@ -89,7 +90,7 @@ export const listTokens = {
   operationId: 'listTokens',
   summary: 'List your tokens',
   description:
-    'Returns the tokens of the calling user in ascending order of id: active, expired and revoked ones. If tokens follow a page with a `limit`, `Link` has the address of the next page. It needs no scope.',
+    'Returns all tokens of the calling user in ascending order of id, including expired and revoked ones. If more tokens follow a page with a `limit`, `Link` has the address of the next page. Requires no scope.',
   tags,
   querystring: Type.Object({ limit: limitOf('tokens'), after }, strict),
 } satisfies Operation;
@@ -98,7 +99,7 @@ export const revokeToken = {
   operationId: 'revokeToken',
   summary: 'Revoke a token',
   description:
-    'Revokes a token of the calling user. From the next request on, every process of the service refuses it. If you repeat the request, the response is the same. A token that was created with another one can revoke itself and those that descend from it; any other token can revoke those with at most its scopes.',
+    'Revokes a token of the calling user. From the next request on, every process of the service refuses it. If you repeat the request, the response is the same. A token that was created with another token can revoke itself and its descendants. Any other token can revoke tokens that have at most its scopes.',
   tags,
   params: Type.Object(
     {

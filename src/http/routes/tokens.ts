@@ -120,7 +120,7 @@ function refuseForeign({ isStored }: Grant): void {
   if (isStored) return;
   throw new Problem(
     'insufficient-scope',
-    'The token is from your identity provider. It cannot be revoked here, and cannot create tokens of the service.',
+    'This token is from your identity provider, so it cannot create tokens and cannot be revoked here.',
   );
 }
 
@@ -136,16 +136,18 @@ function ownTokenOf(
   const missing = [...wanted.difference(caller.scopes)].join(' ');
   if (missing !== '') {
     const granted = [...caller.scopes].join(' ');
-    const detail = `A new token can have at most the scopes of yours, ${granted}; it lacks ${missing}.`;
+    const detail = `Your token has only ${granted}, so a new token cannot have ${missing}.`;
     throw insufficientScope(reply, missing, detail);
   }
   const expiresAtMs = expiresAt === undefined ? latestMs : parseTimestamp(expiresAt);
   if (expiresAtMs !== undefined && expiresAtMs <= createdAtMs) {
-    throw refuseExpiry('"expiresAt" is in the past; send a later time.');
+    throw refuseExpiry('"expiresAt" is in the past. Send a later time.');
   }
   if (latestMs !== undefined && (expiresAtMs ?? Infinity) > latestMs) {
     const latest = formatTimestamp(latestMs);
-    throw refuseExpiry(`"expiresAt" is later than your own token expires; send at most ${latest}.`);
+    throw refuseExpiry(
+      `"expiresAt" is after your own token expires. Send ${latest} or an earlier time.`,
+    );
   }
   const inOrder = allScopes.filter((scope) => wanted.has(scope));
   return { hash, scopes: inOrder, label, createdAtMs, expiresAtMs };

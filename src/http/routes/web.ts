@@ -1,7 +1,7 @@
 /**
- * Serves the page at `/`, and the modules and styles that it loads: `/web/<path>` and `/client/<path>`. The page uses
- * them below `/assets/<version>`, an address that contains a version of all of them. So a browser asks for each only
- * once, and for all that the page needs from the start at once.
+ * Serves the page at `/`, and the modules and styles that it loads: `/web/<path>` and `/client/<path>`. The page loads
+ * them from `/assets/<version>`, which changes with any of them, so that browsers can cache them forever. It also lists
+ * the modules that it needs from the start, so that browsers request them all at once.
  *
  * A checkout needs no build: its TypeScript modules are sent without their types. The package has JavaScript modules.
  */
@@ -120,7 +120,7 @@ function importsOf(path: string, text: string): string[] {
   );
 }
 
-/** Node warns on the terminal that its function is experimental, and has no option to prevent only that. */
+/** Node warns on the terminal that its function is experimental, and has no option to suppress only this warning. */
 async function withoutTypes(source: string): Promise<string> {
   const { stripTypeScriptTypes } = await import('node:module');
   const emitWarning = process.emitWarning.bind(process);

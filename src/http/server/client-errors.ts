@@ -85,13 +85,13 @@ function parserProblem(error: ParserError): Problem {
       if (!isInRequestLine(error)) break;
       return new Problem(
         'method-not-implemented',
-        'The service knows no such method. Names of methods are in upper case.',
+        'The service does not support this method. Method names are in upper case.',
       );
     default: // not HTTP, or malformed
   }
   return new Problem(
     'invalid-request',
-    'This is not a well-formed HTTP/1.1 request. Percent-encode characters of the URL that are not ASCII.',
+    'This is not a valid HTTP/1.1 request. Percent-encode the non-ASCII characters of the URL.',
   );
 }
 

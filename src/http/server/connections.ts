@@ -1,7 +1,7 @@
 /**
- * Handles the requests of each connection one at a time, alternating with those of other connections. While
- * pipelined requests wait, the socket is paused. Of the connections without a valid token, one request starts in each
- * iteration of the event loop. So they keep iterations short, however many they are, and others run in between.
+ * Handles the requests of each connection one at a time, alternating with those of other connections, and pauses the
+ * socket while pipelined requests wait. Of the connections without a valid token, only one starts a request in each
+ * iteration of the event loop. So any number of them keeps iterations short, and other requests run in between.
  *
  * Node parses everything that one read returns: up to 64 KiB, or about 600 requests. If too many requests wait, the
  * rest of the read is discarded, and the connection closes after the waiting requests have their responses. The
@@ -40,13 +40,13 @@ export class Connections {
   /** The connections that have sent a valid token, and all others. */
   readonly #known: Group = { all: new Set(), idle: new Set() };
   readonly #strangers: Group = { all: new Set(), idle: new Set() };
-  /** With TLS, by the ends of the socket: Node has no public API that finds the accepted one below a TLS socket. */
+  /** With TLS, by the ends of the socket: Node has no public API to find the accepted socket below a TLS socket. */
   readonly #byEnds = new Map<string, Connection>();
   /** The number of waiting requests of all connections. */
   #pipelined = 0;
   /** The next requests of connections without a valid token. */
   readonly #queue = new Map<Connection, () => void>();
-  /** Whether one has started in this iteration of the event loop. */
+  /** Whether one of these has started in this iteration of the event loop. */
   #hasStarted = false;
 
   /** Shared by all responses: with a closure for each, twice as many objects survive garbage collections. */
@@ -82,7 +82,7 @@ export class Connections {
         if (this.#byEnds.get(ends) === connection) this.#byEnds.delete(ends);
       });
     });
-    // Emitted after a TLS handshake: requests arrive on a socket of their own.
+    // Emitted after a TLS handshake, from when on requests arrive on another socket.
     server.on('secureConnection', (socket: Socket) => {
       const connection = this.#byEnds.get(endsOf(socket));
       if (connection === undefined) return void socket.destroy();
@@ -224,7 +224,7 @@ export class Connections {
     this.#clear(connection);
   }
 
-  /** None of the requests that wait gets a response. */
+  /** The waiting requests get no response. */
   #clear({ waiting }: Connection): void {
     this.#pipelined -= waiting.length;
     waiting.length = 0;

@@ -27,7 +27,7 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
     return invalid('Send exactly one Host header (RFC 9112, section 3.2).');
   }
   if (url.includes('#')) {
-    return invalid('Send the URL without "#" and what follows it; in a query, write "%23".');
+    return invalid('Remove "#" and what follows it from the URL. In a query, write "%23".');
   }
   // The router would treat *plants as /plants.
   if (/^\*[^?]/.test(url)) {
@@ -37,7 +37,7 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
   const host = url.startsWith('/') ? undefined : /^https?:\/\/([^/?]*)/i.exec(url)?.[1];
   if (!isHost(headers.host ?? '') || (host !== undefined && (host === '' || !isHost(host)))) {
     return invalid(
-      'Send a host like plants.example:8080 in Host and in the URL, and no user name.',
+      'Send a host like plants.example:8080 in Host and in the URL, without a user name.',
     );
   }
   const { expect } = headers;
@@ -47,7 +47,7 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
   return undefined;
 }
 
-/** Node's parser refuses some of these itself, so the order of its error and our check must not show. */
+/** Node's parser refuses some of these itself. Clients get the same problem from the parser and from our check. */
 export function unsupportedFraming(): Problem {
   return invalid(
     'Send the body with Content-Length, or in HTTP/1.1 with "Transfer-Encoding: chunked" alone.',

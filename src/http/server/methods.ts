@@ -18,12 +18,12 @@ export function handleOtherMethods(app: FastifyInstance, cors: Cors | undefined)
   // A hook instead of a handler, because hooks run before the body is checked, which can be of any type here.
   app.addHook<{ Params: Record<string, string> }>('onRequest', (request, reply, done) => {
     const { url = '' } = request.raw;
-    // The server, not a path (RFC 9110, section 9.3.7). The router treats it as "/".
+    // `*` is the server, not a path (RFC 9110, section 9.3.7). The router treats it as "/".
     const isServerWide = url.startsWith('*');
     if (!request.is404 && !isServerWide && !hasEmptyParam(request.params)) return done();
     const allowed = [...methods].filter((method) => isServerWide || hasRoute(app, method, url));
     if (cors?.isPreflight(request) === true) {
-      // For an unknown path, any method: only then can the page send the request and read the 404.
+      // Allows any method for an unknown path, so that the page can send the request and read the 404.
       return cors.sendPreflight(reply, allowHeader(allowed.length === 0 ? methods : allowed));
     }
     if (allowed.length === 0) return done(pathNotFound());

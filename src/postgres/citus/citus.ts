@@ -16,8 +16,8 @@ const timeoutsSql = sql<readonly [name: string]>`
   WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`;
 
 /**
- * Runs a statement in a transaction whose only time limit is `lockTimeoutMs`, 0 for none. On a Citus cluster, that is
- * so on every machine: a session on a worker has the limits of the role, and only `SET LOCAL` reaches it.
+ * Runs a statement in a transaction whose only time limit is `lockTimeoutMs` (0 for none), on every machine of a Citus
+ * cluster. Sessions on workers have the limits of the role, and only `SET LOCAL` is passed on to them.
  */
 export async function runUnlimited(
   connection: Connection,
@@ -39,7 +39,7 @@ export async function runUnlimited(
   return result;
 }
 
-/** The tables whose rows are with their store. Add each one that a migration creates: otherwise, it is not distributed. */
+/** The tables whose rows are on the node of their store. Add new ones, or they will not be distributed. */
 export const tablesOfStore = ['stores', 'users', 'tokens', 'shares', 'plants'] as const;
 
 /** All tables, referenced ones first. */
@@ -48,14 +48,14 @@ const tables = ['migrations', 'stores', 'named_stores', ...tablesOfStore.slice(1
 function distributionSql(table: string): string {
   const name = `plant_store.${table}`;
   if (table === 'migrations') return `SELECT create_reference_table('${name}')`;
-  const column = table === 'named_stores' ? 'key' : 'store'; // which have the same range
+  const column = table === 'named_stores' ? 'key' : 'store'; // both have the same range
   const colocation = table === 'stores' ? '' : `, colocate_with => 'plant_store.stores'`;
   return `SELECT create_distributed_table('${name}', '${column}'${colocation})`;
 }
 
 /**
  * Distributes the tables of a Citus cluster that are not distributed yet, with their rows. Does nothing on other
- * engines. Only the coordinator accepts this. Several processes can do it concurrently.
+ * engines. Only the coordinator accepts this, also from several processes concurrently.
  */
 export async function distribute(connection: Connection): Promise<void> {
   if (!(await isCitus(connection))) return;

@@ -14,11 +14,11 @@ import { Pool } from '../pool/pool.ts';
 import { ShardMap, shardSql, type Shard } from './shard-map.ts';
 import { isElsewhere, onShard } from './shard-statement.ts';
 
-/** How often to check which nodes there are and what they have. */
+/** How often to check which nodes and shards there are. */
 const locateIntervalMs = 5_000;
 /** The `groupid` of the coordinator, which is the only node that can change the schema. */
 const coordinatorNumber = 0;
-/** The number of a store that need not exist, where one server has all stores. */
+/** The number of any store, even a missing one, for a server that has all stores. */
 const anyStore = 0;
 
 type NodeRow = readonly [node: number, host: string, port: number];
@@ -26,7 +26,7 @@ type NodeRow = readonly [node: number, host: string, port: number];
 const nodeSql = sql<NodeRow>`
   SELECT groupid, nodename, nodeport FROM pg_dist_node
   WHERE isactive AND hasmetadata AND noderole = 'primary' ORDER BY groupid`;
-/** How the node itself names its place: a former primary has an old name. */
+/** The name that the node itself has for its place: a former primary has an outdated one. */
 const localNodeSql = sql<NodeRow>`
   SELECT groupid, nodename, nodeport FROM pg_dist_local_group JOIN pg_dist_node USING (groupid)
   WHERE noderole = 'primary'`;
@@ -76,10 +76,10 @@ export class Cluster {
     });
   }
 
-  /** Where everything about a store is, once requests can use it. The keys of names are numbers of stores, too (names.ts). */
+  /** The server of a store, once requests can use it. Keys of names count as numbers of stores (names.ts). */
   async ofStore(store: number): Promise<Pool> {
     await this.#events.whenReady?.(this.placeOf(store));
-    return this.placeOf(store); // opening the database finds the nodes
+    return this.placeOf(store); // again, because opening the database finds the nodes
   }
 
   /** A server for what every node has, and for statements about all stores, once requests can use it. */
@@ -107,7 +107,7 @@ export class Cluster {
     }
   }
 
-  /** The same, whether or not requests can use it now. */
+  /** Like `ofStore`, even if requests cannot use the server now. */
   placeOf(store: number): Pool {
     const shard = this.shardOf(store);
     return (shard && this.#nodes.get(shard.node)?.pool) ?? this.any;
@@ -124,7 +124,7 @@ export class Cluster {
     return this.#map?.shardOf(store);
   }
 
-  /** Whether a transaction of several stores of a server needs that server only. */
+  /** Whether a transaction on several stores of this server involves no other server. */
   isDirect(server: Pool): boolean {
     return server !== this.#seed || this.#map === undefined;
   }
@@ -143,7 +143,7 @@ export class Cluster {
     return node.pool;
   }
 
-  /** All that are not closed. */
+  /** All pools that are not closed. */
   get pools(): readonly Pool[] {
     return [this.#seed, ...this.#nodes.values().map(({ pool }) => pool)];
   }
@@ -154,7 +154,7 @@ export class Cluster {
     return nodes.length > 0 ? nodes.map(({ pool }) => pool) : [this.#seed];
   }
 
-  /** Checks a server. One whose commits are not durable is not available until they are. */
+  /** Checks a server, which is unavailable while its commits are not durable. */
   async check(pool: Pool): Promise<NodeState> {
     return pool.checkNode().catch((error: unknown) => {
       if (pool === this.#seed || !(error instanceof Refusal)) throw error;
@@ -167,7 +167,7 @@ export class Cluster {
     return this.#map?.isEmpty === false && this.#identity !== undefined;
   }
 
-  /** Finds the nodes of a Citus cluster and what they have, and repeats that. Returns false on other engines. */
+  /** Finds the nodes and shards of a Citus cluster, now and regularly. Returns false on other engines. */
   async locate(): Promise<boolean> {
     const server = this.any;
     const isCluster = await this.#locateFrom(server);
@@ -218,7 +218,7 @@ export class Cluster {
     for (const { pool } of before.values()) if (!used.has(pool)) void pool.close();
   }
 
-  /** Connects to the node itself, under the name that the cluster has for it, or as one of the address. */
+  /** Connects only to this node: under its name in the cluster, or as one of the hosts of the address. */
   #poolOf(number: number, named: Host): Pool {
     // Before the schema has an identity, a name such as `localhost` could be a node of another cluster.
     const { hosts } = this.#address;

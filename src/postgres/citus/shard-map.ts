@@ -26,7 +26,7 @@ export const shardSql = sql<ShardRow>`
   WHERE nspname = 'plant_store' AND relname IN (${tablesOfStore.map((name) => `'${name}'`).join()})
   GROUP BY 1, 2, 3 ORDER BY 1, 2`;
 
-/** A shard can be made for one store: then no number is likely to be found for its node. */
+/** Limits the search: if a shard was isolated for one store, hardly any number belongs to its node. */
 const maxProbedStores = 10_000;
 
 /** A range of hashes. */
@@ -59,7 +59,7 @@ export class ShardMap {
     return this.#shards.length === 0;
   }
 
-  /** Where everything in a store is; undefined if that is not known. */
+  /** The shard of a store; undefined if it is not known. */
   shardOf(store: number): Shard | undefined {
     const hash = hashBigint(store);
     return this.#shards.find(({ lastHash }) => hash <= lastHash);

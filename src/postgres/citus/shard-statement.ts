@@ -1,6 +1,6 @@
 /**
- * Reads of a store from the tables of its shard. On its own node, they cost little more than on a server without Citus,
- * which would plan each read anew (decision 39).
+ * Reads of a store from the tables of its shard. On the node of the shard, they cost little more than without Citus.
+ * Through Citus, each read would be planned again (decision 39).
  */
 import { statementOf, type Row, type Statement } from '../pool/connection.ts';
 import { codeOf } from '../errors.ts';
@@ -13,8 +13,8 @@ const tableNames = new RegExp(`plant_store\\.(${tablesOfStore.join('|')})\\b`, '
 const statements = new WeakMap<Shard, Map<Statement, Statement>>();
 
 /**
- * The same read of the tables of one shard; undefined if it has not all of them. It fails on a node that one of them has
- * left, whose tables can remain for a while, and in a cluster that has others by the same numbers.
+ * The same read from the tables of a shard; undefined if some of its tables are not known. The read fails on a node
+ * that the shard has left, even while its tables remain there, and in another cluster with tables of the same numbers.
  */
 export function onShard<R extends Row>(read: Statement<R>, shard: Shard): Statement<R> | undefined {
   if (shard.ids.size < tablesOfStore.length) return undefined;
@@ -50,7 +50,7 @@ export function isElsewhere(error: unknown): boolean {
 }
 
 /**
- * The division by zero, missing tables and privileges, and a statement that is not prepared: of reads that were sent
- * together, a missing table fails the first one, which prepares it for the others.
+ * The division by zero, missing tables and privileges, and a statement that is not prepared: if reads are sent
+ * together, the first one prepares the statement for the others, and a missing table makes it fail.
  */
 const elsewhereCodes = /^(?:22012|42|26000)/;

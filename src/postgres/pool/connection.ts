@@ -24,7 +24,7 @@ export interface Statement<R extends Row = Row> {
 /** PostgreSQL has names of up to 63 bytes. */
 const digestChars = 16;
 
-/** Its name follows from its text, so a name has one text per connection. */
+/** The name of a statement follows from its text, so that each name has one text. */
 export function statementOf<R extends Row = Row>(text: string): Statement<R> {
   return { name: `s${hash('sha256', text).slice(0, digestChars)}`, text };
 }
@@ -40,8 +40,8 @@ export function sql<R extends Row = Row>(
 const keepAliveMs = 30_000;
 
 /**
- * The server cancels a statement after these times. An abandoned one would keep the row of a store locked. They are sent
- * as startup parameters: a pooler in between refuses or ignores those, where it would share or lose settings of a session.
+ * The server cancels statements after these times, because an abandoned one would keep the row of a store locked. They
+ * are startup parameters, which a pooler in between refuses or ignores. It would share or lose settings of a session.
  */
 const timeouts = {
   statement_timeout: 3_000,
@@ -55,8 +55,8 @@ function isInForce(shown: string | null | undefined, ms: number): boolean {
 
 /**
  * Each statement has one good plan, which uses the index created for it. PostgreSQL caches plans, and can choose
- * another one while the tables are small. Before PostgreSQL 18, a plan that must sort gets an enormous cost by these
- * settings. Without `jit`, the server would compile it each time, which takes longer than the statement.
+ * another one while the tables are small. Before PostgreSQL 18, these settings give plans that must sort an enormous
+ * cost, for which `jit` would compile each statement, for longer than it runs.
  */
 export const plannerSettings = [
   ...['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin'].map((plan) => `enable_${plan}`),
@@ -76,7 +76,7 @@ const columnTypes = {
 export interface OpenOptions {
   /** Ends the attempt. */
   stop: AbortSignal;
-  /** Rejects if what the connection is for cannot be used through it. */
+  /** Rejects if the connection leads to another server than expected. */
   verify?: ((connection: Connection) => Promise<void>) | undefined;
 }
 
@@ -89,7 +89,7 @@ export class Connection {
   #lastResponseMs = 0;
   #watch: NodeJS.Timeout | undefined;
   #isLost = false;
-  /** Called while it is silent. */
+  /** Called while the server is silent. */
   onSilent: () => void = () => {};
 
   private constructor(client: Client) {
@@ -256,7 +256,7 @@ export const serverInfoColumns = `
   version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
   ${settings(durabilitySettings)}`;
 
-/** First the `timeouts`. */
+/** The first columns are the `timeouts`. */
 const sessionInfoSql = sql<ServerRow>`
   SELECT ${settings(Object.keys(timeouts))}, ${serverInfoColumns}`;
 
@@ -268,7 +268,7 @@ export function refuseUnsafe([, readOnly, encoding = null, ...durability]: Serve
   if (readOnly === 'on') throw new WrongServer('the server is read-only'); // a standby, for example
   const refusalOf = (setting: string, value: string, wanted: string) =>
     new Refusal(
-      `The database server runs with ${setting} = ${value}; Plant Store needs it ${wanted}.`,
+      `The database server runs with ${setting} = ${value}, but Plant Store needs ${wanted}.`,
     );
   if (encoding !== 'UTF8' && encoding !== null) {
     throw refusalOf('server_encoding', encoding, 'UTF8, so that it can store any name');

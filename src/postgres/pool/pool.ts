@@ -1,7 +1,7 @@
 /**
  * The connections of this process to one server: up to four that all reads share, one that all checks share, and up to
- * eight for one transaction each. They open on demand, and the next use replaces one that was lost. Each server has bounds
- * of its own, so one that hangs delays no request to the others.
+ * eight for one transaction each. They open on demand, also to replace lost ones. Each server has its own limits, so a
+ * server that hangs does not delay requests to the others.
  */
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { outcomeUnknown, Problem } from '../../problem.ts';
@@ -28,14 +28,14 @@ const maxExclusive = 8;
 export const maxTransactions = 4;
 /** Reads in flight on each shared connection before another one is opened. */
 const readsPerConnection = 8;
-/** Maximum number of reads that wait. If there are more, those of the user with the most are refused. */
+/** Maximum number of waiting reads. Beyond it, reads of the user with the most are refused. */
 const maxWaitingReads = 1_920;
 /**
  * Maximum number of reads in flight. Others wait here, for a limited time: the server runs everything that was
  * sent, even if nothing waits for it any more.
  */
 const maxSentReads = 128;
-/** There is no schema yet, or it was dropped: the server responds. */
+/** There is no schema yet, or it was dropped. The server still responds. */
 const schemaErrors = /^(?:42|3F)/;
 
 export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
@@ -89,7 +89,7 @@ export class Pool {
       refusal: () => new TimeoutError(),
     });
     const onChange = (fault: unknown) => {
-      // Reads and checks that wait for it can fail now. The outcome of a transaction can still arrive.
+      // Reads and checks that wait for the server can fail now. The outcome of a transaction can still arrive.
       if (fault !== undefined) {
         for (const connection of [...this.#shared, ...this.#free]) connection.destroy();
         this.#checking?.then((connection) => connection.destroy()).catch(() => {});
@@ -105,8 +105,8 @@ export class Pool {
   }
 
   /**
-   * Runs a statement that only reads. Rejects with a Problem if the database does not respond. If reads have to wait, those
-   * with different values of `turn` take turns. An error that `isFinal` is not retried.
+   * Runs a statement that only reads. Rejects with a Problem if the database does not respond, and does not retry an
+   * error that `isFinal`. If reads have to wait, those with different values of `turn` take turns.
    */
   async read<R extends Row>(
     statement: Statement<R>,
@@ -154,9 +154,9 @@ export class Pool {
   }
 
   /**
-   * Runs `first`, and then in the same transaction what `then` returns for their rows. Resolves to the rows of the latter.
-   * If `then` returns nothing to run, rolls back. If it returns a Problem, also rejects with it. If the result would differ,
-   * a transaction whose response was lost cannot be repeated, and its outcome is unknown.
+   * Runs `first` and, in the same transaction, the statements that `then` returns for their rows. Resolves to the rows
+   * of these statements, or rolls back if there are none, or a Problem to reject with. Pass `canRepeat: false` if a
+   * repetition would have another result: the outcome is then unknown if the response is lost.
    */
   async transactInTwo(
     first: readonly BoundStatement[],
@@ -198,8 +198,8 @@ export class Pool {
   }
 
   /**
-   * Runs `work` with a connection that nothing else uses meanwhile. A connection that fails is closed. If there are too
-   * few, the kinds take turns.
+   * Runs `work` with a connection that nothing else uses meanwhile. Closes the connection if it fails. If all are in
+   * use, the kinds of transactions take turns.
    */
   async withConnection<T>(
     work: (connection: Connection) => Promise<T>,

@@ -5,8 +5,9 @@ export const responseTimeoutMs = 4_000;
 /** For what comes before a statement: a connection to a host, a place among the reads, or a database that is ready. */
 export const waitTimeoutMs = 2_000;
 /**
- * After this time without any response, a new connection checks the server, for as long. An overloaded server takes a
- * second. A locked table lets statements fail after two seconds (`lock_timeout`), which are responses.
+ * After this time without any response, a new connection checks the server, and has as long to respond. An overloaded
+ * server takes a second. If a table is locked, statements fail after two seconds (`lock_timeout`), which counts as a
+ * response.
  */
 export const silentMs = 1_500;
 

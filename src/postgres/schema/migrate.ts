@@ -1,7 +1,7 @@
 /**
- * Migrates a database to the newest schema, with the numbered files of migrations/. Each statement is its own
- * transaction and can be repeated. If several replicas start concurrently, one of them migrates: the one whose session
- * has the lock (migration-session.ts). Replicas of older versions continue to serve, unless a migration refuses them
+ * Migrates a database to the newest schema, with the numbered files of migrations/: each statement is its own
+ * transaction and can be repeated. Of several replicas that start concurrently, the one whose session has the lock
+ * migrates (migration-session.ts). Replicas of older versions continue to serve, unless a migration refuses them
  * (migrations.ts).
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -23,7 +23,7 @@ import { withRetries } from '../pool/retries.ts';
 import { withMigrationLock } from './migration-session.ts';
 import { parseSteps, type MigrationStep } from './migration-steps.ts';
 
-/** A statement that waits for a lock blocks all later ones. So it waits for this time, and pauses for as long. */
+/** A statement that waits for a lock blocks all later ones, so waits and pauses of this length alternate. */
 const turnMs = 1_000;
 /** How long a program caches the schema number. */
 export const schemaCacheMs = 1_000;
@@ -117,9 +117,9 @@ export async function refuseNewerSchema(connection: Connection): Promise<void> {
   if (schema !== undefined) refuseNewer(schema, newestVersion, 'The database');
 }
 
-/** The session has the lock. If nothing has changed after a failure or a stop, older programs continue to serve. */
+/** The session must have the lock. If nothing has changed after a failure or a stop, older programs still serve. */
 async function runMigrations(session: Connection, stop: AbortSignal): Promise<void> {
-  /** The number to restore after a failure; undefined once something can have changed. */
+  /** The number to restore after a failure; undefined once something may have changed. */
   let previousNumber: number | undefined;
   const onStop = () => {
     if (previousNumber === undefined) session.destroy(); // ends the statement in progress
@@ -132,7 +132,7 @@ async function runMigrations(session: Connection, stop: AbortSignal): Promise<vo
     for (const migration of migrations.slice(schema.version)) {
       const next = schemaAfter(schema, migration);
       if (migration.refusesOlder && !isNew) {
-        // If it was announced before, another process can have changed something.
+        // If the migration was already announced, another process may have changed something.
         if (schema.usableFrom <= schema.version) previousNumber = encodeSchema(schema);
         await setSchema(session, { version: schema.version, usableFrom: next.usableFrom });
         await pause(olderDrainMs, undefined, { signal: stop });

@@ -1,12 +1,12 @@
 /**
  * The right to migrate is a lock of the session that migrates, so it ends with the session. On a Citus cluster, the
- * coordinator has it.
+ * lock is on the coordinator.
  */
 import { sql, type Connection } from '../pool/connection.ts';
 import { isStatementError } from '../errors.ts';
 import type { Pool } from '../pool/pool.ts';
 
-/** Sessions with this name change the schema, and no others do. */
+/** Only sessions with this name change the schema. */
 const applicationName = 'plant-store migration';
 /** "Plnt": other programs that use the database should not have the same number. */
 const lockNumber = 0x506c6e74;
@@ -40,7 +40,7 @@ export async function withMigrationLock(
     if (isLocked !== true) return false;
     try {
       await session.command(settings);
-      // Not every operating system has this.
+      // Not every operating system supports this setting.
       await session
         .command(`SET client_connection_check_interval = ${connectionCheckMs}`)
         .catch((error: unknown) => {

@@ -1,6 +1,6 @@
 /**
  * The check of a server that has stores: whether its schema can be used, and whether its commits are durable. On a
- * cluster, the statement is run by the node that has the store, whichever node receives it.
+ * cluster, the node that has the store runs the statement, whichever node receives it.
  */
 import { decodeSchema, type Schema } from '../../shared/migrations.ts';
 import {

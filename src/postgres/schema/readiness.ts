@@ -69,7 +69,7 @@ export class Readiness {
     await this.#open().done;
   }
 
-  /** The same, but throws a Problem after 2 seconds. A migration continues in the background. */
+  /** Like `open`, but throws a Problem after 2 seconds. A migration continues in the background. */
   async openWithTimeout(): Promise<void> {
     const opening = this.#open();
     const leftMs = opening.sinceMs + waitTimeoutMs - performance.now();
@@ -107,7 +107,7 @@ export class Readiness {
     await this.#checkServer(this.#cluster.any);
   }
 
-  /** Also checks all nodes. A service starts without those that cannot be used. */
+  /** Also checks all nodes, unlike the start of a service, which does not need every node. */
   async #distribute(): Promise<void> {
     const coordinator = await this.#cluster.reachCoordinator();
     await coordinator.withConnection(distribute);
@@ -155,7 +155,7 @@ export class Readiness {
   async #check(server: Pool, check: ServerCheck): Promise<void> {
     await this.openWithTimeout();
     const startedMs = performance.now();
-    await withTimeout(this.#checkServer(server), schemaCacheMs); // no longer than its result counts
+    await withTimeout(this.#checkServer(server), schemaCacheMs); // no longer than its result is valid
     check.untilMs = startedMs + schemaCacheMs;
   }
 
@@ -175,7 +175,7 @@ function migrationInProgress(): Unavailable {
   return new Unavailable('the database is being upgraded to a newer schema');
 }
 
-/** Migrates the schema if needed, and finds out which server has what. */
+/** Migrates the schema if needed, and finds the server of each store. */
 export async function migrateCluster(cluster: Cluster, options: MigrateOptions): Promise<void> {
   const isCitus = await cluster.locate();
   await migrate(cluster, options);

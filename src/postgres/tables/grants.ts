@@ -83,8 +83,8 @@ function grantOfRow(
 }
 
 /**
- * Identifies a caller again, in the transaction of a write that has locked the row of the store. Nothing for an operator,
- * who has no token.
+ * Identifies a caller again, in the transaction of a write that has locked the row of the store. Returns no statement
+ * for an operator, who has no token.
  */
 export function identifyAgain(caller: WhoWrites | undefined): BoundStatement[] {
   return caller === undefined ? [] : [findAgain(caller.store, caller.identified)];
@@ -131,8 +131,8 @@ export function changeGrantsVersion(store: number): BoundStatement {
 }
 
 /**
- * If this user was removed, makes a new user of them, who has nothing of the former one. Sets the role, if there is one. With
- * `beforeMs`, changes only a user who was removed before.
+ * Turns a removed user into a new one, who inherits no plants, shares or tokens. Sets the role of any user, if one is
+ * given. With `beforeMs`, changes only a user who was removed before that time.
  */
 export function reviveUser(
   { store, user }: Identity,
@@ -149,7 +149,7 @@ export class Grants {
   protected readonly cluster: Cluster;
   protected readonly names: Names;
   readonly #versions: GrantsVersions;
-  /** Stale for 10 s if somebody changes rows by hand, without the version: they notice. */
+  /** Stale for 10 s after changes by hand that set no new version: whoever makes them notices. */
   readonly #cache = new WeakMap<Credential, { grant: Grant; untilMs: number }>();
 
   constructor(cluster: Cluster, versions: GrantsVersions, names: Names) {
@@ -208,7 +208,7 @@ export class Grants {
     return this.#findUserIn(store, credential);
   }
 
-  /** A user who was removed before the JWT was issued comes back as a new one. */
+  /** Recreates a user who was removed before the JWT was issued. */
   async #findUserIn(store: number, credential: JwtCredential): Promise<Grant | undefined> {
     const { claims } = credential;
     const values = [store, claims.userName];
@@ -218,7 +218,7 @@ export class Grants {
     if (removedAtMs === null || removedAtMs >= claims.issuedAtMs)
       return grantOfRow(credential, store, row);
     const server = await this.cluster.ofStore(store);
-    // They can have been removed once more since.
+    // The user may have been removed again since.
     const revive = reviveUser({ store, user }, undefined, claims.issuedAtMs);
     await server.transact(changeGrantsVersion(store), revive);
     return this.#findUserIn(store, credential);

@@ -52,14 +52,14 @@ function readRows<R extends Row>(
   return cluster.read(caller.store, statement, values, userKey(caller));
 }
 
-/** Each step searches the next plants of the store for those in reach. Where they are few, it merges those of each owner. */
+/** Each step searches the next plants of the store for those in reach or, if few are, merges those of each owner. */
 async function listOwners(
   cluster: Cluster,
   caller: ReadAccess,
   query: PlantQuery,
 ): Promise<PlantPage> {
   let isSearching = caller.read.length >= minScannedOwners;
-  // Enough if the owners have about as many plants. If one of them has most, the next steps read more of each.
+  // Enough if the owners have similar numbers of plants. If one owner has most, the next steps read more of each.
   let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
   return scan(query, async (left) => {
     const { after, limit } = left;
@@ -72,7 +72,7 @@ async function listOwners(
     const step = await merge(cluster, caller, after, wanted, plantsEach);
     const { rows, scannedTo = maxId } = step;
     if (rows.length < wanted / 2) plantsEach *= 2;
-    isSearching = isDense(rows.length, scannedTo - after); // a plant for each id, at most
+    isSearching = isDense(rows.length, scannedTo - after); // the store has at most one plant per id
     return step;
   });
 }

@@ -59,9 +59,9 @@ export const searchSql = {
 };
 
 /**
- * Merges the plants of several owners by id, up to `$4`. Only the owners whose next plants have the smallest ids, up to
- * `$4` of them, can have a plant among the result. It reads up to `$6` plants of each. The result is complete up to the
- * id in its last column, which is null if it is complete everywhere.
+ * Merges the plants of several owners by id, up to `$4`: only the `$4` owners whose next plants have the smallest ids
+ * can have one in the result. Reads up to `$6` plants of each owner. The result is complete up to the id in its last
+ * column, or everywhere if that is null.
  */
 export const mergeSql = sql<MergedRow>`
   SELECT plants.id, plants.name, plants.tag, merged.complete_to
@@ -95,7 +95,7 @@ export const scanStepEndSql = sql<readonly [id: number | null]>`
   ) AS share`;
 
 /**
- * Returns the plants of a step that have a tag; no index has them (decision 7). A step never exceeds the inner
+ * Returns the plants of a step that have a tag, which no index covers (decision 7). A step never exceeds the inner
  * LIMIT, but without it PostgreSQL could read the plants of all owners.
  */
 export const scanStepSql = sql<PlantRow>`

@@ -15,7 +15,7 @@ import { Writer } from '../writer/writer.ts';
 export class Plants implements PlantStorage {
   readonly #cluster: Cluster;
   readonly #quotas: Quotas;
-  /** One for each server, so that one that does not respond delays no others. */
+  /** One for each server, so that a server that does not respond does not delay the others. */
   readonly #writers = new Map<Pool, Writer>();
 
   constructor(cluster: Cluster, quotas: Quotas) {

@@ -167,7 +167,7 @@ export class Tokens extends Grants implements IdentityStorage {
     return revoked && toRecord(revoked as unknown as RecordRow); // of `find`
   }
 
-  /** On each server by itself, so that one that does not respond delays no others. */
+  /** Writes to each server separately, so that a server that does not respond does not delay the others. */
   async recordUses(uses: readonly TokenUse[]): Promise<void> {
     const together = Map.groupBy(uses, ({ store }) => this.cluster.placeOf(store));
     await settled([...together.values()].map((some) => this.#recordUses(some)));

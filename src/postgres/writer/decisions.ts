@@ -1,6 +1,6 @@
 /**
- * The part of a store that a group of changes depends on. The row of the store is locked, so it stays true until the group
- * is committed, and all outcomes are decided here.
+ * The part of a store that a group of changes depends on. The row of the store is locked, so this part stays the same
+ * until the group is committed, and all outcomes are decided here.
  */
 import { reaches } from '../../access/access.ts';
 import type { Change, ChangeKind, ChangeOf, ChangeResults } from '../../plants/changes.ts';
@@ -17,7 +17,7 @@ interface StoreState {
   lastId: number;
   /** Free ids, if too few are left above `lastId`. */
   randomIds: number[];
-  /** The owners of plants, by id: of all that the changes name. */
+  /** By id, the owners of the plants that the changes name. */
   owners: Map<number, number>;
   /** The number of plants of each owner, if there is a quota. */
   userPlants: Map<number, number>;
@@ -28,7 +28,7 @@ interface StoreState {
 export class Decisions {
   readonly #quotas: Quotas;
   readonly state: StoreState;
-  /** What is to be written, by id. */
+  /** What to write, by id. */
   readonly created = new Map<number, Create>();
   readonly deleted = new Set<number>();
 

@@ -33,12 +33,12 @@ export class StoreChanges {
   readonly #quotas: Quotas;
   /** Undefined if the store does not exist, or is locked. */
   #row: StoreRow | undefined;
-  /** By id: the owners of the plants that exist, of all that changes name. */
+  /** By id, the owners of the existing plants that the changes name. */
   #owners = new Map<number, number>();
-  /** By owner. */
+  /** The number of plants, by owner. */
   #userPlants = new Map<number, number>();
   #locked: Decisions | undefined;
-  /** If the transaction is committed. */
+  /** What the changes resolve to if the transaction is committed. */
   readonly outcomes = new Map<QueuedChange, Outcome>();
 
   constructor(store: number, queued: readonly QueuedChange[], quotas: Quotas) {
@@ -57,7 +57,7 @@ export class StoreChanges {
     return (this.#row?.[1] ?? 0) + 1;
   }
 
-  /** Locks the store. Resolves to false if it is locked already, or does not exist; unless `canWait`. */
+  /** Locks the store. Unless `canWait`, resolves to false if the store is locked already, or does not exist. */
   async learn(connection: Connection, canWait: boolean): Promise<boolean> {
     const { store } = this;
     this.outcomes.clear();
@@ -72,7 +72,7 @@ export class StoreChanges {
       ids.length === 0 ? none : connection.query(changeSql.findOwners, [store, ids]),
       perUser === undefined || users.length === 0
         ? none
-        : // Exact even if all others are deleted.
+        : // The limit leaves room for the deletes of this group, so that the count stays exact.
           connection.query(changeSql.countPlantsOfUsers, [store, users, perUser + changes.length]),
     ]);
     this.#row = row;
@@ -81,7 +81,7 @@ export class StoreChanges {
     return row !== undefined || canWait;
   }
 
-  /** Decides all outcomes. It needs the server only in rare cases. */
+  /** Decides all outcomes. Needs the server only in rare cases. */
   async decide(connection: Connection): Promise<void> {
     const [lastId, , , grants, plants] = this.#row ?? [0, 0, '', undefined, null];
     const changes = await this.#identifyAgain(connection, grants);
@@ -105,7 +105,7 @@ export class StoreChanges {
     this.#locked = locked;
   }
 
-  /** Sends everything before it waits for a response. `id` becomes the writer in the row of the store. */
+  /** Sends everything before waiting for a response. `id` becomes the writer in the row of the store. */
   async write(connection: Connection, id: string): Promise<void> {
     if (this.#locked === undefined) return;
     const { store } = this;
@@ -171,11 +171,11 @@ export class StoreChanges {
     }
   }
 
-  /** At least one more than the quota, if there are more. 0 without a quota. */
+  /** The number of plants, exact unless it is far above the quota. 0 without a quota. */
   async #countPlants(connection: Connection): Promise<number> {
     const { perStore } = this.#quotas;
     if (perStore === undefined) return 0;
-    const limit = perStore + 1 + this.queued.length; // exact even if all others are deleted
+    const limit = perStore + 1 + this.queued.length; // exact even after the deletes of this group
     const [row] = await connection.query(changeSql.countPlantsOfStore, [this.store, limit]);
     return row?.[0] ?? 0;
   }

@@ -1,8 +1,8 @@
 /**
  * One transaction of the changes to several stores, which are all on the same machine (decision 15).
  *
- * It takes two round trips. The first one locks the stores, and learns everything that the outcomes depend on. The second
- * one writes and commits. So the outcomes are known before COMMIT is sent, and until then, nothing has changed.
+ * It takes two round trips: the first one locks the stores and learns everything that the outcomes depend on, and the
+ * second one writes and commits. So the outcomes are known before COMMIT is sent, and until then, nothing has changed.
  */
 import { defect } from '../../problem.ts';
 import type { Connection } from '../pool/connection.ts';
@@ -15,7 +15,7 @@ import { settled } from '../errors.ts';
 export class Transaction {
   /** Unique. If the row of a store has it as its writer, the transaction was committed. */
   readonly #id: string;
-  /** Those whose stores were locked. The others were left out. */
+  /** The groups whose stores this transaction has locked. Others are left out. */
   groups: readonly StoreChanges[];
   /** Whether COMMIT was sent, and the server has not responded with ROLLBACK. */
   canBeCommitted = false;
@@ -66,7 +66,7 @@ export class Transaction {
 
   async #isWriter(connection: Connection): Promise<boolean | undefined> {
     for (const { store, version } of this.groups) {
-      // It waits until this transaction has ended, which had locked the row.
+      // Waits until this transaction has ended, because it had locked the row.
       const [row] = await connection.query(changeSql.lock, [store]);
       if (row === undefined) continue;
       const [, current, writer] = row;

@@ -20,7 +20,7 @@ import { maxTransactions, type Pool } from '../pool/pool.ts';
 import { withRetries } from '../pool/retries.ts';
 import { Transaction } from './transaction.ts';
 
-/** Maximum numbers of stores in a transaction, which locks them while it takes, and of changes to each of them. */
+/** Maximum number of stores in a transaction, which locks them while it runs, and of changes to each store. */
 const maxStores = 64;
 const maxChanges = 512;
 
@@ -29,7 +29,7 @@ export class Writer {
   readonly #server: Pool;
   readonly #quotas: Quotas;
   readonly #canShare: () => boolean;
-  /** All without an outcome, in the order of their arrival. */
+  /** All changes without an outcome, in the order of their arrival. */
   readonly #pending = new Set<QueuedChange>();
   /** By store, in the order of their turns. */
   readonly #waiting = new Map<number, QueuedChange[]>();
@@ -44,7 +44,7 @@ export class Writer {
   readonly #processId = randomBytes(9).toString('base64url');
   #attempts = 0;
 
-  /** `canShare`: whether a transaction can have several stores. Not if that needs several machines. */
+  /** `canShare` returns whether a transaction can have several stores, without involving several machines. */
   constructor(server: Pool, quotas: Quotas, canShare: () => boolean) {
     this.#server = server;
     this.#quotas = quotas;
@@ -81,7 +81,7 @@ export class Writer {
     }
   }
 
-  /** Waits for all writes. */
+  /** Waits for all pending writes. */
   async close(): Promise<void> {
     await Promise.allSettled(Array.from(this.#pending, ({ outcome }) => outcome.promise));
     clearTimeout(this.#timer);
@@ -91,7 +91,7 @@ export class Writer {
     while (this.#swift < maxTransactions) {
       const groups = this.#takeNext();
       if (groups.length === 0) return;
-      // A store that is the only one delays no other. Its replicas wait in turn for the lock.
+      // If there is only one store, waiting for its lock delays no other, and replicas get the lock in turn.
       void this.#run(groups, groups.length === 1 && this.#inFlight.size === 0);
     }
   }

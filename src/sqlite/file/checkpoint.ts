@@ -7,8 +7,8 @@ import { walLimitBytes } from './open.ts';
 import { preparerOf } from '../driver.ts';
 
 /**
- * 48 MiB, twelve times SQLite's default: pages that many commits change are copied less often. Creates gain 5 to 7 %
- * over a third of that.
+ * 48 MiB, twelve times SQLite's default: pages that many commits change are copied less often. Creates are 5 to
+ * 7 % faster than with a third of this size.
  */
 const checkpointPages = 12_000;
 const pageBytes = 4_096;
@@ -21,8 +21,8 @@ const restartTimeoutMs = 100;
 type Result = [busy: number, walPages: number, copiedPages: number];
 
 /**
- * Returns a function that checkpoints if the WAL is long enough. It throws SQLite's error. After one of a sync, nothing
- * may be written before a restart of the process.
+ * Returns a function that checkpoints if the WAL is long enough. The function throws SQLite's error. After a
+ * failed sync, nothing may be written until the process restarts.
  */
 export function openCheckpoint(database: DatabaseSync): () => void {
   const prepare = preparerOf(database);
@@ -32,8 +32,8 @@ export function openCheckpoint(database: DatabaseSync): () => void {
   let restartAtPages = walLimitPages + maxExcessPages;
 
   /**
-   * SQLite restarts the WAL only when no connection reads from it. With many processes, one always may. So this waits for
-   * current readers, while new ones read only the database file.
+   * SQLite restarts the WAL only when no connection reads from it, which may never happen with many processes. So this
+   * waits for current readers, while new ones read only the database file.
    */
   function waitAndRestart(): void {
     database.exec(`PRAGMA busy_timeout = ${restartTimeoutMs}`);

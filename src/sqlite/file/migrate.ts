@@ -29,13 +29,13 @@ export interface LockWait {
   deadlineMs: number;
   /**
    * Called if a migration has to wait longer. The wait then has no deadline, because another process can be migrating a
-   * large table. Without it, opening fails.
+   * large table. Without this function, opening fails.
    */
   onLongWait?: (() => void) | undefined;
 }
 
 /**
- * Several processes can call it at the same time, because each checks the version again under the write lock.
+ * Several processes can call this at the same time, because each checks the version again under the write lock.
  * Throws Refusal for a newer schema that this program must not use.
  */
 export function migrate(database: DatabaseSync, path: string, wait: LockWait): void {

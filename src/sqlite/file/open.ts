@@ -102,7 +102,7 @@ function createDatabase(path: string): void {
     syncFile(partial.path);
     publishFile(partial.path, path);
   } catch (error) {
-    // Another process has just created it, or the files that seemed to be left.
+    // Another process has just created the database, or the files that looked like leftovers.
     if (systemCode(error) === 'EEXIST' || (error instanceof Refusal && existsSync(path))) return;
     throw writingRefusal(error, path, 'cannot-create');
   }
@@ -151,8 +151,8 @@ function configure(database: DatabaseSync): void {
     const actual = readPragma(database, name);
     if (actual !== value) {
       throw new Refusal(
-        `SQLite runs with ${name} = ${String(actual)}, but Plant Store needs ${value} to keep what it ` +
-          'acknowledges. A network file system can cause this: use a local disk.',
+        `SQLite runs with ${name} = ${String(actual)}, but Plant Store needs ${value} to keep ` +
+          'acknowledged changes. A network file system can cause this: use a local disk.',
       );
     }
   }

@@ -24,9 +24,9 @@ const maxAttempts = 4;
 const maxPauseMs = 2;
 
 /**
- * Call it before the first read from the database at `path`. If another process has it open, that one has done this.
- * Throws DiskFailure if the sync fails. Throws Refusal if another process has it open and the -shm file is missing:
- * SQLite would create a second one, and the processes would overwrite each other's changes.
+ * Call it before the first read from the database at `path`. If another process has the database open, that process has
+ * done this. Throws DiskFailure if the sync fails. Throws Refusal if another process has the database open without a
+ * -shm file: SQLite would create a second one, and the processes would overwrite each other's changes.
  */
 export function rewriteWal(path: string): void {
   const file = realpathSync(path); // the WAL is next to the file, not next to a symbolic link to it

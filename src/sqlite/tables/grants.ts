@@ -42,7 +42,7 @@ export function openGrants(prepare: Prepare) {
 
   /** Stale never: each batch of reads calls `refresh` first, in its transaction. */
   let cache = new WeakMap<Credential, Grant>();
-  /** Of all grants; undefined if it is not known. */
+  /** The version of all grants; undefined if it is not known. */
   let currentVersion: number | undefined;
 
   function readVersion(): number {
@@ -51,7 +51,7 @@ export function openGrants(prepare: Prepare) {
 
   function find(credential: Pick<Credential, 'tokenHash' | 'claims'>): Grant | undefined {
     const { tokenHash, claims } = credential;
-    // First: what changes after this read must not count as known, if a failed read has ended the transaction.
+    // Comes first: if a failed read has ended the transaction, later changes must still make the grant stale.
     const version = readVersion();
     const row = claims === undefined ? findToken.get(tokenHash) : userOf(claims);
     if (row === undefined) return undefined;
@@ -62,7 +62,7 @@ export function openGrants(prepare: Prepare) {
     return grantOf(credential, userRow, terms, received, version);
   }
 
-  /** A user who was removed before the JWT was issued does not have it. */
+  /** A JWT that was issued after the removal of its user is for a new one. */
   function userOf({ storeName, userName, issuedAtMs }: Claims): UserRow | undefined {
     const row = findUser.get(storeName, userName);
     const removedAt = row?.[5] ?? Infinity;
@@ -77,7 +77,7 @@ export function openGrants(prepare: Prepare) {
       currentVersion = version;
     },
 
-    /** Undefined if there is no such token, or if the user of a JWT does not exist at the time of its issue. */
+    /** Undefined if there is no such token, or if the user of a JWT has to be created. */
     findCached(credential: Credential): Grant | undefined {
       const cached = cache.get(credential);
       if (cached !== undefined) return cached;

@@ -12,13 +12,13 @@ const maxCachedCounts = 10_000;
 export type PlantCounts = ReturnType<typeof openCounts>;
 
 export function openCounts(prepare: Prepare, quotas: Quotas) {
-  // Counting stops above the quota. `+ 0`, because of what listSql (plant-lists.ts) says about LIMIT.
+  // Counting stops above the quota. The comment at listSql (plant-lists.ts) explains `+ 0`.
   const countOfUser = prepare<[count: number]>(`
     SELECT count(*) FROM (
       SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?2 LIMIT ?3 + 0)`);
   const countOfStore = prepare<[count: number]>(`
     SELECT count(*) FROM (SELECT 1 FROM plants NOT INDEXED WHERE store = ?1 LIMIT ?2 + 0)`);
-  /** Stale never: whatever this thread did not do clears them. A count is at most one above the quota. */
+  /** Stale never: changes that are not made by `add` clear the counts. A count is at most one above the quota. */
   const cache = new Cache<{ count: number }>(maxCachedCounts);
 
   function addTo(key: string, added: 1 | -1, quota: number): void {
@@ -44,7 +44,7 @@ export function openCounts(prepare: Prepare, quotas: Quotas) {
       cache.clear();
     },
 
-    /** Why the owner can have no other plant; undefined if there is room. */
+    /** Why the owner cannot have another plant; undefined if there is room. */
     problemOf(store: number, owner: number): Problem | undefined {
       return quotaProblem(quotas, (scope, quota) => {
         const user = scope === 'user' ? owner : undefined;

@@ -72,9 +72,9 @@ export function openLists(prepare: Prepare) {
     owners: searchFor('+owner IN (SELECT value FROM json_each(?5) AS reach)'),
     tag: searchFor('tag = ?5'),
   };
-  // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next
-  // plant of each owner. When it takes the first, it adds that owner's next plant. Owners without more plants
-  // sort last, with id null.
+  // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next plant of
+  // each owner: when it takes the first, it adds that owner's next plant. Owners without more plants sort last, with id
+  // null.
   const merge = prepare<PlantRow>(`
     WITH RECURSIVE merged (id, owner) AS (
       SELECT ${nextIdSql('reach.value', '?2')}, reach.value FROM json_each(?4) AS reach

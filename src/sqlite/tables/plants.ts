@@ -59,7 +59,7 @@ export function openPlants(prepare: Prepare, grants: Grants, counts: PlantCounts
       const nextId = lastId < maxId ? lastId + 1 : undefined;
       const problem = counts.problemOf(store, owner);
       if (problem !== undefined) {
-        // An id that is taken is the reason that is reported, even if there is no room.
+        // A taken id is the reason to report, even if there is no room.
         const isTaken = requestedId !== undefined && find.get(store, requestedId) !== undefined;
         throw isTaken ? idTaken(requestedId) : problem;
       }

@@ -34,7 +34,7 @@ type RecordRow = readonly [
 /** The methods of IdentityStorage that need no more than a connection. */
 export type TokenStorage = Omit<IdentityStorage, 'maxLookups' | 'placeOf' | 'identify'>;
 
-/** With a user of an identity provider, whose tokens are not stored. */
+/** Also creates users of an identity provider, whose tokens are not stored. */
 export interface Tokens extends Sync<TokenStorage> {
   /** Creates the user of a JWT, and the store if needed. Does not change a user who exists. */
   createUser(store: string, user: string, issuedAtMs: number): void;

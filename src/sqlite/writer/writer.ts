@@ -51,7 +51,7 @@ export class Writer {
     return (await result) as ResultOf<W>; // the result of this write
   }
 
-  /** The first write does it otherwise. */
+  /** Starts the thread, which the first write would do otherwise. */
   start(): void {
     this.#thread ??= this.#startThread();
   }

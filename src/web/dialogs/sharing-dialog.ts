@@ -54,7 +54,8 @@ export class SharingDialog extends MenuDialog {
       return typed === user ? done : `${done} The spaces around the name were removed.`;
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      this.form.fault('user', error.message); // the client refuses names that no URL can contain
+      // The client refuses names that no URL can contain.
+      this.form.fault('user', `The page cannot share with a user called “${user}”.`);
     }
   }
 
@@ -88,11 +89,12 @@ export class SharingDialog extends MenuDialog {
   #endButton(name: string, user: string): HTMLButtonElement {
     const question = () => ({
       title: `End sharing with “${user}”?`,
-      text: `This ends both directions: neither of you can use a share to access the other's plants. Only “${user}” can share with you again.`,
+      text: `Sharing ends in both directions. To get back what “${user}” shares with you, ask them to share again.`,
       action: 'End sharing',
     });
     const end = (store: PlantStore) => store.unshare(user);
-    return this.entryButton(['End', name], question, end, `You and “${user}” share nothing now.`);
+    const done = `You and “${user}” no longer share plants.`;
+    return this.entryButton(['End', name], question, end, done);
   }
 }
 

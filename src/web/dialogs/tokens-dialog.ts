@@ -24,7 +24,7 @@ export class TokensDialog extends MenuDialog {
     this.#onOwnEnd = onOwnEnd;
     onPress('tokens-copy', async () => {
       const isCopied = await copy(byId('tokens-secret', HTMLElement).textContent);
-      const failure = 'The browser does not allow the page to copy. Select the token.';
+      const failure = 'The browser did not allow copying. Select the token and copy it.';
       setText('tokens-copied', isCopied ? 'Copied.' : failure);
     });
     onPress('tokens-hide', () => {
@@ -85,7 +85,7 @@ export class TokensDialog extends MenuDialog {
       this.#label.value = '';
       this.#showSecret(token);
       if (this.dialog.open) byId('tokens-copy', HTMLButtonElement).focus();
-      else toast('The token is created. Open Tokens in your menu to copy it.');
+      else toast('The token is created. To copy it, open Tokens in your menu.');
     });
   }
 
@@ -129,11 +129,11 @@ export class TokensDialog extends MenuDialog {
 function questionAbout(token: OwnToken): Question {
   const action = 'Revoke';
   if (!token.current) {
-    const text = 'Everything that uses it stops working. You cannot undo this.';
+    const text = 'Everything that uses this token stops working. You cannot undo this.';
     return { title: `Revoke the token “${titleOf(token)}”?`, text, action };
   }
   const unsaved = byId('tokens-new', HTMLElement).hidden ? '' : ' Save the new token first.';
-  const text = `This page signs out, and everything else that uses the token stops working.${unsaved}`;
+  const text = `You are signed out, and everything else that uses this token stops working.${unsaved}`;
   return { title: 'Revoke the token of this page?', text, action };
 }
 
@@ -159,5 +159,5 @@ function factsOf(token: OwnToken): string {
 /** How long a token is valid that expires with this one. */
 function untilText(expiresAt: string | undefined): string {
   if (expiresAt === undefined) return 'until you revoke it';
-  return `until ${formatTime(expiresAt)}, like this one`;
+  return `until ${formatTime(expiresAt)}, like the token of this page`;
 }

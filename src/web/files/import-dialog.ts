@@ -47,7 +47,8 @@ export class ImportDialog {
       input.value = ''; // the same file can be chosen again after it was fixed
     });
     this.#dialog.addEventListener('close', () => {
-      if (this.#stop !== undefined) toast('The import continues. Choose Import to see it.');
+      if (this.#stop !== undefined)
+        toast('The import continues. To see its progress, choose Import.');
     });
     addEventListener('beforeunload', (event) => {
       if (this.#stop !== undefined) event.preventDefault(); // the browser asks

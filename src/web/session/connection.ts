@@ -91,7 +91,7 @@ export class Connection {
     this.#endWait = resolve;
     showBanner({
       title: hasResponded ? `${failure.title}.` : 'The service does not respond.',
-      text: `The page keeps what it shows, and tries again after ${Math.ceil(waitMs / 1_000)} s.`,
+      text: `The page keeps what it shows, and tries again in ${Math.ceil(waitMs / 1_000)} s.`,
       action: 'Try now',
       onAction: resolve,
     });

@@ -82,7 +82,7 @@ export class Session {
     } catch (error) {
       if (error instanceof SignOnFailed) showSignOnFault('sign-in', error);
       else if (!this.#isOpen) this.#signIn.fault('token', faultOf(error));
-      else toast(`The store of the link was not opened. ${faultOf(error)}`);
+      else toast(`The link did not open a store. ${faultOf(error)}`);
     } finally {
       // Until the token of a link is stored or refused, a reload needs it. Another link may have come meanwhile.
       if (link !== undefined && link === hashParameter('token')) {
@@ -177,7 +177,7 @@ export class Session {
 function questionAbout(before: Token, { store, user }: Token): Question {
   return {
     title: `Open the store “${store}” as “${user}”?`,
-    text: `The link is for another user. You are “${before.user}” in the store “${before.store}”.`,
+    text: `The link is for another user. You are signed in as “${before.user}” in the store “${before.store}”.`,
     action: 'Open',
   };
 }

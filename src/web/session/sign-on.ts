@@ -141,7 +141,9 @@ export class SignOn {
     const url = URL.parse(String(metadata[name]));
     const isWeb = url !== null && ['https:', 'http:'].includes(url.protocol);
     if (metadata['issuer'] !== this.#settings.issuer || !isWeb) {
-      throw new SignOnFailed(`${this.host} is not set up as the service expects.`);
+      throw new SignOnFailed(
+        `${this.host} is not set up as the service expects. Tell the person who runs it.`,
+      );
     }
     return url;
   }
@@ -149,7 +151,9 @@ export class SignOn {
   async #fetchJson(url: string | URL, init: RequestInit = {}): Promise<Record<string, unknown>> {
     const signal = AbortSignal.any([AbortSignal.timeout(maxRequestMs), this.#end.signal]);
     const response = await fetch(url, { ...init, signal, credentials: 'omit' }).catch(() => {
-      throw new SignOnFailed(`${this.host} does not respond, or does not accept this page.`);
+      throw new SignOnFailed(
+        `${this.host} does not respond, or does not accept this page. Try again later.`,
+      );
     });
     const json: unknown = await response.json().catch(() => undefined);
     if (!response.ok || typeof json !== 'object' || json === null) {

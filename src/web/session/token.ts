@@ -6,7 +6,7 @@
 export function findToken(text: string): string {
   const [token] = /plant_[0-9A-Za-z]{58}(?![0-9A-Za-z])/.exec(text) ?? [];
   if (token !== undefined) return token;
-  throw new Malformed('Paste a whole token: it starts with "plant_" and has 64 characters.');
+  throw new Malformed('Paste the whole token: it starts with "plant_" and has 64 characters.');
 }
 
 /** Whether the service has created this token, and not an identity provider. */

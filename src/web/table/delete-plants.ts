@@ -44,8 +44,7 @@ async function deletePlant(store: PlantStore, id: number): Promise<string | unde
   } catch (error) {
     if (!(error instanceof PlantStoreError)) throw error;
     if (error.kind !== 'plant-not-found') return error.detail;
-    if (await exists(store, id))
-      return 'You can see the plants of some users, but not delete them.';
+    if (await exists(store, id)) return 'Some users let you see their plants, but not delete them.';
   }
   return undefined;
 }
