@@ -195,7 +195,7 @@ describe('the limit on failed authentication', () => {
     }
     for (const bad of [makeToken(1), 'no token']) {
       const refused = await call('GET', '/plants', { token: bad });
-      assertLimited(refused, /without a valid token are limited to 3\/h/);
+      assertLimited(refused, /Failed authentications from your address are limited to 3\/h/);
       assert.equal(refused.headers.get('www-authenticate'), null);
       const policy = ['failed-authentication', { q: 3, w: 3_600 }];
       assert.deepEqual(itemOf(refused, 'ratelimit-policy'), policy);
@@ -217,7 +217,7 @@ describe('the limit on failed authentication', () => {
       assert.equal((await call('GET', '/plants', { token: bad })).status, 401);
     }
     for (const bad of [revoked, unknown]) {
-      assertLimited(await call('GET', '/plants', { token: bad }), /without a valid token/);
+      assertLimited(await call('GET', '/plants', { token: bad }), /Failed authentications/);
     }
   });
 

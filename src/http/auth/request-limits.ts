@@ -103,7 +103,7 @@ export class RequestLimits {
       this.#log.warn('the clients of a proxy share a limit: name the proxy with --trust-proxy');
     }
     setFields(reply, this.#failures, state);
-    const reason = `Requests from your address without a valid token are limited to ${rate}.`;
+    const reason = `Failed authentications from your address are limited to ${rate}.`;
     throw rateLimited(reply, secondsUntilNext(state), reason);
   }
 
