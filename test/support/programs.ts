@@ -25,6 +25,7 @@ const packages = {
   python3: 'python3',
   'redis-server': 'redis-server',
   script: 'bsdutils',
+  sed: 'sed',
   strace: 'strace',
   'systemd-analyze': 'systemd',
   unshare: 'util-linux',
