@@ -26,7 +26,10 @@ it('an import shows once why it waits, however long and for how many rows', asyn
   const input = 'name,id\nMonstera,1\nFicus,2\n';
   const { stdout, stderr } = await run(['plants', 'import', '-'], { env, input });
   assert.equal(stdout, 'Added 2 plants.\n');
-  assert.match(stderr, /^Waiting for the service: Too many writes are pending, so nothing was changed\. .*\n$/);
+  assert.match(
+    stderr,
+    /^Waiting for the service: Too many writes are pending, so nothing was changed\. .*\n$/,
+  );
 });
 
 it('10,000 rows are added once, although the command and the service are killed often', (t) =>
