@@ -1,5 +1,5 @@
 /**
- * Writes the figures of a run to docs/, between pairs of comments, so that nobody copies figures by hand. The
+ * Writes the figures of a run to docs/ and bench/results/, between pairs of comments, so that nobody copies figures by hand. The
  * tables go to bench/results/README.md. For SQLite, it also writes the summary and the chart.
  */
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -2,7 +2,7 @@
  * Measures the claims about speed: `npm run bench`. It compares several systems (systems.ts) side by side on this
  * machine. It prints Markdown on standard output and progress on standard error. Quote the ratios: the times
  * depend on the machine. A failed request ends the run with status 1. `--write` also writes the figures to docs/
- * (pages.ts).
+ * and bench/results/ (pages.ts).
  *
  *   npm run bench -- --plants 100000,1000000 --rounds 5 --seconds 3 --only list-20,start
  *   npm run bench -- --storage postgres
@@ -90,8 +90,8 @@ The databases are in the temporary folder (TMPDIR), which must be on a disk.
                       ${workloadNames.join(', ')},
                       ${studyNames.join(', ')};
                       the last five need sqlite
-  --write             also write the figures to docs/; needs all figures, and at least
-                      ${writtenPace.rounds} rounds of ${writtenPace.seconds} seconds
+  --write             also write the figures to docs/ and bench/results/; needs all figures,
+                      and at least ${writtenPace.rounds} rounds of ${writtenPace.seconds} seconds
   --help              show this
 `;
 

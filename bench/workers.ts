@@ -1,6 +1,6 @@
 /**
  * The gain from more processes: the service with one worker and with one for each core, in turn. The load
- * generator runs on the last core here too, and shares it with a worker. Over few connections it leaves most of that
+ * generator runs on the last core here too, and shares it with a worker. Over few connections it leaves more of that
  * core to the worker, so the CPU time of a request shows what a worker costs.
  */
 import { availableParallelism } from 'node:os';

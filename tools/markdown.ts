@@ -18,7 +18,7 @@ const placeholders: [pattern: RegExp, placeholder: string][] = [
   [/^\d\d:\d\d:\d\d /gm, '<time> '],
   [/\bt=\d+$/gm, 't=<seconds>'],
   [/^retry-after: \d+$/gm, 'retry-after: <seconds>'],
-  [/ after \d+ s\./g, ' after <seconds> s.'],
+  [/ in \d+ s\./g, ' in <seconds> s.'],
   [/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8080'],
   // Progress: a page shows the last state of the bar on a terminal, and without one there is none.
   [/^(?:(?:Copying|Restoring|Comparing) \[.*\n)+\n?/gm, ''],
