@@ -11,7 +11,7 @@ import { call } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { shared } from '../support/shared.ts';
 import { until } from '../support/until.ts';
-import { besiege, listRequest } from './greedy.ts';
+import { besiege, listRequest, waitingConnections } from './greedy.ts';
 
 /** 8 MB as a list: more than the system's buffers hold for a connection. */
 const plants = 10_000;
@@ -83,6 +83,8 @@ describe('serve', () => {
     const { service, other, open } = limited();
     const document = 'GET /docs HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100);
     for (let at = 0; at < 200; at++) (await open()).write(document);
+    // Each one closes another, which can be the next one here until its request arrives.
+    await until('all are accepted', () => waitingConnections(service) === 0);
     for (let at = 0; at < 10; at++) {
       const connection = new Connection(service.address);
       connection.write(listRequest(other));

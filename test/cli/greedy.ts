@@ -117,6 +117,14 @@ export function residentMiB({ child }: Service): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
 }
 
+/** Connections of an IPv4 address that the service has not accepted yet (proc(5), net/tcp). */
+export function waitingConnections({ address }: Service): number {
+  const port = Number(new URL(address).port).toString(16).toUpperCase().padStart(4, '0');
+  const listening = new RegExp(String.raw`^ *\d+: \w+:${port} \w+:0000 0A \w+:(\w+)`, 'gm');
+  const lines = readFileSync('/proc/net/tcp', 'utf8').matchAll(listening);
+  return [...lines].reduce((sum, [, waiting = '']) => sum + Number.parseInt(waiting, 16), 0);
+}
+
 function p99(values: readonly number[]): number {
   const sorted = values.toSorted((one, other) => one - other);
   return Math.round((sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN) * 10) / 10;
