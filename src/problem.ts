@@ -17,6 +17,7 @@ export type ProblemKind =
   | 'id-taken'
   | 'too-many-shares'
   | 'too-many-tokens'
+  | 'precondition-failed'
   | 'body-too-large'
   | 'unsupported-media-type'
   | 'expectation-failed'

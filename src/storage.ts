@@ -1,4 +1,5 @@
 import type { IdentityStorage } from './access/identity-storage.ts';
+import type { ChangeLog } from './log/change-log.ts';
 import type { PlantStorage } from './plants/plant-storage.ts';
 import type { ShareStorage } from './access/share-storage.ts';
 import type { UserStorage } from './access/user-storage.ts';
@@ -39,6 +40,7 @@ export interface Storage extends AsyncDisposable {
   readonly identity: IdentityStorage;
   readonly shares: ShareStorage;
   readonly users: UserStorage;
+  readonly log: ChangeLog;
 
   /** Resolves if the storage can respond. */
   check(): Promise<void>;

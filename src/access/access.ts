@@ -45,7 +45,7 @@ export interface Caller extends Identity {
   readonly scopes: ReadonlySet<Scope>;
   /** The plants that they can list and get. */
   readonly read: Reach;
-  /** The plants that they can delete. They own the plants that they create. */
+  /** The plants that they can change. They own the plants that they create. */
   readonly write: Reach;
 }
 
@@ -55,9 +55,16 @@ export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read'>;
 /**
  * How a caller was identified: the version of the grants that were read, the hash of the token as latin1 text, and the
  * claims of a JWT. Every write compares the version in its transaction and, if it differs, identifies the caller again,
- * so that nothing is written for a revoked token. A tuple, because it is part of changes (changes.ts).
+ * so that nothing is written for a revoked token. The log of changes has the user and the id of the token. A tuple,
+ * because it is part of changes (changes.ts).
  */
-export type Identified = readonly [version: number, tokenHash: string, claims?: Claims | undefined];
+export type Identified = readonly [
+  version: number,
+  tokenHash: string,
+  user: number,
+  tokenId: string,
+  claims?: Claims | undefined,
+];
 
 /**
  * What identifies the caller of a request: a token of the service, or a JWT. The hash is the SHA-256 of its text. A storage
@@ -202,7 +209,7 @@ export function decideForUser(
 ): Decision {
   if (owner === undefined) return { allowed: false, rule: 'no-plant' };
   const [self, other] = [1, 2]; // their numbers do not matter
-  const asker = { store: 0, user: self, identified: [0, ''] } as const;
+  const asker = { store: 0, user: self, identified: [0, '', self, ''] } as const;
   const shares: ReceivedShare[] = share === undefined ? [] : [[other, share]];
   const can = (what: Operation, as: Role, received: readonly ReceivedShare[]) =>
     reaches(callerOf(asker, as, [], received)[what], owner === user ? self : other);

@@ -47,7 +47,7 @@ export function grantOf(
 ): Grant {
   const role = claims?.role ?? storedRole;
   const id = tokenId(tokenHash, claims === undefined ? store : undefined);
-  const identified = [version, hashKey(tokenHash), claims] as const;
+  const identified = [version, hashKey(tokenHash), user, id, claims] as const;
   const granted = claims?.scopes ?? parseScopes(scopes);
   return {
     caller: callerOf({ store, user, identified }, role, granted, received),

@@ -1,7 +1,7 @@
 import type { Credential, Grant, Identity, Role, Scope } from './access.ts';
 import type { OwnToken } from './own-tokens.ts';
 
-/** The users of a storage (storage.ts), and the tokens that identify them. */
+/** The users of a storage (storage.ts), and the tokens that identify them. `request` is the id of a request, for the log. */
 export interface IdentityStorage {
   /** Maximum number of credentials to look up at a time in one place: more would delay other requests. */
   readonly maxLookups: number;
@@ -32,7 +32,7 @@ export interface IdentityStorage {
    *
    * Deletes ended tokens of the user (own-tokens.ts). Rejects with `too-many-tokens`.
    */
-  createOwnToken(by: Grant, token: OwnToken): Promise<void>;
+  createOwnToken(by: Grant, token: OwnToken, request?: string): Promise<void>;
 
   /** Tokens of one user, of one store or of all, in ascending order of their position. */
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
@@ -42,7 +42,12 @@ export interface IdentityStorage {
    * to the revoked token, whose `revokedAtMs` a second call does not change, or to undefined if there is none. With
    * `by`, revokes only a token of the same user that `by` can revoke (`assertCanRevoke` in own-tokens.ts).
    */
-  revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined>;
+  revokeToken(
+    id: string,
+    revokedAtMs: number,
+    by?: Grant,
+    request?: string,
+  ): Promise<TokenRecord | undefined>;
 
   /** Stores when tokens were last used. No cached grant becomes stale. A later time is never replaced. */
   recordUses(uses: readonly TokenUse[]): Promise<void>;

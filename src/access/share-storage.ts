@@ -64,7 +64,7 @@ export const userRemoved = () =>
  * The shares of a storage (storage.ts). Every process applies a change from the next request on.
  *
  * A share names the user who receives it, who need not exist: it takes effect once a user has that name. So sharing
- * does not reveal which users exist.
+ * does not reveal which users exist. `request` is the id of a request, for the log.
  */
 export interface ShareStorage {
   /**
@@ -74,10 +74,16 @@ export interface ShareStorage {
    * Rejects with `invalid-token` if the owner was removed: a later user of that name must not share anything. Rejects
    * with `too-many-shares` if the owner shares with `maxGivenShares` others.
    */
-  set(store: number, share: Share, sinceMs: number, by?: Caller): Promise<boolean>;
+  set(
+    store: number,
+    share: Share,
+    sinceMs: number,
+    by?: Caller,
+    request?: string,
+  ): Promise<boolean>;
 
   /** Ends shares, all of them in one transaction. Resolves to whether there was any. */
-  end(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean>;
+  end(store: number, ends: readonly ShareEnds[], by?: Caller, request?: string): Promise<boolean>;
 
   of(store: number, user: string, query?: SharesQuery): Promise<SharesPage>;
 

@@ -6,20 +6,35 @@
  * calls, and postgres/writer/decisions.ts, whose decisions postgres/writer/store-changes.ts writes. Only `copy` bypasses this.
  */
 import type { Caller, Identified, Reach } from '../access/access.ts';
-import type { NewPlant, Plant } from './plant.ts';
+import type { Condition } from './condition.ts';
+import type { NewPlant, PlantPatch } from './plant.ts';
+import type { ChangeOptions, OwnedPlant } from './plant-storage.ts';
 
-/** The first four elements of each are its kind, the store, the owner or the reach, and the id. */
+/** The first elements of each are its kind, the store, the owner or the reach, the id, and who makes it. */
 export type Change =
   | readonly [
       'create',
       store: number,
       owner: number,
       id: number | undefined, // if undefined, the store assigns the next one
+      ...author: Author,
       name: string,
       tag: string,
-      by: Identified,
     ]
-  | readonly ['delete', store: number, reach: Reach, id: number, by: Identified];
+  | readonly [
+      'update',
+      ...plant: PlantInReach,
+      condition: Condition,
+      name: string | undefined,
+      tag: string | undefined,
+    ]
+  | readonly ['delete', ...plant: PlantInReach, condition: Condition]
+  | readonly ['restore', ...plant: PlantInReach];
+
+type PlantInReach = readonly [store: number, reach: Reach, id: number, ...author: Author];
+
+/** Who makes a change, for its checks and for the log. */
+type Author = readonly [by: Identified, request: string | undefined];
 
 export type ChangeKind = Change[0];
 export type ChangeOf<Kind extends ChangeKind> = Extract<Change, readonly [Kind, ...unknown[]]>;
@@ -28,23 +43,69 @@ export type ChangeOf<Kind extends ChangeKind> = Extract<Change, readonly [Kind, 
 export interface ChangeResults {
   /** The id of the plant. */
   create: number;
+  /** The plant after the change; undefined if there was none within reach. */
+  update: OwnedPlant | undefined;
   /** Whether the plant existed within reach. */
   delete: boolean;
+  /** The plant; undefined if there is none to restore within reach. */
+  restore: OwnedPlant | undefined;
 }
 
 export function creationOf(
   { store, user, identified }: Caller,
   { id, name, tag = '' }: NewPlant,
+  { request }: ChangeOptions = {},
 ): ChangeOf<'create'> {
-  return ['create', store, user, id, name, tag, identified];
+  return ['create', store, user, id, identified, request, name, tag];
 }
 
-/** How the caller of a change was identified. */
-export function byOf(change: Change): Identified {
-  return change[0] === 'create' ? change[6] : change[4];
+export function updateOf(
+  { store, write, identified }: Caller,
+  id: number,
+  { name, tag }: PlantPatch,
+  { condition, request }: ChangeOptions = {},
+): ChangeOf<'update'> {
+  return [
+    'update',
+    store,
+    write,
+    id,
+    identified,
+    request,
+    condition,
+    name,
+    tag === null ? '' : tag,
+  ];
+}
+
+export function deletionOf(
+  { store, write, identified }: Caller,
+  id: number,
+  { condition, request }: ChangeOptions = {},
+): ChangeOf<'delete'> {
+  return ['delete', store, write, id, identified, request, condition];
+}
+
+export function restorationOf(
+  { store, write, identified }: Caller,
+  id: number,
+  { request }: ChangeOptions = {},
+): ChangeOf<'restore'> {
+  return ['restore', store, write, id, identified, request];
 }
 
 /** The plant that the change created, with the id that it got. */
-export function createdPlant([, , , , name, tag]: ChangeOf<'create'>, id: number): Plant {
-  return { id, name, tag };
+export function createdPlant(
+  [, , owner, , , , name, tag]: ChangeOf<'create'>,
+  id: number,
+): OwnedPlant {
+  return { id, name, tag, owner };
+}
+
+/** The plant after the change. */
+export function updatedPlant<P extends Omit<OwnedPlant, 'id'>>(
+  plant: P,
+  [, , , , , , , name = plant.name, tag = plant.tag]: ChangeOf<'update'>,
+): P {
+  return { ...plant, name, tag };
 }

@@ -1,5 +1,19 @@
 import type { Caller, ReadAccess } from '../access/access.ts';
-import type { NewPlant, Plant, PlantField } from './plant.ts';
+import type { Condition } from './condition.ts';
+import type { NewPlant, Plant, PlantField, PlantPatch } from './plant.ts';
+
+/** A plant with the number of the user who owns it. */
+export interface OwnedPlant extends Plant {
+  owner: number;
+}
+
+/** What a change depends on besides its caller. */
+export interface ChangeOptions {
+  /** Of the plant before the change. */
+  condition?: Condition;
+  /** The id of the request, for the log. */
+  request?: string | undefined;
+}
 
 /** The plants of a storage (storage.ts). A plant out of reach is treated like one that does not exist. */
 export interface PlantStorage {
@@ -10,10 +24,10 @@ export interface PlantStorage {
    * Rejects with `id-taken` if the store has a plant with the id, whoever owns it. Rejects with `quota-exceeded` if
    * there is no other reason, but no room (quota.ts). In both cases nothing changes.
    */
-  create(caller: Caller, plant: NewPlant): Promise<Plant>;
+  create(caller: Caller, plant: NewPlant, options?: ChangeOptions): Promise<OwnedPlant>;
 
   /** Resolves to undefined if there is no plant with this id within reach. */
-  find(caller: ReadAccess, id: number): Promise<Plant | undefined>;
+  find(caller: ReadAccess, id: number): Promise<OwnedPlant | undefined>;
 
   /**
    * The first `limit` plants with an id above `after`, in ascending order of id. If `tag` is given, only
@@ -24,8 +38,28 @@ export interface PlantStorage {
    */
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage>;
 
-  /** Resolves to false if there was no plant with this id within reach. */
-  delete(caller: Caller, id: number): Promise<boolean>;
+  /**
+   * Changes the members of the patch, and nothing else. Resolves to the plant, or to undefined if there is none with this
+   * id within reach. Rejects with `precondition-failed` if the condition does not hold.
+   */
+  update(
+    caller: Caller,
+    id: number,
+    patch: PlantPatch,
+    options?: ChangeOptions,
+  ): Promise<OwnedPlant | undefined>;
+
+  /**
+   * Resolves to false if there was no plant with this id within reach. Rejects with `precondition-failed` if the
+   * condition does not hold.
+   */
+  delete(caller: Caller, id: number, options?: ChangeOptions): Promise<boolean>;
+
+  /**
+   * Brings a deleted plant back as it was, with its owner and id. Resolves to undefined if the log (change-log.ts) has no
+   * such plant within reach. Rejects with `id-taken` if the store has a plant with the id, and with `quota-exceeded`.
+   */
+  restore(caller: Caller, id: number, options?: ChangeOptions): Promise<OwnedPlant | undefined>;
 
   /** The name of the owner, for commands of the operator; undefined if the store has no such plant. */
   findOwner(store: number, id: number): Promise<string | undefined>;

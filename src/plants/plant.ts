@@ -74,6 +74,26 @@ export const NewPlant = Type.Object(
 );
 export type NewPlant = Static<typeof NewPlant>;
 
+/** What changes in a plant (RFC 7396): members that are left out stay the same, and `null` clears the tag. */
+export const PlantPatch = Type.Object(
+  {
+    name: Type.Optional(Name),
+    tag: Type.Optional(
+      Type.Union([Tag, Type.Null()], {
+        description: `${Tag.description}, or null to clear it`,
+        meaning: 'The new tag. `null` clears it.',
+      }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    description: 'a JSON object with the fields name and tag',
+    meaning: 'What to change. Fields that you leave out stay as they are.',
+    examples: [{ name: 'Monstera deliciosa' }],
+  },
+);
+export type PlantPatch = Static<typeof PlantPatch>;
+
 /** In the default order of columns. */
 export const plantFields = ['id', 'name', 'tag'] as const satisfies readonly (keyof Plant)[];
 

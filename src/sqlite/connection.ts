@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
-import { noQuotas, type Quotas } from '../plants/quota.ts';
+import { noQuotas } from '../plants/quota.ts';
 import { Refusal } from '../refusal.ts';
 import { openCheckpoint } from './file/checkpoint.ts';
 import { openDatabase, type OpenOptions } from './file/open.ts';
@@ -13,7 +13,7 @@ import { isFailedSync, leavesConnectionUsable, problemOf, type Stage } from './e
 import { beginImmediate, nowMs } from './file/locks.ts';
 import { openSchemaCheck } from './file/migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './file/same-file.ts';
-import { openTables, type Tables } from './tables/tables.ts';
+import { openTables, type Tables, type WriteSettings } from './tables/tables.ts';
 
 /** An open connection and its prepared statements. */
 export interface OpenConnection extends Tables {
@@ -32,13 +32,12 @@ export interface OpenConnection extends Tables {
 /** Reads block the event loop while they wait for a lock. In WAL mode, they rarely have to. */
 const readLockTimeoutMs = 20;
 
-export interface ConnectionSettings {
+export interface ConnectionSettings extends Partial<WriteSettings> {
   path: string;
   /** Maximum size of SQLite's page cache, which fills as pages are read. */
   cacheKiB: number;
   /** The only file that it opens. By default, it is the first that it opened. */
   fileId?: FileId;
-  quotas?: Quotas | undefined;
   /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
   onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
 }
@@ -59,7 +58,7 @@ export class Connection {
 
   /** Opens the file, which the first use does otherwise. Throws Refusal if it cannot be used. */
   open(options: OpenOptions): OpenConnection {
-    const { path, cacheKiB, fileId, quotas = noQuotas } = this.#settings;
+    const { path, cacheKiB, fileId, quotas = noQuotas, keepChangesMs } = this.#settings;
     if (fileId !== undefined) refuseOtherFile(path, fileId);
     using opening = new DisposableStack();
     const database = opening.use(openDatabase(path, options));
@@ -67,7 +66,7 @@ export class Connection {
     const file = new OpenFile(database, path, fileId);
     this.#settings.fileId = file.id;
     this.#open = {
-      ...openTables(database, quotas),
+      ...openTables(database, { quotas, keepChangesMs }),
       database,
       file,
       checkSchema: openSchemaCheck(database, path),
@@ -152,9 +151,9 @@ export class Connection {
       const open = this.#open ?? this.open({ create: false, deadlineMs });
       beginImmediate(open.database, deadlineMs);
       this.#refresh(open); // under the lock, so that nobody can change anything afterwards
-      open.plants.begin();
+      open.stores.begin();
       const result = work(open);
-      open.plants.flush();
+      for (const store of open.stores.flush()) open.log.removeOld(store);
       open.file.check();
       stage = 'commit';
       open.database.exec('COMMIT');

@@ -3,8 +3,15 @@
  * WAL can be restarted. Writes run on a writer thread.
  */
 import { userKey, type Credential, type Grant, type ReadAccess } from '../access/access.ts';
-import { createdPlant, creationOf } from '../plants/changes.ts';
+import {
+  createdPlant,
+  creationOf,
+  deletionOf,
+  restorationOf,
+  updateOf,
+} from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
+import type { ChangeLog } from '../log/change-log.ts';
 import { isShort, listKind, scan } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
@@ -34,9 +41,11 @@ interface Parts {
   tokens: TokenStorage;
   shares: ShareStorage;
   users: UserStorage;
+  log: ChangeLog;
 }
 
-interface SqliteOptions extends OpenOptions, Pick<ConnectionSettings, 'quotas' | 'onFileFault'> {
+interface SqliteOptions
+  extends OpenOptions, Pick<ConnectionSettings, 'quotas' | 'keepChangesMs' | 'onFileFault'> {
   /** Called once, if a sync fails: all later writes are refused. */
   onDiskFailure?: ((cause: unknown) => void) | undefined;
 }
@@ -52,7 +61,13 @@ export class SqliteStorage implements Storage {
   /** Opens the file. Throws Refusal if it cannot be used. */
   constructor(
     path: string,
-    { quotas = noQuotas, onFileFault, onDiskFailure = () => {}, ...options }: SqliteOptions,
+    {
+      quotas = noQuotas,
+      keepChangesMs,
+      onFileFault,
+      onDiskFailure = () => {},
+      ...options
+    }: SqliteOptions,
   ) {
     this.#connection = new Connection({ path, cacheKiB, onFileFault });
     this.#batcher = new ReadBatcher(this.#connection);
@@ -61,7 +76,8 @@ export class SqliteStorage implements Storage {
       this.#connection.close();
       throw unfinishedCopy();
     }
-    this.#writer = new Writer({ path, fileId: file.id, quotas }, onDiskFailure);
+    const settings = { path, fileId: file.id, quotas, keepChangesMs };
+    this.#writer = new Writer(settings, onDiskFailure);
     this.#poll = setInterval(() => {
       this.#connection.checkFile();
       this.#writer.rejectOverdue();
@@ -70,12 +86,14 @@ export class SqliteStorage implements Storage {
 
   readonly plants: PlantStorage = {
     ...this.#part('plants', { find: 'read', findOwner: 'read' }),
-    create: async (caller, plant) => {
-      const creation = creationOf(caller, plant);
+    create: async (caller, plant, options) => {
+      const creation = creationOf(caller, plant, options);
       return createdPlant(creation, await this.#writer.write(creation));
     },
-    delete: ({ store, write, identified }, id) =>
-      this.#writer.write(['delete', store, write, id, identified]),
+    update: async (caller, id, patch, options) =>
+      this.#writer.write(updateOf(caller, id, patch, options)),
+    delete: async (caller, id, options) => this.#writer.write(deletionOf(caller, id, options)),
+    restore: async (caller, id, options) => this.#writer.write(restorationOf(caller, id, options)),
     list: (caller, query) => this.#list(caller, query),
   };
 
@@ -105,6 +123,8 @@ export class SqliteStorage implements Storage {
     movePlants: 'write',
     remove: 'write',
   });
+
+  readonly log = this.#part('log', { history: 'read', list: 'read' });
 
   /** A part of the storage: its table has the same methods. Reads run here, and writes on the writer thread. */
   #part<Name extends keyof Parts>(

@@ -6,12 +6,21 @@ import {
   type CommandUnknownOpts,
 } from '@commander-js/extra-typings';
 import { isProtected } from '../../oidc/fetch.ts';
+import { defaultKeepChangesMs } from '../../log/change-log.ts';
 import { tokenTypes } from '../../oidc/options.ts';
 import { maxId } from '../../plants/ids.ts';
 import { Name } from '../../plants/plant.ts';
 import { maxRequests, parseRate, type Rate } from '../../shared/token-buckets.ts';
 import { UsageError } from '../../refusal.ts';
-import { databaseFlag, examples, flag, integer, parseBaseUrl, parserOf } from '../options.ts';
+import {
+  databaseFlag,
+  examples,
+  flag,
+  integer,
+  parseBaseUrl,
+  parseDurationMs,
+  parserOf,
+} from '../options.ts';
 
 export function addServeCommand(plantStore: Command): void {
   addOptions(plantStore.command('serve').description('start the HTTP service'))
@@ -95,6 +104,14 @@ function addOptions(serve: Command) {
     .option('--tls-key <file>', 'private key of the certificate, in PEM format')
     .option('--max-plants-per-user <number>', 'maximum number of plants that a user can own', quota)
     .option('--max-plants-per-store <number>', 'maximum number of plants in a store', quota)
+    .addOption(
+      flag(
+        '--keep-changes <duration>',
+        'how long the log keeps changes, to restore plants and show who changed them; 0 for no log',
+      )
+        .argParser((text) => (text === '0' ? 0 : parseDurationMs(text)))
+        .default(defaultKeepChangesMs, '30d'),
+    )
     .option(
       '--workers <number>',
       'number of processes that serve requests; auto starts one for each core',

@@ -151,7 +151,7 @@ async function openForServing(
   { options, stop, log }: Run,
   onDiskFailure?: (cause: unknown) => void,
 ): Promise<Storage> {
-  const { database, maxPlantsPerUser: perUser, maxPlantsPerStore: perStore } = options;
+  const { database, maxPlantsPerUser: perUser, maxPlantsPerStore: perStore, keepChanges } = options;
   const stopOnSignals = () => onSignal(() => stop.abort());
   // Upgrading a file can block this thread for minutes, and no signal handler would run. Without one, a signal
   // ends the process immediately.
@@ -160,6 +160,7 @@ async function openForServing(
     create: true,
     canBeUnavailable: true,
     quotas: { perUser, perStore },
+    keepChangesMs: keepChanges,
     onDiskFailure,
     onLongWait: () => log.warn('database locked'),
     onFileFault(err) {

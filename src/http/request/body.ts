@@ -9,18 +9,29 @@ import { headerCount } from '../response/headers.ts';
 import { maxBodyBytes } from '../limits.ts';
 import { bodyTooLarge, unsupportedMediaType } from '../response/problems.ts';
 
+const json = 'application/json';
+/** RFC 7396. */
+const mergePatch = 'application/merge-patch+json';
+const patchTypes = [mergePatch, json];
+/** The header `Accept-Patch` (RFC 5789, section 3.1). */
+export const acceptPatch = patchTypes.join(', ');
+
 /** Call it before the first route is added. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', (request, _payload, done) =>
+  app.addContentTypeParser([json, mergePatch], (request, _payload, done) =>
     readBody(request.raw, done),
   );
 
   app.addHook('onRoute', (route) => {
     const takesBody = route.schema?.body !== undefined;
+    const accepted = route.method === 'PATCH' ? patchTypes : [json];
     route.preParsing = (request, reply, payload, done) => {
       const { headers } = request;
-      const problem = bodyProblem(request, takesBody);
+      const problem = bodyProblem(request, takesBody ? accepted : []);
+      if (problem?.kind === 'unsupported-media-type' && accepted === patchTypes) {
+        reply.header('accept-patch', acceptPatch);
+      }
       if (hasBody(request)) {
         if (problem === null && expectsContinue(request)) reply.raw.writeContinue();
       } else if (headers['content-type'] !== undefined) {
@@ -31,14 +42,14 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   });
 }
 
-/** Why a body is not accepted, as its headers show. */
-function bodyProblem(request: FastifyRequest, takesBody: boolean): Problem | null {
+/** Why a body is not accepted, as its headers show. Without `mediaTypes`, there must be none. */
+function bodyProblem(request: FastifyRequest, mediaTypes: readonly string[]): Problem | null {
   const { raw, headers } = request;
   if (headers['content-type'] !== undefined && headerCount(raw, 'content-type') > 1) {
     return new Problem('invalid-request', 'Send exactly one Content-Type header.');
   }
   if (!hasBody(request)) return null;
-  if (takesBody) return isPlainJson(request) ? null : unsupportedMediaType();
+  if (mediaTypes.length > 0) return isPlain(mediaTypes, request) ? null : unsupportedMediaType();
   return new Problem('invalid-request', 'Send this request without a body.');
 }
 
@@ -86,12 +97,13 @@ function hasBody({ headers }: FastifyRequest): boolean {
   return (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
 }
 
-function isPlainJson({ headers }: FastifyRequest): boolean {
+/** Whether the body is of one of these media types, in UTF-8 and not compressed. */
+function isPlain(mediaTypes: readonly string[], { headers }: FastifyRequest): boolean {
   const [mediaType = '', ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';');
   const hasOtherCharset = parameters.some((parameter) => {
     const [name = '', value = ''] = parameter.split('=');
     return name.trim() === 'charset' && !/^\s*"?utf-?8"?\s*$/.test(value);
   });
   const isEncoded = headers['content-encoding'] !== undefined;
-  return mediaType.trim() === 'application/json' && !hasOtherCharset && !isEncoded;
+  return mediaTypes.includes(mediaType.trim()) && !hasOtherCharset && !isEncoded;
 }

@@ -41,6 +41,7 @@ export const problemResponses: Record<ProblemKind, ReturnType<typeof response>> 
   'id-taken': response(409, 'The id is already taken'),
   'too-many-shares': response(409, 'Too many shares'),
   'too-many-tokens': response(409, 'Too many tokens'),
+  'precondition-failed': response(412, 'The condition does not hold'),
   'body-too-large': response(413, 'The body is too large'),
   'unsupported-media-type': response(415, 'The body must be JSON', acceptedBody),
   'expectation-failed': response(417, 'The expectation cannot be met'),

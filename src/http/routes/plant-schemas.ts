@@ -2,7 +2,8 @@
  * The operations on plants: their parameters and bodies.
  */
 import { maxId } from '../../plants/ids.ts';
-import { NewPlant, PlantField, PlantId, Tag } from '../../plants/plant.ts';
+import { maxHistory } from '../../log/change-log.ts';
+import { NewPlant, PlantField, PlantId, PlantPatch, Tag } from '../../plants/plant.ts';
 import { Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
@@ -54,17 +55,61 @@ export const getPlant = {
   operationId: 'getPlant',
   summary: 'Get a plant',
   description:
-    'Returns one plant that the calling user has access to. Requires the scope `plants:read`.',
+    'Returns one plant that the calling user has access to. `ETag` identifies its present state. Requires the scope `plants:read`.',
   tags: ['plants'],
   params: PlantParams,
   querystring: FieldsQuery,
+} satisfies Operation;
+
+export const updatePlant = {
+  operationId: 'updatePlant',
+  summary: 'Update a plant',
+  description:
+    'Changes the name or the tag of a plant (JSON Merge Patch, RFC 7396). Its owner and its id stay the same. The response is sent after the change is on disk. With `If-Match`, changes the plant only if it has not changed since you read it. Requires the scope `plants:write`.',
+  tags: ['plants'],
+  params: PlantParams,
+  querystring: FieldsQuery,
+  body: PlantPatch,
+} satisfies Operation;
+
+export const restorePlant = {
+  operationId: 'restorePlant',
+  summary: 'Restore a plant',
+  description:
+    'Brings a deleted plant back as it was, with its id and its owner, while the service keeps the change. The response is sent after the change is on disk. Requires the scope `plants:write`.',
+  tags: ['plants'],
+  params: PlantParams,
+  querystring: FieldsQuery,
+} satisfies Operation;
+
+export const getHistory = {
+  operationId: 'getHistory',
+  summary: 'Get the history of a plant',
+  description:
+    'Returns who changed a plant, and when, newest first. A deleted plant has a history while the service keeps it. Requires the scope `plants:read`.',
+  tags: ['plants'],
+  params: PlantParams,
+  querystring: Type.Object(
+    {
+      limit: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: maxHistory,
+          description: `an integer from 1 to ${maxHistory}`,
+          meaning: `The maximum number of changes in the response: ${maxHistory} by default.`,
+          examples: [10],
+        }),
+      ),
+    },
+    strict,
+  ),
 } satisfies Operation;
 
 export const deletePlant = {
   operationId: 'deletePlant',
   summary: 'Delete a plant',
   description:
-    'Deletes one plant permanently. The response is sent after the change is on disk. If you repeat the request, the response is 404. Requires the scope `plants:write`.',
+    'Deletes one plant. The response is sent after the change is on disk. If you repeat the request, the response is 404. With `If-Match`, deletes the plant only if it has not changed. Requires the scope `plants:write`.',
   tags: ['plants'],
   params: PlantParams,
   querystring: Type.Object({}, strict),

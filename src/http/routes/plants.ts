@@ -5,12 +5,22 @@ import type { Static } from '@sinclair/typebox';
 import type { FastifyInstance } from 'fastify';
 import type { Reach } from '../../access/access.ts';
 import { isShort } from '../../plants/lists.ts';
+import { maxHistory, type PlantChange } from '../../log/change-log.ts';
 import { defaultFields, plantJson } from '../../plants/lists.ts';
 import type { PlantQuery } from '../../plants/plant-storage.ts';
 import { plantNotFound } from '../../problem.ts';
 import { assertConnected, sendList, sendShortPage, type Range } from '../response/send-list.ts';
 import type { RouteOptions } from './operation.ts';
-import { createPlant, deletePlant, getPlant, listPlants } from './plant-schemas.ts';
+import {
+  createPlant,
+  deletePlant,
+  getHistory,
+  getPlant,
+  listPlants,
+  restorePlant,
+  updatePlant,
+} from './plant-schemas.ts';
+import { ifMatch, isCurrent, setEntityTag } from '../request/conditions.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
 
@@ -24,7 +34,9 @@ export function plantRoutes(
   const writeOptions = { onRequest: authentication.requireScope(['plants:write']) };
 
   routes.post('/plants', { ...writeOptions, schema: createPlant }, async (request, reply) => {
-    const plant = await storage.plants.create(request.grant.caller, request.body);
+    const { grant, body, id } = request;
+    const plant = await storage.plants.create(grant.caller, body, { request: id });
+    setEntityTag(reply, plant);
     reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
     return sendJson(reply, plantJson(plant, request.query.fields));
   });
@@ -69,14 +81,52 @@ export function plantRoutes(
   routes.get('/plants/:id', { ...readOptions, schema: getPlant }, async (request, reply) => {
     const plant = await storage.plants.find(request.grant.caller, request.params.id);
     if (plant === undefined) throw plantNotFound();
+    if (isCurrent(request, reply, plant)) return reply.code(304).send();
     return sendJson(reply, plantJson(plant, request.query.fields));
   });
 
+  routes.patch('/plants/:id', { ...writeOptions, schema: updatePlant }, async (request, reply) => {
+    const { grant, params, body, query, id } = request;
+    const options = { condition: ifMatch(request), request: id };
+    const plant = await storage.plants.update(grant.caller, params.id, body, options);
+    if (plant === undefined) throw plantNotFound();
+    setEntityTag(reply, plant);
+    return sendJson(reply, plantJson(plant, query.fields));
+  });
+
   routes.delete('/plants/:id', { ...writeOptions, schema: deletePlant }, async (request, reply) => {
-    const deleted = await storage.plants.delete(request.grant.caller, request.params.id);
-    if (!deleted) throw plantNotFound();
+    const { grant, params, id } = request;
+    const options = { condition: ifMatch(request), request: id };
+    if (!(await storage.plants.delete(grant.caller, params.id, options))) throw plantNotFound();
     return reply.code(204).send();
   });
+
+  routes.post(
+    '/plants/:id/restore',
+    { ...writeOptions, schema: restorePlant },
+    async ({ grant, params, query, id }, reply) => {
+      const plant = await storage.plants.restore(grant.caller, params.id, { request: id });
+      if (plant === undefined) throw plantNotFound();
+      setEntityTag(reply, plant);
+      return sendJson(reply, plantJson(plant, query.fields));
+    },
+  );
+
+  routes.get(
+    '/plants/:id/history',
+    { ...readOptions, schema: getHistory },
+    async ({ grant, params, query: { limit = maxHistory } }, reply) => {
+      const changes = await storage.log.history(grant.caller, params.id, limit);
+      if (changes === undefined) throw plantNotFound();
+      return sendJson(reply, JSON.stringify(changes.map(toEntry)));
+    },
+  );
+}
+
+/** Without what the storage does not have: the user of an operator's command, and a plant that was not there before. */
+function toEntry({ event, atMs, user, owner, name, tag }: PlantChange) {
+  const before = name === undefined ? undefined : { name, tag, owner };
+  return { event, at: new Date(atMs).toISOString(), user, before };
 }
 
 /** The only page of a list that takes one short read; undefined for other lists. */

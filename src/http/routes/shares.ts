@@ -46,12 +46,13 @@ export function shareRoutes(
   routes.put(
     '/shares/:user',
     { ...writeOptions, schema: sharePlants },
-    async ({ grant: { caller, userName: owner }, params: { user }, body: { access } }, reply) => {
+    async ({ grant, params: { user }, body: { access }, id }, reply) => {
+      const { caller, userName: owner } = grant;
       if (user === owner) {
         throw invalidRequest([{ parameter: 'user', detail: 'You cannot share with yourself.' }]);
       }
       const share: Share = { owner, user, access };
-      const isNew = await storage.shares.set(caller.store, share, Date.now(), caller);
+      const isNew = await storage.shares.set(caller.store, share, Date.now(), caller, id);
       reply.code(isNew ? 201 : 200);
       return sendJson(reply, JSON.stringify({ user, access }));
     },
@@ -61,12 +62,12 @@ export function shareRoutes(
   routes.delete(
     '/shares/:user',
     { ...writeOptions, schema: endShare },
-    async ({ grant: { caller, userName: own }, params: { user: other } }, reply) => {
+    async ({ grant: { caller, userName: own }, params: { user: other }, id }, reply) => {
       const ends = [
         { owner: own, user: other },
         { owner: other, user: own },
       ];
-      if (!(await storage.shares.end(caller.store, ends, caller))) throw shareNotFound();
+      if (!(await storage.shares.end(caller.store, ends, caller, id))) throw shareNotFound();
       return reply.code(204).send();
     },
   );

@@ -43,18 +43,19 @@ export function tokenRoutes(
     sendJson(reply, grantJson(grant)),
   );
 
-  routes.delete('/token', { ...options, schema: revokeOwnToken }, async ({ grant }, reply) => {
+  routes.delete('/token', { ...options, schema: revokeOwnToken }, async ({ grant, id }, reply) => {
     refuseForeign(grant);
-    await storage.identity.revokeToken(grant.tokenId, Date.now(), grant);
+    await storage.identity.revokeToken(grant.tokenId, Date.now(), grant, id);
     return reply.code(204).send();
   });
 
-  routes.post('/tokens', { ...options, schema: createToken }, async ({ grant, body }, reply) => {
+  routes.post('/tokens', { ...options, schema: createToken }, async (request, reply) => {
+    const { grant, body } = request;
     refuseForeign(grant);
     const { store } = grant.caller;
     const token = makeToken(store);
     const own = ownTokenOf(body, grant, hashToken(token), reply);
-    await storage.identity.createOwnToken(grant, own);
+    await storage.identity.createOwnToken(grant, own, request.id);
     const id = tokenId(own.hash, store);
     const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
     const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };
@@ -87,8 +88,9 @@ export function tokenRoutes(
   routes.delete(
     '/tokens/:tokenId',
     { ...options, schema: revokeToken },
-    async ({ grant, params }, reply) => {
-      const revoked = await storage.identity.revokeToken(params.tokenId, Date.now(), grant);
+    async ({ grant, params, id }, reply) => {
+      const { identity } = storage;
+      const revoked = await identity.revokeToken(params.tokenId, Date.now(), grant, id);
       if (revoked === undefined) throw tokenNotFound();
       return reply.code(204).send();
     },

@@ -5,6 +5,7 @@
 import type { FastifyInstance, HTTPMethods } from 'fastify';
 import type { Cors } from './cors.ts';
 import { Problem } from '../../problem.ts';
+import { acceptPatch } from '../request/body.ts';
 import { pathNotFound } from '../response/problems.ts';
 
 /** Call it before the first route is added, because it collects the methods of all routes. */
@@ -29,6 +30,7 @@ export function handleOtherMethods(app: FastifyInstance, cors: Cors | undefined)
     if (allowed.length === 0) return done(pathNotFound());
     const allow = allowHeader(allowed);
     reply.header('allow', allow);
+    if (allowed.includes('PATCH')) reply.header('accept-patch', acceptPatch);
     if (request.method === 'OPTIONS') return void reply.code(204).send();
     return done(new Problem('method-not-allowed', `This path supports ${allow}.`));
   });

@@ -92,7 +92,7 @@ export function openGrants(prepare: Prepare) {
      */
     callerSince(by: Identified | undefined): Caller | undefined {
       if (by === undefined) return undefined;
-      const [version, key, claims] = by;
+      const [version, key, , , claims] = by;
       currentVersion ??= readVersion();
       if (version === currentVersion) return undefined;
       const caller = unrevokedCaller(find({ tokenHash: Buffer.from(key, 'latin1'), claims }));

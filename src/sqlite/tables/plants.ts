@@ -1,62 +1,63 @@
 /**
  * Single plants in SQLite.
  */
-import { reaches, soleOwner, type ReadAccess } from '../../access/access.ts';
-import type { ChangeOf } from '../../plants/changes.ts';
+import { reaches, type ReadAccess } from '../../access/access.ts';
+import { updatedPlant, type ChangeOf } from '../../plants/changes.ts';
+import { assertCondition } from '../../plants/condition.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
-import type { Plant } from '../../plants/plant.ts';
+import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { idTaken } from '../../problem.ts';
 import type { Grants } from './grants.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import type { Prepare } from '../driver.ts';
+import type { Log } from './log.ts';
+import type { Stores } from './stores.ts';
 
-export function openPlants(prepare: Prepare, grants: Grants, counts: PlantCounts) {
+export function openPlants(
+  prepare: Prepare,
+  grants: Grants,
+  counts: PlantCounts,
+  stores: Stores,
+  log: Log,
+) {
   const find = prepare<[name: string, tag: string, owner: number]>(
     'SELECT name, tag, owner FROM plants WHERE store = ? AND id = ?',
   );
   const findOwnerName = prepare<[name: string]>(`
     SELECT users.name FROM plants JOIN users ON users.store = plants.store AND users.user = plants.owner
     WHERE plants.store = ? AND plants.id = ?`);
-  const readLastId = prepare<[lastId: number]>('SELECT last_id FROM stores WHERE store = ?');
-  const raiseLastId = prepare('UPDATE stores SET last_id = ?2 WHERE store = ?1 AND last_id < ?2');
   const insert = prepare(`
     INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING`);
-  const deleteOne = prepare('DELETE FROM plants WHERE store = ? AND id = ? AND owner = ?');
+  const updateOne = prepare('UPDATE plants SET name = ?3, tag = ?4 WHERE store = ?1 AND id = ?2');
+  const deleteOne = prepare('DELETE FROM plants WHERE store = ? AND id = ?');
 
-  /**
-   * The largest ids that the stores of this transaction have ever held. Each is read and written once, however many
-   * plants are created.
-   */
-  const lastIds = new Map<number, number>();
+  /** The plant if it is within the reach that its caller has now. */
+  function findFor([, store, reachBefore, id, by]: ChangeOf<'update' | 'delete'>):
+    OwnedPlant | undefined {
+    const reach = grants.callerSince(by)?.write ?? reachBefore;
+    const [name, tag, owner] = find.get(store, id) ?? [];
+    if (name === undefined || tag === undefined || owner === undefined) return undefined;
+    return reaches(reach, owner) ? { id, name, tag, owner } : undefined;
+  }
 
   return {
-    find({ store, read }: ReadAccess, id: number): Plant | undefined {
+    find({ store, read }: ReadAccess, id: number): OwnedPlant | undefined {
       const row = find.get(store, id);
       if (row === undefined) return undefined;
       const [name, tag, owner] = row;
-      return reaches(read, owner) ? { id, name, tag } : undefined;
+      return reaches(read, owner) ? { id, name, tag, owner } : undefined;
     },
 
     findOwner(store: number, id: number): string | undefined {
       return findOwnerName.get(store, id)?.[0];
     },
 
-    /** Call it at the start of a transaction: other processes can have raised the ids since. */
-    begin(): void {
-      lastIds.clear();
-    },
-
-    /** Call it at the end of a transaction. */
-    flush(): void {
-      for (const [store, lastId] of lastIds) raiseLastId.run(store, lastId);
-    },
-
     /** Returns the id of the new plant. */
-    create([, store, owner, requestedId, name, tag, by]: ChangeOf<'create'>): number {
+    create([, store, owner, requestedId, by, request, name, tag]: ChangeOf<'create'>): number {
       grants.callerSince(by);
-      const lastId = lastIds.get(store) ?? readLastId.get(store)?.[0] ?? 0;
-      const nextId = lastId < maxId ? lastId + 1 : undefined;
+      const row = stores.of(store);
+      const nextId = row.lastId < maxId ? row.lastId + 1 : undefined;
       const problem = counts.problemOf(store, owner);
       if (problem !== undefined) {
         // A taken id is the reason to report, even if there is no room.
@@ -68,20 +69,54 @@ export function openPlants(prepare: Prepare, grants: Grants, counts: PlantCounts
         if (requestedId !== undefined || nextId !== undefined) throw idTaken(id);
         id = randomId();
       }
-      lastIds.set(store, Math.max(id, lastId));
+      row.lastId = Math.max(id, row.lastId);
       counts.add(store, owner, 1);
+      log.add(store, 'created', [by, request], { plant: id });
       return id;
     },
 
+    /** Returns the plant after the change; undefined if there was none within reach. */
+    update(change: ChangeOf<'update'>): OwnedPlant | undefined {
+      const [, store, , id, by, request, condition] = change;
+      const plant = findFor(change);
+      if (plant === undefined) return undefined;
+      assertCondition(condition, plant);
+      const updated = updatedPlant(plant, change);
+      if (updated.name === plant.name && updated.tag === plant.tag) return plant;
+      updateOne.run(store, id, updated.name, updated.tag);
+      const { owner, name, tag } = plant;
+      log.add(store, 'updated', [by, request], { plant: id, owner, name, tag });
+      return updated;
+    },
+
     /** Returns whether there was a plant within reach. */
-    delete([, store, reachBefore, id, by]: ChangeOf<'delete'>): boolean {
-      const reach = grants.callerSince(by)?.write ?? reachBefore;
-      // Not RETURNING: it would slow down every delete, and this lookup only those with several owners in reach.
-      const owner = soleOwner(reach) ?? find.get(store, id)?.[2];
-      if (owner === undefined || !reaches(reach, owner)) return false;
-      if (deleteOne.run(store, id, owner).changes === 0) return false;
+    delete(change: ChangeOf<'delete'>): boolean {
+      const [, store, , id, by, request, condition] = change;
+      const plant = findFor(change);
+      if (plant === undefined) return false;
+      assertCondition(condition, plant);
+      deleteOne.run(store, id);
+      const { owner, name, tag } = plant;
       counts.add(store, owner, -1);
+      log.add(store, 'deleted', [by, request], { plant: id, owner, name, tag });
       return true;
+    },
+
+    /** Returns the plant; undefined if the log has none within reach. */
+    restore([, store, reachBefore, id, by, request]: ChangeOf<'restore'>): OwnedPlant | undefined {
+      const reach = grants.callerSince(by)?.write ?? reachBefore;
+      const existingOwner = find.get(store, id)?.[2];
+      const deleted = log.findDeleted(store, id);
+      const isInReach = (owner: number | undefined) => owner !== undefined && reaches(reach, owner);
+      if (!isInReach(existingOwner) && !isInReach(deleted?.owner)) return undefined;
+      if (existingOwner !== undefined || deleted === undefined) throw idTaken(id);
+      const { owner, name, tag } = deleted;
+      const problem = counts.problemOf(store, owner);
+      if (problem !== undefined) throw problem;
+      insert.run(store, id, owner, tag, name);
+      counts.add(store, owner, 1);
+      log.add(store, 'restored', [by, request], { plant: id });
+      return deleted;
     },
   };
 }

@@ -13,19 +13,24 @@ import {
 } from '../../access/share-storage.ts';
 import { receivedShares, type Grants } from './grants.ts';
 import type { Prepare, Sync } from '../driver.ts';
+import { shareOfRow, type Log, type SharedRow } from './log.ts';
 
-export function openShares(prepare: Prepare, grants: Grants): Sync<ShareStorage> {
+export function openShares(prepare: Prepare, grants: Grants, log: Log): Sync<ShareStorage> {
   const findUser = prepare<[user: number, isRemoved: number]>(
     'SELECT user, removed_at IS NOT NULL FROM users WHERE store = ? AND name = ?',
   );
-  const find = prepare('SELECT 1 FROM shares WHERE store = ? AND owner = ? AND user_name = ?');
+  const find = prepare<[access: ShareAccess]>(
+    'SELECT access FROM shares WHERE store = ? AND owner = ? AND user_name = ?',
+  );
   const countGiven = prepare<[count: number]>(
     'SELECT count(*) FROM shares WHERE store = ? AND owner = ?',
   );
   const setOne = prepare(`
     INSERT INTO shares (store, owner, user_name, access, since) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET access = excluded.access`);
-  const endOne = prepare('DELETE FROM shares WHERE store = ? AND owner = ? AND user_name = ?');
+  const endOne = prepare<SharedRow>(`
+    DELETE FROM shares WHERE store = ? AND owner = ? AND user_name = ?
+    RETURNING owner, user_name, access`);
   const ofUser = prepare<ShareRow>(`
     SELECT * FROM (
       SELECT user_name AS name, access, 0 AS is_received FROM shares
@@ -44,24 +49,31 @@ export function openShares(prepare: Prepare, grants: Grants): Sync<ShareStorage>
   }
 
   return {
-    set(store, { owner, user, access }, sinceMs, by) {
+    set(store, { owner, user, access }, sinceMs, by, request) {
       grants.callerSince(by?.identified);
       const [ownerNumber, isRemoved] = findUser.get(store, owner) ?? [];
       if (ownerNumber === undefined || isRemoved === 1) throw userRemoved();
-      const isNew = find.get(store, ownerNumber, user) === undefined;
+      const [before] = find.get(store, ownerNumber, user) ?? [];
+      const isNew = before === undefined;
+      if (before === access) return false;
       const [count = 0] = countGiven.get(store, ownerNumber) ?? [];
       if (isNew && count >= maxGivenShares) throw tooManyShares();
       setOne.run(store, ownerNumber, user, access, sinceMs);
+      const share = shareOfRow([ownerNumber, user, access]);
+      log.add(store, isNew ? 'shared' : 'share-changed', [by?.identified, request], share);
       return isNew;
     },
 
-    end(store, ends, by) {
+    end(store, ends, by, request) {
       grants.callerSince(by?.identified);
-      const ended = ends.map(({ owner, user }) => {
+      const ended = ends.flatMap(({ owner, user }) => {
         const ownerNumber = numberOf(store, owner);
-        return ownerNumber !== undefined && endOne.run(store, ownerNumber, user).changes > 0;
+        return ownerNumber === undefined ? [] : endOne.all(store, ownerNumber, user);
       });
-      return ended.includes(true);
+      for (const row of ended) {
+        log.add(store, 'share-ended', [by?.identified, request], shareOfRow(row));
+      }
+      return ended.length > 0;
     },
 
     of(store, user, { after = '', limit = maxOtherUsers } = {}) {

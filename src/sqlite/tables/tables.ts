@@ -2,34 +2,47 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Quotas } from '../../plants/quota.ts';
 import { preparerOf } from '../driver.ts';
 import { openGrants } from './grants.ts';
+import { openLog } from './log.ts';
 import { openCounts } from './plant-counts.ts';
 import { openLists } from './plant-lists.ts';
 import { openPlants } from './plants.ts';
 import { openShares } from './shares.ts';
+import { openStores } from './stores.ts';
 import { openTokens } from './tokens.ts';
 import { openUsers } from './users.ts';
 
 /** All tables on one connection. Those of the event loop only read, and those of the writer thread write. */
 export type Tables = ReturnType<typeof openTables>;
 
-export function openTables(database: DatabaseSync, quotas: Quotas) {
+/** What the writes of a process depend on. */
+export interface WriteSettings {
+  quotas: Quotas;
+  /** How long changes are kept in the log (log.ts). */
+  keepChangesMs: number | undefined;
+}
+
+export function openTables(database: DatabaseSync, { quotas, keepChangesMs }: WriteSettings) {
   const prepare = preparerOf(database);
   const grants = openGrants(prepare);
   const counts = openCounts(prepare, quotas);
+  const stores = openStores(prepare);
+  const log = openLog(prepare, stores, keepChangesMs);
   return {
     grants,
     counts,
-    plants: openPlants(prepare, grants, counts),
+    stores,
+    log,
+    plants: openPlants(prepare, grants, counts, stores, log),
     lists: openLists(prepare),
-    tokens: openTokens(prepare, grants),
-    shares: openShares(prepare, grants),
-    users: openUsers(prepare, counts),
+    tokens: openTokens(prepare, grants, log),
+    shares: openShares(prepare, grants, log),
+    users: openUsers(prepare, counts, stores, log),
   };
 }
 
 /** A call of a method of a table, as plain data. */
 export type Call = { [Name in keyof Called]: CallOf<Name, Called[Name]> }[keyof Called];
-type Called = Pick<Tables, 'plants' | 'tokens' | 'shares' | 'users'>;
+type Called = Pick<Tables, 'plants' | 'tokens' | 'shares' | 'users' | 'log'>;
 type CallOf<Name, Table> = {
   [Method in keyof Table]: Table[Method] extends (...args: infer Args) => unknown
     ? readonly [table: Name, method: Method, ...args: Args]

@@ -16,10 +16,12 @@ import { defect, Problem } from '../../problem.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import type { Grants } from './grants.ts';
 import type { Prepare, Sync } from '../driver.ts';
+import { tokenOfRow, type Author, type Log } from './log.ts';
 
 const selectRecords = `
   SELECT tokens.store, tokens.hash, tokens.scopes, tokens.label, tokens.created_at, tokens.expires_at,
-         tokens.revoked_at, tokens.last_used_at, stores.name, users.name, users.role, tokens.family
+         tokens.revoked_at, tokens.last_used_at, stores.name, users.name, users.role, tokens.family,
+         tokens.user
   FROM tokens JOIN stores USING (store) JOIN users USING (store, user)`;
 
 // The schema enforces the types of rows: its tables are STRICT.
@@ -29,6 +31,7 @@ type RecordRow = readonly [
   user: string,
   role: Role,
   line: string | null,
+  userNumber: number,
 ];
 
 /** The methods of IdentityStorage that need no more than a connection. */
@@ -40,7 +43,7 @@ export interface Tokens extends Sync<TokenStorage> {
   createUser(store: string, user: string, issuedAtMs: number): void;
 }
 
-export function openTokens(prepare: Prepare, grants: Grants): Tokens {
+export function openTokens(prepare: Prepare, grants: Grants, log: Log): Tokens {
   const findNames = prepare<[store: number, user: number | null, role: Role | null]>(`
     SELECT stores.store, users.user, users.role
     FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user AND removed_at IS NULL
@@ -84,9 +87,17 @@ export function openTokens(prepare: Prepare, grants: Grants): Tokens {
     UPDATE tokens SET last_used_at = ?2
     WHERE hash = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)`);
 
-  function insert(store: number, user: number, line: string | null, token: OwnToken): void {
-    const { hash, scopes, label, createdAtMs, expiresAtMs = null } = token;
-    addToken.run(hash, store, user, line, formatScopes(scopes), label, createdAtMs, expiresAtMs);
+  function insert(
+    store: number,
+    user: number,
+    line: string | null,
+    token: OwnToken,
+    ...author: Author
+  ): void {
+    const { hash, label, createdAtMs, expiresAtMs = null } = token;
+    const scopes = formatScopes(token.scopes);
+    addToken.run(hash, store, user, line, scopes, label, createdAtMs, expiresAtMs);
+    log.add(store, 'token-created', author, tokenOfRow(store, user, [hash, scopes]));
   }
 
   return {
@@ -112,14 +123,14 @@ export function openTokens(prepare: Prepare, grants: Grants): Tokens {
       return { token: text, id: tokenId(hash, store) };
     },
 
-    createOwnToken({ caller, tokenHash, tokenId: id }, token) {
+    createOwnToken({ caller, tokenHash, tokenId: id }, token, request) {
       const { store, user, identified } = caller;
       grants.callerSince(identified);
       const [line = null] = findLine.get(tokenHash) ?? [];
       const ended = tokensToDelete(countOf.all(store, user), token.createdAtMs);
       if (ended instanceof Problem) throw ended;
       for (const each of ended) deleteToken.run(each);
-      insert(store, user, lineBelow(line, id), token);
+      insert(store, user, lineBelow(line, id), token, identified, request);
     },
 
     listTokens({ store, owner, after, limit }) {
@@ -133,7 +144,7 @@ export function openTokens(prepare: Prepare, grants: Grants): Tokens {
       return listStore.all({ ...range, store }).map(toRecord);
     },
 
-    revokeToken(id, revokedAtMs, by) {
+    revokeToken(id, revokedAtMs, by, request) {
       const caller = by?.caller;
       grants.callerSince(caller?.identified);
       const range = rangeOf(id);
@@ -143,7 +154,11 @@ export function openTokens(prepare: Prepare, grants: Grants): Tokens {
       const record = toRecord(row);
       const { hash } = record.position;
       if (by !== undefined) assertCanRevoke(by, { ...record, line: row[11] });
-      revoke.run(hash, revokedAtMs);
+      if (revoke.run(hash, revokedAtMs).changes > 0) {
+        const { store } = record.position;
+        const token = { owner: row[12], name: id, tag: formatScopes(record.scopes) };
+        log.add(store, 'token-revoked', [caller?.identified, request], token);
+      }
       return { ...record, revokedAtMs: record.revokedAtMs ?? revokedAtMs };
     },
 

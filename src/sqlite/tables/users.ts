@@ -5,8 +5,15 @@ import type { Role } from '../../access/access.ts';
 import type { UserStorage } from '../../access/user-storage.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import type { Prepare, Sync } from '../driver.ts';
+import { shareOfRow, tokenOfRow, type Log, type SharedRow, type TokenOfUserRow } from './log.ts';
+import type { Stores } from './stores.ts';
 
-export function openUsers(prepare: Prepare, counts: PlantCounts): Sync<UserStorage> {
+export function openUsers(
+  prepare: Prepare,
+  counts: PlantCounts,
+  stores: Stores,
+  log: Log,
+): Sync<UserStorage> {
   const listStores = prepare<[store: string, lastId: number, users: number]>(`
     SELECT name, last_id,
            (SELECT count(*) FROM users WHERE users.store = stores.store AND removed_at IS NULL)
@@ -23,26 +30,35 @@ export function openUsers(prepare: Prepare, counts: PlantCounts): Sync<UserStora
     SELECT users.store, users.user, users.removed_at IS NOT NULL
     FROM stores JOIN users ON users.store = stores.store
     WHERE stores.name = ? AND users.name = ?`);
-  const revokeTokens = prepare(`
+  const revokeTokens = prepare<TokenOfUserRow>(`
     UPDATE tokens INDEXED BY tokens_by_user SET revoked_at = ?3
-    WHERE store = ?1 AND user = ?2 AND revoked_at IS NULL`);
-  const endGiven = prepare('DELETE FROM shares WHERE store = ? AND owner = ?');
-  const endReceived = prepare(`
+    WHERE store = ?1 AND user = ?2 AND revoked_at IS NULL RETURNING hash, scopes`);
+  const endGiven = prepare<SharedRow>(`
+    DELETE FROM shares WHERE store = ? AND owner = ? RETURNING owner, user_name, access`);
+  const endReceived = prepare<SharedRow>(`
     DELETE FROM shares WHERE (store, owner, user_name) IN (
       SELECT store, owner, user_name FROM shares INDEXED BY shares_by_user
       WHERE store = ?1
         AND user_name = (SELECT name FROM users WHERE users.store = ?1 AND users.user = ?2)
-      ORDER BY since, owner LIMIT ?3)`);
-  const movePlants = prepare(`
+      ORDER BY since, owner LIMIT ?3)
+    RETURNING owner, user_name, access`);
+  const movePlants = prepare<[id: number, name: string, tag: string]>(`
     UPDATE plants SET owner = ?3 WHERE store = ?1 AND id IN (
       SELECT id FROM plants INDEXED BY plants_by_owner
       WHERE store = ?1 AND owner = ?2 ORDER BY id LIMIT ?4)
-      AND EXISTS (SELECT 1 FROM users WHERE store = ?1 AND user = ?3 AND removed_at IS NULL)`);
+      AND EXISTS (SELECT 1 FROM users WHERE store = ?1 AND user = ?3 AND removed_at IS NULL)
+    RETURNING id, name, tag`);
   const remove = prepare(`
-    UPDATE users SET removed_at = coalesce(removed_at, ?3)
+    UPDATE users SET removed_at = coalesce(removed_at, ?3), removed_version = ?4
     WHERE store = ?1 AND user = ?2
       AND NOT EXISTS (SELECT 1 FROM shares WHERE store = ?1 AND owner = ?2)
       AND NOT EXISTS (SELECT 1 FROM plants INDEXED BY plants_by_owner WHERE store = ?1 AND owner = ?2)`);
+
+  function revokeAll(store: number, user: number, revokedAtMs: number): void {
+    for (const row of revokeTokens.all(store, user, revokedAtMs)) {
+      log.add(store, 'token-revoked', [], tokenOfRow(store, user, row));
+    }
+  }
 
   return {
     listStores({ after = '', limit }) {
@@ -64,20 +80,26 @@ export function openUsers(prepare: Prepare, counts: PlantCounts): Sync<UserStora
     countPlants: ({ store, user }, limit) => counts.countUpTo(store, user, limit),
 
     endAccess({ store, user }, revokedAtMs, limit) {
-      revokeTokens.run(store, user, revokedAtMs);
-      const given = endGiven.run(store, user);
-      const received = endReceived.run(store, user, limit);
-      return Number(given.changes) + Number(received.changes);
+      revokeAll(store, user, revokedAtMs);
+      const ended = [...endGiven.all(store, user), ...endReceived.all(store, user, limit)];
+      for (const row of ended) log.add(store, 'share-ended', [], shareOfRow(row));
+      return ended.length;
     },
 
     movePlants({ store, user: from }, to, limit) {
       counts.clear();
-      return Number(movePlants.run(store, from, to, limit).changes);
+      const moved = movePlants.all(store, from, to, limit);
+      for (const [plant, name, tag] of moved) {
+        log.add(store, 'moved', [], { plant, owner: from, name, tag });
+      }
+      return moved.length;
     },
 
     remove({ store, user }, removedAtMs) {
-      if (remove.run(store, user, removedAtMs).changes === 0) return false;
-      revokeTokens.run(store, user, removedAtMs);
+      const { version } = stores.of(store);
+      if (remove.run(store, user, removedAtMs, version).changes === 0) return false;
+      log.add(store, 'user-removed', [], { owner: user });
+      revokeAll(store, user, removedAtMs);
       return true;
     },
   };

@@ -17,7 +17,7 @@ export interface Batch {
 }
 
 /** The start data of the thread (`workerData`). */
-export type ThreadData = Pick<ConnectionSettings, 'path' | 'fileId' | 'quotas'>;
+export type ThreadData = Pick<ConnectionSettings, 'path' | 'fileId' | 'quotas' | 'keepChangesMs'>;
 
 /** By the sequence number of the write: its result, or a Failure. */
 export type Outcomes = ReadonlyMap<number, unknown>;

@@ -91,8 +91,12 @@ function apply(tables: Tables, write: Write): unknown {
   switch (write[0]) {
     case 'create':
       return tables.plants.create(write);
+    case 'update':
+      return tables.plants.update(write);
     case 'delete':
       return tables.plants.delete(write);
+    case 'restore':
+      return tables.plants.restore(write);
     default: {
       const result = call(tables, write);
       tables.grants.clearVersion();

@@ -1,0 +1,62 @@
+/**
+ * Conditional requests (RFC 9110, section 13), with the strong entity tags of plants. A weak tag never satisfies
+ * `If-Match`.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { assertCondition, entityTag, type Condition } from '../../plants/condition.ts';
+import type { OwnedPlant } from '../../plants/plant-storage.ts';
+import { Problem } from '../../problem.ts';
+
+interface EntityTag {
+  opaque: string;
+  isWeak: boolean;
+}
+
+/** The condition of `If-Match`. Undefined if there is none, or if every plant that exists satisfies it. */
+export function ifMatch({ headers }: FastifyRequest): Condition {
+  const tags = tagsIn('If-Match', headers['if-match']);
+  if (tags === undefined || tags === 'any') return undefined;
+  const strong = tags.filter(({ isWeak }) => !isWeak).map(({ opaque }) => opaque);
+  if (strong.length > 0) return strong;
+  throw new Problem(
+    'precondition-failed',
+    'A weak entity tag (W/"...") never satisfies "If-Match". Usually a proxy that compresses responses made it weak: switch compression off there.',
+  );
+}
+
+/** Sets `ETag`. Throws `precondition-failed`, or returns true if the client has this version already, for 304. */
+export function isCurrent(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  plant: OwnedPlant,
+): boolean {
+  const { headers } = request;
+  assertCondition(ifMatch(request), plant);
+  setEntityTag(reply, plant);
+  const tags = tagsIn('If-None-Match', headers['if-none-match']);
+  if (tags === undefined) return false;
+  return tags === 'any' || tags.some(({ opaque }) => opaque === entityTag(plant));
+}
+
+export function setEntityTag(reply: FastifyReply, plant: OwnedPlant): void {
+  reply.header('etag', `"${entityTag(plant)}"`);
+}
+
+/** Undefined if the header is missing. Throws `invalid-request` if it is malformed. */
+function tagsIn(name: string, field: string | undefined): readonly EntityTag[] | 'any' | undefined {
+  if (field === undefined) return undefined;
+  if (field.trim() === '*') return 'any';
+  const tags: EntityTag[] = [];
+  const next = /[ \t]*(?:(W\/)?"([^\x00-\x20"\x7f]*)"[ \t]*)?(?:,|$)/y;
+  while (next.lastIndex < field.length) {
+    const [whole, weak, opaque] = next.exec(field) ?? [];
+    if (whole === undefined) {
+      throw new Problem(
+        'invalid-request',
+        `Send "${name}" as the "ETag" of a plant, with its quotation marks, or as a list of them.`,
+      );
+    }
+    if (opaque !== undefined) tags.push({ opaque, isWeak: weak !== undefined });
+  }
+  return tags;
+}

@@ -1,0 +1,87 @@
+/**
+ * The log of changes: who changed what and when, and what a plant was before. Each engine adds a change to the log in
+ * the transaction that makes it, so that the log and the store always agree.
+ *
+ * A change to a plant has what was there before. What is there after it is what the next change to that plant found, or
+ * the plant itself. So a create costs no second copy of its text.
+ */
+import type { ReadAccess } from '../access/access.ts';
+
+/** How a plant changed. Only operators move plants to another owner. */
+export type PlantEvent = 'created' | 'updated' | 'deleted' | 'restored' | 'moved';
+/** How something else changed. `share-changed` has another access. */
+export type AccessEvent =
+  'shared' | 'share-changed' | 'share-ended' | 'token-created' | 'token-revoked' | 'user-removed';
+export type ChangeEvent = PlantEvent | AccessEvent;
+
+/** How long changes are kept unless the operator decides otherwise: 30 days. */
+export const defaultKeepChangesMs = 30 * 24 * 60 * 60 * 1_000;
+
+/** Maximum number of changes in a history. */
+export const maxHistory = 100;
+
+/** How many of the oldest changes of a store a group of changes checks, to remove those that are too old. */
+export const maxRemovedChanges = 256;
+
+/**
+ * The place of a change. Versions count the groups of changes of a store, in the order of their commits, and a group
+ * numbers its changes.
+ */
+export interface LogPosition {
+  store: number;
+  version: number;
+  number: number;
+}
+
+/** One change, as operators see it. */
+export interface LoggedChange {
+  position: LogPosition;
+  event: ChangeEvent;
+  /** Since the Unix epoch, by the clock of the process that made the change. */
+  atMs: number;
+  store: string;
+  /** Who made it, and with which token and request. Undefined for a command of the operator. */
+  user: string | undefined;
+  token: string | undefined;
+  request: string | undefined;
+  /** The id of the plant. */
+  plant: number | undefined;
+  /** Who owned the plant before. For a share, its owner; for a token, its user. */
+  owner: string | undefined;
+  /** The plant before the change. For a share, the other user and the access; for a token, its id and scopes. */
+  name: string | undefined;
+  tag: string | undefined;
+}
+
+/** A change to a plant, as its readers see it. */
+export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | 'name' | 'tag'>;
+
+export interface LogQuery {
+  /** Only changes of the store with this name, by the user with this name, to this plant, or since this time. */
+  store?: string | undefined;
+  user?: string | undefined;
+  plant?: number | undefined;
+  sinceMs?: number | undefined;
+  /** Only changes after this position. */
+  after?: LogPosition | undefined;
+  /** Maximum number of changes to look at. Those that do not match are left out. */
+  limit: number;
+}
+
+export interface LogPage {
+  changes: LoggedChange[];
+  /** If more changes follow, the position of the last one that was looked at. */
+  next: LogPosition | undefined;
+}
+
+/** The log of a storage (storage.ts). */
+export interface ChangeLog {
+  /**
+   * The newest changes to a plant since it was created, newest first, up to `limit`. A plant that was deleted has a
+   * history while the log has it. Undefined if the plant is out of reach.
+   */
+  history(caller: ReadAccess, plant: number, limit: number): Promise<PlantChange[] | undefined>;
+
+  /** For operators: changes in ascending order of their positions. */
+  list(query: LogQuery): Promise<LogPage>;
+}

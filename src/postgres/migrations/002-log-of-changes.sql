@@ -1,0 +1,28 @@
+-- Older versions: refused
+-- An older version would change plants without a trace in the log.
+
+-- The version of the store when the user was removed: a later user of the name must not restore what was deleted before.
+ALTER TABLE plant_store.users ADD COLUMN IF NOT EXISTS removed_version bigint NOT NULL DEFAULT 0;
+
+-- Who changed what, in the order of the commits (src/log/change-log.ts). No column is a foreign key, because the log can
+-- outlive what it describes.
+CREATE TABLE IF NOT EXISTS plant_store.changes (
+  store   bigint  NOT NULL,
+  version bigint  NOT NULL,
+  number  integer NOT NULL,
+  event   text    NOT NULL,
+  at      bigint  NOT NULL,
+  -- Who made it. NULL for a command of the operator.
+  user_id bigint,
+  token   text,
+  request text,
+  plant   bigint,
+  -- What was there before, or which share or token.
+  owner   bigint,
+  name    text,
+  tag     text,
+  PRIMARY KEY (store, version, number)
+);
+
+CREATE INDEX IF NOT EXISTS changes_by_plant
+  ON plant_store.changes (store, plant, version, number) WHERE plant IS NOT NULL;

@@ -1,0 +1,30 @@
+-- Older versions: refused
+-- An older version would change plants without a trace in the log.
+
+-- Counts the groups of changes of the store.
+ALTER TABLE stores ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
+
+-- The version of the store when the user was removed: a later user of the name must not restore what was deleted before.
+ALTER TABLE users ADD COLUMN removed_version INTEGER NOT NULL DEFAULT 0;
+
+-- Who changed what, in the order of the commits (src/log/change-log.ts). No column is a foreign key, because the log can
+-- outlive what it describes.
+CREATE TABLE changes (
+  store   INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  number  INTEGER NOT NULL,
+  event   TEXT    NOT NULL,
+  at      INTEGER NOT NULL,
+  -- Who made it. NULL for a command of the operator.
+  user    INTEGER,
+  token   TEXT,
+  request TEXT,
+  plant   INTEGER,
+  -- What was there before, or which share or token.
+  owner   INTEGER,
+  name    TEXT,
+  tag     TEXT,
+  PRIMARY KEY (store, version, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX changes_by_plant ON changes (store, plant, version, number) WHERE plant IS NOT NULL;
