@@ -2,6 +2,7 @@ import type { IdentityStorage } from './access/identity-storage.ts';
 import type { ChangeLog } from './log/change-log.ts';
 import type { PlantStorage } from './plants/plant-storage.ts';
 import type { ShareStorage } from './access/share-storage.ts';
+import type { Quotas } from './plants/quota.ts';
 import type { UserStorage } from './access/user-storage.ts';
 
 /**
@@ -47,4 +48,12 @@ export interface Storage extends AsyncDisposable {
 
   /** Starts in the background what the first write would otherwise wait for. */
   warmUp?(): void;
+}
+
+/** What the writes of a process depend on. */
+export interface WriteSettings {
+  /** None by default. */
+  quotas?: Quotas | undefined;
+  /** How long the log keeps changes: 0 if it has none, and undefined if this process removes none. */
+  keepChangesMs?: number | undefined;
 }

@@ -52,7 +52,6 @@ it('PostgreSQL: copies every column except those that a copy does not need', asy
     (rows as { name: string }[]).map(({ name }) => name), // as the statement names it
     tables.flatMap((table) => copiedColumns[table].map((name) => `${table}.${name}`)),
     {
-      'stores.version': 'shows the replicas of one database which of their pages are old',
       'stores.writer': 'shows a replica whether its last changes were committed',
       'stores.plants': 'is counted when it is missing',
       'stores.grants': 'shows the replicas which of their grants are old',

@@ -7,19 +7,20 @@
  * Parents come first, so that no row precedes one that it references. Tokens come last: if a service already
  * runs on the target, no token is valid before all plants are there.
  */
-export const tables = ['stores', 'users', 'plants', 'shares', 'tokens'] as const;
+export const tables = ['stores', 'users', 'plants', 'changes', 'shares', 'tokens'] as const;
 export type Table = (typeof tables)[number];
 
 const names = (columns: string): readonly string[] => columns.split(' ');
 
 /**
  * What is copied of each table, key columns first. Stores, users and owners are numbers, and times are in ms. SQLite has
- * other names for two columns. test/archive.test.ts fails if a column of either engine is missing.
+ * other names for three columns. test/archive.test.ts fails if a column of either engine is missing.
  */
 export const copiedColumns: Record<Table, readonly string[]> = {
-  stores: names('store name last_id'),
-  users: names('store id name role removed_at'),
+  stores: names('store name last_id version'),
+  users: names('store id name role removed_at removed_version'),
   plants: names('store id owner tag name'),
+  changes: names('store version number event at user_id token request plant owner name tag'),
   shares: names('store owner user_name access since'),
   tokens: names(
     'store hash user_id scopes label created_at expires_at revoked_at last_used_at family',
@@ -29,7 +30,14 @@ export const copiedColumns: Record<Table, readonly string[]> = {
 /** The values of these columns. */
 export type Row = readonly (string | number | Uint8Array | null)[];
 
-const keyColumns: Record<Table, number> = { stores: 1, users: 2, plants: 2, shares: 3, tokens: 2 };
+const keyColumns: Record<Table, number> = {
+  stores: 1,
+  users: 2,
+  plants: 2,
+  changes: 3,
+  shares: 3,
+  tokens: 2,
+};
 
 /** The part of a row, or of its columns, that is the key. */
 export function keyPartOf<T>(table: Table, values: readonly T[]): readonly T[] {

@@ -28,7 +28,6 @@ export const maxRemovedChanges = 256;
  * numbers its changes.
  */
 export interface LogPosition {
-  store: number;
   version: number;
   number: number;
 }
@@ -39,7 +38,6 @@ export interface LoggedChange {
   event: ChangeEvent;
   /** Since the Unix epoch, by the clock of the process that made the change. */
   atMs: number;
-  store: string;
   /** Who made it, and with which token and request. Undefined for a command of the operator. */
   user: string | undefined;
   token: string | undefined;
@@ -57,8 +55,9 @@ export interface LoggedChange {
 export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | 'name' | 'tag'>;
 
 export interface LogQuery {
-  /** Only changes of the store with this name, by the user with this name, to this plant, or since this time. */
-  store?: string | undefined;
+  /** The name of the store. */
+  store: string;
+  /** Only changes by the user with this name, to this plant, or since this time. */
   user?: string | undefined;
   plant?: number | undefined;
   sinceMs?: number | undefined;
@@ -74,14 +73,43 @@ export interface LogPage {
   next: LogPosition | undefined;
 }
 
+/** The rows of a page that match the query. */
+export function logPageOf(
+  changes: readonly LoggedChange[],
+  { user, plant, sinceMs = 0, limit }: LogQuery,
+): LogPage {
+  const matches = changes.filter(
+    (change) =>
+      change.atMs >= sinceMs &&
+      (user === undefined || change.user === user) &&
+      (plant === undefined || change.plant === plant),
+  );
+  return {
+    changes: matches,
+    next: changes.length === limit ? changes.at(-1)?.position : undefined,
+  };
+}
+
+/** The changes since the creation of the plant: before, another one had its id. They are newest first. */
+export function sinceCreation<Change extends { event: ChangeEvent }>(
+  changes: readonly Change[],
+): readonly Change[] {
+  const created = changes.findIndex(({ event }) => event === 'created');
+  return created === -1 ? changes : changes.slice(0, created + 1);
+}
+
 /** The log of a storage (storage.ts). */
 export interface ChangeLog {
   /**
    * The newest changes to a plant since it was created, newest first, up to `limit`. A plant that was deleted has a
    * history while the log has it. Undefined if the plant is out of reach.
    */
-  history(caller: ReadAccess, plant: number, limit: number): Promise<PlantChange[] | undefined>;
+  history(
+    caller: ReadAccess,
+    plant: number,
+    limit: number,
+  ): Promise<readonly PlantChange[] | undefined>;
 
-  /** For operators: changes in ascending order of their positions. */
+  /** For operators: the changes of a store in ascending order of their positions. Empty if there is no such store. */
   list(query: LogQuery): Promise<LogPage>;
 }

@@ -13,7 +13,9 @@ import { migrateCluster } from './schema/readiness.ts';
 import { Refusal } from '../refusal.ts';
 
 /** The columns of text. All others are numbers. */
-const textColumns = 'name role scopes label family tag user_name access'.split(' ');
+const textColumns = 'name role scopes label family tag user_name access event token request'.split(
+  ' ',
+);
 
 export class PostgresArchive implements Archive {
   readonly #cluster: Cluster;
@@ -113,10 +115,10 @@ const setCopySourceSql = sql`UPDATE plant_store.migrations SET copy_of = $1::tex
 function statementsFor(table: Table, rows: readonly Row[]): BoundStatement[] {
   if (table === 'stores') return addStores(rows);
   if (table === 'users') return [raiseLastUsers(rows), insert(table, copiedColumns.users, rows)];
-  if (table !== 'plants') return [insert(table, copiedColumns[table], rows)];
+  if (table !== 'plants' && table !== 'changes') return [insert(table, copiedColumns[table], rows)];
   // One statement for each store, so that each runs on one node of a distributed engine.
   const parts = Object.groupBy(rows, ([store]) => String(store));
-  return Object.values(parts).map((part = []) => insert(table, copiedColumns.plants, part));
+  return Object.values(parts).map((part = []) => insert(table, copiedColumns[table], part));
 }
 
 function addStores(rows: readonly Row[]): BoundStatement[] {

@@ -2,14 +2,15 @@
  * The storage on PostgreSQL and compatible engines. Cached grants are checked against the database before use,
  * so any number of processes can serve one database.
  */
+import type { ChangeLog } from '../log/change-log.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
-import { noQuotas, type Quotas } from '../plants/quota.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
-import type { Storage } from '../storage.ts';
+import type { Storage, WriteSettings } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
 import { parseAddress } from './pool/address.ts';
 import { Cluster, type ClusterEvents } from './citus/cluster.ts';
 import { GrantsVersions } from './tables/grants-version.ts';
+import { openLog } from './tables/log.ts';
 import { Names } from './tables/names.ts';
 import { Plants } from './tables/plants.ts';
 import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
@@ -17,8 +18,7 @@ import { openShares } from './tables/shares.ts';
 import { Tokens } from './tables/tokens.ts';
 import { openUsers } from './tables/users.ts';
 
-interface OpenOptions extends ReadinessOptions {
-  quotas?: Quotas | undefined;
+interface OpenOptions extends ReadinessOptions, WriteSettings {
   /** A server is unavailable, or available again if `fault` is undefined. */
   onServerFault?: ClusterEvents['onFault'];
 }
@@ -30,11 +30,12 @@ export class PostgresStorage implements Storage {
   readonly identity: IdentityStorage;
   readonly shares: ShareStorage;
   readonly users: UserStorage;
+  readonly log: ChangeLog;
 
   /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(
     url: string,
-    { quotas = noQuotas, onServerFault, ...options }: OpenOptions = { create: true },
+    { quotas, keepChangesMs, onServerFault, ...options }: OpenOptions = { create: true },
   ) {
     this.#cluster = new Cluster(parseAddress(url), {
       whenReady: (server) => this.#readiness.whenReady(server),
@@ -43,10 +44,11 @@ export class PostgresStorage implements Storage {
     this.#readiness = new Readiness(this.#cluster, options);
     const versions = new GrantsVersions(this.#cluster);
     const names = new Names(this.#cluster);
-    this.plants = new Plants(this.#cluster, quotas);
+    this.plants = new Plants(this.#cluster, { quotas, keepChangesMs });
     this.identity = new Tokens(this.#cluster, versions, names);
     this.shares = openShares(this.#cluster, names);
     this.users = openUsers(this.#cluster, names);
+    this.log = openLog(this.#cluster, names);
   }
 
   async open(): Promise<void> {

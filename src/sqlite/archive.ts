@@ -6,12 +6,17 @@ import { refuseNewerSchema } from './file/migrate.ts';
 import { isUnfinished, unfinishedCopyTable } from './file/schema.ts';
 import { commitAfter, prepare } from './driver.ts';
 
-/** The columns `id` of users and `user_id` of tokens are called `user` here. */
+/** The columns `id` of users and `user_id` of others are called `user` here. */
 export const columns: Record<Table, readonly string[]> = {
   ...copiedColumns,
   users: copiedColumns.users.map((name) => (name === 'id' ? 'user' : name)),
-  tokens: copiedColumns.tokens.map((name) => (name === 'user_id' ? 'user' : name)),
+  changes: copiedColumns.changes.map(userColumn),
+  tokens: copiedColumns.tokens.map(userColumn),
 };
+
+function userColumn(name: string): string {
+  return name === 'user_id' ? 'user' : name;
+}
 
 export class SqliteArchive implements Archive {
   readonly #database: DatabaseSync;

@@ -4,7 +4,6 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
-import { noQuotas } from '../plants/quota.ts';
 import { Refusal } from '../refusal.ts';
 import { openCheckpoint } from './file/checkpoint.ts';
 import { openDatabase, type OpenOptions } from './file/open.ts';
@@ -13,7 +12,8 @@ import { isFailedSync, leavesConnectionUsable, problemOf, type Stage } from './e
 import { beginImmediate, nowMs } from './file/locks.ts';
 import { openSchemaCheck } from './file/migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './file/same-file.ts';
-import { openTables, type Tables, type WriteSettings } from './tables/tables.ts';
+import type { WriteSettings } from '../storage.ts';
+import { openTables, type Tables } from './tables/tables.ts';
 
 /** An open connection and its prepared statements. */
 export interface OpenConnection extends Tables {
@@ -32,7 +32,7 @@ export interface OpenConnection extends Tables {
 /** Reads block the event loop while they wait for a lock. In WAL mode, they rarely have to. */
 const readLockTimeoutMs = 20;
 
-export interface ConnectionSettings extends Partial<WriteSettings> {
+export interface ConnectionSettings extends WriteSettings {
   path: string;
   /** Maximum size of SQLite's page cache, which fills as pages are read. */
   cacheKiB: number;
@@ -58,7 +58,7 @@ export class Connection {
 
   /** Opens the file, which the first use does otherwise. Throws Refusal if it cannot be used. */
   open(options: OpenOptions): OpenConnection {
-    const { path, cacheKiB, fileId, quotas = noQuotas, keepChangesMs } = this.#settings;
+    const { path, cacheKiB, fileId } = this.#settings;
     if (fileId !== undefined) refuseOtherFile(path, fileId);
     using opening = new DisposableStack();
     const database = opening.use(openDatabase(path, options));
@@ -66,7 +66,7 @@ export class Connection {
     const file = new OpenFile(database, path, fileId);
     this.#settings.fileId = file.id;
     this.#open = {
-      ...openTables(database, { quotas, keepChangesMs }),
+      ...openTables(database, this.#settings),
       database,
       file,
       checkSchema: openSchemaCheck(database, path),

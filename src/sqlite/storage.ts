@@ -15,7 +15,6 @@ import type { ChangeLog } from '../log/change-log.ts';
 import { isShort, listKind, scan } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
-import { noQuotas } from '../plants/quota.ts';
 import { unfinishedCopy } from '../refusal.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage } from '../storage.ts';
@@ -61,13 +60,7 @@ export class SqliteStorage implements Storage {
   /** Opens the file. Throws Refusal if it cannot be used. */
   constructor(
     path: string,
-    {
-      quotas = noQuotas,
-      keepChangesMs,
-      onFileFault,
-      onDiskFailure = () => {},
-      ...options
-    }: SqliteOptions,
+    { quotas, keepChangesMs, onFileFault, onDiskFailure = () => {}, ...options }: SqliteOptions,
   ) {
     this.#connection = new Connection({ path, cacheKiB, onFileFault });
     this.#batcher = new ReadBatcher(this.#connection);

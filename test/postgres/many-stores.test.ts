@@ -173,7 +173,7 @@ describe('PostgreSQL: changes to many stores', () => {
     const callers = Array.from({ length: manyStores - 1 }, (_, at) => ({
       ...caller,
       store: at + 2,
-      identified: [0, caller.identified[1]] as const, // the version that the stores have
+      identified: [0, ...caller.identified.slice(1)] as unknown as typeof caller.identified, // the version that the stores have
     }));
     const isLocked = ({ store }: Caller) => store % 100 === 0;
     const { release } = await lock(database.url, callers.filter(isLocked));

@@ -5,7 +5,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import { defaultScopes, type Caller } from '../../src/access/access.ts';
 import { plantFields } from '../../src/plants/plant.ts';
-import { noQuotas } from '../../src/plants/quota.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { preparerOf } from '../../src/sqlite/driver.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
@@ -55,7 +54,7 @@ class RecordingDatabase extends DatabaseSync {
 it('SQLite: every request reads a range of an index, without table scans or sorts', async (t) => {
   await open(t);
   using database = new RecordingDatabase(path);
-  openTables(database, { perUser: 1, perStore: 1 });
+  openTables(database, { quotas: { perUser: 1, perStore: 1 } });
   const lists = (['store', 'owner'] as const).map((kind) => listSql(kind, plantFields));
   const statements = [...database.statements, ...lists];
   assert.ok(statements.length > 40);
@@ -100,7 +99,7 @@ it('SQLite: a list uses its own index, with all bounds', async (t) => {
     if (kind === 'owner') assert.ok(searches.every((search) => search.includes('COVERING')));
   }
   using recording = new RecordingDatabase(path);
-  openTables(recording, noQuotas);
+  openTables(recording);
   const mergeSql = recording.statements.find((sql) => sql.includes('WITH RECURSIVE merged'));
   const merge = database.prepare(`EXPLAIN QUERY PLAN ${mergeSql}`).all();
   const key = 'SEARCH plants USING COVERING INDEX plants_by_owner (store=? AND owner=? AND';
@@ -288,7 +287,7 @@ it('SQLite: a token that is revoked while its grant is read cannot write', async
   });
   using database = new DatabaseSync(path);
   using other = new DatabaseSync(path);
-  const { revokeToken } = openTables(other, noQuotas).tokens;
+  const { revokeToken } = openTables(other).tokens;
   let isRevoked = false;
   database.function('revoke_once', () => {
     if (!isRevoked) revokeToken(id, 1);

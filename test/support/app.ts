@@ -147,7 +147,7 @@ export async function call(
   };
 }
 
-type Part = 'plants' | 'identity' | 'shares' | 'users';
+type Part = 'plants' | 'identity' | 'shares' | 'users' | 'log';
 
 /** The storage with other methods in some of its parts. */
 export function override(
@@ -159,6 +159,7 @@ export function override(
     identity: withMethods(storage.identity, methods.identity),
     shares: withMethods(storage.shares, methods.shares),
     users: withMethods(storage.users, methods.users),
+    log: withMethods(storage.log, methods.log),
     check: methods.check ?? (() => storage.check()),
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   };

@@ -40,7 +40,7 @@ export async function runUnlimited(
 }
 
 /** The tables whose rows are on the node of their store. Add new ones, or they will not be distributed. */
-export const tablesOfStore = ['stores', 'users', 'tokens', 'shares', 'plants'] as const;
+export const tablesOfStore = ['stores', 'users', 'tokens', 'shares', 'plants', 'changes'] as const;
 
 /** All tables, referenced ones first. */
 const tables = ['migrations', 'stores', 'named_stores', ...tablesOfStore.slice(1)];

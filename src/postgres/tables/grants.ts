@@ -105,7 +105,7 @@ export function lineOf([found]: readonly Row[] = []): string | null {
   return (found as GrantRow | undefined)?.[3] ?? null; // only tokens of the service create others
 }
 
-export function findAgain(store: number, [, tokenHash, claims]: Identified): BoundStatement {
+export function findAgain(store: number, [, tokenHash, , , claims]: Identified): BoundStatement {
   return claims === undefined
     ? [grantSql.findByToken, [store, Buffer.from(tokenHash, 'latin1')]]
     : [grantSql.findByUser, [store, claims.userName]];
@@ -114,7 +114,7 @@ export function findAgain(store: number, [, tokenHash, claims]: Identified): Bou
 /** The caller by the rows of `findAgain`, or `invalid-token` if the token was revoked. */
 export function callerNow(
   store: number,
-  [, hash, claims]: Identified,
+  [, hash, , , claims]: Identified,
   [found]: readonly Row[],
 ): Caller | Problem {
   if (found === undefined) return unrevokedCaller(undefined);

@@ -2,39 +2,73 @@
  * The plants of PostgreSQL: finds them here, and passes changes to the writer of their server.
  */
 import { reaches, userKey, type Caller, type ReadAccess } from '../../access/access.ts';
-import { createdPlant, creationOf } from '../../plants/changes.ts';
-import type { PlantPage, PlantQuery, PlantStorage } from '../../plants/plant-storage.ts';
-import type { NewPlant, Plant } from '../../plants/plant.ts';
-import type { Quotas } from '../../plants/quota.ts';
+import {
+  createdPlant,
+  creationOf,
+  deletionOf,
+  restorationOf,
+  updateOf,
+  type Change,
+  type ChangeResults,
+} from '../../plants/changes.ts';
+import type {
+  ChangeOptions,
+  OwnedPlant,
+  PlantPage,
+  PlantQuery,
+  PlantStorage,
+} from '../../plants/plant-storage.ts';
+import type { NewPlant, PlantPatch } from '../../plants/plant.ts';
 import { listPlants } from './plant-lists.ts';
 import { findOwnerSql, findSql } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { Pool } from '../pool/pool.ts';
+import type { WriteSettings } from '../../storage.ts';
 import { Writer } from '../writer/writer.ts';
 
 export class Plants implements PlantStorage {
   readonly #cluster: Cluster;
-  readonly #quotas: Quotas;
+  readonly #settings: WriteSettings;
   /** One for each server, so that a server that does not respond does not delay the others. */
   readonly #writers = new Map<Pool, Writer>();
 
-  constructor(cluster: Cluster, quotas: Quotas) {
+  constructor(cluster: Cluster, settings: WriteSettings) {
     this.#cluster = cluster;
-    this.#quotas = quotas;
+    this.#settings = settings;
   }
 
-  async create(caller: Caller, plant: NewPlant): Promise<Plant> {
-    const creation = creationOf(caller, plant);
-    const writer = await this.#writerOf(caller.store);
-    return createdPlant(creation, await writer.write(creation));
+  async create(caller: Caller, plant: NewPlant, options?: ChangeOptions): Promise<OwnedPlant> {
+    const creation = creationOf(caller, plant, options);
+    return createdPlant(creation, await this.#write(creation));
   }
 
-  async delete({ store, write, identified }: Caller, id: number): Promise<boolean> {
-    const writer = await this.#writerOf(store);
-    return writer.write(['delete', store, write, id, identified]);
+  async update(
+    caller: Caller,
+    id: number,
+    patch: PlantPatch,
+    options?: ChangeOptions,
+  ): Promise<OwnedPlant | undefined> {
+    return this.#write(updateOf(caller, id, patch, options));
   }
 
-  async find(caller: ReadAccess, id: number): Promise<Plant | undefined> {
+  async delete(caller: Caller, id: number, options?: ChangeOptions): Promise<boolean> {
+    return this.#write(deletionOf(caller, id, options));
+  }
+
+  async restore(
+    caller: Caller,
+    id: number,
+    options?: ChangeOptions,
+  ): Promise<OwnedPlant | undefined> {
+    return this.#write(restorationOf(caller, id, options));
+  }
+
+  async #write<C extends Change>(change: C): Promise<ChangeResults[C[0]]> {
+    const writer = await this.#writerOf(change[1]);
+    return writer.write(change);
+  }
+
+  async find(caller: ReadAccess, id: number): Promise<OwnedPlant | undefined> {
     const [row] = await this.#cluster.read(
       caller.store,
       findSql,
@@ -43,7 +77,7 @@ export class Plants implements PlantStorage {
     );
     if (row === undefined) return undefined;
     const [name, tag, owner] = row;
-    return reaches(caller.read, owner) ? { id, name, tag } : undefined;
+    return reaches(caller.read, owner) ? { id, name, tag, owner } : undefined;
   }
 
   async findOwner(store: number, id: number): Promise<string | undefined> {
@@ -63,7 +97,7 @@ export class Plants implements PlantStorage {
     const server = await this.#cluster.ofStore(store);
     const known = this.#writers.get(server);
     if (known !== undefined) return known;
-    const writer = new Writer(server, this.#quotas, () => this.#cluster.isDirect(server));
+    const writer = new Writer(server, this.#settings, () => this.#cluster.isDirect(server));
     this.#writers.set(server, writer);
     return writer;
   }

@@ -18,14 +18,15 @@ import {
 } from '../../access/share-storage.ts';
 import { sql } from '../pool/connection.ts';
 import { changeGrantsVersion, identifyAgain, refusalOf } from './grants.ts';
+import { appendToLog, findLogEnd, type LogEntry } from './log.ts';
 import type { Names } from './names.ts';
 import type { Cluster } from '../citus/cluster.ts';
 
-type CountRow = readonly [count: number, isShared: boolean | null];
+type CountRow = readonly [count: number, access: ShareAccess | null];
 
 export const shareSql = {
   count: sql<CountRow>`
-    SELECT count(*), bool_or(user_name = $3) FROM plant_store.shares
+    SELECT count(*), min(access) FILTER (WHERE user_name = $3) FROM plant_store.shares
     WHERE store = $1 AND owner = $2`,
   // The version of the grants was changed before, which locks the row of the store. So the count is exact, and the owner
   // is not being removed.
@@ -37,9 +38,9 @@ export const shareSql = {
       WHERE store = $1 AND owner = $2 AND user_name <> $3) < ${maxGivenShares}
     ON CONFLICT (store, owner, user_name) DO UPDATE SET access = excluded.access
     RETURNING owner`,
-  end: sql<readonly [owner: number]>`
-    DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3
-    RETURNING owner`,
+  find: sql<readonly [access: ShareAccess]>`
+    SELECT access FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3`,
+  end: sql`DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3`,
   // Parentheses are needed for the order of each part.
   ofUser: sql<ShareRow>`
     (
@@ -71,6 +72,7 @@ export function openShares(cluster: Cluster, names: Names): ShareStorage {
       { owner, user, access }: Share,
       sinceMs: number,
       by?: Caller,
+      request?: string,
     ): Promise<boolean> {
       const found = await names.findUser(store, owner);
       if (found === undefined) throw userRemoved();
@@ -80,14 +82,25 @@ export function openShares(cluster: Cluster, names: Names): ShareStorage {
         [
           changeGrantsVersion(store),
           [shareSql.count, [store, found.user, user]],
+          findLogEnd(store),
           ...identifyAgain(by),
         ],
-        ([, counted = [], identified]) => {
-          const [count, isShared] = counted[0] as CountRow; // an aggregate always returns a row
-          isNew = isShared !== true;
+        ([, counted = [], end, identified]) => {
+          const [count, before] = counted[0] as CountRow; // an aggregate always returns a row
+          isNew = before === null;
           const isFull = isNew && count >= maxGivenShares;
           const values = [store, found.user, user, access, sinceMs];
-          return refusalOf(by, identified) ?? (isFull ? tooManyShares() : [[shareSql.set, values]]);
+          const entry: LogEntry = {
+            event: isNew ? 'shared' : 'share-changed',
+            by: by?.identified,
+            request,
+            owner: found.user,
+            name: user,
+            tag: access,
+          };
+          const entries = before === access || found.isRemoved ? [] : [entry];
+          const refusal = refusalOf(by, identified) ?? (isFull ? tooManyShares() : undefined);
+          return refusal ?? [[shareSql.set, values], ...appendToLog(store, end, entries)];
         },
         { canRepeat: false },
       );
@@ -95,19 +108,42 @@ export function openShares(cluster: Cluster, names: Names): ShareStorage {
       return isNew;
     },
 
-    async end(store: number, ends: readonly ShareEnds[], by?: Caller): Promise<boolean> {
+    async end(
+      store: number,
+      ends: readonly ShareEnds[],
+      by?: Caller,
+      request?: string,
+    ): Promise<boolean> {
       const owners = await Promise.all(ends.map(({ owner }) => names.findUser(store, owner)));
-      const statements = ends.flatMap(({ user }, at) => {
+      const keys = ends.flatMap(({ user }, at) => {
         const owner = owners[at];
-        return owner === undefined ? [] : [[shareSql.end, [store, owner.user, user]] as const];
+        return owner === undefined ? [] : [[store, owner.user, user] as const];
       });
+      let hasEnded = false;
       const server = await cluster.ofStore(store);
-      const ended = await server.transactInTwo(
-        [changeGrantsVersion(store), ...identifyAgain(by)],
-        ([, identified]) => refusalOf(by, identified) ?? statements,
+      await server.transactInTwo(
+        [
+          changeGrantsVersion(store),
+          findLogEnd(store),
+          ...keys.map((key) => [shareSql.find, key] as const),
+          ...identifyAgain(by),
+        ],
+        ([, end, ...rows]) => {
+          const entries = keys.flatMap(([, owner, name], at): LogEntry[] => {
+            const tag = rows[at]?.[0]?.[0] as ShareAccess | undefined; // a row of `find`
+            const author = { by: by?.identified, request };
+            return tag === undefined ? [] : [{ event: 'share-ended', ...author, owner, name, tag }];
+          });
+          hasEnded = entries.length > 0;
+          const statements = keys.map((key) => [shareSql.end, key] as const);
+          return (
+            refusalOf(by, rows[keys.length]) ??
+            (hasEnded ? [...statements, ...appendToLog(store, end, entries)] : [])
+          );
+        },
         { canRepeat: false },
       );
-      return ended.some((rows) => rows.length > 0);
+      return hasEnded;
     },
 
     async of(

@@ -31,6 +31,7 @@ import {
   refusalOf,
   reviveUser,
 } from './grants.ts';
+import { appendToLog, findLogEnd, type LogEntry } from './log.ts';
 import type { BoundStatement } from '../pool/pool.ts';
 import { settled } from '../errors.ts';
 
@@ -88,37 +89,58 @@ export class Tokens extends Grants implements IdentityStorage {
     const { scopes, label, createdAtMs, expiresAtMs } = token;
     const text = makeToken(owner.store);
     const hash = hashToken(text);
-    const columns = [null, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
+    const columns = [null, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null] as const;
     const server = await this.cluster.ofStore(owner.store);
-    await server.transact(changeGrantsVersion(owner.store), reviveUser(owner, role), [
-      tokenSql.addToken,
-      [owner.store, hash, owner.user, ...columns],
-    ]);
-    return { token: text, id: tokenId(hash, owner.store) };
+    const id = tokenId(hash, owner.store);
+    const entry: LogEntry = {
+      event: 'token-created',
+      owner: owner.user,
+      name: id,
+      tag: columns[1],
+    };
+    await server.transactInTwo(
+      [changeGrantsVersion(owner.store), findLogEnd(owner.store)],
+      ([, end]) => [
+        reviveUser(owner, role),
+        [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
+        ...appendToLog(owner.store, end, [entry]),
+      ],
+    );
+    return { token: text, id };
   }
 
-  async createOwnToken({ caller, tokenId: by }: Grant, token: OwnToken): Promise<void> {
-    const { store, user } = caller;
+  async createOwnToken(
+    { caller, tokenId: parent }: Grant,
+    token: OwnToken,
+    request?: string,
+  ): Promise<void> {
+    const { store, user, identified: by } = caller;
     const { scopes, label, createdAtMs, expiresAtMs } = token;
     const hash = Buffer.from(token.hash);
-    const columns = [formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null];
+    const columns = [formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null] as const;
+    const created = { owner: user, name: tokenId(hash, store), tag: columns[0] };
+    const entry: LogEntry = { event: 'token-created', by, request, ...created };
     // The first statement locks the row of the store: what the others read does not change until the commit.
     const first: BoundStatement[] = [
       changeGrantsVersion(store),
       [tokenSql.countOwn, [store, user]],
+      findLogEnd(store),
       ...identifyAgain(caller),
     ];
     const server = await this.cluster.ofStore(store);
-    await server.transactInTwo(first, ([, counted = [], found]) => {
+    await server.transactInTwo(first, ([, counted = [], end, found]) => {
       const tokens = counted as unknown as CountedToken[]; // the rows of `countOwn`
       if (tokens.some(([each]) => hash.equals(each))) return []; // an earlier attempt was committed
       const refusal = refusalOf(caller, found);
       if (refusal !== undefined) return refusal;
       const ended = tokensToDelete(tokens, createdAtMs);
       if (ended instanceof Problem) return ended;
-      const values = [store, hash, user, lineBelow(lineOf(found), by), ...columns];
-      const add: BoundStatement = [tokenSql.addToken, values];
-      return ended.length === 0 ? [add] : [[tokenSql.deleteOwn, [store, ended]], add];
+      const values = [store, hash, user, lineBelow(lineOf(found), parent), ...columns];
+      const add: BoundStatement[] = [
+        [tokenSql.addToken, values],
+        ...appendToLog(store, end, [entry]),
+      ];
+      return ended.length === 0 ? add : [[tokenSql.deleteOwn, [store, ended]], ...add];
     });
   }
 
@@ -141,7 +163,12 @@ export class Tokens extends Grants implements IdentityStorage {
     return this.cluster.read(store, tokenSql.listStore, [store, hash, limit]);
   }
 
-  async revokeToken(id: string, revokedAtMs: number, by?: Grant): Promise<TokenRecord | undefined> {
+  async revokeToken(
+    id: string,
+    revokedAtMs: number,
+    by?: Grant,
+    request?: string,
+  ): Promise<TokenRecord | undefined> {
     const caller = by?.caller;
     const range = rangeOf(id);
     const store = caller?.store ?? range?.store;
@@ -150,9 +177,9 @@ export class Tokens extends Grants implements IdentityStorage {
     const find: BoundStatement = [tokenSql.findById, [store, first, last]];
     let attempts = 0;
     const server = await this.cluster.ofStore(store);
-    const [, [revoked] = []] = await server.transactInTwo(
-      [changeGrantsVersion(store), find, ...identifyAgain(caller)],
-      ([, tokens = [], identified]) => {
+    const rows = await server.transactInTwo(
+      [changeGrantsVersion(store), find, findLogEnd(store), ...identifyAgain(caller)],
+      ([, tokens = [], end, identified]) => {
         const [found] = tokens;
         const canBeDone = by?.tokenId === id && attempts++ > 0; // by an earlier attempt
         const refusal = canBeDone ? undefined : refusalOf(caller, identified);
@@ -161,9 +188,22 @@ export class Tokens extends Grants implements IdentityStorage {
         const row = found as unknown as RecordRow; // of `find`
         if (caller !== undefined && caller.user !== row[11]) return [];
         if (by !== undefined) assertCanRevoke(by, { ...toRecord(row), line: row[12] });
-        return [[tokenSql.revoke, [store, first, last, revokedAtMs]], find];
+        const { scopes, revokedAtMs: before } = toRecord(row);
+        const token = { owner: row[11], name: id, tag: formatScopes(scopes) };
+        const entry: LogEntry = {
+          event: 'token-revoked',
+          by: caller?.identified,
+          request,
+          ...token,
+        };
+        return [
+          ...appendToLog(store, end, before === undefined ? [entry] : []),
+          [tokenSql.revoke, [store, first, last, revokedAtMs]],
+          find,
+        ];
       },
     );
+    const revoked = rows.at(-1)?.[0];
     return revoked && toRecord(revoked as unknown as RecordRow); // of `find`
   }
 

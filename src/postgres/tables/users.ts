@@ -1,7 +1,7 @@
 /**
  * Users and stores in PostgreSQL, for operators. Every statement can be repeated.
  */
-import type { Identity, Role } from '../../access/access.ts';
+import type { Identity, Role, ShareAccess } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
 import type {
   FoundUser,
@@ -10,11 +10,15 @@ import type {
   UserRecord,
   UserStorage,
 } from '../../access/user-storage.ts';
-import { sql } from '../pool/connection.ts';
+import { tokenId } from '../../access/token.ts';
+import { sql, type Row } from '../pool/connection.ts';
 import { changeGrantsVersion } from './grants.ts';
+import { appendToLog, findLogEnd, toPlant, type LogEntry, type PlantRow } from './log.ts';
 import type { Names } from './names.ts';
 import { ownerRange } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
+
+type ShareRow = readonly [owner: number, user: string, access: ShareAccess];
 
 const plantsOfUser = ownerRange('$2', '0', String(maxId));
 const nameOfUser = 'SELECT name FROM plant_store.users WHERE users.store = $1 AND users.id = $2';
@@ -36,35 +40,40 @@ export const userSql = {
   countPlants: sql<readonly [count: number]>`
     SELECT count(*) FROM (
       SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser} LIMIT $3) AS counted`,
+  findActiveTokens: sql<readonly [hash: Uint8Array, scopes: string]>`
+    SELECT hash, scopes FROM plant_store.tokens
+    WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL ORDER BY hash`,
   revokeTokens: sql`
     UPDATE plant_store.tokens SET revoked_at = $3
     WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL`,
-  endGiven: sql`
-    DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2
-    RETURNING owner`,
+  findGiven: sql<ShareRow>`
+    SELECT owner, user_name, access FROM plant_store.shares WHERE store = $1 AND owner = $2
+    ORDER BY user_name`,
+  endGiven: sql`DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2`,
+  findReceived: sql<ShareRow>`
+    SELECT owner, user_name, access FROM plant_store.shares
+    WHERE store = $1 AND user_name = (${nameOfUser}) ORDER BY since, owner LIMIT $3`,
   endReceived: sql`
     DELETE FROM plant_store.shares
-    WHERE store = $1 AND user_name = (${nameOfUser}) AND since <= coalesce((
-      SELECT since FROM plant_store.shares WHERE store = $1 AND user_name = (${nameOfUser})
-      ORDER BY since, owner LIMIT 1 OFFSET $3::bigint - 1), ${maxId})
-    RETURNING owner`,
+    WHERE store = $1 AND owner = ANY ($3::bigint[]) AND user_name = (${nameOfUser})`,
   // Locks the row of the store like a group of changes.
   changePlantsVersion: sql`
     UPDATE plant_store.stores SET version = version + 1, writer = '' WHERE store = $1`,
+  findMoved: sql<PlantRow>`
+    SELECT id, name, tag, owner FROM plant_store.plants
+    WHERE ${plantsOfUser} LIMIT $3`,
+  isUser: sql`
+    SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND removed_at IS NULL`,
   movePlants: sql`
-    UPDATE plant_store.plants SET owner = $3
-    WHERE store = $1 AND (owner, id) > ($2, 0) AND (owner, id) <= ($2, coalesce((
-      SELECT id FROM plant_store.plants WHERE ${plantsOfUser}
-      LIMIT 1 OFFSET $4::bigint - 1), ${maxId}))
-      AND EXISTS (
-        SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $3 AND removed_at IS NULL)
-    RETURNING id`,
+    UPDATE plant_store.plants SET owner = $2 WHERE store = $1 AND id = ANY ($3::bigint[])`,
+  canRemove: sql<readonly [version: number]>`
+    SELECT version FROM plant_store.stores
+    WHERE store = $1
+      AND NOT EXISTS (SELECT 1 FROM plant_store.shares WHERE shares.store = $1 AND owner = $2)
+      AND NOT EXISTS (SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser})`,
   remove: sql`
-    UPDATE plant_store.users SET removed_at = coalesce(removed_at, $3)
-    WHERE store = $1 AND id = $2
-      AND NOT EXISTS (SELECT 1 FROM plant_store.shares WHERE store = $1 AND owner = $2)
-      AND NOT EXISTS (SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser})
-    RETURNING id`,
+    UPDATE plant_store.users SET removed_at = coalesce(removed_at, $3), removed_version = $4
+    WHERE store = $1 AND id = $2`,
 };
 
 export function openUsers(cluster: Cluster, names: Names): UserStorage {
@@ -107,23 +116,64 @@ export function openUsers(cluster: Cluster, names: Names): UserStorage {
       revokedAtMs: number,
       limit: number,
     ): Promise<number> {
+      let ended = 0;
       const server = await cluster.ofStore(store);
-      const [, , given = [], received = []] = await server.transact(
-        changeGrantsVersion(store),
-        [userSql.revokeTokens, [store, user, revokedAtMs]],
-        [userSql.endGiven, [store, user]],
-        [userSql.endReceived, [store, user, limit]],
+      await server.transactInTwo(
+        [
+          changeGrantsVersion(store),
+          findLogEnd(store),
+          [userSql.findActiveTokens, [store, user]],
+          [userSql.findGiven, [store, user]],
+          [userSql.findReceived, [store, user, limit]],
+        ],
+        ([, end, tokens = [], given = [], received = []]) => {
+          const shares = [...given, ...received] as unknown as ShareRow[]; // of their statements
+          ended = shares.length;
+          const entries = [
+            ...tokens.map((row) => revocation(store, user, row)),
+            ...shares.map(([owner, name, tag]): LogEntry => ({
+              event: 'share-ended',
+              owner,
+              name,
+              tag,
+            })),
+          ];
+          return [
+            [userSql.revokeTokens, [store, user, revokedAtMs]],
+            [userSql.endGiven, [store, user]],
+            [userSql.endReceived, [store, user, received.map(([owner]) => owner)]],
+            ...appendToLog(store, end, entries),
+          ];
+        },
       );
-      return given.length + received.length;
+      return ended;
     },
 
     async movePlants({ store, user: from }: Identity, to: number, limit: number): Promise<number> {
+      let moved = 0;
       const server = await cluster.ofStore(store);
-      const [, moved = []] = await server.transact(
-        [userSql.changePlantsVersion, [store]],
-        [userSql.movePlants, [store, from, to, limit]],
+      await server.transactInTwo(
+        [
+          [userSql.changePlantsVersion, [store]],
+          findLogEnd(store),
+          [userSql.isUser, [store, to]],
+          [userSql.findMoved, [store, from, limit]],
+        ],
+        ([, end, heirs = [], rows = []]) => {
+          const plants = (rows as unknown as PlantRow[]).map(toPlant); // of `findMoved`
+          moved = heirs.length === 0 ? 0 : plants.length;
+          const entries = plants.map(({ id: plant, ...before }): LogEntry => ({
+            event: 'moved',
+            plant,
+            ...before,
+          }));
+          const ids = plants.map(({ id }) => id);
+          return moved === 0
+            ? []
+            : [[userSql.movePlants, [store, to, ids]], ...appendToLog(store, end, entries)];
+        },
       );
-      return moved.length;
+      return moved;
     },
 
     async remove({ store, user }: Identity, removedAtMs: number): Promise<boolean> {
@@ -131,13 +181,34 @@ export function openUsers(cluster: Cluster, names: Names): UserStorage {
       const server = await cluster.ofStore(store);
       // The first statement waits for groups of changes and new tokens in progress.
       await server.transactInTwo(
-        [changeGrantsVersion(store), [userSql.remove, [store, user, removedAtMs]]],
-        ([, removed = []]) => {
-          isRemoved = removed.length > 0;
-          return isRemoved ? [[userSql.revokeTokens, [store, user, removedAtMs]]] : [];
+        [
+          changeGrantsVersion(store),
+          findLogEnd(store),
+          [userSql.canRemove, [store, user]],
+          [userSql.findActiveTokens, [store, user]],
+        ],
+        ([, end, found = [], tokens = []]) => {
+          isRemoved = found.length > 0;
+          const entries: LogEntry[] = [
+            { event: 'user-removed', owner: user },
+            ...tokens.map((row) => revocation(store, user, row)),
+          ];
+          return isRemoved
+            ? [
+                [userSql.remove, [store, user, removedAtMs, found[0]?.[0]]],
+                [userSql.revokeTokens, [store, user, removedAtMs]],
+                ...appendToLog(store, end, entries),
+              ]
+            : [];
         },
       );
       return isRemoved;
     },
   };
+}
+
+/** `row` is one of `findActiveTokens`. */
+function revocation(store: number, owner: number, [hash, scopes]: Row): LogEntry {
+  const name = tokenId(hash as Uint8Array, store);
+  return { event: 'token-revoked', owner, name, tag: scopes as string };
 }

@@ -3,22 +3,33 @@
  * until the group is committed, and all outcomes are decided here.
  */
 import { reaches } from '../../access/access.ts';
-import type { Change, ChangeKind, ChangeOf, ChangeResults } from '../../plants/changes.ts';
+import type { ChangeEvent } from '../../log/change-log.ts';
+import {
+  updatedPlant,
+  type Change,
+  type ChangeKind,
+  type ChangeOf,
+  type ChangeResults,
+} from '../../plants/changes.ts';
+import { assertCondition } from '../../plants/condition.ts';
 import { maxId } from '../../plants/ids.ts';
-import { defect, idTaken, type Problem } from '../../problem.ts';
+import type { OwnedPlant } from '../../plants/plant-storage.ts';
+import { defect, idTaken, Problem } from '../../problem.ts';
 import { quotaProblem, type Quotas } from '../../plants/quota.ts';
+import type { LogEntry } from '../tables/log.ts';
 
 /** The result of a change, or why it is refused. */
 export type Outcome = ChangeResults[ChangeKind] | Problem;
-export type Create = ChangeOf<'create'>;
 
 interface StoreState {
   /** The largest id that the store has ever held. */
   lastId: number;
   /** Free ids, if too few are left above `lastId`. */
   randomIds: number[];
-  /** By id, the owners of the plants that the changes name. */
-  owners: Map<number, number>;
+  /** By id, the plants that the changes name. */
+  plants: Map<number, OwnedPlant>;
+  /** By id, the plants that can be restored. */
+  deleted: Map<number, OwnedPlant>;
   /** The number of plants of each owner, if there is a quota. */
   userPlants: Map<number, number>;
   /** The number of plants in the store, if there is a quota. */
@@ -28,44 +39,129 @@ interface StoreState {
 export class Decisions {
   readonly #quotas: Quotas;
   readonly state: StoreState;
-  /** What to write, by id. */
-  readonly created = new Map<number, Create>();
-  readonly deleted = new Set<number>();
+  /** The plants before the group, by id. */
+  readonly #before: ReadonlyMap<number, OwnedPlant>;
+  /** The ids that were changed. */
+  readonly #changed = new Set<number>();
+  /** What happened, in order. */
+  readonly entries: LogEntry[] = [];
 
   constructor(quotas: Quotas, state: StoreState) {
     this.#quotas = quotas;
     this.state = state;
+    this.#before = new Map(state.plants);
   }
 
   /** Decides the outcome of the next change. */
   apply(change: Change): Outcome {
-    return change[0] === 'create' ? this.#create(change) : this.#delete(change);
+    try {
+      switch (change[0]) {
+        case 'create':
+          return this.#create(change);
+        case 'update':
+          return this.#update(change);
+        case 'delete':
+          return this.#delete(change);
+        case 'restore':
+          return this.#restore(change);
+      }
+    } catch (error) {
+      if (error instanceof Problem) return error;
+      throw error;
+    }
   }
 
-  #create(create: Create): number | Problem {
-    const { lastId, randomIds, owners, userPlants, storePlants } = this.state;
-    const [, , owner, requestedId] = create;
+  /** What to write: plants that were not there before, those that were, and the ids of those that are gone. */
+  results(): { created: OwnedPlant[]; updated: OwnedPlant[]; deleted: number[] } {
+    const ids = [...this.#changed];
+    const { plants } = this.state;
+    const existed = (id: number) => this.#before.has(id);
+    return {
+      created: ids.filter((id) => !existed(id)).flatMap((id) => plants.get(id) ?? []),
+      updated: ids.filter(existed).flatMap((id) => plants.get(id) ?? []),
+      deleted: ids.filter((id) => existed(id) && !plants.has(id)),
+    };
+  }
+
+  #create(change: ChangeOf<'create'>): number {
+    const { lastId, randomIds, plants } = this.state;
+    const [, , owner, requestedId, , , name, tag] = change;
     const id = requestedId ?? (lastId < maxId ? lastId + 1 : randomIds.pop());
-    if (id === undefined) return defect(new Error('too few random ids'));
-    if (owners.has(id)) return idTaken(id);
-    const owned = userPlants.get(owner) ?? 0;
-    const problem = quotaProblem(this.#quotas, (scope) => (scope === 'user' ? owned : storePlants));
-    if (problem !== undefined) return problem;
+    if (id === undefined) throw defect(new Error('too few random ids'));
+    if (plants.has(id)) throw idTaken(id);
+    this.#assertRoom(owner);
     this.state.lastId = Math.max(lastId, id);
-    owners.set(id, owner);
-    this.#count(owner, 1);
-    this.created.set(id, create);
+    this.#add({ id, name, tag, owner });
+    this.#log('created', change, id);
     return id;
   }
 
-  #delete([, , reach, id]: ChangeOf<'delete'>): boolean {
-    const { owners } = this.state;
-    const owner = owners.get(id);
-    if (owner === undefined || !reaches(reach, owner)) return false;
-    owners.delete(id);
+  #update(change: ChangeOf<'update'>): OwnedPlant | undefined {
+    const plant = this.#find(change);
+    if (plant === undefined) return undefined;
+    const updated = updatedPlant(plant, change);
+    if (updated.name === plant.name && updated.tag === plant.tag) return plant;
+    this.state.plants.set(plant.id, updated);
+    this.#changed.add(plant.id);
+    this.#log('updated', change, plant.id, plant);
+    return updated;
+  }
+
+  #delete(change: ChangeOf<'delete'>): boolean {
+    const plant = this.#find(change);
+    if (plant === undefined) return false;
+    const { id, owner } = plant;
+    this.state.plants.delete(id);
+    this.state.deleted.set(id, plant);
+    this.#changed.add(id);
     this.#count(owner, -1);
-    if (!this.created.delete(id)) this.deleted.add(id);
+    this.#log('deleted', change, id, plant);
     return true;
+  }
+
+  #restore(change: ChangeOf<'restore'>): OwnedPlant | undefined {
+    const [, , reach, id] = change;
+    const existing = this.state.plants.get(id);
+    const deleted = this.state.deleted.get(id);
+    const isInReach = (plant: OwnedPlant | undefined) =>
+      plant !== undefined && reaches(reach, plant.owner);
+    if (!isInReach(existing) && !isInReach(deleted)) return undefined;
+    if (existing !== undefined || deleted === undefined) throw idTaken(id);
+    this.#assertRoom(deleted.owner);
+    this.#add(deleted);
+    this.#log('restored', change, id);
+    return deleted;
+  }
+
+  /** The plant if it is within reach. Throws `precondition-failed`. */
+  #find([, , reach, id, , , condition]: ChangeOf<'update' | 'delete'>): OwnedPlant | undefined {
+    const plant = this.state.plants.get(id);
+    if (plant === undefined || !reaches(reach, plant.owner)) return undefined;
+    assertCondition(condition, plant);
+    return plant;
+  }
+
+  #add(plant: OwnedPlant): void {
+    this.state.plants.set(plant.id, plant);
+    this.#changed.add(plant.id);
+    this.#count(plant.owner, 1);
+  }
+
+  #assertRoom(owner: number): void {
+    const { userPlants, storePlants } = this.state;
+    const owned = userPlants.get(owner) ?? 0;
+    const problem = quotaProblem(this.#quotas, (scope) => (scope === 'user' ? owned : storePlants));
+    if (problem !== undefined) throw problem;
+  }
+
+  #log(
+    event: ChangeEvent,
+    [, , , , by, request]: Change,
+    plant: number,
+    before?: OwnedPlant,
+  ): void {
+    const { owner, name, tag } = before ?? {};
+    this.entries.push({ event, by, request, plant, owner, name, tag });
   }
 
   #count(owner: number, change: 1 | -1): void {

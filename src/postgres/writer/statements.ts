@@ -22,8 +22,8 @@ export const changeSql = {
   lock: statementOf<StoreRow>(lock),
   lockUnlessLocked: sql<StoreRow>`${lock} SKIP LOCKED`,
 
-  findOwners: sql<readonly [id: number, owner: number]>`
-    SELECT id, owner FROM plant_store.plants
+  findPlants: sql<readonly [id: number, name: string, tag: string, owner: number]>`
+    SELECT id, name, tag, owner FROM plant_store.plants
     WHERE store = $1 AND id = ANY ($2::bigint[])`,
   countPlantsOfUsers: sql<readonly [owner: number, plants: number]>`
     SELECT owners.owner, counted.plants
@@ -38,7 +38,7 @@ export const changeSql = {
       SELECT id FROM plant_store.plants WHERE store = $1 LIMIT $2
     ) AS limited`,
 
-  update: sql`
+  updateStore: sql`
     UPDATE plant_store.stores SET last_id = $2, version = $3, writer = $4, plants = $5
     WHERE store = $1`,
   delete: sql`DELETE FROM plant_store.plants WHERE store = $1 AND id = ANY ($2::bigint[])`,
@@ -48,4 +48,10 @@ export const changeSql = {
     VALUES ($1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]))
     ON CONFLICT DO NOTHING
     RETURNING id`,
+  // The rows exist. This form is planned as fast as that of a create.
+  update: sql`
+    INSERT INTO plant_store.plants (store, id, owner, tag, name)
+    VALUES ($1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]))
+    ON CONFLICT (store, id)
+    DO UPDATE SET owner = excluded.owner, tag = excluded.tag, name = excluded.name`,
 };

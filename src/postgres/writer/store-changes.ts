@@ -3,16 +3,22 @@
  * decides them, and then writes plants whose ids are known.
  */
 import type { Caller } from '../../access/access.ts';
-import { byOf, type Change, type ChangeKind, type ChangeResults } from '../../plants/changes.ts';
+import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
+import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
 import { idTaken, Problem, storageUnavailable } from '../../problem.ts';
-import type { Quotas } from '../../plants/quota.ts';
+import { noQuotas, type Quotas } from '../../plants/quota.ts';
+import type { WriteSettings } from '../../storage.ts';
 import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
+import { addToLog, logSql, toPlant, type PlantRow } from '../tables/log.ts';
 import { Decisions, type Outcome } from './decisions.ts';
 import { responseTimeoutMs } from '../pool/timeout.ts';
 import { TimeoutError, settled } from '../errors.ts';
+
+/** How often a group removes old changes from the log. */
+const groupsPerRemoval = 8;
 
 /** A change without an outcome after this time is refused, or has an unknown outcome if it is decided. */
 export const outcomeTimeoutMs = 5_500;
@@ -31,20 +37,27 @@ export class StoreChanges {
   /** In the order of arrival, at least one. */
   readonly queued: readonly QueuedChange[];
   readonly #quotas: Quotas;
+  readonly #keepChangesMs: number | undefined;
   /** Undefined if the store does not exist, or is locked. */
   #row: StoreRow | undefined;
-  /** By id, the owners of the existing plants that the changes name. */
-  #owners = new Map<number, number>();
+  /** By id, the plants that the changes name, and those that can be restored. */
+  #plants = new Map<number, OwnedPlant>();
+  #deleted = new Map<number, OwnedPlant>();
   /** The number of plants, by owner. */
   #userPlants = new Map<number, number>();
   #locked: Decisions | undefined;
   /** What the changes resolve to if the transaction is committed. */
   readonly outcomes = new Map<QueuedChange, Outcome>();
 
-  constructor(store: number, queued: readonly QueuedChange[], quotas: Quotas) {
+  constructor(
+    store: number,
+    queued: readonly QueuedChange[],
+    { quotas = noQuotas, keepChangesMs }: WriteSettings,
+  ) {
     this.store = store;
     this.queued = queued;
     this.#quotas = quotas;
+    this.#keepChangesMs = keepChangesMs;
   }
 
   /** When the first of its changes was queued. */
@@ -66,17 +79,22 @@ export class StoreChanges {
     const ids = [...new Set(changes.flatMap(([, , , id]) => id ?? []))];
     const creators = changes.flatMap(([kind, , owner]) => (kind === 'create' ? owner : []));
     const users = [...new Set(creators)];
+    const restores = changes.flatMap(([kind, , , id]) => (kind === 'restore' ? id : []));
     const { perUser } = this.#quotas;
-    const [[row], owners, counts] = await settled([
+    const [[row], plants, deleted, counts] = await settled([
       connection.query(canWait ? changeSql.lock : changeSql.lockUnlessLocked, [store]),
-      ids.length === 0 ? none : connection.query(changeSql.findOwners, [store, ids]),
+      ids.length === 0 ? none : connection.query(changeSql.findPlants, [store, ids]),
+      restores.length === 0
+        ? none
+        : connection.query(logSql.findDeleted, [store, [...new Set(restores)]]),
       perUser === undefined || users.length === 0
         ? none
         : // The limit leaves room for the deletes of this group, so that the count stays exact.
           connection.query(changeSql.countPlantsOfUsers, [store, users, perUser + changes.length]),
     ]);
     this.#row = row;
-    this.#owners = new Map(owners);
+    this.#plants = byId(plants);
+    this.#deleted = byId(deleted);
     this.#userPlants = new Map(counts);
     return row !== undefined || canWait;
   }
@@ -88,7 +106,8 @@ export class StoreChanges {
     const locked = new Decisions(this.#quotas, {
       lastId,
       randomIds: await this.#drawIds(connection, lastId),
-      owners: this.#owners,
+      plants: this.#plants,
+      deleted: this.#deleted,
       userPlants: this.#userPlants,
       storePlants: plants ?? (await this.#countPlants(connection)),
     });
@@ -109,24 +128,36 @@ export class StoreChanges {
   async write(connection: Connection, id: string): Promise<void> {
     if (this.#locked === undefined) return;
     const { store } = this;
-    const { state, created, deleted } = this.#locked;
+    const { state, entries } = this.#locked;
+    const { created, updated, deleted } = this.#locked.results();
     const { lastId, storePlants } = state;
+    const keepChangesMs = this.#keepChangesMs;
     const { perStore } = this.#quotas;
     const isCounted = perStore !== undefined && storePlants <= perStore; // above it, the count is a lower bound
     const plants = isCounted ? storePlants : null;
-    const creates = [...created.values()];
-    const column = (at: 2 | 4 | 5) => creates.map((create) => create[at]);
-    const columns = [[...created.keys()], column(2), column(5), column(4)];
+    const row = [store, lastId, this.version, id, plants];
     const [, , inserted] = await settled([
-      connection.query(changeSql.update, [store, lastId, this.version, id, plants]),
-      deleted.size === 0 ? none : connection.query(changeSql.delete, [store, [...deleted]]),
-      created.size === 0 ? none : connection.query(changeSql.create, [store, ...columns]),
+      connection.query(changeSql.updateStore, row),
+      deleted.length === 0 ? none : connection.query(changeSql.delete, [store, deleted]),
+      created.length === 0 ? none : connection.query(changeSql.create, columnsOf(store, created)),
+      updated.length === 0 ? none : connection.query(changeSql.update, columnsOf(store, updated)),
+      entries.length === 0 || keepChangesMs === 0
+        ? none
+        : connection.query(...addToLog(store, this.version, 1, entries)),
+      keepChangesMs === undefined || this.version % groupsPerRemoval !== 0
+        ? none
+        : connection.query(logSql.removeOld, [store, Date.now() - keepChangesMs]),
     ]);
     const insertedIds = new Set(inserted.map(([plant]) => plant));
+    const foreign = new Set(
+      created.map((plant) => plant.id).filter((one) => !insertedIds.has(one)),
+    );
+    if (foreign.size === 0) return;
     for (const [queued, outcome] of this.outcomes) {
+      const plant = typeof outcome === 'object' && 'id' in outcome ? outcome.id : outcome;
       // Another program, which does not lock the row, has inserted the id.
-      if (typeof outcome === 'number' && created.has(outcome) && !insertedIds.has(outcome))
-        this.outcomes.set(queued, idTaken(outcome));
+      if (typeof plant === 'number' && foreign.has(plant))
+        this.outcomes.set(queued, idTaken(plant));
     }
   }
 
@@ -138,9 +169,9 @@ export class StoreChanges {
     connection: Connection,
     grants: number | undefined,
   ): Promise<(readonly [QueuedChange, Change])[]> {
-    const isCurrent = ({ change }: QueuedChange) => byOf(change)[0] === grants;
+    const isCurrent = ({ change }: QueuedChange) => change[4][0] === grants;
     const outdated = this.queued.filter((queued) => !isCurrent(queued));
-    const callers = grants === undefined ? [] : outdated.map(({ change }) => byOf(change));
+    const callers = grants === undefined ? [] : outdated.map(({ change }) => change[4]);
     const tokens = new Map(callers.map((by) => [by[1], by]));
     const found = await settled(
       [...tokens.values()].map((by) => connection.query(...findAgain(this.store, by))),
@@ -149,7 +180,7 @@ export class StoreChanges {
     return this.queued.flatMap((queued) => {
       const { change } = queued;
       if (isCurrent(queued)) return [[queued, change]];
-      const by = byOf(change);
+      const [, , , , by] = change;
       const caller = callerNow(this.store, by, rows.get(by[1]) ?? []);
       if (!(caller instanceof Problem)) return [[queued, within(caller, change)]];
       this.outcomes.set(queued, caller);
@@ -164,7 +195,7 @@ export class StoreChanges {
     if (Math.max(lastId, ...requested) + count <= maxId) return [];
     for (;;) {
       const drawn = new Set(Array.from({ length: count }, randomId));
-      const taken = await connection.query(changeSql.findOwners, [this.store, [...drawn]]);
+      const taken = await connection.query(changeSql.findPlants, [this.store, [...drawn]]);
       const used = new Set([...requested, ...taken.map(([id]) => id)]);
       const free = drawn.difference(used);
       if (free.size === count) return [...free];
@@ -183,9 +214,23 @@ export class StoreChanges {
 
 const none = Promise.resolve([]);
 
+function byId(rows: readonly PlantRow[]): Map<number, OwnedPlant> {
+  return new Map(rows.map((row) => [row[0], toPlant(row)]));
+}
+
+/** The parameters of a statement that inserts plants. */
+function columnsOf(store: number, plants: readonly OwnedPlant[]): readonly unknown[] {
+  return [
+    store,
+    plants.map(({ id }) => id),
+    plants.map(({ owner }) => owner),
+    plants.map(({ tag }) => tag),
+    plants.map(({ name }) => name),
+  ];
+}
+
 /** The change with the reach that its caller has now. */
 function within({ write }: Caller, change: Change): Change {
-  if (change[0] === 'create') return change;
-  const [kind, store, , id, by] = change;
-  return [kind, store, write, id, by];
+  const [kind, store, , id, ...rest] = change;
+  return kind === 'create' ? change : ([kind, store, write, id, ...rest] as unknown as Change); // the same kind
 }

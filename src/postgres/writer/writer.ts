@@ -6,8 +6,8 @@ import { randomBytes } from 'node:crypto';
 import type { Change, ChangeResults } from '../../plants/changes.ts';
 import { commitChannel } from '../../shared/metrics.ts';
 import { maxPending } from '../../shared/pending.ts';
+import type { WriteSettings } from '../../storage.ts';
 import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../../problem.ts';
-import type { Quotas } from '../../plants/quota.ts';
 import {
   isConnectionLost,
   isInternalError,
@@ -27,7 +27,7 @@ const maxChanges = 512;
 /** The changes of one server. */
 export class Writer {
   readonly #server: Pool;
-  readonly #quotas: Quotas;
+  readonly #settings: WriteSettings;
   readonly #canShare: () => boolean;
   /** All changes without an outcome, in the order of their arrival. */
   readonly #pending = new Set<QueuedChange>();
@@ -45,9 +45,9 @@ export class Writer {
   #attempts = 0;
 
   /** `canShare` returns whether a transaction can have several stores, without involving several machines. */
-  constructor(server: Pool, quotas: Quotas, canShare: () => boolean) {
+  constructor(server: Pool, settings: WriteSettings, canShare: () => boolean) {
     this.#server = server;
-    this.#quotas = quotas;
+    this.#settings = settings;
     this.#canShare = canShare;
   }
 
@@ -107,7 +107,7 @@ export class Writer {
       this.#waiting.delete(store);
       const taken = waiting.splice(0, maxChanges);
       if (waiting.length > 0) this.#waiting.set(store, waiting); // its next turn comes after all others
-      return new StoreChanges(store, taken, this.#quotas);
+      return new StoreChanges(store, taken, this.#settings);
     });
   }
 

@@ -5,7 +5,9 @@ import { reaches, type Identified, type ShareAccess } from '../../access/access.
 import { tokenId } from '../../access/token.ts';
 import {
   maxHistory,
+  logPageOf,
   maxRemovedChanges,
+  sinceCreation,
   type ChangeEvent,
   type ChangeLog,
   type LoggedChange,
@@ -37,11 +39,9 @@ type HistoryRow = readonly [
 
 type LogRow = readonly [
   ...HistoryRow,
-  storeName: string,
   token: string | null,
   request: string | null,
   plant: number | null,
-  store: number,
   version: number,
   number: number,
 ];
@@ -74,13 +74,11 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
   const historyColumns = `event, at, ${nameOf('user')}, ${nameOf('owner')}, name, tag`;
   const history = prepare<HistoryRow>(`SELECT ${historyColumns} FROM ${ofPlant} LIMIT ?3 + 0`);
   const list = prepare<LogRow>(`
-    SELECT ${historyColumns},
-           (SELECT name FROM stores WHERE stores.store = changes.store), token, request, plant, store, version, number
+    SELECT ${historyColumns}, token, request, plant, version, number
     FROM changes
-    WHERE (store, version, number) > (:store, :version, :number)
-      AND (:last IS NULL OR store <= :last)
-    ORDER BY store, version, number LIMIT :limit + 0`);
-  const findStore = prepare<[store: number]>('SELECT store FROM stores WHERE name = ?');
+    WHERE store = (SELECT stores.store FROM stores WHERE stores.name = :store)
+      AND (version, number) > (:version, :number)
+    ORDER BY version, number LIMIT :limit + 0`);
 
   /** The plant that had the id last, unless its owner was removed since. */
   function findDeleted(store: number, id: number): OwnedPlant | undefined {
@@ -95,29 +93,13 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
     history({ store, read }, plant, limit) {
       const owner = findOwner.get(store, plant)?.[0] ?? findDeleted(store, plant)?.owner;
       if (owner === undefined || !reaches(read, owner)) return undefined;
-      const rows = history.all(store, plant, limit).map(toPlantChange);
-      const created = rows.findIndex(({ event }) => event === 'created');
-      return created === -1 ? rows : rows.slice(0, created + 1); // before, another plant had the id
+      return sinceCreation(history.all(store, plant, limit).map(toPlantChange));
     },
 
-    list({ store: storeName, user, plant, sinceMs = 0, after, limit }) {
-      const only = storeName === undefined ? undefined : (findStore.get(storeName)?.[0] ?? 0);
-      const start = after ?? {
-        store: (only ?? 1) - 1,
-        version: Number.MAX_SAFE_INTEGER,
-        number: 0,
-      };
-      const rows = list.all({ ...start, last: only ?? null, limit });
-      const changes = rows.map(toLoggedChange);
-      return {
-        changes: changes.filter(
-          (change) =>
-            change.atMs >= sinceMs &&
-            (user === undefined || change.user === user) &&
-            (plant === undefined || change.plant === plant),
-        ),
-        next: rows.length === limit ? changes.at(-1)?.position : undefined,
-      };
+    list(query) {
+      const { version, number } = query.after ?? { version: -1, number: 0 };
+      const { store, limit } = query;
+      return logPageOf(list.all({ store, version, number, limit }).map(toLoggedChange), query);
     },
   };
 
@@ -183,11 +165,10 @@ function toPlantChange(row: readonly [...HistoryRow, ...rest: readonly unknown[]
 }
 
 function toLoggedChange(row: LogRow): LoggedChange {
-  const [, , , , , , storeName, token, request, plant, store, version, number] = row;
+  const [, , , , , , token, request, plant, version, number] = row;
   return {
     ...toPlantChange(row),
-    position: { store, version, number },
-    store: storeName,
+    position: { version, number },
     token: token ?? undefined,
     request: request ?? undefined,
     plant: plant ?? undefined,

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { Quotas } from '../../plants/quota.ts';
+import { noQuotas } from '../../plants/quota.ts';
+import type { WriteSettings } from '../../storage.ts';
 import { preparerOf } from '../driver.ts';
 import { openGrants } from './grants.ts';
 import { openLog } from './log.ts';
@@ -14,14 +15,10 @@ import { openUsers } from './users.ts';
 /** All tables on one connection. Those of the event loop only read, and those of the writer thread write. */
 export type Tables = ReturnType<typeof openTables>;
 
-/** What the writes of a process depend on. */
-export interface WriteSettings {
-  quotas: Quotas;
-  /** How long changes are kept in the log (log.ts). */
-  keepChangesMs: number | undefined;
-}
-
-export function openTables(database: DatabaseSync, { quotas, keepChangesMs }: WriteSettings) {
+export function openTables(
+  database: DatabaseSync,
+  { quotas = noQuotas, keepChangesMs }: WriteSettings = {},
+) {
   const prepare = preparerOf(database);
   const grants = openGrants(prepare);
   const counts = openCounts(prepare, quotas);

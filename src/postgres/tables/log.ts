@@ -1,0 +1,212 @@
+/**
+ * The log of changes in PostgreSQL. Whoever adds to it has locked the row of the store in the same transaction.
+ */
+import { reaches, type Identified } from '../../access/access.ts';
+import {
+  logPageOf,
+  maxHistory,
+  maxRemovedChanges,
+  sinceCreation,
+  type ChangeEvent,
+  type ChangeLog,
+  type LoggedChange,
+  type PlantChange,
+} from '../../log/change-log.ts';
+import type { OwnedPlant } from '../../plants/plant-storage.ts';
+import type { Cluster } from '../citus/cluster.ts';
+import { sql } from '../pool/connection.ts';
+import type { BoundStatement } from '../pool/pool.ts';
+import type { Names } from './names.ts';
+import { findSql } from './plant-statements.ts';
+
+/** A change to add. */
+export interface LogEntry {
+  event: ChangeEvent;
+  /** Undefined for a command of the operator. */
+  by?: Identified | undefined;
+  request?: string | undefined;
+  plant?: number | undefined;
+  /** What was there before, or which share or token. */
+  owner?: number | undefined;
+  name?: string | undefined;
+  tag?: string | undefined;
+}
+
+type ChangeRow = readonly [
+  event: ChangeEvent,
+  at: number,
+  user: number | null,
+  owner: number | null,
+  name: string | null,
+  tag: string | null,
+];
+
+type LogRow = readonly [
+  ...ChangeRow,
+  token: string | null,
+  request: string | null,
+  plant: number | null,
+  version: number,
+  number: number,
+];
+
+/** A plant with its owner. */
+export type PlantRow = readonly [id: number, name: string, tag: string, owner: number];
+
+const into = `
+  INSERT INTO plant_store.changes
+    (store, version, number, event, at, user_id, token, request, plant, owner, name, tag)`;
+const columns = 'event, at, user_id, owner, name, tag';
+const oldest = `
+  SELECT version, at FROM plant_store.changes WHERE store = $1 ORDER BY version, number
+  LIMIT ${maxRemovedChanges}`;
+
+export const logSql = {
+  // In the form that Citus plans fastest (statements.ts).
+  add: sql`${into}
+    VALUES ($1, $2, unnest($3::bigint[]), unnest($4::text[]), $5, unnest($6::bigint[]), unnest($7::text[]),
+      unnest($8::text[]), unnest($9::bigint[]), unnest($10::bigint[]), unnest($11::text[]),
+      unnest($12::text[]))`,
+  removeOld: sql`
+    DELETE FROM plant_store.changes WHERE store = $1 AND version <= (
+      SELECT max(version) FROM (${oldest}) AS oldest WHERE at < $2)`,
+  // The version of the store, and the number of its last change.
+  findEnd: sql<readonly [version: number, number: number]>`
+    SELECT version, coalesce((
+      SELECT max(number) FROM plant_store.changes
+      WHERE changes.store = $1 AND changes.version = stores.version), 0)
+    FROM plant_store.stores WHERE store = $1`,
+  // The plants that had these ids last, unless their owners were removed since.
+  findDeleted: sql<PlantRow>`
+    SELECT ids.id, last.name, last.tag, last.owner
+    FROM unnest($2::bigint[]) AS ids (id) CROSS JOIN LATERAL (
+      SELECT * FROM (
+        SELECT event, version, owner, name, tag FROM plant_store.changes
+        WHERE store = $1 AND plant = ids.id ORDER BY version DESC, number DESC LIMIT ${maxHistory}
+      ) AS newest
+      WHERE event = 'deleted' LIMIT 1
+    ) AS last
+    JOIN plant_store.users ON users.store = $1 AND users.id = last.owner
+    WHERE users.removed_version < last.version`,
+  history: sql<ChangeRow>`
+    SELECT ${columns} FROM plant_store.changes
+    WHERE store = $1 AND plant = $2 ORDER BY version DESC, number DESC LIMIT $3`,
+  userNames: sql<readonly [id: number, name: string]>`
+    SELECT id, name FROM plant_store.users WHERE store = $1 AND id = ANY ($2::bigint[])`,
+  list: sql<LogRow>`
+    SELECT ${columns}, token, request, plant, version, number FROM plant_store.changes
+    WHERE store = $1 AND (version, number) > ($2, $3) ORDER BY version, number LIMIT $4`,
+};
+
+/** Adds changes to the end of a version that nobody else writes. `firstNumber` is that of the first one. */
+export function addToLog(
+  store: number,
+  version: number,
+  firstNumber: number,
+  entries: readonly LogEntry[],
+): BoundStatement {
+  const column = (valueOf: (entry: LogEntry) => unknown) =>
+    entries.map((entry) => valueOf(entry) ?? null);
+  return [
+    logSql.add,
+    [
+      store,
+      version,
+      entries.map((_, at) => firstNumber + at),
+      column(({ event }) => event),
+      Date.now(),
+      column(({ by }) => by?.[2]),
+      column(({ by }) => by?.[3]),
+      column(({ request }) => request),
+      column(({ plant }) => plant),
+      column(({ owner }) => owner),
+      column(({ name }) => name),
+      column(({ tag }) => tag),
+    ],
+  ];
+}
+
+/** Finds the end of the log. Send it after a statement that locks the row of the store. */
+export function findLogEnd(store: number): BoundStatement {
+  return [logSql.findEnd, [store]];
+}
+
+/** Adds changes at the end of the log: to the last version, because they are no group of changes to plants. */
+export function appendToLog(
+  store: number,
+  end: readonly (readonly unknown[])[] | undefined,
+  entries: readonly LogEntry[],
+): BoundStatement[] {
+  const [version = 0, number = 0] = (end?.[0] ?? []) as [number?, number?]; // a row of `findLogEnd`
+  return entries.length === 0 ? [] : [addToLog(store, version, number + 1, entries)];
+}
+
+export function toPlant([id, name, tag, owner]: PlantRow): OwnedPlant {
+  return { id, name, tag, owner };
+}
+
+export function openLog(cluster: Cluster, names: Names): ChangeLog {
+  async function findOwner(store: number, plant: number): Promise<number | undefined> {
+    const [existing] = await cluster.read(store, findSql, [store, plant]);
+    if (existing !== undefined) return existing[2];
+    const [deleted] = await cluster.read(store, logSql.findDeleted, [store, [plant]]);
+    return deleted?.[3];
+  }
+
+  /** The names of the users in these rows. */
+  async function namesIn(
+    store: number,
+    rows: readonly (readonly [...ChangeRow, ...rest: readonly unknown[]])[],
+  ): Promise<ReadonlyMap<number | null, string>> {
+    const users = rows.flatMap(([, , user, owner]) => [user ?? [], owner ?? []].flat());
+    return new Map(await cluster.read(store, logSql.userNames, [store, [...new Set(users)]]));
+  }
+
+  return {
+    async history({ store, read }, plant, limit) {
+      const owner = await findOwner(store, plant);
+      if (owner === undefined || !reaches(read, owner)) return undefined;
+      const rows = await cluster.read(store, logSql.history, [store, plant, limit]);
+      const userNames = await namesIn(store, rows);
+      return sinceCreation(rows.map((row) => toPlantChange(row, userNames)));
+    },
+
+    async list(query) {
+      const store = await names.findStore(query.store);
+      if (store === undefined) return { changes: [], next: undefined };
+      const { version, number } = query.after ?? { version: -1, number: 0 };
+      const values = [store, version, number, query.limit];
+      const rows = await cluster.read(store, logSql.list, values);
+      const userNames = await namesIn(store, rows);
+      return logPageOf(
+        rows.map((row) => toLoggedChange(row, userNames)),
+        query,
+      );
+    },
+  };
+}
+
+function toPlantChange(
+  [event, atMs, user, owner, name, tag]: readonly [...ChangeRow, ...rest: readonly unknown[]],
+  userNames: ReadonlyMap<number | null, string>,
+): PlantChange {
+  return {
+    event,
+    atMs,
+    user: userNames.get(user),
+    owner: userNames.get(owner),
+    name: name ?? undefined,
+    tag: tag ?? undefined,
+  };
+}
+
+function toLoggedChange(row: LogRow, userNames: ReadonlyMap<number | null, string>): LoggedChange {
+  const [, , , , , , token, request, plant, version, number] = row;
+  return {
+    ...toPlantChange(row, userNames),
+    position: { version, number },
+    token: token ?? undefined,
+    request: request ?? undefined,
+    plant: plant ?? undefined,
+  };
+}
