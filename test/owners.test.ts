@@ -19,8 +19,8 @@ it('pages of many owners are complete, however their plants are distributed', as
   };
   await using archive = await openArchive(database.url, { create: false });
   const ids = Array.from({ length: 20_000 }, (_, at) => at + 1);
-  await archive.add('stores', [[1, 'main', 20_000]]);
-  const users = [...owners, stranger].map((user) => [1, user, `user ${user}`, 'member', null]);
+  await archive.add('stores', [[1, 'main', 20_000, 0]]);
+  const users = [...owners, stranger].map((user) => [1, user, `user ${user}`, 'member', null, 0]);
   await archive.add('users', users);
   await archive.add(
     'plants',

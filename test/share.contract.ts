@@ -15,6 +15,7 @@ import { inParallel } from '../src/client/in-parallel.ts';
 import { maxGivenShares } from '../src/access/share-storage.ts';
 import type { Storage } from '../src/storage.ts';
 import type { StorageUnderTest } from './storage.contract.ts';
+import { create, find } from './support/plain-plants.ts';
 import { identify } from './support/tokens.ts';
 
 export function shareContract({ name, open, openAgain }: StorageUnderTest): void {
@@ -22,18 +23,18 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
     it('lets a user read, or read and delete, the plants of an owner who shares', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
-      await storage.plants.create(await alice(), { name: 'hers', id: 1 });
-      await storage.plants.create(await bob(), { name: 'his', id: 2 });
+      await create(storage, await alice(), { name: 'hers', id: 1 });
+      await create(storage, await bob(), { name: 'his', id: 2 });
       assert.deepEqual(await ids(storage, await bob()), [2]);
 
       assert.equal(await share(storage, 'alice', 'bob', 'read'), true);
       assert.deepEqual(await ids(storage, await bob()), [1, 2]);
-      assert.equal((await storage.plants.find(await bob(), 1))?.name, 'hers');
+      assert.equal((await find(storage, await bob(), 1))?.name, 'hers');
       assert.equal(await storage.plants.delete(await bob(), 1), false);
       assert.deepEqual(await ids(storage, await alice()), [1]);
 
       assert.equal(await share(storage, 'alice', 'bob', 'write'), false);
-      const { id } = await storage.plants.create(await bob(), { name: 'new' });
+      const { id } = await create(storage, await bob(), { name: 'new' });
       assert.deepEqual(await ids(storage, await alice()), [1]);
       assert.equal(await storage.plants.delete(await bob(), 1), true);
       assert.equal(await storage.plants.delete(await bob(), 1), false);
@@ -44,7 +45,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
     it('ends shares from either side, and says whether there was any', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
-      await storage.plants.create(await alice(), { name: 'hers', id: 1 });
+      await create(storage, await alice(), { name: 'hers', id: 1 });
       await share(storage, 'alice', 'bob', 'write');
       await share(storage, 'bob', 'alice', 'read');
       const { store } = await alice();
@@ -64,7 +65,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
     it('holds for a user who comes later, and only in its store', async (t) => {
       const storage = await open(t);
       const alice = await user(storage, 'alice');
-      await storage.plants.create(await alice(), { name: 'hers', id: 1 });
+      await create(storage, await alice(), { name: 'hers', id: 1 });
       assert.equal(await share(storage, 'alice', 'bob', 'read'), true);
       assert.equal(await share(storage, 'alice', 'bob', 'read'), false);
       const bob = await user(storage, 'bob');
@@ -133,7 +134,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
       const storage = await open(t);
       const other = await openAgain(t);
       const [alice, bob] = [await user(storage, 'alice'), await user(storage, 'bob')];
-      await storage.plants.create(await alice(), { name: 'hers', id: 1 });
+      await create(storage, await alice(), { name: 'hers', id: 1 });
       for (const [writing, reading] of [
         [storage, other],
         [other, storage],
@@ -176,12 +177,12 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
     it('merges the plants of the owners who shared first, up to the limit', async (t) => {
       const storage = await open(t);
       const bob = await user(storage, 'bob');
-      const own = await storage.plants.create(await bob(), { name: 'his' });
+      const own = await create(storage, await bob(), { name: 'his' });
       const owners = Array.from({ length: maxOwnersInReach + 1 }, (_, at) => `owner ${at}`);
       const plants = await inTurns([...owners.entries()], async ([at, each]) => {
         const owner = await user(storage, each);
         await share(storage, each, 'bob', 'read', at);
-        return storage.plants.create(await owner(), { name: each, tag: at % 2 ? 'odd' : '' });
+        return create(storage, await owner(), { name: each, tag: at % 2 ? 'odd' : '' });
       });
       const inEffect = plants.slice(0, maxOwnersInReach - 1);
       const reached = [own, ...inEffect].toSorted((a, b) => a.id - b.id);
@@ -216,7 +217,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
         plants.map(({ owner, ...plant }) => {
           const caller = owners.find((each) => each.user === owner);
           assert.ok(caller);
-          return storage.plants.create(caller, plant);
+          return create(storage, caller, plant);
         }),
       );
       const [first] = owners;
@@ -261,12 +262,12 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
       const ownerOf = (id: number) => owners[id <= 300 || id % 50 === 0 ? id % 20 : id % 60];
       const stays = (id: number) => id % 10 === 0 || id % 7 === 3;
       const staying = Array.from({ length: 1_500 }, (_, at) => at + 1).filter(stays);
-      const create = (id: number) => {
+      const add = (id: number) => {
         const owner = ownerOf(id);
         assert.ok(owner);
-        return storage.plants.create(owner, { id, name: `n${id}`, tag: 't' });
+        return create(storage, owner, { id, name: `n${id}`, tag: 't' });
       };
-      await inTurns(staying, create);
+      await inTurns(staying, add);
       const read = inReach.map((each) => each.user).toSorted((a, b) => a - b);
       const expected = staying.filter((id) => read.includes(ownerOf(id)?.user ?? 0));
 
@@ -276,7 +277,7 @@ export function shareContract({ name, open, openAgain }: StorageUnderTest): void
           const owner = ownerOf(id);
           assert.ok(owner);
           if (id === 0 || stays(id)) continue;
-          if (!(await storage.plants.delete(owner, id))) await create(id);
+          if (!(await storage.plants.delete(owner, id))) await add(id);
         }
       };
       const changes = Promise.all([change(1), change(2), change(4)]);

@@ -12,6 +12,7 @@ import type { PlantQuery } from '../src/plants/plant-storage.ts';
 import type { TokenPosition } from '../src/access/identity-storage.ts';
 import type { Storage } from '../src/storage.ts';
 import { credentialOf, hashToken, makeToken, storeOf } from '../src/access/token.ts';
+import { create, find } from './support/plain-plants.ts';
 import { identify } from './support/tokens.ts';
 
 export interface StorageUnderTest {
@@ -28,49 +29,46 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     it('assigns the next id above every id that the store has ever had', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      assert.deepEqual(await storage.plants.create(alice, { name: 'a' }), plant(1, 'a'));
-      assert.deepEqual(await storage.plants.create(alice, { name: 'b', id: 7 }), plant(7, 'b'));
-      assert.deepEqual(await storage.plants.create(alice, { name: 'c' }), plant(8, 'c'));
+      assert.deepEqual(await create(storage, alice, { name: 'a' }), plant(1, 'a'));
+      assert.deepEqual(await create(storage, alice, { name: 'b', id: 7 }), plant(7, 'b'));
+      assert.deepEqual(await create(storage, alice, { name: 'c' }), plant(8, 'c'));
       assert.equal(await storage.plants.delete(alice, 8), true);
-      assert.equal((await storage.plants.create(alice, { name: 'd' })).id, 9);
-      assert.equal((await storage.plants.create(alice, { name: 'e', id: 3 })).id, 3);
-      assert.equal((await storage.plants.create(alice, { name: 'f' })).id, 10);
+      assert.equal((await create(storage, alice, { name: 'd' })).id, 9);
+      assert.equal((await create(storage, alice, { name: 'e', id: 3 })).id, 3);
+      assert.equal((await create(storage, alice, { name: 'f' })).id, 10);
     });
 
     it('refuses an id that any user of the store has, without a change', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
-      await storage.plants.create(alice, { name: 'first', id: 5 });
-      await rejectsWith('id-taken', storage.plants.create(bob, { name: 'second', id: 5 }));
-      await rejectsWith('id-taken', storage.plants.create(alice, { name: 'second', id: 5 }));
-      assert.deepEqual(await storage.plants.find(alice, 5), plant(5, 'first'));
-      assert.equal((await storage.plants.create(bob, { name: 'third' })).id, 6);
+      await create(storage, alice, { name: 'first', id: 5 });
+      await rejectsWith('id-taken', create(storage, bob, { name: 'second', id: 5 }));
+      await rejectsWith('id-taken', create(storage, alice, { name: 'second', id: 5 }));
+      assert.deepEqual(await find(storage, alice, 5), plant(5, 'first'));
+      assert.equal((await create(storage, bob, { name: 'third' })).id, 6);
       await storage.plants.delete(alice, 5);
-      assert.equal((await storage.plants.create(bob, { name: 'second', id: 5 })).id, 5);
+      assert.equal((await create(storage, bob, { name: 'second', id: 5 })).id, 5);
     });
 
     it('assigns random free ids after the largest one, and still accepts smaller ones', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
-      await storage.plants.create(alice, { name: 'last', id: maxId });
+      await create(storage, alice, { name: 'last', id: maxId });
       const users = Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? alice : bob));
       const created = await Promise.all([
-        ...users.map((user) => storage.plants.create(user, { name: 'more' })),
-        storage.plants.create(alice, { name: 'own', id: 1 }),
+        ...users.map((user) => create(storage, user, { name: 'more' })),
+        create(storage, alice, { name: 'own', id: 1 }),
       ]);
-      created.push(await storage.plants.create(bob, { name: 'more' }));
+      created.push(await create(storage, bob, { name: 'more' }));
       assert.equal(new Set(created.map(({ id }) => id)).size, 22);
       for (const one of created) assert.ok(one.id >= 1 && one.id < maxId, String(one.id));
       assert.ok(created.some(({ id }) => id > 2 ** 50));
       assert.equal(created[20]?.id, 1);
       for (const [at, one] of created.entries())
-        assert.deepEqual(
-          await storage.plants.find(users[at] ?? (at === 20 ? alice : bob), one.id),
-          one,
-        );
-      assert.deepEqual(await storage.plants.find(alice, maxId), plant(maxId, 'last'));
+        assert.deepEqual(await find(storage, users[at] ?? (at === 20 ? alice : bob), one.id), one);
+      assert.deepEqual(await find(storage, alice, maxId), plant(maxId, 'last'));
       assert.equal(await storage.plants.delete(alice, maxId), true);
-      assert.notEqual((await storage.plants.create(alice, { name: 'next' })).id, maxId);
+      assert.notEqual((await create(storage, alice, { name: 'next' })).id, maxId);
       const [store] = await storage.users.listStores({ limit: 1 });
       assert.equal(store?.lastId, maxId);
     });
@@ -78,9 +76,9 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     it('assigns the last id to only one of several concurrent creates', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      await storage.plants.create(alice, { name: 'before', id: maxId - 1 });
+      await create(storage, alice, { name: 'before', id: maxId - 1 });
       const names = ['a', 'b', 'c'];
-      const asked = names.map((one) => storage.plants.create(alice, { name: one }));
+      const asked = names.map((one) => create(storage, alice, { name: one }));
       const created = await Promise.all(asked);
       const last = created.filter(({ id }) => id === maxId);
       assert.equal(last.length, 1);
@@ -91,7 +89,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     it('accepts the largest limit', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      const plants = [await storage.plants.create(alice, { name: 'a' })];
+      const plants = [await create(storage, alice, { name: 'a' })];
       assert.deepEqual(await list(storage, alice, { limit: 2_147_483_647 }), plants);
     });
 
@@ -109,8 +107,8 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         "';--",
       ];
       for (const text of texts) {
-        const { id } = await storage.plants.create(alice, { name: text, tag: text });
-        assert.deepEqual(await storage.plants.find(alice, id), { id, name: text, tag: text });
+        const { id } = await create(storage, alice, { name: text, tag: text });
+        assert.deepEqual(await find(storage, alice, id), { id, name: text, tag: text });
         assert.deepEqual(await list(storage, alice, { after: id - 1, tag: text }), [
           { id, name: text, tag: text },
         ]);
@@ -120,10 +118,10 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     it('allows members to read and delete only their own plants', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
-      await storage.plants.create(alice, { name: 'hers', id: 1 });
-      await storage.plants.create(bob, { name: 'his', id: 2 });
+      await create(storage, alice, { name: 'hers', id: 1 });
+      await create(storage, bob, { name: 'his', id: 2 });
       assert.deepEqual(await list(storage, alice), [plant(1, 'hers')]);
-      assert.equal(await storage.plants.find(alice, 2), undefined);
+      assert.equal(await find(storage, alice, 2), undefined);
       assert.equal(await storage.plants.delete(alice, 2), false);
       assert.deepEqual(await list(storage, bob), [plant(2, 'his')]);
     });
@@ -133,25 +131,25 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       const manager = await caller(storage, 'manager', 'manager');
       const alice = await caller(storage, 'alice');
       const stranger = await caller(storage, 'alice', 'member', 'elsewhere');
-      await storage.plants.create(alice, { name: 'hers', id: 1 });
-      await storage.plants.create(stranger, { name: 'elsewhere', id: 1 });
-      await storage.plants.create(stranger, { name: 'elsewhere', id: 2 });
+      await create(storage, alice, { name: 'hers', id: 1 });
+      await create(storage, stranger, { name: 'elsewhere', id: 1 });
+      await create(storage, stranger, { name: 'elsewhere', id: 2 });
       assert.deepEqual(await list(storage, manager), [plant(1, 'hers')]);
-      assert.deepEqual(await storage.plants.find(manager, 1), plant(1, 'hers'));
-      assert.equal(await storage.plants.find(manager, 2), undefined);
+      assert.deepEqual(await find(storage, manager, 1), plant(1, 'hers'));
+      assert.equal(await find(storage, manager, 2), undefined);
       assert.equal(await storage.plants.delete(manager, 2), false);
       assert.equal(await storage.plants.delete(manager, 1), true);
-      assert.equal(await storage.plants.find(alice, 1), undefined);
+      assert.equal(await find(storage, alice, 1), undefined);
       assert.equal((await list(storage, stranger)).length, 2);
     });
 
     it('deletes a plant once, and removes it from every result', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      await storage.plants.create(alice, { name: 'a', tag: 't' });
+      await create(storage, alice, { name: 'a', tag: 't' });
       assert.equal(await storage.plants.delete(alice, 1), true);
       assert.equal(await storage.plants.delete(alice, 1), false);
-      assert.equal(await storage.plants.find(alice, 1), undefined);
+      assert.equal(await find(storage, alice, 1), undefined);
       assert.deepEqual(await list(storage, alice), []);
       assert.deepEqual(await list(storage, alice, { tag: 't' }), []);
     });
@@ -162,7 +160,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         const alice = await caller(storage, 'alice', role);
         const all: Plant[] = [];
         for (const id of [40, 7, 300, 12, 2, 90]) {
-          all.push(await storage.plants.create(alice, { id, name: `n${id}`, tag: `t${id % 2}` }));
+          all.push(await create(storage, alice, { id, name: `n${id}`, tag: `t${id % 2}` }));
         }
         const sorted = all.toSorted((a, b) => a.id - b.id);
         const even = sorted.filter(({ tag }) => tag === 't0');
@@ -187,7 +185,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         const some = Array.from({ length: 1_000 }, (_, at) => done + at + 1);
         await Promise.all(
           some.map((id) =>
-            storage.plants.create(alice, { id, name: 'a', tag: tagged.has(id) ? 'rare' : '' }),
+            create(storage, alice, { id, name: 'a', tag: tagged.has(id) ? 'rare' : '' }),
           ),
         );
       }
@@ -195,7 +193,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       const others = Array.from({ length: 1_000 }, (_, at) => plants + at + 1);
       await Promise.all(
         others.map((id) =>
-          storage.plants.create(bob, { id, name: 'b', tag: id % 400 === 0 ? 'rare' : '' }),
+          create(storage, bob, { id, name: 'b', tag: id % 400 === 0 ? 'rare' : '' }),
         ),
       );
       const ids = [...tagged];
@@ -232,7 +230,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     it('rejects an interrupted scan, which is no complete page', async (t) => {
       const storage = await open(t);
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
-      await storage.plants.create(alice, { name: 'a', tag: 't' });
+      await create(storage, alice, { name: 'a', tag: 't' });
       const query = { after: 0, limit: 1, tag: 't', fields: ['id'] } as const;
       const assertWanted = () => {
         throw new Error('the client has disconnected');
@@ -247,11 +245,11 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     it('returns the requested fields in their order, in the bytes of a single plant', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      const first = await storage.plants.create(alice, {
+      const first = await create(storage, alice, {
         name: '"quoted" \\ é 𝒳 \u2028',
         tag: '/',
       });
-      const second = await storage.plants.create(alice, { name: 'b' });
+      const second = await create(storage, alice, { name: 'b' });
       const orders: PlantField[][] = [
         ['id'],
         ['name', 'tag'],
@@ -275,7 +273,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       const alice = await caller(storage, 'alice');
       const wanted = Array.from({ length: 200 }, (_, at) => (at % 4 === 0 ? { id: 1_000 } : {}));
       const outcomes = await Promise.allSettled(
-        wanted.map((one) => storage.plants.create(alice, { name: 'n', ...one })),
+        wanted.map((one) => create(storage, alice, { name: 'n', ...one })),
       );
       const ids = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []));
       assert.equal(ids.length, 151, 'all without an id, and one with it');
@@ -290,12 +288,12 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       const other = await openAgain(t);
-      await storage.plants.create(alice, { name: 'a' });
-      assert.deepEqual(await other.plants.find(alice, 1), plant(1, 'a'));
+      await create(storage, alice, { name: 'a' });
+      assert.deepEqual(await find(other, alice, 1), plant(1, 'a'));
       await other.plants.delete(alice, 1);
-      assert.equal(await storage.plants.find(alice, 1), undefined);
-      assert.equal((await other.plants.create(alice, { name: 'b' })).id, 2);
-      assert.equal((await storage.plants.create(alice, { name: 'c' })).id, 3);
+      assert.equal(await find(storage, alice, 1), undefined);
+      assert.equal((await create(other, alice, { name: 'b' })).id, 2);
+      assert.equal((await create(storage, alice, { name: 'c' })).id, 3);
     });
   });
 
@@ -311,7 +309,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         const owner = owners[((id * 7_919) % 97) + (id % 5)] ?? first; // some own none, some many
         return { owner, plant: { id, name: `n${id}`, tag: `t${at % 3}` } };
       });
-      await Promise.all(plants.map((one) => storage.plants.create(one.owner, one.plant)));
+      await Promise.all(plants.map((one) => create(storage, one.owner, one.plant)));
 
       for (const count of [0, 2, 10, 100]) {
         const reached = owners.slice(0, count);
@@ -346,18 +344,18 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         await caller(storage, 'alice'), // last: a caller whose grants may have changed is identified again
       ];
       const plants = [
-        await storage.plants.create(alice, { name: 'a' }),
-        await storage.plants.create(bob, { name: 'b' }),
-        await storage.plants.create(carol, { name: 'c' }),
+        await create(storage, alice, { name: 'a' }),
+        await create(storage, bob, { name: 'b' }),
+        await create(storage, carol, { name: 'c' }),
       ];
       const both = reaching([alice, bob], alice);
       const reader = { ...both, write: alice.write };
-      assert.deepEqual(await storage.plants.find(both, 2), plants[1]);
-      assert.equal(await storage.plants.find(both, 3), undefined);
-      assert.equal(await storage.plants.find(both, 4), undefined);
+      assert.deepEqual(await find(storage, both, 2), plants[1]);
+      assert.equal(await find(storage, both, 3), undefined);
+      assert.equal(await find(storage, both, 4), undefined);
       assert.equal(await storage.plants.delete(both, 3), false);
       assert.equal(await storage.plants.delete(both, 4), false);
-      assert.deepEqual(await storage.plants.find(reader, 2), plants[1]);
+      assert.deepEqual(await find(storage, reader, 2), plants[1]);
       assert.equal(await storage.plants.delete(reader, 2), false);
 
       const deletes = [1, 2, 3, 2].map((id) => storage.plants.delete(both, id));
@@ -365,7 +363,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       assert.deepEqual(await list(storage, both), []);
       assert.deepEqual(await list(storage, bob), []);
       assert.deepEqual(await list(storage, carol), [plants[2]]);
-      const own = await storage.plants.create(both, { name: 'd' });
+      const own = await create(storage, both, { name: 'd' });
       assert.deepEqual(await list(storage, alice), [own]);
     });
 
@@ -387,9 +385,9 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         };
         const [before, beforeWider] = [await page([bob]), await page([bob, carol])];
         assert.deepEqual(await page([bob]), before);
-        const bobs = await writing.plants.create(bob, { name: 'b' });
+        const bobs = await create(writing, bob, { name: 'b' });
         assert.deepEqual(await page([bob]), [...before, bobs]);
-        const carols = await writing.plants.create(carol, { name: 'c' });
+        const carols = await create(writing, carol, { name: 'c' });
         assert.deepEqual(await page([bob]), [...before, bobs]);
         assert.deepEqual(await page([bob, carol]), [...beforeWider, bobs, carols]);
         await writing.plants.delete(bob, bobs.id);
@@ -473,14 +471,14 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         assert.deepEqual(await page(), before);
         const alice = (await writing.identity.identify(credential))?.caller;
         assert.ok(alice);
-        const added = await writing.plants.create(alice, { name: 'new' });
+        const added = await create(writing, alice, { name: 'new' });
         assert.deepEqual(await page(), [...before, added]);
         await writing.plants.delete(alice, added.id);
         assert.deepEqual(await page(), before);
 
         // Also for a cached caller, on the connection of the write.
         await list(writing, alice, { limit: 20 });
-        const own = await writing.plants.create(alice, { name: 'own' });
+        const own = await create(writing, alice, { name: 'own' });
         assert.deepEqual(await list(writing, alice, { limit: 20 }), [...before, own]);
         await writing.plants.delete(alice, own.id);
         assert.deepEqual(await list(writing, alice, { limit: 20 }), before);
@@ -502,8 +500,8 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
       const manager = await caller(storage, 'eve', 'manager');
       const [first, second] = [
-        await storage.plants.create(alice, { name: 'a' }),
-        await storage.plants.create(bob, { name: 'b' }),
+        await create(storage, alice, { name: 'a' }),
+        await create(storage, bob, { name: 'b' }),
       ];
       for (let round = 0; round < 2; round++) {
         assert.deepEqual(await list(storage, alice), [first]);

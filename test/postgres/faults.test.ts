@@ -248,7 +248,7 @@ describe('PostgreSQL: the service', () => {
     await query(
       database.url,
       `BEGIN; DELETE FROM plant_store.plants; INSERT INTO plant_store.plants TABLE old_plants;
-       DELETE FROM plant_store.shares;
+       DELETE FROM plant_store.shares; DELETE FROM plant_store.changes;
        UPDATE plant_store.stores SET (version, writer, grants, last_id) =
          (SELECT version, writer, grants, last_id FROM old_stores); COMMIT`,
     );

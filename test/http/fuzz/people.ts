@@ -112,11 +112,11 @@ export async function keepTokens(
   const stores = new Map(people.map((person) => [numberOf(person), storeOf(person.store)]));
   await archive.add(
     'stores',
-    [...stores].map(([number, name]) => [number, name, 0]),
+    [...stores].map(([number, name]) => [number, name, 0, 0]),
   );
   await archive.add(
     'users',
-    people.map((person, at) => [numberOf(person), at + 1, person.user, person.role, null]),
+    people.map((person, at) => [numberOf(person), at + 1, person.user, person.role, null, 0]),
   );
   const rowOf = (name: string, person: (typeof people)[number], granted: readonly Scope[]): Row => {
     const { tokenHash } = credentialOf(tokens[name] ?? '');
