@@ -21,7 +21,7 @@ export const defaultKeepChangesMs = 30 * 24 * 60 * 60 * 1_000;
 export const maxHistory = 100;
 
 /** How many of the oldest changes of a store a group of changes checks, to remove those that are too old. */
-export const maxRemovedChanges = 256;
+export const maxRemovedChanges = 512;
 
 /**
  * The place of a change. Versions count the groups of changes of a store, in the order of their commits, and a group

@@ -12,13 +12,14 @@ import type { WriteSettings } from '../../storage.ts';
 import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
-import { addToLog, logSql, toPlant, type PlantRow } from '../tables/log.ts';
+import { addToLog, logSql, toPlant, type LogEntry, type PlantRow } from '../tables/log.ts';
 import { Decisions, type Outcome } from './decisions.ts';
 import { responseTimeoutMs } from '../pool/timeout.ts';
 import { TimeoutError, settled } from '../errors.ts';
 
-/** How often a group removes old changes from the log. */
-const groupsPerRemoval = 8;
+/** Groups of fewer changes remove old ones from the log less often: together, they add no more than one removes. */
+const smallGroup = 64;
+const smallGroupsPerRemoval = 8;
 
 /** A change without an outcome after this time is refused, or has an unknown outcome if it is decided. */
 export const outcomeTimeoutMs = 5_500;
@@ -108,7 +109,7 @@ export class StoreChanges {
       randomIds: await this.#drawIds(connection, lastId),
       plants: this.#plants,
       deleted: this.#deleted,
-      userPlants: this.#userPlants,
+      userPlants: await this.#countOwners(connection),
       storePlants: plants ?? (await this.#countPlants(connection)),
     });
     // The rest of the time limit is for the commit.
@@ -131,7 +132,6 @@ export class StoreChanges {
     const { state, entries } = this.#locked;
     const { created, updated, deleted } = this.#locked.results();
     const { lastId, storePlants } = state;
-    const keepChangesMs = this.#keepChangesMs;
     const { perStore } = this.#quotas;
     const isCounted = perStore !== undefined && storePlants <= perStore; // above it, the count is a lower bound
     const plants = isCounted ? storePlants : null;
@@ -141,12 +141,7 @@ export class StoreChanges {
       deleted.length === 0 ? none : connection.query(changeSql.delete, [store, deleted]),
       created.length === 0 ? none : connection.query(changeSql.create, columnsOf(store, created)),
       updated.length === 0 ? none : connection.query(changeSql.update, columnsOf(store, updated)),
-      entries.length === 0 || keepChangesMs === 0
-        ? none
-        : connection.query(...addToLog(store, this.version, 1, entries)),
-      keepChangesMs === undefined || this.version % groupsPerRemoval !== 0
-        ? none
-        : connection.query(logSql.removeOld, [store, Date.now() - keepChangesMs]),
+      this.#log(connection, entries),
     ]);
     const insertedIds = new Set(inserted.map(([plant]) => plant));
     const foreign = new Set(
@@ -159,6 +154,32 @@ export class StoreChanges {
       if (typeof plant === 'number' && foreign.has(plant))
         this.outcomes.set(queued, idTaken(plant));
     }
+  }
+
+  /** Adds changes to the log, and removes old ones. */
+  async #log(connection: Connection, entries: readonly LogEntry[]): Promise<void> {
+    const { store, version } = this;
+    const keepMs = this.#keepChangesMs;
+    const removes = entries.length >= smallGroup || version % smallGroupsPerRemoval === 0;
+    await settled([
+      keepMs === 0 || entries.length === 0
+        ? none
+        : connection.query(...addToLog(store, version, 1, entries)),
+      keepMs === undefined || !removes
+        ? none
+        : connection.query(logSql.removeOld, [store, Date.now() - keepMs]),
+    ]);
+  }
+
+  /** The number of plants of each owner who can get one, if there is a quota. */
+  async #countOwners(connection: Connection): Promise<Map<number, number>> {
+    const { perUser } = this.#quotas;
+    const owners = [...this.#deleted.values()].map(({ owner }) => owner);
+    const unknown = new Set(owners).difference(this.#userPlants);
+    if (perUser === undefined || unknown.size === 0) return this.#userPlants;
+    const values = [this.store, [...unknown], perUser + this.queued.length];
+    const counts = await connection.query(changeSql.countPlantsOfUsers, values);
+    return new Map([...this.#userPlants, ...counts]);
   }
 
   /**
