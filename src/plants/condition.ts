@@ -12,7 +12,8 @@ const tagChars = 22; // 128 bits
 
 /** The opaque part of the entity tag, without quotes. */
 export function entityTag({ name, tag, owner }: Omit<OwnedPlant, 'id'>): string {
-  return hash('sha256', JSON.stringify([name, tag, owner]), 'base64url').slice(0, tagChars);
+  const text = `${owner} ${name.length} ${name}${tag}`; // without ambiguity
+  return hash('sha256', text, 'base64url').slice(0, tagChars);
 }
 
 /** The entity tags, one of which the plant must have. Undefined if the change has no condition. */

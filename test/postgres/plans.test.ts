@@ -185,7 +185,7 @@ async function explain(
   try {
     await client.query(`${plannerSettings}; SET plan_cache_mode = force_generic_plan`);
     await client.query(`PREPARE ${name} AS ${text}`);
-    const values = (given ?? Array.from(new Set(text.match(/\$\d/g)), () => 'NULL')).join();
+    const values = (given ?? Array.from(new Set(text.match(/\$\d+/g)), () => 'NULL')).join();
     const { rows } = await client.query(
       `EXPLAIN (ANALYZE ${given !== undefined}, FORMAT JSON) EXECUTE ${name}${values === '' ? '' : `(${values})`}`,
     );

@@ -11,6 +11,7 @@ import {
 } from '../../src/postgres/tables/plant-statements.ts';
 import { shareSql } from '../../src/postgres/tables/shares.ts';
 import { grantSql } from '../../src/postgres/tables/grants.ts';
+import { logSql } from '../../src/postgres/tables/log.ts';
 import { nameSql } from '../../src/postgres/tables/names.ts';
 import { tokenSql } from '../../src/postgres/tables/tokens.ts';
 import { userSql } from '../../src/postgres/tables/users.ts';
@@ -40,6 +41,10 @@ export const ofShards: readonly Statement[] = [
   userSql.countPlants,
   shareSql.ofUser,
   shareSql.list,
+  logSql.findDeleted,
+  logSql.history,
+  logSql.userNames,
+  logSql.list,
 ];
 
 /** All that requests send. */
@@ -50,6 +55,7 @@ const sentByRequests: readonly Statement[] = [
   ...Object.values(nameSql),
   ...Object.values(ofTokens),
   ...Object.values(shareSql),
+  ...Object.values(logSql),
 ];
 export const ofRequests: readonly Statement[] = [...new Set(sentByRequests)];
 
