@@ -282,7 +282,8 @@ const notFound = { status: 404, problem: 'plant-not-found' };
 
 function json(plant: Plant, wanted: Fields): string {
   const members = (wanted ?? ['name', 'tag']).map(
-    (field) => `${JSON.stringify(field)}:${JSON.stringify(plant[field])}`,
+    (field) =>
+      `${JSON.stringify(field)}:${JSON.stringify({ ...plant, owner: undefined, access: undefined }[field])}`,
   );
   return `{${members.join()}}`;
 }

@@ -27,7 +27,13 @@ it('pages of many owners are complete, however their plants are distributed', as
     ids.map((id) => [1, id, ownerOf(id), id % 2 === 0 ? 'even' : '', `plant ${id}`]),
   );
   for (const count of [3, owners.length]) {
-    const caller: ReadAccess = { store: 1, user: 1, read: owners.slice(0, count) };
+    const caller: ReadAccess = {
+      store: 1,
+      user: 1,
+      read: owners.slice(0, count),
+      write: [1],
+      scopes: new Set(),
+    };
     for (const tag of [undefined, 'even']) {
       const expected = ids.filter(
         (id) => ownerOf(id) <= count && (tag === undefined || id % 2 === 0),

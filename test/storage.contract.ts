@@ -6,13 +6,13 @@ import { describe, it, type TestContext } from 'node:test';
 import type { Caller, Grant, Role } from '../src/access/access.ts';
 import { scopes, stateOf } from '../src/access/access.ts';
 import { maxId } from '../src/plants/ids.ts';
-import type { Plant, PlantField } from '../src/plants/plant.ts';
-import { defaultFields, plantJson } from '../src/plants/lists.ts';
+import type { Plant } from '../src/plants/plant.ts';
+import { defaultFields } from '../src/plants/lists.ts';
 import type { PlantQuery } from '../src/plants/plant-storage.ts';
 import type { TokenPosition } from '../src/access/identity-storage.ts';
 import type { Storage } from '../src/storage.ts';
 import { credentialOf, hashToken, makeToken, storeOf } from '../src/access/token.ts';
-import { create, find } from './support/plain-plants.ts';
+import { create, find, plantJson, type StoredField } from './support/plain-plants.ts';
 import { identify } from './support/tokens.ts';
 
 export interface StorageUnderTest {
@@ -250,7 +250,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         tag: '/',
       });
       const second = await create(storage, alice, { name: 'b' });
-      const orders: PlantField[][] = [
+      const orders: StoredField[][] = [
         ['id'],
         ['name', 'tag'],
         ['tag', 'name'],
@@ -736,7 +736,7 @@ async function list(
   who: Caller,
   query: Partial<PlantQuery> = {},
 ): Promise<Plant[]> {
-  const fields: PlantField[] = ['id', 'name', 'tag'];
+  const fields: StoredField[] = ['id', 'name', 'tag'];
   const page = await storage.plants.list(who, { after: 0, limit: 1_000, fields, ...query });
   const plants: Plant[] = JSON.parse(`[${page.json}]`);
   if (page.next !== undefined) assert.equal(page.next, plants.at(-1)?.id);

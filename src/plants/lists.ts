@@ -2,9 +2,9 @@
  * What both engines share about lists: how each kind is read, pages of rows, and their JSON. The writer thread of SQLite
  * loads this module, so it must not load the library of the schemas.
  */
-import type { Reach } from '../access/access.ts';
-import type { Plant, PlantField } from './plant.ts';
-import type { PlantPage, PlantQuery } from './plant-storage.ts';
+import { accessTo, type ReadAccess, type Reach } from '../access/access.ts';
+import type { PlantField } from './plant.ts';
+import type { OwnedPlant, PlantPage, PlantQuery } from './plant-storage.ts';
 
 /**
  * How a list is read: all but `scan` read one range of an index, or merge one range for each owner. No index has
@@ -39,15 +39,20 @@ export function isShort(reach: Reach, query: PlantQuery): boolean {
 }
 
 /** The columns that the lists of both engines read. */
-export type PlantRow = readonly [id: number, name: string, tag: string];
+export type PlantRow = readonly [id: number, name: string, tag: string, owner: number];
 /** Pages ignore further columns. */
 type LongerPlantRow = readonly [...PlantRow, ...rest: readonly unknown[]];
 
 /** `rows` has more than `limit` rows if more plants follow. */
-export function pageOf(rows: readonly LongerPlantRow[], { limit, fields }: PlantQuery): PlantPage {
-  const plants = rows.slice(0, limit).map(([id, name, tag]) => ({ id, name, tag }));
+export async function pageOf(
+  rows: readonly LongerPlantRow[],
+  caller: ReadAccess,
+  { limit, fields }: PlantQuery,
+  namesOf: NamesOf,
+): Promise<PlantPage> {
+  const plants = rows.slice(0, limit).map(([id, name, tag, owner]) => ({ id, name, tag, owner }));
   const next = rows.length > limit ? plants.at(-1)?.id : undefined;
-  return { json: plants.map((plant) => plantJson(plant, fields)).join(), next };
+  return { json: await plantsJson(plants, caller, fields, namesOf), next };
 }
 
 /** The plants of a list among those that a step of bounded cost has read. */
@@ -62,7 +67,9 @@ export interface ScanStep {
  * stop after `limit` + 1 plants: the last one shows that others follow.
  */
 export async function scan(
+  caller: ReadAccess,
   query: PlantQuery,
+  namesOf: NamesOf,
   readStep: (query: PlantQuery) => Promise<ScanStep>,
 ): Promise<PlantPage> {
   const found: LongerPlantRow[] = [];
@@ -74,13 +81,29 @@ export async function scan(
     found.push(...rows);
     after = scannedTo;
   }
-  return pageOf(found, query);
+  return pageOf(found, caller, query, namesOf);
 }
 
 /** The fields of a response if the request names none. */
 export const defaultFields: readonly PlantField[] = ['name', 'tag'];
 
-/** One plant as JSON with these fields in this order, exactly as in a list. */
-export function plantJson(plant: Plant, fields: readonly PlantField[] = defaultFields): string {
-  return `{${fields.map((field) => `"${field}":${JSON.stringify(plant[field])}`).join()}}`;
+/** The names of users, by number. */
+export type NamesOf = (users: readonly number[]) => Promise<ReadonlyMap<number, string>>;
+
+/** Plants as JSON with these fields in this order, separated by commas. */
+export async function plantsJson(
+  plants: readonly OwnedPlant[],
+  caller: ReadAccess,
+  fields: readonly PlantField[],
+  namesOf: NamesOf,
+): Promise<string> {
+  const owners = fields.includes('owner') ? plants.map(({ owner }) => owner) : [];
+  const names = owners.length === 0 ? undefined : await namesOf(owners);
+  const valueOf = (plant: OwnedPlant, field: PlantField) => {
+    if (field === 'owner') return names?.get(plant.owner);
+    return field === 'access' ? accessTo(caller, plant.owner) : plant[field];
+  };
+  const jsonOf = (plant: OwnedPlant) =>
+    fields.map((field) => `"${field}":${JSON.stringify(valueOf(plant, field))}`).join();
+  return plants.map((plant) => `{${jsonOf(plant)}}`).join();
 }

@@ -43,7 +43,7 @@ export const ofShards: readonly Statement[] = [
   shareSql.list,
   logSql.findDeleted,
   logSql.history,
-  logSql.userNames,
+  userSql.namesOf,
   logSql.list,
 ];
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import { defaultScopes, type Caller } from '../../src/access/access.ts';
-import { plantFields } from '../../src/plants/plant.ts';
+import { shownFields } from '../../src/plants/plant.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { preparerOf } from '../../src/sqlite/driver.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
@@ -55,7 +55,7 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   await open(t);
   using database = new RecordingDatabase(path);
   openTables(database, { quotas: { perUser: 1, perStore: 1 } });
-  const lists = (['store', 'owner'] as const).map((kind) => listSql(kind, plantFields));
+  const lists = (['store', 'owner'] as const).map((kind) => listSql(kind, shownFields, 'read'));
   const statements = [...database.statements, ...lists];
   assert.ok(statements.length > 40);
   const exceptions = statements.filter((sql) => {
@@ -86,7 +86,9 @@ it('SQLite: a list uses its own index, with all bounds', async (t) => {
     owner: 'SEARCH plants USING INDEX plants_by_owner (store=? AND owner=? AND id>?)',
   } as const;
   for (const kind of ['store', 'owner'] as const) {
-    const plan = database.prepare(`EXPLAIN QUERY PLAN ${listSql(kind, ['name', 'tag'])}`).all();
+    const plan = database
+      .prepare(`EXPLAIN QUERY PLAN ${listSql(kind, ['name', 'tag'], 'read')}`)
+      .all();
     const searches = plan
       .map(({ detail }) => String(detail))
       .filter((step) => step.includes('plants'));

@@ -24,22 +24,17 @@ export function ifMatch({ headers }: FastifyRequest): Condition {
   );
 }
 
-/** Sets `ETag`. Throws `precondition-failed`, or returns true if the client has this version already, for 304. */
-export function isCurrent(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  plant: OwnedPlant,
-): boolean {
+/** Whether the client has this version already, for 304. Throws `precondition-failed`. */
+export function isCurrent(request: FastifyRequest, plant: OwnedPlant): boolean {
   const { headers } = request;
   assertCondition(ifMatch(request), plant);
-  setEntityTag(reply, plant);
   const tags = tagsIn('If-None-Match', headers['if-none-match']);
   if (tags === undefined) return false;
   return tags === 'any' || tags.some(({ opaque }) => opaque === entityTag(plant));
 }
 
-export function setEntityTag(reply: FastifyReply, plant: OwnedPlant): void {
-  reply.header('etag', `"${entityTag(plant)}"`);
+export function setEntityTag(reply: FastifyReply, plant: OwnedPlant): FastifyReply {
+  return reply.header('etag', `"${entityTag(plant)}"`);
 }
 
 /** Undefined if the header is missing. Throws `invalid-request` if it is malformed. */

@@ -3,7 +3,7 @@
  */
 import { maxId } from '../../plants/ids.ts';
 import { maxHistory } from '../../log/change-log.ts';
-import { NewPlant, PlantField, PlantId, PlantPatch, Tag } from '../../plants/plant.ts';
+import { NewPlant, PlantField, PlantId, PlantPatch, shownFields, Tag } from '../../plants/plant.ts';
 import { Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
@@ -11,9 +11,9 @@ const fields = Type.Optional(
   Type.Array(PlantField, {
     uniqueItems: true,
     minItems: 1,
-    description: 'a comma-separated list of id, name and tag, each at most once',
+    description: `a comma-separated list of ${shownFields.join(', ')}, each at most once`,
     meaning:
-      'The fields of the response, in this order. The default is `name` and `tag`. Send the parameter once for each field, or once with all of them.',
+      'The fields of the response, in this order. The default is `name` and `tag`. `owner` is the name of the user who owns the plant, and `access` what you can do with it: `read` or `write`. Send the parameter once for each field, or once with all of them.',
     examples: [['id', 'name', 'tag']],
   }),
 );
@@ -30,7 +30,7 @@ const tag = Type.Optional({
 });
 
 const PlantParams = Type.Object({ id: { ...PlantId, meaning: 'The id of the plant.' } }, strict);
-const FieldsQuery = Type.Object({ fields }, strict);
+export const FieldsQuery = Type.Object({ fields }, strict);
 
 export const createPlant = {
   operationId: 'createPlant',

@@ -9,6 +9,7 @@ import {
   minScannedOwners,
   pageOf,
   scan,
+  type NamesOf,
   type ScanStep,
 } from '../../plants/lists.ts';
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
@@ -28,19 +29,21 @@ export async function listPlants(
   cluster: Cluster,
   caller: ReadAccess,
   query: PlantQuery,
+  namesOf: NamesOf,
 ): Promise<PlantPage> {
   const kind = listKind(caller.read, query);
   if (kind === 'scan') {
     const { tag } = query;
-    return scan(query, (left) =>
+    return scan(caller, query, namesOf, (left) =>
       caller.read === 'all'
         ? search(cluster, caller, left, 'tag', tag)
         : scanStep(cluster, caller, left),
     );
   }
-  if (kind === 'owners') return listOwners(cluster, caller, query);
+  if (kind === 'owners') return listOwners(cluster, caller, query, namesOf);
   const values = listValues(kind, caller, query);
-  return pageOf(await readRows(cluster, caller, listSql[kind], values), query);
+  const rows = await readRows(cluster, caller, listSql[kind], values);
+  return pageOf(rows, caller, query, namesOf);
 }
 
 function readRows<R extends Row>(
@@ -57,11 +60,12 @@ async function listOwners(
   cluster: Cluster,
   caller: ReadAccess,
   query: PlantQuery,
+  namesOf: NamesOf,
 ): Promise<PlantPage> {
   let isSearching = caller.read.length >= minScannedOwners;
   // Enough if the owners have similar numbers of plants. If one owner has most, the next steps read more of each.
   let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
-  return scan(query, async (left) => {
+  return scan(caller, query, namesOf, async (left) => {
     const { after, limit } = left;
     const wanted = limit + 1;
     if (isSearching) {
@@ -87,9 +91,9 @@ async function search(
 ): Promise<ScanStep> {
   const values = [caller.store, after, limit + 1, wanted];
   const rows = await readRows(cluster, caller, searchSql[by], values);
-  const [last, , , , nth] = rows.at(-1) ?? [];
+  const [last, , , , , nth] = rows.at(-1) ?? [];
   return {
-    rows: rows.filter(([, , , isFound]) => isFound),
+    rows: rows.filter(([, , , , isFound]) => isFound),
     scannedTo: nth === maxScannedPlants ? last : undefined,
   };
 }
@@ -104,7 +108,7 @@ async function merge(
   const { store, read } = caller;
   const values = [store, after, maxId, wanted, read, Math.min(plantsEach, wanted)];
   const merged = await readRows(cluster, caller, mergeSql, values);
-  const completeTo = merged[0]?.[3] ?? maxId;
+  const completeTo = merged[0]?.[4] ?? maxId;
   const rows = merged.filter(([id]) => id <= completeTo);
   const isEnd = rows.length < wanted && completeTo === maxId;
   return { rows, scannedTo: isEnd ? undefined : rows.at(-1)?.[0] };

@@ -28,7 +28,7 @@ export const listSql = {
 type RangeKind = keyof typeof listSql;
 
 function pageSql(range: string): Statement<PlantRow> {
-  return sql`SELECT id, name, tag FROM plant_store.plants WHERE ${range} LIMIT $4::bigint + 1`;
+  return sql`SELECT id, name, tag, owner FROM plant_store.plants WHERE ${range} LIMIT $4::bigint + 1`;
 }
 
 type MergedRow = readonly [...PlantRow, completeTo: number | null];
@@ -44,9 +44,9 @@ type SearchedRow = readonly [...PlantRow, isFound: boolean, nth: number];
  */
 function searchFor(condition: string): Statement<SearchedRow> {
   return sql`
-  SELECT id, name, tag, is_found, nth
+  SELECT id, name, tag, owner, is_found, nth
   FROM (
-    SELECT id, name, tag, ${condition} AS is_found, row_number() OVER (ORDER BY id) AS nth
+    SELECT id, name, tag, owner, ${condition} AS is_found, row_number() OVER (ORDER BY id) AS nth
     FROM plant_store.plants
     WHERE store = $1 AND id > $2 ORDER BY id LIMIT ${maxScannedPlants}
   ) AS searched
@@ -64,7 +64,7 @@ export const searchSql = {
  * column, or everywhere if that is null.
  */
 export const mergeSql = sql<MergedRow>`
-  SELECT plants.id, plants.name, plants.tag, merged.complete_to
+  SELECT plants.id, plants.name, plants.tag, plants.owner, merged.complete_to
   FROM (
     SELECT ids.id, min(ids.id) FILTER (WHERE ids.nth = $6) OVER () AS complete_to
     FROM (
@@ -99,9 +99,9 @@ export const scanStepEndSql = sql<readonly [id: number | null]>`
  * LIMIT, but without it PostgreSQL could read the plants of all owners.
  */
 export const scanStepSql = sql<PlantRow>`
-  SELECT scanned.id, scanned.name, scanned.tag
+  SELECT scanned.id, scanned.name, scanned.tag, scanned.owner
   FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-    SELECT id, name, tag FROM plant_store.plants
+    SELECT id, name, tag, owner FROM plant_store.plants
     WHERE ${ownerRange('reach.owner', '$2', '$3')} LIMIT ${scanStepPlants + 1}
   ) AS scanned
   WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`;

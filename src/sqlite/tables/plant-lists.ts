@@ -1,7 +1,13 @@
 /**
  * Lists of plants in SQLite. Each read takes less than 2 ms, however long the list.
  */
-import { soleOwner, type Reach, type ReadAccess } from '../../access/access.ts';
+import {
+  accessTo,
+  soleOwner,
+  type Reach,
+  type ReadAccess,
+  type ShareAccess,
+} from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
 import { isDense, minScannedOwners, type PlantRow, type ScanStep } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
@@ -33,15 +39,30 @@ const nextIdSql = (owner: string, after: string) =>
         SELECT id FROM ${plantsByOwner}
         WHERE store = ?1 AND owner = ${owner} AND id > ${after} ORDER BY id LIMIT 1)`;
 
+const ownerNameSql =
+  '(SELECT users.name FROM users WHERE users.store = plants.store AND users.user = plants.owner)';
+
 /**
  * Returns a page as one row. The subquery finds the id of the page's last plant, or null if the page is not full.
  * Then the statement reads the range up to that id, and checks whether another plant follows.
  *
  * The plants need no ORDER BY outside the subquery, because the index returns them in id order. The offset is `?3 - 1`,
- * because SQLite plans a statement again at each run if its LIMIT or OFFSET is a bare parameter.
+ * because SQLite plans a statement again at each run if its LIMIT or OFFSET is a bare parameter. The caller has the same
+ * access to all plants.
  */
-export function listSql(kind: RangeKind, fields: readonly PlantField[]): string {
-  const members = fields.map((field) => `'${field}', ${field}`).join();
+export function listSql(
+  kind: RangeKind,
+  fields: readonly PlantField[],
+  access: ShareAccess,
+): string {
+  const columns = {
+    id: 'id',
+    name: 'name',
+    tag: 'tag',
+    owner: ownerNameSql,
+    access: `'${access}'`,
+  };
+  const members = fields.map((field) => `'${field}', ${columns[field]}`).join();
   const range = ranges[kind];
   return `
     SELECT json_group_array(json_object(${members})), last, EXISTS (SELECT 1 FROM ${range} AND id > last)
@@ -59,14 +80,14 @@ interface Step extends ScanStep {
 
 export function openLists(prepare: Prepare) {
   const ofOwner = prepare<PlantRow>(`
-    SELECT id, name, tag FROM ${plantsByOwner}
+    SELECT id, name, tag, owner FROM ${plantsByOwner}
     WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxScannedPlants}`);
   const endOfScan = prepare<[id: number]>(`
     SELECT id FROM plants NOT INDEXED
     WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxScannedPlants - 1}`);
   const searchFor = (condition: string) =>
     prepare<PlantRow>(`
-      SELECT id, name, tag FROM plants NOT INDEXED
+      SELECT id, name, tag, owner FROM plants NOT INDEXED
       WHERE store = ?1 AND id > ?2 AND id <= ?3 AND ${condition} ORDER BY id LIMIT ?4 + 0`);
   const search = {
     owners: searchFor('+owner IN (SELECT value FROM json_each(?5) AS reach)'),
@@ -82,7 +103,7 @@ export function openLists(prepare: Prepare) {
       SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
       ORDER BY 1 NULLS LAST LIMIT ?3 + 0
     )
-    SELECT plants.id, name, tag FROM merged CROSS JOIN ${plantsByOwner}
+    SELECT plants.id, name, tag, plants.owner FROM merged CROSS JOIN ${plantsByOwner}
     WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`);
   /** Prepared on demand, by kind and fields: most services use few of the combinations. */
   const pages = new Map<string, Statement<PageRow>>();
@@ -117,10 +138,12 @@ export function openLists(prepare: Prepare) {
   }
 
   return {
-    page(kind: RangeKind, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
+    page(kind: RangeKind, caller: ReadAccess, query: PlantQuery): PlantPage {
+      const { store, read, user } = caller;
       const { after, limit, fields } = query;
-      const key = `${kind} ${fields.join()}`;
-      const statement = pages.get(key) ?? prepare<PageRow>(listSql(kind, fields));
+      const access = accessTo(caller, user);
+      const key = `${kind} ${access} ${fields.join()}`;
+      const statement = pages.get(key) ?? prepare<PageRow>(listSql(kind, fields, access));
       pages.set(key, statement);
       const owner = soleOwner(read);
       const values = owner === undefined ? [] : [owner];
