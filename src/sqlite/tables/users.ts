@@ -31,8 +31,8 @@ export function openUsers(
     FROM stores JOIN users ON users.store = stores.store
     WHERE stores.name = ? AND users.name = ?`);
   const namesOf = prepare<[user: number, name: string]>(`
-    SELECT user, name FROM users
-    WHERE store = ? AND user IN (SELECT value FROM json_each(?) AS wanted)`);
+    SELECT users.user, users.name FROM json_each(?2) AS wanted CROSS JOIN users
+    WHERE users.store = ?1 AND users.user = wanted.value`);
   const revokeTokens = prepare<TokenOfUserRow>(`
     UPDATE tokens INDEXED BY tokens_by_user SET revoked_at = ?3
     WHERE store = ?1 AND user = ?2 AND revoked_at IS NULL RETURNING hash, scopes`);
