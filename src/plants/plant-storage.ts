@@ -13,6 +13,8 @@ export interface ChangeOptions {
   condition?: Condition;
   /** The id of the request, for the log. */
   request?: string | undefined;
+  /** Makes a create repeatable (idempotency.ts). */
+  key?: string | undefined;
 }
 
 /** The plants of a storage (storage.ts). A plant out of reach is treated like one that does not exist. */
@@ -23,6 +25,9 @@ export interface PlantStorage {
    *
    * Rejects with `id-taken` if the store has a plant with the id, whoever owns it. Rejects with `quota-exceeded` if
    * there is no other reason, but no room (quota.ts). In both cases nothing changes.
+   *
+   * With a key, a repetition within 24 hours resolves to the first result, and changes nothing. Rejects with
+   * `idempotency-key-reused` if the caller has sent another plant with it.
    */
   create(caller: Caller, plant: NewPlant, options?: ChangeOptions): Promise<OwnedPlant>;
 

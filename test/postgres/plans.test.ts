@@ -154,6 +154,7 @@ it('PostgreSQL: no index depends on the collation of the system', async (t) => {
      WHERE relnamespace = 'plant_store'::regnamespace ORDER BY index`,
   );
   assert.deepEqual(sorted, [
+    { index: 'plant_store.idempotency_keys_pkey', collname: 'C' },
     { index: 'plant_store.named_stores_by_name', collname: 'C' },
     { index: 'plant_store.named_stores_pkey', collname: 'C' },
     { index: 'plant_store.shares_by_user', collname: 'C' },

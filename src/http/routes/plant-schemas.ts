@@ -36,7 +36,7 @@ export const createPlant = {
   operationId: 'createPlant',
   summary: 'Create a plant',
   description:
-    'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. If you send your own id, you can repeat the request without creating a second plant. Requires the scope `plants:write`.',
+    'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. With an `Idempotency-Key`, you can repeat the request for 24 hours and get the same response, without creating a second plant. Requires the scope `plants:write`.',
   tags: ['plants'],
   querystring: FieldsQuery,
   body: NewPlant,

@@ -21,6 +21,7 @@ import {
   restorePlant,
   updatePlant,
 } from './plant-schemas.ts';
+import { idempotencyKey } from '../request/idempotency-key.ts';
 import { ifMatch, isCurrent, setEntityTag } from '../request/conditions.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
@@ -48,7 +49,8 @@ export function plantRoutes(
 
   routes.post('/plants', { ...writeOptions, schema: createPlant }, async (request, reply) => {
     const { grant, body, id } = request;
-    const plant = await storage.plants.create(grant.caller, body, { request: id });
+    const options = { request: id, key: idempotencyKey(request) };
+    const plant = await storage.plants.create(grant.caller, body, options);
     reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
     return send(request, reply, plant);
   });
