@@ -14,7 +14,7 @@ import { Refusal } from '../refusal.ts';
 
 /** The columns of text. All others are numbers. */
 const textColumns =
-  'name role scopes label family tag user_name access event token request key fingerprint'.split(
+  'name role scopes label family tag user_name access event token request key_hash fingerprint'.split(
     ' ',
   );
 

@@ -12,13 +12,13 @@ export type IdempotencyKeys = ReturnType<typeof openIdempotencyKeys>;
 export function openIdempotencyKeys(prepare: Prepare) {
   const find = prepare<[fingerprint: string, plant: number]>(`
     SELECT fingerprint, plant FROM idempotency_keys
-    WHERE store = ? AND key = ? AND user = ? AND at >= ?`);
+    WHERE store = ? AND key_hash = ? AND user = ? AND at >= ?`);
   const set = prepare(`
-    INSERT OR REPLACE INTO idempotency_keys (store, key, user, fingerprint, plant, at)
+    INSERT OR REPLACE INTO idempotency_keys (store, key_hash, user, fingerprint, plant, at)
     VALUES (?, ?, ?, ?, ?, ?)`);
   const removeOld = prepare(`
-    DELETE FROM idempotency_keys WHERE (store, key, user) IN (
-      SELECT store, key, user FROM idempotency_keys INDEXED BY idempotency_keys_by_time
+    DELETE FROM idempotency_keys WHERE (store, key_hash, user) IN (
+      SELECT store, key_hash, user FROM idempotency_keys INDEXED BY idempotency_keys_by_time
       WHERE store = ? AND at < ? ORDER BY at LIMIT ${maxRemovedKeys})`);
 
   return {
@@ -31,7 +31,7 @@ export function openIdempotencyKeys(prepare: Prepare) {
     add(store: number, user: number, [key, fingerprint]: CreateKey, plant: number): void {
       const nowMs = Date.now();
       removeOld.run(store, nowMs - keepKeysMs);
-      set.run(store, key, user, fingerprint, plant, nowMs);
+      set.run(store, key_hash, user, fingerprint, plant, nowMs);
     },
   };
 }
