@@ -30,9 +30,9 @@ CREATE INDEX IF NOT EXISTS changes_by_plant
 -- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
 CREATE TABLE IF NOT EXISTS plant_store.idempotency_keys (
   store       bigint NOT NULL,
-  key_hash      text   COLLATE "C" NOT NULL,
+  key_hash    text   COLLATE "C" NOT NULL,
   user_id     bigint NOT NULL,
-  fingerprint text NOT NULL,
+  fingerprint text   NOT NULL,
   plant       bigint NOT NULL,
   at          bigint NOT NULL,
   PRIMARY KEY (store, key_hash, user_id)

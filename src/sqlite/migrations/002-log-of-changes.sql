@@ -32,9 +32,9 @@ CREATE INDEX changes_by_plant ON changes (store, plant, version, number) WHERE p
 -- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
 CREATE TABLE idempotency_keys (
   store       INTEGER NOT NULL,
-  key_hash      TEXT NOT NULL,
+  key_hash    TEXT    NOT NULL,
   user        INTEGER NOT NULL,
-  fingerprint TEXT NOT NULL,
+  fingerprint TEXT    NOT NULL,
   plant       INTEGER NOT NULL,
   at          INTEGER NOT NULL,
   PRIMARY KEY (store, key_hash, user)

@@ -31,7 +31,7 @@ export function openIdempotencyKeys(prepare: Prepare) {
     add(store: number, user: number, [key, fingerprint]: CreateKey, plant: number): void {
       const nowMs = Date.now();
       removeOld.run(store, nowMs - keepKeysMs);
-      set.run(store, key_hash, user, fingerprint, plant, nowMs);
+      set.run(store, key, user, fingerprint, plant, nowMs);
     },
   };
 }
