@@ -127,7 +127,7 @@ export class SqliteStorage implements Storage {
     const kind = listKind(caller.read, query);
     if (kind === 'scan' || kind === 'owners') {
       let isDense = true;
-      return scan(query, (left) =>
+      return scan(caller, query, (left) =>
         runInSlice(userKey(caller), async () => {
           const step = this.#connection.read(({ lists }) => lists.scanStep(caller, left, isDense));
           ({ isDense } = step);

@@ -25,7 +25,7 @@ export const ofShards: readonly Statement[] = [
   ...Object.values(searchSql),
   mergeSql,
   scanStepEndSql,
-  scanStepSql,
+  ...Object.values(scanStepSql),
   findSql,
   findOwnerSql,
   refreshSql,

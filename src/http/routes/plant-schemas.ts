@@ -2,7 +2,7 @@
  * The operations on plants: their parameters and bodies.
  */
 import { maxId } from '../../plants/ids.ts';
-import { NewPlant, PlantField, PlantId, Tag } from '../../plants/plant.ts';
+import { NewPlant, PlantField, PlantId, SearchText, Tag } from '../../plants/plant.ts';
 import { Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
@@ -28,6 +28,12 @@ const tag = Type.Optional({
     'Lists only plants with exactly this tag. An empty tag lists the plants without one. The service may search all plants that the user has access to.',
 });
 
+const q = Type.Optional({
+  ...SearchText,
+  meaning:
+    'Lists only plants whose name or tag contains this text. Case, accents and variants of letters do not matter: `lodz` finds `Łódź`. With `tag`, a plant must match both. The service may search all plants that the user has access to.',
+});
+
 const PlantParams = Type.Object({ id: { ...PlantId, meaning: 'The id of the plant.' } }, strict);
 const FieldsQuery = Type.Object({ fields }, strict);
 
@@ -47,7 +53,7 @@ export const listPlants = {
   description:
     'Returns the plants that the calling user has access to, in ascending order of id. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
   tags: ['plants'],
-  querystring: Type.Object({ limit: limitOf('plants'), after, tag, fields }, strict),
+  querystring: Type.Object({ limit: limitOf('plants'), after, tag, q, fields }, strict),
 } satisfies Operation;
 
 export const getPlant = {
